@@ -1,0 +1,1 @@
+"""The contract between a protocol and whatever runs it. Imports nothing of the rest."""

@@ -1,0 +1,38 @@
+"""The errors of Planaria, by whose mistake they are.
+
+    PlanariaError
+    ├── UsageError           the caller erred: a bad topic, option, file or command
+    ├── MalformedMessage     a peer erred: bytes that do not decode; counted and dropped
+    ├── CapacityExceeded     a stated bound is reached; try again later
+    └── InvariantViolation   a run broke a promise of the protocol; carries its replay command
+
+A stale label or a false neighbour is not in this list: it is input, and the node repairs it.
+"""
+
+
+class PlanariaError(Exception):
+    """Base of all errors of Planaria; never raised itself."""
+
+
+class UsageError(PlanariaError, ValueError):
+    """The caller asked for something that cannot be; the message says what to do instead."""
+
+
+class MalformedMessage(PlanariaError, ValueError):
+    """Bytes that are not one whole, well-typed message."""
+
+
+class CapacityExceeded(PlanariaError):
+    """A stated bound is reached and the request was refused whole; nothing was changed."""
+
+
+class InvariantViolation(PlanariaError, AssertionError):
+    """A run broke a promise: which checker saw it, at which step, and how to see it again."""
+
+    def __init__(self, checker: str, *, seed: int, tick: int, detail: str, replay: str) -> None:
+        super().__init__(f"{checker}: {detail} (seed {seed}, tick {tick})\n  replay: {replay}")
+        self.checker = checker
+        self.seed = seed
+        self.tick = tick
+        self.detail = detail
+        self.replay = replay

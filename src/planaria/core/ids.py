@@ -1,0 +1,26 @@
+"""Identifiers of nodes, and stable hashes of them.
+
+An id names a node and gives no right to anything: whoever knows it may send to it, no more.
+"""
+
+from hashlib import blake2b
+from typing import Annotated
+
+from msgspec import Meta
+
+NODE_ID_MAX = 2**63 - 1  # fits a signed 64-bit column of a trace and of SQLite
+
+NodeId = Annotated[int, Meta(ge=0, le=NODE_ID_MAX)]
+
+HASH_BITS = 160  # the key space of the DHT; wide enough that hosts never collide
+
+
+def stable_hash(*parts: int | str | bytes, bits: int = HASH_BITS) -> int:
+    """Hash `parts` to an integer of `bits` bits, the same in every process and on every machine."""
+    digest = blake2b(digest_size=(bits + 7) // 8)
+    for part in parts:
+        raw = part if isinstance(part, bytes) else str(part).encode()
+        # The length keeps ("ab", "c") and ("a", "bc") apart; the type keeps 1 and "1" apart.
+        digest.update(f"{type(part).__name__}:{len(raw)}:".encode())
+        digest.update(raw)
+    return int.from_bytes(digest.digest(), "big") >> (-bits % 8)

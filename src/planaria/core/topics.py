@@ -1,0 +1,108 @@
+"""Hierarchical topics and topic filters in MQTT form: `a/b/c`, `+` for one level, `#` for the rest.
+
+Other dialects are accepted on input (`*` for `+`; `>` and `**` for `#`) and printed as MQTT.
+"""
+
+from planaria.core.errors import UsageError
+
+TOPIC_BYTES_MAX = 1024  # MQTT allows 65,535; a topic travels in every message of its overlay
+LEVELS_MAX = 32  # bounds every walk along a topic's ancestors
+RESERVED = "$SYS"
+
+_ONE = {"+": "+", "*": "+"}
+_REST = {"#": "#", ">": "#", "**": "#"}
+
+
+def check_topic(topic: str) -> str:
+    """Return `topic` if one can publish on it, else raise `UsageError` that says why not."""
+    levels = _levels(topic)
+    for level in levels:
+        if level in _ONE or level in _REST or "+" in level or "#" in level:
+            raise UsageError(f"topic {topic!r} has a wildcard: subscribe to it, publish elsewhere")
+    if levels[0] == RESERVED:
+        raise UsageError(f"topic {topic!r}: {RESERVED}/ is reserved for Planaria's own topics")
+    return topic
+
+
+def check_filter(pattern: str) -> str:
+    """Return the MQTT form of the topic filter `pattern`, or raise `UsageError`."""
+    levels = _levels(pattern)
+    canonical = []
+    for position, level in enumerate(levels):
+        if level in _REST:
+            if position != len(levels) - 1:
+                raise UsageError(f"filter {pattern!r}: {level!r} may only be the last level")
+            canonical.append("#")
+        elif level in _ONE:
+            canonical.append("+")
+        elif "+" in level or "#" in level:
+            raise UsageError(f"filter {pattern!r}: a wildcard must be a whole level, not {level!r}")
+        else:
+            canonical.append(level)
+    return "/".join(canonical)
+
+
+def matches(pattern: str, topic: str) -> bool:
+    """Does the (canonical) filter `pattern` select `topic`? `a/#` selects `a` too, as in MQTT.
+
+    A wildcard in the first level does not select topics that start with `$`.
+    """
+    wanted, levels = pattern.split("/"), topic.split("/")
+    if levels[0].startswith("$") and wanted[0] in ("+", "#"):
+        return False
+    for position, level in enumerate(wanted):
+        if level == "#":
+            return True
+        if position == len(levels) or level not in ("+", levels[position]):
+            return False
+    return len(wanted) == len(levels)
+
+
+def covers(general: str, special: str) -> bool:
+    """Does every topic that `special` selects also match `general`?"""
+    wide, narrow = general.split("/"), special.split("/")
+    if narrow[0].startswith("$") and wide[0] in ("+", "#"):
+        return False
+    for position, level in enumerate(wide):
+        if level == "#":
+            return True
+        if position == len(narrow) or narrow[position] == "#":
+            return False
+        if level != "+" and level != narrow[position]:
+            return False
+    # `a` is selected by `a/#`, so `a/+/#` still has the shorter `a/+` to cover: lengths must agree.
+    return len(wide) == len(narrow)
+
+
+def parent(topic: str) -> str | None:
+    """The direct supertopic of `topic`; None for a top-level topic."""
+    head, separator, _ = topic.rpartition("/")
+    return head if separator else None
+
+
+def ancestors(topic: str) -> list[str]:
+    """All supertopics of `topic`, nearest first."""
+    found = []
+    above = parent(topic)
+    while above is not None:
+        found.append(above)
+        above = parent(above)
+    return found
+
+
+def _levels(topic: str) -> list[str]:
+    """Split and check what topics and filters have in common."""
+    if not topic:
+        raise UsageError("a topic needs at least one character, such as 'news' or 'a/b'")
+    if "\0" in topic:
+        raise UsageError(f"topic {topic!r} contains a null character")
+    try:
+        size = len(topic.encode())
+    except UnicodeEncodeError:
+        raise UsageError(f"topic {topic!r} is not valid Unicode text") from None
+    if size > TOPIC_BYTES_MAX:
+        raise UsageError(f"topic of {size} bytes: at most {TOPIC_BYTES_MAX}")
+    levels = topic.split("/")
+    if len(levels) > LEVELS_MAX:
+        raise UsageError(f"topic of {len(levels)} levels: at most {LEVELS_MAX}")
+    return levels

@@ -1,0 +1,1 @@
+"""The papers as printed, for tests and reports only. The product never imports this."""

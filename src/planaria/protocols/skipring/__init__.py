@@ -1,0 +1,1 @@
+"""The supervised skip ring (paper 1): labels, supervisor, subscriber, shortcuts."""

@@ -1,0 +1,1 @@
+"""Virtual time, faults, corruption, traces: one driver of the protocols."""
