@@ -1,25 +1,56 @@
-# Everything bootstraps itself: the only assumptions are a shell, make and Python 3.11+.
+# Everything bootstraps itself: the only assumptions are make, bash and Python 3.11+ with pip.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+# Relative on purpose: make cannot name a target in a path with spaces, the clone may be in one.
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.synced
 PYTHON ?= python3
+WORKERS ?= 2
 
 .PHONY: demo test check bench campaign docs clean
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "planaria needs Python 3.11 or newer: set PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "planaria needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
+# --active: whatever environment the caller has active, this one is meant.
 $(STAMP): pyproject.toml uv.lock | $(BIN)/uv
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv sync --quiet --frozen --active --inexact
+	VIRTUAL_ENV="$$PWD/$(VENV)" $(BIN)/uv sync --quiet --frozen --active --inexact
 	@touch $@
 
+demo: $(STAMP)
+	@mkdir -p out
+	$(BIN)/planaria sim ring --n 9 --start corrupt --svg out/ring.svg
+	$(BIN)/planaria sim ring --n 256 --start corrupt --seed 7
+	$(BIN)/planaria sim ring --n 64 --start partitioned --seed 3
+
 test: $(STAMP)
-	$(BIN)/pytest -n auto
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+# The same tests with many more seeds and examples; takes hours, made for nights.
+campaign: $(STAMP)
+	PLANARIA_CAMPAIGN=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/python -m mypy
+
+bench: $(STAMP)
+	@mkdir -p out/bench
+	@shopt -s nullglob; for script in benchmarks/*.py; do \
+		echo "== $$script"; \
+		$(BIN)/python "$$script" | tee "out/bench/$$(basename "$$script" .py).txt"; \
+	done
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/docs
+	@echo "out/docs/index.html"
+
+clean:
+	rm -rf $(VENV) out build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
