@@ -1,0 +1,164 @@
+"""The whole tree obeys the rules of `tidy.py`, and each rule catches what it is there for."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import tidy
+from tidy import RULES, Rule, Source, source
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@cache
+def tree() -> list[Source]:
+    paths = [
+        path
+        for room in ("src", "tests", "benchmarks", "examples")
+        for path in sorted((ROOT / room).rglob("*.py"))
+    ]
+    return [source(path.read_text(), path.relative_to(ROOT).as_posix()) for path in paths]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
+def test_every_file_obeys(rule: Rule) -> None:
+    assert len(tree()) > 10
+    assert [f"{file.path}:{wrong}" for file in tree() for wrong in rule(file)] == []
+
+
+def test_the_ratchets_name_only_what_exists() -> None:
+    functions = [
+        f"{file.path}::{node.name}"
+        for file in tree()
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert [path for path in tidy.LONG_FILES if path not in [file.path for file in tree()]] == []
+    assert [name for name in tidy.LONG_FUNCTIONS if name not in functions] == []
+
+
+CORE = "src/planaria/core/node.py"
+PROTOCOL = "src/planaria/protocols/ring/node.py"
+SIMULATOR = "src/planaria/simulator/run.py"
+
+BITES: list[tuple[Rule, str, str]] = [
+    (tidy.import_directions, CORE, "from planaria.protocols.ring import x"),
+    (tidy.import_directions, CORE, "from ..simulator import run"),
+    (tidy.import_directions, CORE, "def f() -> None:\n    import planaria.cli.main"),
+    (tidy.import_directions, CORE, "from planaria import simulator"),
+    (tidy.import_directions, PROTOCOL, "import planaria.simulator.run"),
+    (tidy.import_directions, PROTOCOL, "from planaria.literal import supervisor"),
+    (tidy.import_directions, SIMULATOR, "from planaria.network import host"),
+    (tidy.import_directions, SIMULATOR, "from planaria.literal import supervisor"),
+    (tidy.import_directions, "src/planaria/network/host.py", "import planaria.simulator"),
+    (tidy.import_directions, "src/planaria/spark/source.py", "from planaria.literal import x"),
+    (tidy.import_directions, "src/planaria/web/app.py", "from planaria.spark import session"),
+    (tidy.import_directions, "src/planaria/__init__.py", "from planaria.cli import main"),
+    (tidy.pure_imports, CORE, "import time"),
+    (tidy.pure_imports, CORE, "from time import monotonic"),
+    (tidy.pure_imports, CORE, "import os.path"),
+    (tidy.pure_imports, PROTOCOL, "import socket, ast"),
+    (tidy.pure_imports, PROTOCOL, "from uuid import uuid4"),
+    (tidy.pure_imports, PROTOCOL, "import secrets"),
+    (tidy.pure_imports, PROTOCOL, "from os import urandom"),
+    (tidy.pure_imports, PROTOCOL, "from random import choice"),
+    (tidy.pure_imports, PROTOCOL, "from random import Random, SystemRandom"),
+    (tidy.pure_imports, PROTOCOL, "from numpy import random"),
+    (tidy.pure_imports, PROTOCOL, "def f() -> None:\n    from datetime import datetime"),
+    (tidy.pure_calls, CORE, "x = hash('a')"),
+    (tidy.pure_calls, PROTOCOL, "sorted(xs, key=lambda x: id(x))"),
+    (tidy.pure_calls, PROTOCOL, "print(1)"),
+    (tidy.pure_calls, PROTOCOL, "open('x')"),
+    (tidy.pure_calls, PROTOCOL, "import random\nrandom.random()"),
+    (tidy.pure_calls, PROTOCOL, "import random\nrandom.seed(1)"),
+    (tidy.pure_calls, PROTOCOL, "rng = Random()"),
+    (tidy.pure_calls, PROTOCOL, "rng = random.Random()"),
+    (tidy.pure_calls, PROTOCOL, "import numpy as np\nnp.random.rand()"),
+    (tidy.set_iteration, PROTOCOL, "for x in {1, 2}: pass"),
+    (tidy.set_iteration, PROTOCOL, "for x in set(xs): pass"),
+    (tidy.set_iteration, PROTOCOL, "ys = [x for x in {y for y in xs}]"),
+    (tidy.set_iteration, PROTOCOL, "ys = {x: 1 for x in frozenset(xs)}"),
+    (tidy.set_iteration, PROTOCOL, "def f(s: set[int]) -> None:\n    for x in s: pass"),
+    (tidy.set_iteration, PROTOCOL, "def f(s: set[int] | None) -> None:\n    g(x for x in s)"),
+    (tidy.set_iteration, PROTOCOL, "class N:\n    s: set[int]\n    def f(self): [*self.s]"),
+    (tidy.set_iteration, PROTOCOL, "class N:\n    s: ClassVar[set[int]]\n\nlist(N.s)"),
+    (tidy.set_iteration, PROTOCOL, "s = set()\nfor x in s - other: pass"),
+    (tidy.set_iteration, PROTOCOL, "s = set()\ns.pop()"),
+    (tidy.set_iteration, PROTOCOL, "s = set()\nx = next(iter(s))"),
+    (tidy.set_iteration, PROTOCOL, "s = {1}\nx = min(s, key=f)"),
+    (tidy.set_iteration, PROTOCOL, "s = {1}\nx = max((y for y in s), key=f)"),
+    (tidy.set_iteration, PROTOCOL, "def f() -> set[int]: ...\nfor x in f(): pass"),
+    (tidy.set_iteration, PROTOCOL, "for x in a.union(b): pass"),
+    (tidy.module_state, PROTOCOL, "cache = {1: 2}"),
+    (tidy.module_state, PROTOCOL, "SEEN = set()"),
+    (tidy.module_state, PROTOCOL, "SEEN: dict[int, int] = {}"),
+    (tidy.module_state, PROTOCOL, "_rng = Random(1)"),
+    (tidy.module_state, PROTOCOL, "T = {1: 2}\ndef f() -> None:\n    T[3] = 4"),
+    (tidy.module_state, PROTOCOL, "T = [1]\ndef f() -> None:\n    T.append(4)"),
+    (tidy.module_state, PROTOCOL, "T = [1]\ndef f() -> None:\n    del T[0]"),
+    (tidy.module_state, PROTOCOL, "n = 1\ndef f() -> None:\n    global n\n    n = 2"),
+    (tidy.file_length, "tests/test_x.py", "x = 1\n" * 401),
+    (tidy.function_length, "benchmarks/x.py", "def f():\n" + "    x = 1\n" * 41),
+    (tidy.function_length, "benchmarks/x.py", "async def f():\n" + "    x = 1\n" * 71),
+    (tidy.module_docstring, CORE, "x = 1"),
+    (tidy.unfinished, "tests/test_x.py", "x = 1  # TO" + "DO: more"),
+]
+
+LONG_DOCSTRING = 'def f():\n    """a\n    b\n    """\n'
+PASSES: list[tuple[Rule, str, str]] = [
+    (tidy.import_directions, CORE, "from planaria.core.ids import NodeId\nimport msgspec"),
+    (tidy.import_directions, PROTOCOL, "from planaria.protocols.dht import x"),
+    (tidy.import_directions, SIMULATOR, "from planaria.protocols import ring"),
+    (tidy.import_directions, "src/planaria/spark/experiments.py", "from planaria import literal"),
+    (tidy.import_directions, "tests/test_x.py", "from planaria.literal import supervisor"),
+    (tidy.pure_imports, PROTOCOL, "from random import Random\nimport ios, timeless"),
+    (tidy.pure_imports, SIMULATOR, "import time"),
+    (tidy.pure_calls, PROTOCOL, "def f(rng): rng.random(); Random(7); self.hash(); x.id"),
+    (tidy.pure_calls, PROTOCOL, "import random\ndef f(rng: random.Random): ..."),
+    (tidy.set_iteration, PROTOCOL, "for x in sorted({1, 2}): pass"),
+    (tidy.set_iteration, PROTOCOL, "def f(s: set[int]): sorted(x for x in s if x); 1 in s"),
+    (tidy.set_iteration, PROTOCOL, "s = {1}\nt = {x + 1 for x in s}; any(x for x in s); max(s)"),
+    (tidy.set_iteration, PROTOCOL, "for x in {1: 2}: pass"),
+    (tidy.set_iteration, PROTOCOL, "xs = [1]\nxs.pop()"),
+    (tidy.module_state, PROTOCOL, "_ONE = {'+': 1}\n__all__ = ['x']\nN = 3\nT = (1,)"),
+    (tidy.module_state, PROTOCOL, "T = {1: 2}\ndef f(t) -> None:\n    t[3] = T[1]"),
+    (tidy.file_length, "tests/test_x.py", "x = 1\n" * 400),
+    (tidy.function_length, "x.py", LONG_DOCSTRING + "    x = 1\n" * 40),
+    (tidy.module_docstring, CORE, "'''A module.'''"),
+    (tidy.module_docstring, "src/planaria/cli/__main__.py", "x = 1"),
+    (tidy.unfinished, "tests/test_x.py", "XXXL = 1  # to do"),
+]
+
+
+def named(case: tuple[Rule, str, str]) -> str:
+    return f"{case[0].__name__}: {case[2][:40]}"
+
+
+@pytest.mark.parametrize("case", BITES, ids=named)
+def test_a_rule_catches(case: tuple[Rule, str, str]) -> None:
+    rule, path, text = case
+    assert list(rule(source(text, path))) != []
+
+
+@pytest.mark.parametrize("case", PASSES, ids=named)
+def test_a_rule_lets_pass(case: tuple[Rule, str, str]) -> None:
+    rule, path, text = case
+    assert list(rule(source(text, path))) == []
+
+
+def test_every_rule_has_a_file_it_catches_and_one_it_lets_pass() -> None:
+    assert {case[0] for case in BITES} == {case[0] for case in PASSES} == {*RULES}
+
+
+def test_a_ratchet_only_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sized(lines: int) -> Source:
+        return source("def f():\n" + "    x = 1\n" * lines, "x.py")
+
+    monkeypatch.setitem(tidy.LONG_FUNCTIONS, "x.py::f", 50)
+    assert list(tidy.function_length(sized(50))) == []
+    assert "lower the ratchet" in next(tidy.function_length(sized(49)))
+    assert "the ratchet says" in next(tidy.function_length(sized(51)))
+    monkeypatch.setitem(tidy.LONG_FUNCTIONS, "x.py::f", 71)
+    assert "never more" in next(tidy.function_length(sized(71)))
