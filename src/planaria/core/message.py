@@ -6,9 +6,10 @@ from msgspec import Struct
 class Message(Struct, frozen=True, array_like=True, gc=False):
     """What one node says to another. It may be lost, late, repeated, reordered or false.
 
-    A subclass names its tag on the wire: `class Check(Message, tag="ring.check")`. Tags are
-    stable: renaming a class does not change what peers of another version understand. A message
-    that needs an answer carries the sender's id as a field, and that id may be false.
+    A subclass names its tag on the wire:
+    `class Check(Message, frozen=True, tag="ring.check")`. Tags are stable: renaming a class does
+    not change what peers of another version understand. A message that needs an answer carries
+    the sender's id as a field, and that id may be false.
     """
 
 

@@ -1,0 +1,100 @@
+"""What a driver, a checker or a campaign needs to know of an overlay: make it, break it, judge it.
+
+Each protocol family implements `Overlay` once. Legitimacy is part of the product: `doctor` prints
+it, tests and sweeps stand on it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Command, Node
+
+Channel = Iterable[tuple[NodeId, Message]]  # messages in flight, each with its target
+
+
+class Violation(Struct, frozen=True):
+    """One invariant of the legitimate state that does not hold, and where."""
+
+    invariant: str
+    node: NodeId | None
+    detail: str
+
+    def __str__(self) -> str:
+        where = "" if self.node is None else f" at {self.node}"
+        return f"{self.invariant}{where}: {self.detail}"
+
+
+class Start(Struct):
+    """A first state: nodes, messages already in flight, and faults that belong to the start."""
+
+    nodes: list[Node]
+    channel: list[tuple[NodeId, Message]] = []
+    schedule: str = ""
+
+
+class Overlay(ABC):
+    """One family of nodes that form a network together."""
+
+    name: ClassVar[str]
+    starts: ClassVar[tuple[str, ...]] = ("fresh", "legitimate", "corrupt")
+
+    @abstractmethod
+    def spawn(self, id: NodeId, rng: Random) -> Node:
+        """A new node that knows nothing but how to join."""
+
+    @abstractmethod
+    def legitimate(self, n: int, rng: Random) -> list[Node]:
+        """A network of `n` members that is legitimate from the first tick on."""
+
+    @abstractmethod
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Give the variables of `node` arbitrary values; `ids` are the ids that may be named."""
+
+    @abstractmethod
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        """An arbitrary message in flight to one of `ids`."""
+
+    @abstractmethod
+    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+        """Every invariant of the legitimate state that fails; empty means legitimate."""
+
+    def fresh(self, n: int, rng: Random) -> list[Node]:
+        """`n` members that all join at once."""
+        return [self.spawn(id, rng) for id in range(n)]
+
+    def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
+        """The first state called `name`: `rng` draws the state, `protocol` goes to the nodes."""
+        if name not in self.starts:
+            raise UsageError(f"no start {name!r} for {self.name}: one of {', '.join(self.starts)}")
+        if name == "fresh":
+            return Start(self.fresh(n, protocol))
+        nodes = self.legitimate(n, protocol)
+        if name == "legitimate":
+            return Start(nodes)
+        ids = [node.id for node in nodes]
+        for node in nodes:
+            self.corrupt(node, ids, rng)
+        return Start(nodes, [self.forge(ids, rng) for _ in range(2 * n)])
+
+    def leave(self, node: Node) -> Command | None:
+        """The command with which `node` leaves in good order; None if it may not leave."""
+        return None
+
+    def may_crash(self, node: Node) -> bool:
+        """May a schedule crash this node and still expect the rest to heal?"""
+        return True
+
+    def publish(self, node: Node, number: int) -> Command | None:
+        """The command with which `node` publishes the `number`-th payload of a workload."""
+        return None
+
+    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+        """Figures about the present state, for people and programs."""
+        return {"nodes": len(nodes)}

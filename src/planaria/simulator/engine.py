@@ -1,0 +1,271 @@
+"""The deterministic driver: virtual time, a bucket per tick, first in first out within a tick.
+
+Knows nodes, messages and effects, nothing of any protocol. Faults reach it through four doors:
+rules on the links, the order within a tick, holding a node's inputs, adding and removing nodes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from random import Random
+from typing import Protocol
+
+from msgspec import Struct
+
+from planaria.core.chance import stream
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Clock, Command, Effect, Effects, LinkDown, Node, Send
+from planaria.simulator.delays import DEFAULT_DELAY, INTERVAL, QUANTILES, Delay
+
+ENVIRONMENT = -1  # the source of messages and commands that no node sent
+TICKS_PER_SECOND = INTERVAL  # a node's wall clock: one second is one interval
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """Something that will happen to `target`: a message, or (message None) its timeout.
+
+    For a timeout `source` is the life of the node it belongs to: a restart begins a new life, and
+    what was left of the old one's clock is void.
+    """
+
+    target: NodeId
+    message: Message | None
+    source: int
+    number: int
+    cause: int
+
+
+class LinkRule(Protocol):
+    """A way in which links misbehave: changes the delays of a message's copies, none means lost."""
+
+    def apply(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """The delays in ticks of the copies of `message` that still arrive."""
+
+
+class Observer(Protocol):
+    """Whoever watches a run: recorders and checkers. Watching never changes what happens."""
+
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """Something happened at `node`; `entry` is the input that caused it."""
+
+
+class Simulator:
+    """Runs nodes in virtual time. Same seed, same nodes, same calls: same run, byte for byte."""
+
+    def __init__(self, seed: int, *, delay: Delay = DEFAULT_DELAY, drift: float = 0.0) -> None:
+        self.seed = seed
+        self.tick = 0
+        self.nodes: dict[NodeId, Node] = {}
+        self.rng: Random = stream(seed, "protocol")
+        self.delay = delay
+        self.drift = drift
+        self.link_delays: dict[tuple[NodeId, NodeId], Delay] = {}
+        self.rules: list[LinkRule] = []
+        self.order: Callable[[list[Entry]], list[Entry]] | None = None
+        self.detects_failed_sends = True
+        self.clock_skew: dict[NodeId, int] = {}
+        self.slowness: dict[NodeId, float] = {}
+        self.sent = 0
+        self.delivered = 0
+        self.undeliverable = 0
+        self._buckets: dict[int, list[Entry]] = {}
+        self._held: dict[NodeId, list[Entry]] = {}
+        self._lives: dict[NodeId, int] = {}
+        self._observers: list[Observer] = []
+        self._draw = stream(seed, "delay").random
+        self._phase = stream(seed, "phase")
+        self._period = stream(seed, "period")
+
+    # Membership of the run
+
+    def add(self, node: Node) -> None:
+        """Let `node` live from now on; its timeouts start at a phase of its own."""
+        self.nodes[node.id] = node
+        life = self._lives[node.id] = self._lives.get(node.id, 0) + 1
+        phase = 1 + int(self._phase.random() * INTERVAL)
+        self._put(self.tick + phase, Entry(node.id, None, life, 0, 0))
+
+    def remove(self, id: NodeId) -> Node:
+        """Take a node out without a word, as a crash does; messages to it go nowhere."""
+        self._held.pop(id, None)
+        self._lives[id] += 1
+        return self.nodes.pop(id)
+
+    def pause(self, id: NodeId) -> None:
+        """Stop a node: its inputs wait, nothing is lost, nobody is told."""
+        self._held.setdefault(id, [])
+
+    def resume(self, id: NodeId) -> int:
+        """Let a paused node go on with all that waited; returns how many inputs did."""
+        waiting = self._held.pop(id, [])
+        for entry in waiting:
+            self._put(self.tick + 1, entry)
+        return len(waiting)
+
+    # Inputs from outside
+
+    def command(self, id: NodeId, command: Command) -> None:
+        """The application at node `id` asks for something, at once."""
+        self._command(self.nodes[id], command, Entry(id, None, ENVIRONMENT, 0, 0))
+
+    def inject(self, target: NodeId, message: Message, delay: int = 1) -> None:
+        """Put a message on a channel that no node sent: forged, stale or left from before."""
+        self.sent += 1
+        entry = Entry(target, message, ENVIRONMENT, self.sent, 0)
+        self._note("send", ENVIRONMENT, entry, None)
+        self._put(self.tick + delay, entry)
+
+    def watch(self, observer: Observer) -> None:
+        """Show `observer` everything that happens from now on."""
+        self._observers.append(observer)
+
+    def note(self, kind: str, node: NodeId, effect: object) -> None:
+        """Let observers see something that a fault schedule did to `node`."""
+        self._note(kind, node, Entry(node, None, ENVIRONMENT, 0, 0), effect)
+
+    # Time
+
+    @property
+    def interval(self) -> int:
+        """How many whole intervals have passed."""
+        return self.tick // INTERVAL
+
+    def run(self, ticks: int) -> None:
+        """Let `ticks` pass."""
+        pop = self._buckets.pop
+        for tick in range(self.tick + 1, self.tick + ticks + 1):
+            self.tick = tick
+            bucket = pop(tick, None)
+            if bucket:
+                self._run_bucket(bucket if self.order is None else self.order(bucket))
+
+    def run_interval(self) -> None:
+        """Let one interval pass."""
+        self.run(INTERVAL)
+
+    def channel(self) -> Iterator[tuple[NodeId, Message]]:
+        """All messages in flight, each with its target, in the order they will arrive."""
+        ticks = sorted(self._buckets)
+        waiting = chain(
+            chain.from_iterable(self._held[id] for id in sorted(self._held)),
+            chain.from_iterable(self._buckets[tick] for tick in ticks),
+        )
+        return ((entry.target, entry.message) for entry in waiting if entry.message is not None)
+
+    def rewrite_channel(self, change: Callable[[Entry], Sequence[Entry]]) -> int:
+        """Replace each message in flight by `change(entry)`; returns how many were changed."""
+        changed = 0
+        for bucket in [*self._buckets.values(), *self._held.values()]:
+            fresh: list[Entry] = []
+            for entry in bucket:
+                after = (entry,) if entry.message is None else change(entry)
+                changed += len(after) != 1 or after[0] is not entry
+                fresh.extend(after)
+            bucket[:] = fresh
+        return changed
+
+    # The loop
+
+    def _run_bucket(self, bucket: list[Entry]) -> None:
+        nodes, held, perform = self.nodes, self._held, self._perform
+        observed = bool(self._observers)
+        for entry in bucket:
+            target, message = entry.target, entry.message
+            if held and target in held:
+                held[target].append(entry)
+                continue
+            if message is None:
+                self._run_timeout(entry)
+                continue
+            node = nodes.get(target)
+            if node is None:
+                self._fail(entry)
+                continue
+            self.delivered += 1
+            if observed:
+                self._note("deliver", target, entry, None)
+            effects = node.on_message(message)
+            if effects:
+                perform(target, effects, entry)
+
+    def _run_timeout(self, entry: Entry) -> None:
+        """The driver's promise of fairness: a live node's timeout always comes round again."""
+        id = entry.target
+        if self._lives[id] != entry.source:
+            return
+        period: float = INTERVAL
+        if self.drift:
+            period *= 1 + self.drift * (2 * self._period.random() - 1)
+        if self.slowness:
+            period *= self.slowness.get(id, 1.0)
+        self._put(self.tick + max(1, round(period)), entry)
+        node = self.nodes[id]
+        if self._observers:
+            self._note("timeout", id, entry, None)
+        if node.reads_clock:
+            seconds = self.tick // TICKS_PER_SECOND + self.clock_skew.get(id, 0)
+            self._command(node, Clock(seconds), entry)
+        effects = node.on_timeout()
+        if effects:
+            self._perform(id, effects, entry)
+
+    def _command(self, node: Node, command: Command, cause: Entry) -> None:
+        if self._observers:
+            self._note("command", node.id, cause, command)
+        self._perform(node.id, node.on_command(command), cause)
+
+    def _perform(self, source: NodeId, effects: Effects, cause: Entry) -> None:
+        buckets, delay, draw, tick = self._buckets, self.delay, self._draw, self.tick
+        plain = not (self.rules or self.link_delays or self._observers)
+        number = cause.number
+        for effect in effects:
+            if type(effect) is not Send:
+                self._show(source, effect, cause)
+                continue
+            if not plain:
+                self._route(source, effect, cause)
+                continue
+            self.sent += 1
+            at = tick + delay[int(draw() * QUANTILES)]
+            entry = Entry(effect.target, effect.message, source, self.sent, number)
+            bucket = buckets.get(at)
+            if bucket is None:
+                buckets[at] = [entry]
+            else:
+                bucket.append(entry)
+
+    def _route(self, source: NodeId, effect: Send, cause: Entry) -> None:
+        """Send one message over links that misbehave or are watched."""
+        self.sent += 1
+        target, message = effect.target, effect.message
+        entry = Entry(target, message, source, self.sent, cause.number)
+        table = self.link_delays.get((source, target), self.delay)
+        delays = [table[int(self._draw() * QUANTILES)]]
+        self._note("send", source, entry, None)
+        for rule in self.rules:
+            delays = rule.apply(source, target, message, delays)
+        if not delays:
+            self._note("drop", target, entry, None)
+        for ticks in delays:
+            self._put(self.tick + max(1, ticks), entry)
+
+    def _fail(self, entry: Entry) -> None:
+        """A message to nobody: a connection-oriented network tells the sender, later."""
+        self.undeliverable += 1
+        self._note("drop", entry.target, entry, None)
+        sender = self.nodes.get(entry.source)
+        if self.detects_failed_sends and sender is not None:
+            self._perform(sender.id, sender.on_command(LinkDown(entry.target)), entry)
+
+    def _show(self, source: NodeId, effect: Effect, cause: Entry) -> None:
+        for observer in self._observers:
+            observer.record(self.tick, "effect", source, cause, effect)
+
+    def _note(self, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        for observer in self._observers:
+            observer.record(self.tick, kind, node, entry, effect)
+
+    def _put(self, tick: int, entry: Entry) -> None:
+        self._buckets.setdefault(tick, []).append(entry)

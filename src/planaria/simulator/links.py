@@ -1,0 +1,187 @@
+"""How links and schedulers misbehave. Each rule counts what it did, so no fault can be a no-op
+unnoticed.
+
+Schedulers that are not kind are rules too: they may delay any message up to a stated fairness
+bound, never for ever. Timeouts are out of their reach: the driver's clock is fair.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from random import Random
+
+from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
+from planaria.core.message import Message, tag_of
+from planaria.simulator.delays import INTERVAL
+from planaria.simulator.engine import Entry, Simulator
+
+FAIRNESS_TICKS = 4 * INTERVAL  # no scheduler holds a message longer than this
+SCHEDULERS = ("fifo", "lifo", "newest", "starve", "priority")
+
+
+class Rule(ABC):
+    """A rule on all links, with the number of messages it touched."""
+
+    def __init__(self) -> None:
+        self.affected = 0
+
+    def apply(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """The delays of the copies that still arrive."""
+        changed = self.change(source, target, message, delays)
+        self.affected += changed != delays
+        return changed
+
+    @abstractmethod
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """What the rule does to the copies of one message."""
+
+
+class Loss(Rule):
+    """Loses each copy with probability `rate`."""
+
+    def __init__(self, rate: float, rng: Random) -> None:
+        super().__init__()
+        self.rate, self.rng = rate, rng
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Drop copies."""
+        return [ticks for ticks in delays if self.rng.random() >= self.rate]
+
+
+class Duplication(Rule):
+    """Delivers a second copy with probability `rate`, up to an interval later."""
+
+    def __init__(self, rate: float, rng: Random) -> None:
+        super().__init__()
+        self.rate, self.rng = rate, rng
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Add copies."""
+        if delays and self.rng.random() < self.rate:
+            return [*delays, delays[0] + self.rng.randrange(INTERVAL)]
+        return delays
+
+
+class Reordering(Rule):
+    """Holds back each message with probability `rate` so that later ones overtake it."""
+
+    def __init__(self, rate: float, rng: Random, ticks: int = 2 * INTERVAL) -> None:
+        super().__init__()
+        self.rate, self.rng, self.ticks = rate, rng, ticks
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Delay copies."""
+        if self.rng.random() < self.rate:
+            return [ticks + self.rng.randrange(1, self.ticks) for ticks in delays]
+        return delays
+
+
+class Partition(Rule):
+    """Nothing passes between two groups; `one_way`: nothing passes to a lower-numbered group."""
+
+    def __init__(self, groups: Sequence[Sequence[NodeId]], *, one_way: bool = False) -> None:
+        super().__init__()
+        self.group = {id: number for number, group in enumerate(groups) for id in group}
+        self.one_way = one_way
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Drop what crosses the cut; nodes that joined later are in the first group."""
+        from_group, to_group = self.group.get(source, 0), self.group.get(target, 0)
+        cut = from_group > to_group if self.one_way else from_group != to_group
+        return [] if cut else delays
+
+
+class SlowNodes(Rule):
+    """Everything to and from `nodes` takes `factor` times as long."""
+
+    def __init__(self, nodes: Sequence[NodeId], factor: float) -> None:
+        super().__init__()
+        self.nodes, self.factor = frozenset(nodes), factor
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Stretch delays."""
+        if source in self.nodes or target in self.nodes:
+            return [round(ticks * self.factor) for ticks in delays]
+        return delays
+
+
+class Starve(Rule):
+    """One victim hears everything as late as fairness allows."""
+
+    def __init__(self, victim: NodeId) -> None:
+        super().__init__()
+        self.victim = victim
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Delay to the bound."""
+        return [FAIRNESS_TICKS for _ in delays] if target == self.victim else delays
+
+
+class NewestFirst(Rule):
+    """Within each window of time the message sent last arrives first."""
+
+    def __init__(self, simulator: Simulator, window: int = INTERVAL) -> None:
+        super().__init__()
+        self.simulator, self.window = simulator, window
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Mirror the sending time at the end of its window."""
+        until_end = self.window - self.simulator.tick % self.window
+        return [2 * until_end for _ in delays]
+
+
+class TypePriorities(Rule):
+    """Message types have ranks drawn from the seed; the lower the rank, the later it arrives."""
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__()
+        self.rng = rng
+        self.rank: dict[str, float] = {}
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Delay by rank."""
+        tag = tag_of(message)
+        if tag not in self.rank:
+            self.rank[tag] = self.rng.random()
+        held = round(self.rank[tag] * FAIRNESS_TICKS)
+        return [ticks + held for ticks in delays]
+
+
+def last_in_first_out(bucket: list[Entry]) -> list[Entry]:
+    """Within a tick the newest input comes first."""
+    return bucket[::-1]
+
+
+def use_scheduler(simulator: Simulator, name: str, rng: Random) -> None:
+    """Give the run one of the `SCHEDULERS`; `starve` picks its victim among the present nodes."""
+    makers: dict[str, Callable[[], Rule]] = {
+        "newest": lambda: NewestFirst(simulator),
+        "starve": lambda: Starve(rng.choice(sorted(simulator.nodes))),
+        "priority": lambda: TypePriorities(rng),
+    }
+    if name == "lifo":
+        simulator.order = last_in_first_out
+    elif name in makers:
+        simulator.rules.append(makers[name]())
+    elif name != "fifo":
+        raise UsageError(f"no scheduler {name!r}: one of {', '.join(SCHEDULERS)}")

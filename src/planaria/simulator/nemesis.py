@@ -1,0 +1,278 @@
+"""Carries out fault schedules and keeps the books: what was injected, and what it affected.
+
+A fault that affected nothing did not test anything; `ineffective` names it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from planaria.core.chance import stream
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Node
+from planaria.core.overlay import Overlay
+from planaria.simulator.delays import INTERVAL
+from planaria.simulator.engine import Entry, Simulator
+from planaria.simulator.links import (
+    Duplication,
+    Loss,
+    Partition,
+    Reordering,
+    Rule,
+    SlowNodes,
+)
+from planaria.simulator.schedule import Action, Schedule, print_schedule
+
+REMEMBERED_MAX = 1000  # messages kept for `replay`: enough to be stale, few enough to be free
+
+
+class Injection(Struct):
+    """One action of a schedule, once carried out."""
+
+    action: str
+    tick: int
+    injected: int = 0
+    affected: int = 0
+
+
+class Memory:
+    """Remembers recent messages so that `replay` can send them again, much later."""
+
+    def __init__(self) -> None:
+        self.messages: deque[tuple[NodeId, Message]] = deque(maxlen=REMEMBERED_MAX)
+
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """Keep what is delivered."""
+        if kind == "deliver" and entry.message is not None:
+            self.messages.append((entry.target, entry.message))
+
+
+class Nemesis:
+    """Applies a schedule to a simulator at the right ticks; `advance` is called tick by tick."""
+
+    def __init__(self, simulator: Simulator, overlay: Overlay, schedule: Schedule) -> None:
+        self.simulator = simulator
+        self.overlay = overlay
+        self.report: list[Injection] = []
+        self.departed: dict[NodeId, dict[str, Any]] = {}
+        self._rng = stream(simulator.seed, "nemesis", print_schedule(schedule))
+        self._pending = deque(sorted(schedule, key=lambda action: action.at))
+        self._ending: list[tuple[int, Callable[[], None]]] = []
+        self._stale: dict[NodeId, dict[str, Any]] = {}
+        self._memory = Memory()
+        self._published = 0
+        self._next_id = max(simulator.nodes, default=-1) + 1
+        if any(action.kind == "replay" for action in schedule):
+            simulator.watch(self._memory)
+        if any(action["state"] == "stale" for action in schedule if action.kind == "restart"):
+            self._stale = {id: node.snapshot() for id, node in simulator.nodes.items()}
+
+    @property
+    def next_tick(self) -> int | None:
+        """When there is something to do again; None when the schedule is over."""
+        ticks = [tick for tick, _ in self._ending]
+        if self._pending:
+            ticks.append(_ticks(self._pending[0].at))
+        return min(ticks, default=None)
+
+    def advance(self) -> None:
+        """Carry out what is due at the simulator's present tick."""
+        now = self.simulator.tick
+        for due in [end for end in self._ending if end[0] <= now]:
+            self._ending.remove(due)
+            due[1]()
+        while self._pending and _ticks(self._pending[0].at) <= now:
+            action = self._pending.popleft()
+            injection = Injection(str(action), now)
+            self.report.append(injection)
+            getattr(self, f"_{action.kind}")(action, injection)
+            self.simulator.note("fault", 0, str(action))
+
+    def finish(self) -> None:
+        """End all lasting faults now."""
+        for _, end in self._ending:
+            end()
+        self._ending.clear()
+        self._pending.clear()
+
+    def ineffective(self) -> list[str]:
+        """The actions carried out that changed nothing: a test that relies on them is void."""
+        return [injection.action for injection in self.report if not injection.affected]
+
+    # Links
+
+    def _rule(self, action: Action, injection: Injection, rule: Rule) -> None:
+        self.simulator.rules.append(rule)
+        injection.injected += 1
+
+        def end() -> None:
+            self.simulator.rules.remove(rule)
+            injection.affected += rule.affected
+
+        self._until(action, end)
+
+    def _partition(self, action: Action, injection: Injection) -> None:
+        groups: list[list[NodeId]] = [[] for _ in range(int(action.number("groups")))]
+        members = sorted(self.simulator.nodes)
+        self._rng.shuffle(members)
+        for number, id in enumerate(members):
+            groups[number % len(groups)].append(id)
+        self._rule(action, injection, Partition(groups, one_way=bool(action["one_way"])))
+
+    def _loss(self, action: Action, injection: Injection) -> None:
+        self._rule(action, injection, Loss(action.number("rate"), self._rng))
+
+    def _duplicate(self, action: Action, injection: Injection) -> None:
+        self._rule(action, injection, Duplication(action.number("rate"), self._rng))
+
+    def _reorder(self, action: Action, injection: Injection) -> None:
+        self._rule(action, injection, Reordering(action.number("rate"), self._rng))
+
+    def _slow(self, action: Action, injection: Injection) -> None:
+        victims, factor = self._choose(action), action.number("factor")
+        for id in victims:
+            self.simulator.slowness[id] = factor
+        self._rule(action, injection, SlowNodes(victims, factor))
+        self._until(action, lambda: self._forget(self.simulator.slowness, victims))
+
+    # Nodes
+
+    def _pause(self, action: Action, injection: Injection) -> None:
+        victims = self._choose(action)
+        injection.injected = len(victims)
+        for id in victims:
+            self.simulator.pause(id)
+
+        def end() -> None:
+            injection.affected += sum(self.simulator.resume(id) for id in victims)
+
+        self._until(action, end)
+
+    def _skew(self, action: Action, injection: Injection) -> None:
+        victims = self._choose(action)
+        for id in victims:
+            self.simulator.clock_skew[id] = int(action.number("seconds"))
+        injection.injected = len(victims)
+        injection.affected = sum(self.simulator.nodes[id].reads_clock for id in victims)
+        self._until(action, lambda: self._forget(self.simulator.clock_skew, victims))
+
+    def _crash(self, action: Action, injection: Injection) -> None:
+        for id in self._choose(action, self.overlay.may_crash):
+            node = self.simulator.remove(id)
+            self.departed[id] = node.snapshot()
+            injection.injected += 1
+            injection.affected += 1
+
+    def _restart(self, action: Action, injection: Injection) -> None:
+        """A process comes back under its own id, before anybody noticed that it was away."""
+        for id in self._choose(action, self.overlay.may_crash):
+            last = self.simulator.remove(id).snapshot()
+            node = self.overlay.spawn(id, self.simulator.rng)
+            state = {"kept": last, "stale": self._stale.get(id, last), "none": None}
+            chosen = state[str(action["state"])]
+            if chosen is not None:
+                node.restore(chosen)
+            self.simulator.add(node)
+            self.simulator.note("restart", id, action["state"])
+            injection.injected += 1
+            # With its state kept a restart changes no variable, only the phase of its timeouts.
+            injection.affected += action["state"] == "kept" or node.snapshot() != last
+
+    def _join(self, action: Action, injection: Injection) -> None:
+        for _ in range(int(action.number("count"))):
+            self.simulator.add(self.overlay.spawn(self._next_id, self.simulator.rng))
+            self._next_id += 1
+            injection.injected += 1
+            injection.affected += 1
+
+    def _leave(self, action: Action, injection: Injection) -> None:
+        for id in self._choose(action, lambda node: self.overlay.leave(node) is not None):
+            command = self.overlay.leave(self.simulator.nodes[id])
+            if command is not None:
+                before = self.simulator.sent
+                self.simulator.command(id, command)
+                injection.injected += 1
+                injection.affected += self.simulator.sent > before
+
+    def _publish(self, action: Action, injection: Injection) -> None:
+        members = sorted(self.simulator.nodes)
+        for _ in range(int(action.number("count"))):
+            id = self._rng.choice(members)
+            command = self.overlay.publish(self.simulator.nodes[id], self._published)
+            self._published += 1
+            if command is not None:
+                self.simulator.command(id, command)
+                injection.injected += 1
+                injection.affected += 1
+
+    # State and channels
+
+    def _corrupt(self, action: Action, injection: Injection) -> None:
+        ids = sorted({*self.simulator.nodes, *self.departed})
+        for id in self._choose(action):
+            node = self.simulator.nodes[id]
+            before = node.snapshot()
+            self.overlay.corrupt(node, ids, self._rng)
+            injection.injected += 1
+            injection.affected += node.snapshot() != before
+
+    def _forge(self, action: Action, injection: Injection) -> None:
+        ids = sorted({*self.simulator.nodes, *self.departed})
+        for _ in range(int(action.number("count"))):
+            target, message = self.overlay.forge(ids, self._rng)
+            self._inject(injection, target, message)
+
+    def _replay(self, action: Action, injection: Injection) -> None:
+        past = list(self._memory.messages)
+        if past:
+            for _ in range(int(action.number("count"))):
+                self._inject(injection, *self._rng.choice(past))
+
+    def _scramble(self, action: Action, injection: Injection) -> None:
+        """Messages in flight are lost, doubled, misdirected or replaced by others."""
+        ids, share = sorted(self.simulator.nodes), action.number("share")
+
+        def change(entry: Entry) -> list[Entry]:
+            injection.injected += 1
+            if self._rng.random() >= share:
+                return [entry]
+            target, message = self.overlay.forge(ids, self._rng)
+            forged = Entry(target, message, entry.source, entry.number, entry.cause)
+            lost: list[Entry] = []
+            return self._rng.choice([lost, [entry, entry], [forged], [entry, forged]])
+
+        injection.affected = self.simulator.rewrite_channel(change)
+
+    # Helpers
+
+    def _inject(self, injection: Injection, target: NodeId, message: Message) -> None:
+        self.simulator.inject(target, message, 1 + int(self._rng.random() * INTERVAL))
+        injection.injected += 1
+        injection.affected += target in self.simulator.nodes
+
+    def _choose(
+        self, action: Action, eligible: Callable[[Node], bool] = lambda _: True
+    ) -> list[NodeId]:
+        """The victims: `count` of them, or the `share` of all that may be chosen, at least one."""
+        candidates = [
+            id for id in sorted(self.simulator.nodes) if eligible(self.simulator.nodes[id])
+        ]
+        count = int(action.number("count"))
+        if not count:
+            count = max(1, round(action.number("share") * len(candidates)))
+        return sorted(self._rng.sample(candidates, min(count, len(candidates))))
+
+    def _until(self, action: Action, end: Callable[[], None]) -> None:
+        self._ending.append((self.simulator.tick + max(1, _ticks(action.duration)), end))
+
+    @staticmethod
+    def _forget(table: dict[NodeId, Any], ids: list[NodeId]) -> None:
+        for id in ids:
+            table.pop(id, None)
+
+
+def _ticks(intervals: float) -> int:
+    return round(intervals * INTERVAL)

@@ -1,0 +1,208 @@
+"""One trial: any start, any faults, safety at every step; then the faults stop, then the network
+must become legitimate within a bound (convergence), then it must stay so (closure).
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct, field, structs
+
+from planaria.core.chance import stream
+from planaria.core.errors import InvariantViolation
+from planaria.core.overlay import Overlay, Violation
+from planaria.simulator.checkers import SafetyBroken
+from planaria.simulator.delays import INTERVAL, parse_delay
+from planaria.simulator.engine import Observer, Simulator
+from planaria.simulator.links import use_scheduler
+from planaria.simulator.nemesis import Injection, Nemesis
+from planaria.simulator.schedule import Action, Schedule, parse_schedule, print_schedule
+
+CALM = 3  # legitimate interval ends in a row before we believe it: one may be luck
+SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more than this
+
+
+class Spec(Struct, frozen=True):
+    """Everything that determines a trial, but for the overlay's own options."""
+
+    n: int
+    seed: int
+    start: str = "corrupt"
+    faults: Schedule = ()
+    scheduler: str = "fifo"
+    delay: str = "uniform:1:50"
+    drift: float = 0.0
+    intervals: int = 200
+    closure: int = 10
+
+    def command(self, overlay: Overlay) -> str:
+        """The command line that repeats this trial."""
+        words = ["planaria", "sim", overlay.name, "--n", str(self.n), "--seed", str(self.seed)]
+        defaults = Spec(0, 0)
+        for name in ("start", "scheduler", "delay", "drift", "intervals", "closure"):
+            value = getattr(self, name)
+            if value != getattr(defaults, name):
+                words += [f"--{name}", str(value)]
+        for action in self.faults:
+            words += ["--fault", str(action)]
+        return shlex.join(words)
+
+
+class Outcome(Struct):
+    """How a trial ended."""
+
+    legitimate: bool
+    intervals: int
+    messages: int
+    violations: list[Violation]
+    relapse: list[Violation]
+    faults: list[Injection]
+    ineffective: list[str]
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def failure(self) -> tuple[str, str] | None:
+        """Which promise was broken, and how; None if both were kept."""
+        if not self.legitimate:
+            return "convergence", _summary(self.violations)
+        return ("closure", _summary(self.relapse)) if self.relapse else None
+
+
+class Trial:
+    """A trial that can be watched while it runs; `run` does all of it."""
+
+    def __init__(self, overlay: Overlay, spec: Spec, observers: Sequence[Observer] = ()) -> None:
+        self.overlay, self.spec = overlay, spec
+        self.simulator = Simulator(spec.seed, delay=parse_delay(spec.delay), drift=spec.drift)
+        for observer in observers:
+            self.simulator.watch(observer)
+        rng = stream(spec.seed, "start")
+        start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
+        for node in start.nodes:
+            self.simulator.add(node)
+        for target, message in start.channel:
+            self.simulator.inject(target, message, 1 + int(rng.random() * INTERVAL))
+        use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
+        faults = parse_schedule(start.schedule + "\n" + print_schedule(spec.faults))
+        self.nemesis = Nemesis(self.simulator, overlay, faults)
+
+    def violations(self) -> list[Violation]:
+        """What is not legitimate at this moment."""
+        return self.overlay.violations(self.simulator.nodes, self.simulator.channel())
+
+    def suffer(self) -> None:
+        """Let the whole fault schedule happen."""
+        while (due := self.nemesis.next_tick) is not None:
+            self.simulator.run(max(0, due - self.simulator.tick))
+            self.nemesis.advance()
+
+    def heal(self) -> Iterable[list[Violation]]:
+        """Run interval by interval, yielding what is wrong at each end, until `CALM` or bound."""
+        calm = 0
+        for _ in range(self.spec.intervals + CALM):
+            self.simulator.run_interval()
+            found = self.violations()
+            yield found
+            calm = 0 if found else calm + 1
+            if calm == CALM:
+                return
+
+    def run(self) -> Outcome:
+        """All phases; a broken safety property raises `InvariantViolation` at once."""
+        try:
+            return self._run()
+        except SafetyBroken as broken:
+            raise self.violation(broken.checker, broken.detail, broken.tick) from None
+
+    def violation(self, checker: str, detail: str, tick: int | None = None) -> InvariantViolation:
+        """The error for a promise that this trial broke, with the command that repeats it."""
+        return InvariantViolation(
+            checker,
+            seed=self.spec.seed,
+            tick=self.simulator.tick if tick is None else tick,
+            detail=detail,
+            replay=self.spec.command(self.overlay),
+        )
+
+    def _run(self) -> Outcome:
+        self.suffer()
+        sent, found, calm_since, interval = self.simulator.sent, self.violations(), 0, 0
+        for interval, found in enumerate(self.heal(), 1):
+            if found:
+                calm_since = interval
+        legitimate = interval - calm_since >= CALM
+        messages = self.simulator.sent - sent
+        metrics = self.overlay.metrics(self.simulator.nodes) if legitimate else {}
+        return Outcome(
+            legitimate=legitimate,
+            intervals=calm_since + legitimate,
+            messages=messages,
+            violations=found,
+            relapse=self._relapse() if legitimate else [],
+            faults=self.nemesis.report,
+            ineffective=self.nemesis.ineffective(),
+            metrics=metrics,
+        )
+
+    def _relapse(self) -> list[Violation]:
+        for _ in range(self.spec.closure):
+            self.simulator.run_interval()
+            if found := self.violations():
+                return found
+        return []
+
+
+def must_heal(overlay: Overlay, spec: Spec, observers: Sequence[Observer] = ()) -> Outcome:
+    """Run a trial that must converge, stay legitimate, and whose faults must have had effect."""
+    trial = Trial(overlay, spec, observers)
+    outcome = trial.run()
+    if outcome.failure:
+        raise trial.violation(*outcome.failure)
+    if outcome.ineffective:
+        raise trial.violation("effect", f"these faults did nothing: {outcome.ineffective}")
+    return outcome
+
+
+def shrink(spec: Spec, fails: Callable[[Spec], bool]) -> Spec:
+    """The smallest trial found that still fails: fewer faults, then fewer nodes, then shorter."""
+    budget = SHRINK_TRIALS_MAX
+    while budget > 0:
+        for smaller in _smaller(spec):
+            budget -= 1
+            if fails(smaller):
+                spec = smaller
+                break
+            if budget <= 0:
+                return spec
+        else:
+            return spec
+    return spec
+
+
+def _smaller(spec: Spec) -> Iterable[Spec]:
+    for drop in range(len(spec.faults)):
+        kept = spec.faults[:drop] + spec.faults[drop + 1 :]
+        yield structs.replace(spec, faults=kept)
+    for n in sorted({spec.n // 2, spec.n - 1}):
+        if 0 < n < spec.n:
+            yield structs.replace(spec, n=n)
+    for place, action in enumerate(spec.faults):
+        for simpler in _simpler(action):
+            faults = (*spec.faults[:place], simpler, *spec.faults[place + 1 :])
+            yield structs.replace(spec, faults=faults)
+    if spec.scheduler != "fifo":
+        yield structs.replace(spec, scheduler="fifo")
+
+
+def _simpler(action: Action) -> Iterable[Action]:
+    if action.duration >= 2:
+        yield structs.replace(action, duration=float(action.duration // 2))
+    count = action.arguments.get("count")
+    if isinstance(count, int) and count > 1:
+        yield structs.replace(action, arguments={**action.arguments, "count": count // 2})
+
+
+def _summary(violations: Sequence[Violation]) -> str:
+    shown = "; ".join(str(violation) for violation in violations[:3])
+    more = len(violations) - 3
+    return f"{shown}; and {more} more" if more > 0 else shown
