@@ -63,6 +63,8 @@ def covers(general: str, special: str) -> bool:
     wide, narrow = general.split("/"), special.split("/")
     if narrow[0].startswith("$") and wide[0] in ("+", "#"):
         return False
+    if special in ("#", "/#"):  # no topic is empty, so here `#` stands for one level or more
+        narrow.insert(-1, "+")
     for position, level in enumerate(wide):
         if level == "#":
             return True
@@ -75,9 +77,8 @@ def covers(general: str, special: str) -> bool:
 
 
 def parent(topic: str) -> str | None:
-    """The direct supertopic of `topic`; None for a top-level topic."""
-    head, separator, _ = topic.rpartition("/")
-    return head if separator else None
+    """The direct supertopic of `topic`; None for a top-level topic, as `a` and `/a` are."""
+    return topic.rpartition("/")[0] or None
 
 
 def ancestors(topic: str) -> list[str]:
