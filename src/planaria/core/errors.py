@@ -9,6 +9,9 @@
 A stale label or a false neighbour is not in this list: it is input, and the node repairs it.
 """
 
+from functools import partial
+from typing import Any
+
 
 class PlanariaError(Exception):
     """Base of all errors of Planaria; never raised itself."""
@@ -36,3 +39,8 @@ class InvariantViolation(PlanariaError, AssertionError):
         self.tick = tick
         self.detail = detail
         self.replay = replay
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is copied by its positional arguments: a worker process would lose ours.
+        named = {name: getattr(self, name) for name in ("seed", "tick", "detail", "replay")}
+        return partial(type(self), **named), (self.checker,)
