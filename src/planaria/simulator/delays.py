@@ -61,8 +61,10 @@ def parse_delay(text: str) -> Delay:
         arguments = [float(number) if "." in number else int(number) for number in numbers]
         if any(argument <= 0 for argument in arguments):
             raise ValueError
+        if name in ("uniform", "late") and arguments[0] > arguments[1]:
+            raise ValueError
         return makers[name](*arguments)
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, IndexError, ValueError, TypeError, OverflowError):
         raise UsageError(
             f"delay {text!r}: write fixed:TICKS, uniform:LOW:HIGH, heavy:LOW[:SHAPE] or "
             f"late:LOW:HIGH with positive numbers ({INTERVAL} ticks are one interval)"

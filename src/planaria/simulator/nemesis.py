@@ -3,7 +3,7 @@
 A fault that affected nothing did not test anything; `ineffective` names it.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +15,7 @@ from planaria.core.message import Message
 from planaria.core.node import Node
 from planaria.core.overlay import Overlay
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.engine import Entry, Simulator
+from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator
 from planaria.simulator.links import (
     Duplication,
     Loss,
@@ -24,7 +24,7 @@ from planaria.simulator.links import (
     Rule,
     SlowNodes,
 )
-from planaria.simulator.schedule import Action, Schedule, print_schedule
+from planaria.simulator.schedule import Action, Schedule
 
 REMEMBERED_MAX = 1000  # messages kept for `replay`: enough to be stale, few enough to be free
 
@@ -58,7 +58,8 @@ class Nemesis:
         self.overlay = overlay
         self.report: list[Injection] = []
         self.departed: dict[NodeId, dict[str, Any]] = {}
-        self._rng = stream(simulator.seed, "nemesis", print_schedule(schedule))
+        self._rng = stream(simulator.seed, "fault")
+        self._repeated: Counter[str] = Counter()
         self._pending = deque(sorted(schedule, key=lambda action: action.at))
         self._ending: list[tuple[int, Callable[[], None]]] = []
         self._stale: dict[NodeId, dict[str, Any]] = {}
@@ -88,15 +89,13 @@ class Nemesis:
             action = self._pending.popleft()
             injection = Injection(str(action), now)
             self.report.append(injection)
+            # A stream for each action: a schedule with one action less leaves the others as they
+            # were, which is what makes shrinking work.
+            repetition = self._repeated[injection.action]
+            self._repeated[injection.action] += 1
+            self._rng = stream(self.simulator.seed, "fault", injection.action, repetition)
+            self.simulator.note("fault", ENVIRONMENT, injection.action)
             getattr(self, f"_{action.kind}")(action, injection)
-            self.simulator.note("fault", 0, str(action))
-
-    def finish(self) -> None:
-        """End all lasting faults now."""
-        for _, end in self._ending:
-            end()
-        self._ending.clear()
-        self._pending.clear()
 
     def ineffective(self) -> list[str]:
         """The actions carried out that changed nothing: a test that relies on them is void."""

@@ -5,8 +5,7 @@
     at 2 for 3     partition  groups=2
     at 4.5         corrupt    share=0.5
 
-Times are intervals and may be fractions: a micro-partition is `at 3 for 0.05 partition`. Two
-schedules compose by concatenation.
+Times are intervals and may be fractions: a micro-partition is `at 3 for 0.05 partition`.
 """
 
 import re
@@ -31,9 +30,9 @@ ACTIONS: Mapping[str, Mapping[str, Value]] = {
     "restart": {"count": 0, "share": 0.0, "state": "kept"},
     "join": {"count": 1},
     "leave": {"count": 0, "share": 0.0},
-    "pause": {"count": 1, "share": 0.0},
-    "slow": {"count": 1, "share": 0.0, "factor": 5.0},
-    "skew": {"count": 1, "share": 0.0, "seconds": 1000},
+    "pause": {"count": 0, "share": 0.0},
+    "slow": {"count": 0, "share": 0.0, "factor": 5.0},
+    "skew": {"count": 0, "share": 0.0, "seconds": 1000},
     "forge": {"count": 10},
     "replay": {"count": 10},
     "corrupt": {"count": 0, "share": 0.0},
@@ -42,6 +41,14 @@ ACTIONS: Mapping[str, Mapping[str, Value]] = {
 }
 LASTING = frozenset({"partition", "loss", "duplicate", "reorder", "pause", "slow", "skew"})
 STATES = ("kept", "stale", "none")
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "groups": (1, 1000),
+    "rate": (0, 1),
+    "share": (0, 1),
+    "count": (0, 1e6),
+    "factor": (1, 1000),
+    "seconds": (-1e12, 1e12),
+}
 
 _LINE = re.compile(r"at\s+(\S+)(?:\s+for\s+(\S+))?\s+([a-z_]+)((?:\s+[a-z_]+=\S+)*)\s*$")
 
@@ -55,9 +62,9 @@ class Action(Struct, frozen=True):
     duration: float = 0.0
 
     def __str__(self) -> str:
-        lasting = f" for {self.duration:g}" if self.duration else ""
+        lasting = f" for {_written(self.duration)}" if self.kind in LASTING else ""
         values = "".join(f" {name}={_written(value)}" for name, value in self.arguments.items())
-        return f"at {self.at:g}{lasting} {self.kind}{values}"
+        return f"at {_written(self.at)}{lasting} {self.kind}{values}"
 
     def __getitem__(self, name: str) -> Value:
         """An argument, or its default."""
@@ -85,6 +92,12 @@ def parse_schedule(text: str, source: str = "schedule") -> Schedule:
                 raise UsageError(f"{source}, line {number}: {error}") from None
     if len(actions) > ACTIONS_MAX:
         raise UsageError(f"{source}: {len(actions)} actions, at most {ACTIONS_MAX}")
+    return compose(tuple(actions))
+
+
+def compose(*schedules: Schedule) -> Schedule:
+    """All actions of `schedules` in the order of time; of two at once the one given first."""
+    actions = (action for schedule in schedules for action in schedule)
     return tuple(sorted(actions, key=lambda action: action.at))
 
 
@@ -104,11 +117,6 @@ def load_schedule(name: str) -> Schedule:
             f"nemesis {name!r} is neither a readable file ({error}) nor one of: {', '.join(NAMED)}"
         ) from None
     return parse_schedule(text, name)
-
-
-def ends_at(schedule: Schedule) -> float:
-    """The interval after which no fault of the schedule is active."""
-    return max((action.at + action.duration for action in schedule), default=0.0)
 
 
 def _parse_line(line: str) -> Action:
@@ -154,15 +162,16 @@ def _value(name: str, raw: str, default: Value) -> Value:
         value = type(default)(raw)
     except ValueError:
         raise ValueError(f"{name}={raw}: a number is needed") from None
-    if value < 0 or (name in ("share", "rate") and value > 1):
-        raise ValueError(f"{name}={raw}: {'between 0 and 1' if value > 0 else 'not negative'}")
+    low, high = LIMITS[name]
+    if not low <= value <= high:
+        raise ValueError(f"{name}={raw}: between {low:g} and {high:g}")
     return value
 
 
 def _written(value: Value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 NAMED: Mapping[str, str] = {

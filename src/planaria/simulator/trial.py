@@ -3,27 +3,35 @@ must become legitimate within a bound (convergence), then it must stay so (closu
 """
 
 import shlex
+import traceback
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field, structs
 
 from planaria.core.chance import stream
-from planaria.core.errors import InvariantViolation
+from planaria.core.errors import InvariantViolation, PlanariaError, UsageError
 from planaria.core.overlay import Overlay, Violation
 from planaria.simulator.checkers import SafetyBroken
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.engine import Observer, Simulator
 from planaria.simulator.links import use_scheduler
 from planaria.simulator.nemesis import Injection, Nemesis
-from planaria.simulator.schedule import Action, Schedule, parse_schedule, print_schedule
+from planaria.simulator.schedule import Action, Schedule, compose, parse_schedule
 
 CALM = 3  # legitimate interval ends in a row before we believe it: one may be luck
+NODES_MAX = 1_000_000  # 2 kB each: more than this is a typing error on any machine
+INTERVALS_MAX = 1_000_000
 SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more than this
 
 
 class Spec(Struct, frozen=True):
-    """Everything that determines a trial, but for the overlay's own options."""
+    """Everything that determines a trial.
+
+    `asked` is how a command line names the overlay, with the overlay's own options after it; empty
+    stands for the overlay's name.
+    """
 
     n: int
     seed: int
@@ -34,10 +42,12 @@ class Spec(Struct, frozen=True):
     drift: float = 0.0
     intervals: int = 200
     closure: int = 10
+    asked: tuple[str, ...] = ()
 
     def command(self, overlay: Overlay) -> str:
         """The command line that repeats this trial."""
-        words = ["planaria", "sim", overlay.name, "--n", str(self.n), "--seed", str(self.seed)]
+        words = ["planaria", "sim", *(self.asked or (overlay.name,))]
+        words += ["--n", str(self.n), "--seed", str(self.seed)]
         defaults = Spec(0, 0)
         for name in ("start", "scheduler", "delay", "drift", "intervals", "closure"):
             value = getattr(self, name)
@@ -72,6 +82,7 @@ class Trial:
     """A trial that can be watched while it runs; `run` does all of it."""
 
     def __init__(self, overlay: Overlay, spec: Spec, observers: Sequence[Observer] = ()) -> None:
+        _check(spec)
         self.overlay, self.spec = overlay, spec
         self.simulator = Simulator(spec.seed, delay=parse_delay(spec.delay), drift=spec.drift)
         for observer in observers:
@@ -83,7 +94,7 @@ class Trial:
         for target, message in start.channel:
             self.simulator.inject(target, message, 1 + int(rng.random() * INTERVAL))
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
-        faults = parse_schedule(start.schedule + "\n" + print_schedule(spec.faults))
+        faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
 
     def violations(self) -> list[Violation]:
@@ -99,7 +110,7 @@ class Trial:
     def heal(self) -> Iterable[list[Violation]]:
         """Run interval by interval, yielding what is wrong at each end, until `CALM` or bound."""
         calm = 0
-        for _ in range(self.spec.intervals + CALM):
+        for _ in range(self.spec.intervals + CALM - 1):
             self.simulator.run_interval()
             found = self.violations()
             yield found
@@ -113,6 +124,10 @@ class Trial:
             return self._run()
         except SafetyBroken as broken:
             raise self.violation(broken.checker, broken.detail, broken.tick) from None
+        except PlanariaError:
+            raise
+        except Exception as error:
+            raise self.violation("no-exception", _where(error)) from error
 
     def violation(self, checker: str, detail: str, tick: int | None = None) -> InvariantViolation:
         """The error for a promise that this trial broke, with the command that repeats it."""
@@ -124,25 +139,33 @@ class Trial:
             replay=self.spec.command(self.overlay),
         )
 
-    def _run(self) -> Outcome:
-        self.suffer()
-        sent, found, calm_since, interval = self.simulator.sent, self.violations(), 0, 0
-        for interval, found in enumerate(self.heal(), 1):
-            if found:
-                calm_since = interval
-        legitimate = interval - calm_since >= CALM
-        messages = self.simulator.sent - sent
-        metrics = self.overlay.metrics(self.simulator.nodes) if legitimate else {}
+    def outcome(self, *, legitimate: bool, violations: list[Violation]) -> Outcome:
+        """The books of the trial so far; of one that was stopped, all there is to know."""
         return Outcome(
             legitimate=legitimate,
-            intervals=calm_since + legitimate,
-            messages=messages,
-            violations=found,
-            relapse=self._relapse() if legitimate else [],
+            intervals=self.simulator.interval,
+            messages=self.simulator.sent,
+            violations=violations,
+            relapse=[],
             faults=self.nemesis.report,
             ineffective=self.nemesis.ineffective(),
-            metrics=metrics,
         )
+
+    def _run(self) -> Outcome:
+        self.suffer()
+        before = self.simulator.sent
+        found, healed, messages, calm = self.violations(), 0, 0, 0
+        for interval, now in enumerate(self.heal(), 1):
+            if now or (found and not calm):  # not legitimate, or only since this interval
+                healed, messages = interval, self.simulator.sent - before
+            found, calm = now or found, 0 if now else calm + 1
+        legitimate = calm >= CALM
+        outcome = self.outcome(legitimate=legitimate, violations=[] if legitimate else found)
+        outcome.intervals, outcome.messages = healed, messages
+        if legitimate:
+            outcome.metrics = self.overlay.metrics(self.simulator.nodes)
+            outcome.relapse = self._relapse()
+        return outcome
 
     def _relapse(self) -> list[Violation]:
         for _ in range(self.spec.closure):
@@ -200,6 +223,25 @@ def _simpler(action: Action) -> Iterable[Action]:
     count = action.arguments.get("count")
     if isinstance(count, int) and count > 1:
         yield structs.replace(action, arguments={**action.arguments, "count": count // 2})
+
+
+def _check(spec: Spec) -> None:
+    bounds = {
+        "n": (1, NODES_MAX),
+        "intervals": (1, INTERVALS_MAX),
+        "closure": (0, INTERVALS_MAX),
+        "drift": (0, 0.5),
+    }
+    for name, (low, high) in bounds.items():
+        value = getattr(spec, name)
+        if not low <= value <= high:
+            raise UsageError(f"{name} {value}: between {low} and {high}")
+
+
+def _where(error: Exception) -> str:
+    """What a handler raised, and in which line."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} in {Path(last.filename).name}:{last.lineno}"
 
 
 def _summary(violations: Sequence[Violation]) -> str:

@@ -1,0 +1,5 @@
+"""`python -m planaria.cli` is `planaria`."""
+
+from planaria.cli.main import main
+
+raise SystemExit(main())

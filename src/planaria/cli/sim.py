@@ -1,0 +1,232 @@
+"""`planaria sim OVERLAY`: one trial, from any start, under any faults; did it heal, did it stay?"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import to_builtins
+
+from planaria import __version__
+from planaria.cli.files import write_atomically
+from planaria.core.errors import InvariantViolation, UsageError
+from planaria.core.overlay import Violation
+from planaria.simulator.overlays import REGISTERED, Kind, Option, find_kind
+from planaria.simulator.schedule import Schedule, compose, load_schedule, parse_schedule
+from planaria.simulator.trial import Outcome, Spec, Trial, shrink
+
+VIOLATIONS_SHOWN = 20
+SHRINK_MESSAGES_MAX = 5_000_000  # a minute or so of simulation for the convenience of a small one
+
+DEFAULTS = Spec(n=16, seed=0)
+
+
+class Overlays(click.Group):
+    """`sim` is a group and each overlay a command of it, so that each can have its own options."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The registered names; a file or module may be named instead."""
+        return sorted(REGISTERED)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command for one overlay; `UsageError` if there is none."""
+        if cmd_name.startswith("-"):
+            raise UsageError(f"name the overlay first: planaria sim OVERLAY {cmd_name} ...")
+        return _command(cmd_name, find_kind(cmd_name))
+
+
+@click.group(cls=Overlays, subcommand_metavar="OVERLAY [OPTIONS]", invoke_without_command=True)
+@click.pass_context
+def sim(ctx: click.Context) -> None:
+    """Run a trial of OVERLAY: a registered name, path/to/file.py:Class or module:Class.
+
+    Exit code 0: it became legitimate and stayed so; 1: it did not; 2: the command is wrong.
+    """
+    if ctx.invoked_subcommand is None:
+        raise UsageError(f"which overlay? one of {', '.join(sorted(REGISTERED))}, or a file:Class")
+
+
+def _command(reference: str, kind: Kind) -> click.Command:
+    """The command for one overlay: the common options, then the overlay's own."""
+
+    def run(**values: Any) -> int:
+        return _sim(reference, kind, values)
+
+    summary = (kind.make.__doc__ or "").strip().split("\n")[0]
+    command = click.Command(reference, callback=run, params=_common(), help=summary)
+    command.params += [_option(option) for option in kind.options]
+    for output in kind.outputs:
+        flag = click.Option([f"--{output.name}"], type=Path, metavar="FILE", help=output.help)
+        command.params.append(flag)
+    return command
+
+
+def _common() -> list[click.Parameter]:
+    d = DEFAULTS
+
+    def option(*names: str, **settings: Any) -> click.Parameter:
+        settings.setdefault("show_default", "default" in settings)
+        return click.Option(list(names), **settings)
+
+    return [
+        option("--n", type=int, default=d.n, help="How many nodes."),
+        option("--seed", type=int, default=d.seed, help="Decides everything left to chance."),
+        option("--start", default=d.start, help="The first state: fresh, legitimate, corrupt, ..."),
+        option("--nemesis", multiple=True, metavar="FILE|NAME", help="A fault schedule."),
+        option("--fault", multiple=True, metavar="LINE", help="'at 1 crash count=1', and so on."),
+        option("--scheduler", default=d.scheduler, help="fifo, lifo, newest, starve or priority."),
+        option("--delay", default=d.delay, help="fixed:, uniform:, heavy: or late: with ticks."),
+        option("--drift", type=float, default=d.drift, help="Timeouts vary by this share."),
+        option("--intervals", type=int, default=d.intervals, help="Bound for healing."),
+        option("--closure", type=int, default=d.closure, help="Intervals it must then stay."),
+        option("--shrink/--no-shrink", default=True, help="Look for a smaller failing trial."),
+        option("--json", "as_json", is_flag=True, help="One JSON object instead of a table."),
+    ]
+
+
+def _option(option: Option) -> click.Option:
+    names = [f"--{option.name}"]
+    if isinstance(option.default, bool):
+        names = [f"--{option.name}/--no-{option.name}"]
+    kind = click.Choice(option.choices) if option.choices else type(option.default)
+    return click.Option(
+        names, type=kind, default=option.default, help=option.help, show_default=True
+    )
+
+
+def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
+    given = {o.name: values[o.name.replace("-", "_")] for o in kind.options}
+    overlay = kind.make(**{name.replace("-", "_"): value for name, value in given.items()})
+    spec = _spec(reference, kind, values, given)
+
+    def attempt(spec: Spec) -> tuple[Trial, Outcome, InvariantViolation | None]:
+        trial = Trial(overlay, spec, [checker() for checker in kind.checkers])
+        return trial, *_judge(trial)
+
+    trial, outcome, violation = attempt(spec)
+    for output in kind.outputs:
+        path = values[output.name.replace("-", "_")]
+        if path is not None:
+            write_atomically(path, output.render(trial))
+    shrunk = None
+    if violation is not None and values["shrink"]:
+        shrunk = _shrunk(spec, violation.checker, attempt).command(overlay)
+    result = _result(trial, outcome, violation, shrunk)
+    click.echo(json.dumps(result) if values["as_json"] else _table(result))
+    return 0 if violation is None else 1
+
+
+def _spec(reference: str, kind: Kind, values: dict[str, Any], given: dict[str, Any]) -> Spec:
+    asked = [reference]
+    for option in kind.options:
+        value = given[option.name]
+        if isinstance(value, bool):
+            asked += [f"--{'' if value else 'no-'}{option.name}"] * (value != option.default)
+        elif value != option.default:
+            asked += [f"--{option.name}", str(value)]
+    names = ("n", "seed", "start", "scheduler", "delay", "drift", "intervals", "closure")
+    return Spec(**{name: values[name] for name in names}, faults=_faults(values), asked=(*asked,))
+
+
+def _faults(values: dict[str, Any]) -> Schedule:
+    loaded = [load_schedule(name) for name in values["nemesis"]]
+    return compose(*loaded, *(parse_schedule(line, "--fault") for line in values["fault"]))
+
+
+def _judge(trial: Trial) -> tuple[Outcome, InvariantViolation | None]:
+    """How a trial ended, also if a checker stopped it half-way."""
+    try:
+        outcome = trial.run()
+    except InvariantViolation as violation:
+        found = [Violation(violation.checker, None, violation.detail)]
+        return trial.outcome(legitimate=False, violations=found), violation
+    return outcome, trial.violation(*outcome.failure) if outcome.failure else None
+
+
+def _shrunk(spec: Spec, checker: str, attempt: Callable[..., Any]) -> Spec:
+    """A smaller trial that breaks the same promise."""
+    click.echo("planaria: looking for a smaller trial that fails (--no-shrink: do not)", err=True)
+    spent = 0
+
+    def fails(smaller: Spec) -> bool:
+        nonlocal spent
+        if spent > SHRINK_MESSAGES_MAX:
+            return False
+        trial, _, violation = attempt(smaller)
+        spent += trial.simulator.sent
+        return violation is not None and violation.checker == checker
+
+    return shrink(spec, fails)
+
+
+def _result(
+    trial: Trial, outcome: Outcome, violation: InvariantViolation | None, shrunk: str | None
+) -> dict[str, Any]:
+    """What programs read; the overlay's metrics stand beside the keys that all overlays share."""
+    spec = trial.spec
+    failure = None
+    if violation is not None:
+        failure = {
+            "checker": violation.checker,
+            "tick": violation.tick,
+            "detail": violation.detail,
+            "shrunk": shrunk,
+        }
+    return {
+        **to_builtins(outcome.metrics),
+        "overlay": spec.asked[0],
+        "n": spec.n,
+        "seed": spec.seed,
+        "start": spec.start,
+        "legitimate": outcome.legitimate,
+        "intervals": outcome.intervals,
+        "messages": outcome.messages,
+        "violations": [to_builtins(it) for it in outcome.violations[:VIOLATIONS_SHOWN]],
+        "relapse": [to_builtins(it) for it in outcome.relapse[:VIOLATIONS_SHOWN]],
+        "faults": [
+            {"action": it.action, "injected": it.injected, "affected": it.affected}
+            for it in outcome.faults
+        ],
+        "failure": failure,
+        "version": __version__,
+        "replay": spec.command(trial.overlay),
+    }
+
+
+def _table(result: dict[str, Any]) -> str:
+    """What people read."""
+    healed = f"yes, after {result['intervals']} intervals" if result["legitimate"] else "no"
+    rows = [(name, str(result[name])) for name in ("overlay", "n", "seed", "start")]
+    rows += [("legitimate", healed), ("messages", str(result["messages"]))]
+    shared = _SHARED.union(name for name, _ in rows)
+    rows += [(name, _value(value)) for name, value in result.items() if name not in shared]
+    for fault in result["faults"]:
+        rows.append(
+            (
+                "fault",
+                f"{fault['action']}  (injected {fault['injected']}, affected {fault['affected']})",
+            )
+        )
+    for kind in ("violations", "relapse"):
+        for it in result[kind]:
+            where = "" if it["node"] is None else f" at {it['node']}"
+            rows.append((kind, f"{it['invariant']}{where}: {it['detail']}"))
+    if failure := result["failure"]:
+        rows.append(
+            ("failed", f"{failure['checker']}, seed {result['seed']}, tick {failure['tick']}")
+        )
+    rows.append(("replay", result["replay"]))
+    if failure and failure["shrunk"]:
+        rows.append(("smaller", failure["shrunk"]))
+    width = max(len(name) for name, _ in rows) + 2
+    return "\n".join(f"{name:<{width}}{value}" for name, value in rows)
+
+
+_SHARED = frozenset(
+    ("intervals", "violations", "relapse", "faults", "failure", "version", "replay")
+)
+
+
+def _value(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
