@@ -1,0 +1,35 @@
+"""Messages of the sorted ring. `group` tells apart the rings that one node takes part in."""
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+
+RingLabel = int | bytes  # anything with a total order that all members agree on
+Ref = tuple[RingLabel, NodeId]  # a node and the label it is believed to have
+
+
+class RingMessage(Message, frozen=True):
+    """Base of the messages of the sorted ring."""
+
+    group: str
+
+
+class Check(RingMessage, frozen=True, tag="ring.check"):
+    """I am `sender` and believe that your label is `believed`; we are neighbours (Alg. 1, 8)."""
+
+    sender: Ref
+    believed: RingLabel
+    cyclic: bool
+
+
+class Introduce(RingMessage, frozen=True, tag="ring.introduce"):
+    """There is a node `ref` (Alg. 2, 16); `hops` bounds how far garbage travels."""
+
+    ref: Ref
+    cyclic: bool
+    hops: int
+
+
+class Remove(RingMessage, frozen=True, tag="ring.remove"):
+    """Node `id` is not a member: forget it (REMOVECONNECTIONS)."""
+
+    id: NodeId

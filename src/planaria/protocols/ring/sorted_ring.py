@@ -1,0 +1,231 @@
+"""BuildList and BuildRing (paper 1, section 2.2, Algorithms 1 and 2), extended and amended.
+
+Members sort themselves by label into a list and close it to a ring between minimum and maximum.
+The label may be anything ordered: positions of a skip ring, hashed ids of a DHT. Labels believed
+of others may be wrong; every CHECK says what is believed and is answered with the truth.
+
+Amendments: no reference to oneself is kept (E2, E15, E20), the order is total over (label, id)
+(E3), the loser of a contest for the ring edge is told of the winner (E1), a neighbour that stays
+silent is dropped (E21), delegation uses any closer node known (S4).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Send
+from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
+
+HOPS_MAX = 1 << 16  # a reference that has not found its place after this many hops is garbage
+SILENCE_MAX = 10  # timeouts without a CHECK before a neighbour is gone: a slow round trip
+LOST_MAX = 8  # neighbours gone silent that are still called: a partition takes at most a few
+LOST_AGE_MAX = 200  # timeouts for which they are called: longer partitions need a gateway
+
+
+def _identity(label: RingLabel) -> Any:
+    return label
+
+
+class SortedRing:
+    """One member's part of the sorted ring. A component: its owner passes messages and time on."""
+
+    __slots__ = ("_order", "group", "id", "label", "left", "lost", "right", "ring", "silence")
+
+    def __init__(
+        self,
+        group: str,
+        id: NodeId,
+        label: RingLabel,
+        order: Callable[[Any], Any] = _identity,
+    ) -> None:
+        self.group, self.id, self.label = group, id, label
+        self.left: Ref | None = None
+        self.right: Ref | None = None
+        self.ring: Ref | None = None
+        self.silence: dict[NodeId, int] = {}
+        self.lost: dict[NodeId, int] = {}
+        self._order = order
+
+    @property
+    def predecessor(self) -> Ref | None:
+        """The neighbour before me on the ring, over the closing edge if I am the minimum."""
+        return self.left or (self.ring if self.right else None)
+
+    @property
+    def successor(self) -> Ref | None:
+        """The neighbour after me on the ring, over the closing edge if I am the maximum."""
+        return self.right or (self.ring if self.left else None)
+
+    def neighbours(self) -> list[Ref]:
+        """The members this one points at."""
+        return [ref for ref in (self.left, self.right, self.ring) if ref is not None]
+
+    # Inputs
+
+    def on_timeout(self, shortcuts: Iterable[Ref] = ()) -> list[Send]:
+        """BUILDRINGTIMEOUT: repair, then tell both neighbours who I think they are."""
+        effects = self.repair(shortcuts) + self._drop_silent(shortcuts)
+        me: Ref = (self.label, self.id)
+        for ref, cyclic in ((self.left, False), (self.right, False), (self.ring, True)):
+            if ref is not None:
+                effects.append(Send(ref[1], Check(self.group, me, ref[0], cyclic)))
+        if self.ring is None:
+            # An end of the list that does not know the other end looks for it (Alg. 2, l. 3).
+            inward = self.right if self.left is None else self.left if self.right is None else None
+            if inward is not None:
+                effects.append(Send(inward[1], Introduce(self.group, me, True, 0)))
+        return effects
+
+    def on_message(self, message: RingMessage, shortcuts: Iterable[Ref] = ()) -> list[Send]:
+        """Take any message of this ring, however false."""
+        effects = self.repair(shortcuts)
+        if isinstance(message, Check) and self._comparable(message.sender):
+            return effects + self._check(message, shortcuts)
+        if isinstance(message, Introduce) and self._comparable(message.ref):
+            return effects + self._introduce(message, shortcuts)
+        if isinstance(message, Remove):
+            self.forget(message.id)
+        return effects
+
+    def forget(self, id: NodeId) -> None:
+        """Drop every reference to `id`."""
+        for side in ("left", "right", "ring"):
+            ref = getattr(self, side)
+            if ref is not None and ref[1] == id:
+                setattr(self, side, None)
+        self.silence.pop(id, None)
+
+    def learn(self, ref: Ref, shortcuts: Iterable[Ref] = (), hops: int = 0) -> list[Send]:
+        """LINEARIZE: keep the closest on each side, hand every other on towards its place."""
+        if ref[1] == self.id:
+            return []
+        if self._label_known(ref[1]) not in (None, ref[0]):
+            self.forget(ref[1])  # the same node under an older label
+        side = "left" if self._key(ref) < self._key((self.label, self.id)) else "right"
+        known: Ref | None = getattr(self, side)
+        if known is None:
+            setattr(self, side, ref)
+            return []
+        if known == ref:
+            return []
+        closer = self._between(ref, known)
+        if closer:
+            setattr(self, side, ref)
+            return [Send(ref[1], Introduce(self.group, known, False, hops + 1))]
+        return self._delegate(ref, known, shortcuts, hops)
+
+    # Rules
+
+    def repair(self, shortcuts: Iterable[Ref] = ()) -> list[Send]:
+        """Put my own variables right; what is on the wrong side is handed on, never lost."""
+        me = self._key((self.label, self.id))
+        loose: list[Ref] = []
+        if self.left is not None and self._key(self.left) >= me:
+            loose.append(self.left)
+            self.left = None
+        if self.right is not None and self._key(self.right) <= me:
+            loose.append(self.right)
+            self.right = None
+        if self.ring is not None and not self._ring_edge_fits(self.ring):
+            loose.append(self.ring)
+            self.ring = None
+        return [send for ref in loose for send in self.learn(ref, shortcuts)]
+
+    def _ring_edge_fits(self, ref: Ref) -> bool:
+        """Only the minimum points at something greater over the ring edge, and the reverse."""
+        if ref[1] == self.id:
+            return False
+        if self._key(ref) > self._key((self.label, self.id)):
+            return self.left is None and self.right is not None
+        return self.right is None and self.left is not None
+
+    def _check(self, message: Check, shortcuts: Iterable[Ref]) -> list[Send]:
+        sender = message.sender
+        if sender[1] == self.id:
+            return []
+        if sender[1] in self.silence:
+            self.silence[sender[1]] = 0
+        effects = []
+        if message.believed != self.label:
+            me: Ref = (self.label, self.id)
+            effects.append(Send(sender[1], Introduce(self.group, me, False, 0)))
+        return effects + self._introduce(
+            Introduce(self.group, sender, message.cyclic, 0), shortcuts
+        )
+
+    def _introduce(self, message: Introduce, shortcuts: Iterable[Ref]) -> list[Send]:
+        ref, hops = message.ref, message.hops
+        if ref[1] == self.id or hops >= HOPS_MAX:
+            return []
+        self.lost.pop(ref[1], None)
+        if not message.cyclic:
+            return self.learn(ref, shortcuts, hops)
+        if self._label_known(ref[1]) not in (None, ref[0]):
+            self.forget(ref[1])
+        inward = self.right if self._key(ref) < self._key((self.label, self.id)) else self.left
+        if inward is None:
+            return self._contest(ref, shortcuts, hops)
+        for shortcut in shortcuts:
+            if self._between(inward, shortcut) and shortcut[1] != ref[1]:
+                inward = shortcut  # the far end is sought: the longest jump is the best
+        return [Send(inward[1], Introduce(self.group, ref, True, hops + 1))]
+
+    def _contest(self, ref: Ref, shortcuts: Iterable[Ref], hops: int) -> list[Send]:
+        """I am an end; `ref` claims the other end. The farther of two wins, the other is told."""
+        if self.left is None and self.right is None:
+            return self.learn(ref, shortcuts, hops)  # two nodes alone: neighbours on the list too
+        if self.ring is None or self.ring[1] == ref[1]:
+            self.ring = ref
+            return []
+        winner, loser = (ref, self.ring) if self._between(self.ring, ref) else (self.ring, ref)
+        self.ring = winner
+        told = Send(loser[1], Introduce(self.group, winner, False, hops + 1))
+        return [told, *self.learn(loser, shortcuts, hops)]
+
+    def _delegate(self, ref: Ref, known: Ref, shortcuts: Iterable[Ref], hops: int) -> list[Send]:
+        """Hand `ref` to the known node closest to it on my side of it, at worst to `known`."""
+        best = known
+        for shortcut in shortcuts:
+            between = self._between(shortcut, ref) and not self._between(shortcut, best)
+            if between and shortcut[1] not in (self.id, ref[1]):
+                best = shortcut
+        return [Send(best[1], Introduce(self.group, ref, False, hops + 1))]
+
+    def _drop_silent(self, shortcuts: Iterable[Ref]) -> list[Send]:
+        """A neighbour that never speaks is gone, or does not know me; look for the next one."""
+        self.silence = {ref[1]: self.silence.get(ref[1], 0) + 1 for ref in self.neighbours()}
+        gone = [id for id, silent in self.silence.items() if silent > SILENCE_MAX]
+        for id in gone:
+            self.forget(id)
+            self.lost[id] = 0
+        effects = self._call_lost()
+        if gone:
+            for ref in shortcuts:
+                if ref[1] not in gone:
+                    effects += self.learn(ref)
+        return effects
+
+    def _call_lost(self) -> list[Send]:
+        """Whom a partition took away cannot come back by itself: both sides forgot each other."""
+        aged = {id: age + 1 for id, age in self.lost.items() if 0 <= age < LOST_AGE_MAX}
+        self.lost = dict(list(aged.items())[-LOST_MAX:])
+        me = Introduce(self.group, (self.label, self.id), False, 0)
+        return [Send(id, me) for id in self.lost]
+
+    def _label_known(self, id: NodeId) -> RingLabel | None:
+        for ref in (self.left, self.right, self.ring):
+            if ref is not None and ref[1] == id:
+                return ref[0]
+        return None
+
+    def _between(self, ref: Ref, far: Ref) -> bool:
+        """Does `ref` lie strictly between me and `far`?"""
+        me, key, end = self._key((self.label, self.id)), self._key(ref), self._key(far)
+        return me < key < end or end < key < me
+
+    def _comparable(self, ref: Ref) -> bool:
+        """A label of another kind than mine cannot be sorted in: garbage."""
+        return type(ref[0]) is type(self.label)
+
+    def _key(self, ref: Ref) -> tuple[Any, NodeId]:
+        return self._order(ref[0]), ref[1]

@@ -1,0 +1,162 @@
+"""BuildRing as a protocol of its own: Lemma 4, from arbitrary states, over any ordered label."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import pytest
+
+from planaria.core.ids import NodeId, stable_hash
+from planaria.core.message import Message
+from planaria.core.node import Effects, Node
+from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
+from planaria.protocols.ring.sorted_ring import HOPS_MAX, SILENCE_MAX, SortedRing
+from planaria.simulator.links import SCHEDULERS
+from planaria.simulator.schedule import load_schedule, parse_schedule
+from planaria.simulator.trial import Spec, must_heal
+
+
+class RingNode(Node):
+    """A node that is nothing but a member of one sorted ring."""
+
+    variables = ("ring",)
+
+    def __init__(self, id: NodeId, label: RingLabel) -> None:
+        super().__init__(id)
+        self.ring = SortedRing("test", id, label)
+
+    def on_message(self, message: Message) -> Effects:
+        return self.ring.on_message(message) if isinstance(message, RingMessage) else ()
+
+    def on_timeout(self) -> Effects:
+        return self.ring.on_timeout()
+
+
+class RingOverlay(Overlay):
+    """Rings over hashed byte labels (as in a DHT), or over small, colliding integers."""
+
+    name = "ring-test"
+
+    def __init__(self, *, hashed: bool) -> None:
+        self.hashed = hashed
+
+    def label(self, id: NodeId) -> RingLabel:
+        if self.hashed:
+            return stable_hash("host", id).to_bytes(20, "big")
+        return stable_hash("host", id) % 8  # many equal labels: the order falls back to ids (E3)
+
+    def spawn(self, id: NodeId, rng: Random) -> RingNode:
+        node = RingNode(id, self.label(id))
+        if id:
+            node.ring.learn((self.label(0), 0))
+        return node
+
+    def expected(self, ids: Sequence[NodeId]) -> list[tuple[Ref, Ref | None, Ref | None]]:
+        """The one right ring, from sorting alone: (member, predecessor, successor)."""
+        line = sorted((self.label(id), id) for id in ids)
+        if len(line) == 1:
+            return [(line[0], None, None)]
+        return [
+            (ref, line[place - 1], line[(place + 1) % len(line)]) for place, ref in enumerate(line)
+        ]
+
+    def legitimate(self, n: int, rng: Random) -> list[Node]:
+        nodes: list[Node] = []
+        line = self.expected(range(n))
+        for place, ((label, id), before, after) in enumerate(line):
+            node = RingNode(id, label)
+            first, last = place == 0, place == len(line) - 1
+            node.ring.left = None if first else before
+            node.ring.right = None if last else after
+            node.ring.ring = before if first else after if last else None
+            nodes.append(node)
+        return nodes
+
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Arbitrary references with arbitrary labels; `right` keeps the graph connected."""
+        assert isinstance(node, RingNode)
+
+        def wrong_label() -> RingLabel:
+            return self.label(rng.choice(ids))
+
+        after = ids[(list(ids).index(node.id) + 1) % len(ids)]
+        node.ring.right = (wrong_label(), after)
+        for side in ("left", "ring"):
+            setattr(node.ring, side, rng.choice([None, (wrong_label(), rng.choice(ids))]))
+        node.ring.silence = {id: rng.randrange(SILENCE_MAX) for id in rng.sample(ids, 1)}
+
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        ref = (self.label(rng.choice(ids)), rng.choice(ids))
+        garbage: list[Message] = [
+            Check("test", ref, self.label(rng.choice(ids)), rng.random() < 0.5),
+            Introduce("test", ref, rng.random() < 0.5, rng.randrange(10)),
+            Introduce("test", (b"\x01" if not self.hashed else 7, 1), False, 0),
+        ]
+        return rng.choice(ids), rng.choice(garbage)
+
+    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+        found = []
+        for (_, id), before, after in self.expected(sorted(nodes)):
+            node = nodes[id]
+            assert isinstance(node, RingNode)
+            if (node.ring.predecessor, node.ring.successor) != (before, after):
+                detail = f"{node.ring.neighbours()}, should be {before}, {after}"
+                found.append(Violation("ring", id, detail))
+            if any(silent > SILENCE_MAX // 2 for silent in node.ring.silence.values()):
+                found.append(Violation("silence", id, "about to drop a neighbour"))
+        for target, message in channel:
+            ref = getattr(message, "ref", getattr(message, "sender", None))
+            if target in nodes and ref is not None and ref[0] != self.label(ref[1]):
+                found.append(Violation("channel", target, f"a false label in flight: {message}"))
+        return found
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+def test_lemma_4_the_ring_is_sorted_from_any_connected_state(hashed: bool) -> None:
+    overlay = RingOverlay(hashed=hashed)
+    for seed in range(150):
+        scheduler = SCHEDULERS[seed % len(SCHEDULERS)]
+        must_heal(overlay, Spec(n=1 + seed % 12, seed=seed, scheduler=scheduler))
+
+
+@pytest.mark.parametrize("nemesis", ["partition", "blip", "bitflip", "replay", "slow", "pause"])
+def test_ring_heals_after(nemesis: str) -> None:
+    faults = load_schedule(nemesis)
+    must_heal(RingOverlay(hashed=True), Spec(12, 5, "legitimate", faults=faults))
+
+
+def test_ring_closes_over_a_crashed_member() -> None:
+    """With the two neighbours of the dead one not knowing each other, the ring closes the far way
+    round: the list falls apart into two, and the closing edge joins them again."""
+    for seed in range(20):
+        faults = parse_schedule("at 1 crash count=1")
+        must_heal(RingOverlay(hashed=True), Spec(9, seed, "legitimate", faults=faults))
+
+
+def test_all_members_know_only_one_and_sort_themselves() -> None:
+    must_heal(RingOverlay(hashed=True), Spec(40, 1, "fresh"))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 17])
+def test_lemma_15_a_legitimate_ring_stays(n: int) -> None:
+    outcome = must_heal(RingOverlay(hashed=True), Spec(n, 0, "legitimate", closure=200))
+    assert outcome.intervals == 0
+
+
+def test_reference_to_oneself_is_dropped_on_any_input() -> None:
+    ring = SortedRing("test", 1, 10)
+    ring.left, ring.right, ring.ring = (10, 1), (10, 1), (10, 1)
+    ring.on_message(Remove("test", 99))
+    assert ring.neighbours() == []
+
+
+def test_reference_that_wandered_too_far_is_garbage() -> None:
+    ring = SortedRing("test", 1, 10)
+    assert ring.on_message(Introduce("test", (5, 2), False, HOPS_MAX)) == []
+    assert ring.neighbours() == []
+
+
+def test_label_of_another_kind_is_garbage() -> None:
+    ring = SortedRing("test", 1, 10)
+    assert ring.on_message(Introduce("test", (b"x", 2), False, 0)) == []
+    assert ring.neighbours() == []
