@@ -5,7 +5,7 @@ from fractions import Fraction
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planaria.protocols.publications.arcs import (
@@ -138,7 +138,6 @@ def members(share: Share, candidates: list[int]) -> set[int]:
     return {label for label in candidates if inside(position(label), share.lo, share.hi)}
 
 
-@settings(max_examples=400, derandomize=True)
 @given(labels, tables, places, places, st.lists(labels, max_size=20))
 def test_shares_of_any_table_are_disjoint_inside_the_arc_and_hold_their_receiver(
     own: int, table: list[Neighbour], lo: int, hi: int, others: list[int]
@@ -160,7 +159,6 @@ def test_shares_of_any_table_are_disjoint_inside_the_arc_and_hold_their_receiver
             owned[label] = share.id
 
 
-@settings(max_examples=400, derandomize=True)
 @given(labels, tables)
 def test_the_origin_leaves_no_label_out_if_it_knows_anyone(
     own: int, table: list[Neighbour]
@@ -172,7 +170,6 @@ def test_the_origin_leaves_no_label_out_if_it_knows_anyone(
             assert label == own or any(members(share, [label]) for share in shares)
 
 
-@settings(max_examples=400, derandomize=True)
 @given(labels, tables, places, places)
 def test_no_computed_border_is_a_label(own: int, table: list[Neighbour], lo: int, hi: int) -> None:
     for share in split_arc(own, table, lo, hi):
@@ -180,7 +177,6 @@ def test_no_computed_border_is_a_label(own: int, table: list[Neighbour], lo: int
             assert border % 2 == 1 or border in (lo, hi, position(own))
 
 
-@settings(max_examples=400, derandomize=True)
 @given(labels, tables, places, places, st.sampled_from([FROM_LO, FROM_HI]))
 def test_a_carried_arc_comes_strictly_nearer_with_every_hand_over(
     own: int, table: list[Neighbour], lo: int, hi: int, side: int
@@ -195,7 +191,6 @@ def test_a_carried_arc_comes_strictly_nearer_with_every_hand_over(
                 assert (there - hi) % CIRCLE < (here - hi) % CIRCLE
 
 
-@settings(max_examples=300, derandomize=True)
 @given(labels, tables, labels, places, places, st.integers(0, 2))
 def test_a_rerouted_share_of_any_table_goes_to_known_neighbours_only(
     own: int, table: list[Neighbour], lost: int, lo: int, hi: int, side: int

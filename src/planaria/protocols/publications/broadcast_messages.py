@@ -1,0 +1,48 @@
+"""The messages of the broadcast. Every field may be false; handlers believe none of them."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.protocols.publications.publication import Publication
+from planaria.protocols.skipring.labels import Label
+
+Place = Annotated[int, Meta(ge=0)]  # a position; msgpack bounds it to 64 bits, arithmetic is mod
+Side = Annotated[int, Meta(ge=0, le=2)]
+Hops = Annotated[int, Meta(ge=0, le=1 << 16)]
+
+
+class Arc(Message, frozen=True, tag="publications.arc"):
+    """Serve the arc (lo, hi): you, whose label I believe to be `to`, owe it to all nodes there."""
+
+    topic: str
+    sender: NodeId
+    publication: Publication
+    to: Label
+    lo: Place
+    hi: Place
+    side: Side
+    hops: Hops
+
+
+class Flood(Message, frozen=True, tag="publications.flood"):
+    """Pass this on to all your neighbours, the first time you see it (paper, 4.3)."""
+
+    topic: str
+    sender: NodeId
+    publication: Publication
+    hops: Hops
+
+
+class Nack(Message, frozen=True, tag="publications.nack"):
+    """I am not at `to`, my label is `label`; the arc you sent me is yours again (R3)."""
+
+    topic: str
+    sender: NodeId
+    key: Annotated[bytes, Meta(max_length=16)]
+    lo: Place
+    hi: Place
+    side: Side
+    label: Label | None
