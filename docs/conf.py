@@ -1,0 +1,16 @@
+"""How Sphinx builds these pages; `make docs` fails on any warning."""
+
+from planaria import __version__
+
+project = "Planaria"
+author = "the Planaria authors"
+release = __version__
+
+extensions = ["myst_parser"]
+myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
+
+html_theme = "furo"
+html_title = f"Planaria {release}"
+html_copy_source = False
+nitpicky = True

@@ -1,0 +1,202 @@
+"""What the pages say is true: their code runs, their commands work, their links and names exist."""
+
+import ast
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+)
+COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+SECONDS_MAX = 120  # a page that takes longer is a benchmark
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    line: int
+    text: str
+
+
+class Command(NamedTuple):
+    """A `$` line of a console block, and what must come out of it."""
+
+    words: list[str]
+    expected: str
+    code: int
+
+
+def blocks(text: str, language: str) -> list[Block]:
+    fences = re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    found = [Block(f[1], text[: f.start(2)].count("\n") + 1, f[2]) for f in fences]
+    return [block for block in found if block.language == language]
+
+
+def program(text: str) -> str:
+    """All Python blocks of a page, each at its own line, so that a traceback points into it."""
+    lines: list[str] = []
+    for block in blocks(text, "python"):
+        lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
+    return "\n".join(lines)
+
+
+def commands(text: str) -> list[Command]:
+    """The `$` lines of all console blocks; `$ echo $?` after one states its exit code."""
+    found: list[Command] = []
+    for block in blocks(text, "console"):
+        for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+            line, _, expected = part.partition("\n")
+            if line == "echo $?":
+                found[-1] = found[-1]._replace(code=int(expected))
+            else:
+                found.append(Command(shlex.split(line), expected, 0))
+    return found
+
+
+def run(arguments: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: a page may define messages, and tags are unique in a process."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    )
+
+
+def run_blocks(text: str, name: str) -> subprocess.CompletedProcess[str]:
+    execute = "import sys; exec(compile(sys.argv[1], sys.argv[2], 'exec'), {'__name__': 'page'})"
+    return run(["-c", execute, program(text), name], ROOT)
+
+
+def failed_commands(text: str, directory: Path) -> list[str]:
+    """What is wrong with the console blocks of a page, run where `examples/` can be seen."""
+    if not (directory / "examples").exists():
+        (directory / "examples").symlink_to(ROOT / "examples")
+    wrong = []
+    for command in commands(text):
+        if command.words[0] != "planaria":
+            wrong.append(f"{command.words[0]}: console blocks show planaria only")
+            continue
+        result = run(["-m", "planaria.cli", *command.words[1:]], directory)
+        got = result.stdout
+        if result.returncode != command.code:
+            wrong.append(f"{command.words}: exit {result.returncode}: {got}{result.stderr}")
+        elif not doctest.OutputChecker().check_output(command.expected or "...\n", got, COMPARE):
+            wrong.append(f"{command.words} printed\n{got}")
+    return wrong
+
+
+def missing_links(text: str, directory: Path) -> list[str]:
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
+    return [link for link in links if not (directory / link).exists()]
+
+
+def missing_targets(text: str) -> list[str]:
+    """Targets that a page tells its reader to make and that the Makefile does not have."""
+    declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert declared is not None
+    named = re.findall(r"^make ([a-z]+)$|`make ([a-z]+)`", text, re.MULTILINE)
+    return [one or other for one, other in named if (one or other) not in declared[1].split()]
+
+
+def missing_names(text: str) -> list[str]:
+    """Functions and tests of the tables 'rule, function, test' that do not exist."""
+    wrong = []
+    for row in re.findall(r"^\| .* \| (`.*`) \| (`.*`) \|$", text, re.MULTILINE):
+        for name in re.findall(r"`([\w.]+)`", row[0]):
+            module, _, attribute = f"planaria.protocols.{name}".rpartition(".")
+            if not hasattr(import_module(module), attribute):
+                wrong.append(name)
+        for test in re.findall(r"`([^`]+)`", row[1]):
+            path, _, name = test.partition("::")
+            file = ROOT / "tests" / path
+            body = ast.parse(file.read_text()).body if file.exists() else []
+            if name not in [node.name for node in body if isinstance(node, ast.FunctionDef)]:
+                wrong.append(test)
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_run(page: str) -> None:
+    text = (ROOT / page).read_text()
+    if blocks(text, "python"):
+        assert run_blocks(text, page).stderr == ""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_console_blocks_do_what_they_show(page: str, tmp_path: Path) -> None:
+    assert failed_commands((ROOT / page).read_text(), tmp_path) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_targets_exist(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert missing_links(text, (ROOT / page).parent) == []
+    assert missing_targets(text) == []
+
+
+def test_the_model_names_functions_and_tests_that_exist() -> None:
+    text = (ROOT / "docs/model.md").read_text()
+    assert "_labels.py::" in text
+    assert missing_names(text) == []
+
+
+def test_the_readme_shows_the_commands_to_paste() -> None:
+    lines = "".join(block.text for block in blocks((ROOT / "README.md").read_text(), "sh"))
+    assert {"make demo", "make test"} <= set(lines.splitlines())
+
+
+def test_the_docs_build_without_a_warning(tmp_path: Path) -> None:
+    arguments = ["-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-b", "html"]
+    result = subprocess.run(
+        [sys.executable, *arguments, "-d", str(tmp_path / "trees"), "docs", str(tmp_path / "html")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "html/write-a-protocol.html").stat().st_size > 10_000
+
+
+def test_a_failing_block_is_caught_and_its_line_named() -> None:
+    text = "# Page\n\n```python\nx = 1\n```\n\nThen:\n\n```python\nassert x == 2\n```\n"
+    assert 'File "page.md", line 10' in run_blocks(text, "page.md").stderr
+
+
+@pytest.mark.parametrize(
+    ("block", "good"),
+    [
+        ("$ planaria --version\nplanaria ...\n", True),
+        ("$ planaria --version\nplanaria 77.0\n", False),
+        ("$ planaria sim no-such-overlay\n", False),
+        ("$ planaria sim no-such-overlay\n$ echo $?\n2\n", True),
+        ("$ rm x\n", False),
+    ],
+)
+def test_a_wrong_command_or_output_is_caught(block: str, good: bool, tmp_path: Path) -> None:
+    assert (failed_commands(f"```console\n{block}```\n", tmp_path) == []) == good
+
+
+def test_a_dead_link_target_or_name_is_caught() -> None:
+    assert missing_links("[a](README.md) [b](docs/no.md) [c](https://x.org/)", ROOT) == [
+        "docs/no.md"
+    ]
+    assert missing_targets("```sh\nmake nothing\n```\n`make test`") == ["nothing"]
+    row = (
+        "| r | `skipring.labels.position`, `skipring.labels.no` | `protocols/test_labels.py::no` |"
+    )
+    assert missing_names(row) == ["skipring.labels.no", "protocols/test_labels.py::no"]
