@@ -17,7 +17,7 @@ from planaria.core.node import Send
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
 
 HOPS_MAX = 1 << 16  # a reference that has not found its place after this many hops is garbage
-SILENCE_MAX = 10  # timeouts without a CHECK before a neighbour is gone: a slow round trip
+SILENCE_MAX = 16  # timeouts without a CHECK before a neighbour is gone: a few slow messages
 LOST_MAX = 8  # neighbours gone silent that are still called: a partition takes at most a few
 LOST_AGE_MAX = 200  # timeouts for which they are called: longer partitions need a gateway
 
