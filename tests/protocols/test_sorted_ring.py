@@ -85,7 +85,7 @@ class RingOverlay(Overlay):
             setattr(node.ring, side, rng.choice([None, (wrong_label(), rng.choice(ids))]))
         # A count just below the limit would drop a neighbour after the ring looks right: that heals
         # too, but reads as a broken closure.
-        node.ring.silence = {id: rng.randrange(SILENCE_MAX // 2) for id in rng.sample(ids, 1)}
+        node.ring.silence = {id: rng.randrange(SILENCE_MAX // 4) for id in rng.sample(ids, 1)}
 
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         ref = (self.label(rng.choice(ids)), rng.choice(ids))
