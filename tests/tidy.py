@@ -26,12 +26,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
 LITERAL_IMPORTERS = ("planaria.spark.experiment", "planaria.cli.experiment")
 
 PURE_ROOMS = ("core", "protocols")
+REPEATABLE_ROOMS = (*PURE_ROOMS, "literal", "simulator")  # where a seed decides everything
 IMPURE = re.compile(
     r"(time|datetime|sched|signal|socket|socketserver|ssl|select|selectors|asyncio|threading"
     r"|multiprocessing|concurrent|subprocess|uuid|secrets|os|io|pathlib|tempfile|http|urllib"
     r"|sqlite3|weakref|gc|numpy\.random)(\.|$)"
 )
-IMPURE_CALLS = ("hash", "id", "open", "input", "print", "SystemRandom", "urandom")
+UNREPEATABLE = re.compile(r"random\.(?!Random$)|(uuid|secrets|numpy\.random|os\.urandom)(\.|$)")
+IO_CALLS = ("open", "input", "print")
+UNREPEATABLE_CALLS = ("hash", "id", "SystemRandom", "urandom")
 ORDER_FREE = ("sorted", "set", "frozenset", "any", "all", "sum", "len", "min", "max")
 ORDERED = ("list", "tuple", "iter", "next", "enumerate", "zip", "map", "filter", "join", "deque")
 SET_TYPES = ("set", "frozenset", "Set", "AbstractSet", "MutableSet", "FrozenSet")
@@ -69,8 +72,13 @@ class Source(NamedTuple):
 
     @property
     def pure(self) -> bool:
-        """Is this part of what must run the same everywhere?"""
+        """Is this part of what knows no outside world?"""
         return self.room in PURE_ROOMS
+
+    @property
+    def repeatable(self) -> bool:
+        """Is this part of what must do the same again for the same seed?"""
+        return self.room in REPEATABLE_ROOMS
 
 
 def source(text: str, path: str) -> Source:
@@ -116,31 +124,34 @@ def called(node: ast.AST) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
-def pure_imports(file: Source) -> Iterator[str]:
+def outside_world(file: Source) -> Iterator[str]:
     if not file.pure:
         return
     for line, name in imported(file):
         if IMPURE.match(name):
             yield f"{line}: {name}: a node has no clock, no socket, no files, no entropy"
-        elif name.startswith("random.") and name != "random.Random":
-            yield f"{line}: {name}: chance comes from a random.Random handed in"
+    for node in ast.walk(file.tree):
+        if called(node) in IO_CALLS and isinstance(getattr(node, "func", None), ast.Name):
+            yield f"{getattr(node, 'lineno', 0)}: {called(node)}(): a node returns effects"
 
 
-def pure_calls(file: Source) -> Iterator[str]:
-    if not file.pure:
+def chance(file: Source) -> Iterator[str]:
+    if not file.repeatable:
         return
+    for line, name in imported(file):
+        if UNREPEATABLE.match(name):
+            yield f"{line}: {name}: chance comes from a random.Random handed in"
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Call):
             name = called(node)
-            if name in IMPURE_CALLS and isinstance(node.func, ast.Name):
-                yield f"{node.lineno}: {name}(): differs from process to process, or is I/O"
+            if name in UNREPEATABLE_CALLS and isinstance(node.func, ast.Name):
+                yield f"{node.lineno}: {name}(): differs from process to process"
             elif name == "Random" and not node.args:
                 yield f"{node.lineno}: Random() without a seed draws from the machine"
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id == "random" and node.attr != "Random":
-                yield f"{node.lineno}: random.{node.attr}: use a random.Random handed in"
-            elif node.value.id in ("np", "numpy") and node.attr == "random":
-                yield f"{node.lineno}: numpy.random: use a random.Random handed in"
+            place = f"{node.value.id}.{node.attr}"
+            if UNREPEATABLE.match(place.replace("np.", "numpy.")):
+                yield f"{node.lineno}: {place}: use a random.Random handed in"
 
 
 def names_a_set(annotation: ast.expr | None) -> bool:
@@ -198,7 +209,7 @@ def ties(call: ast.Call) -> bool:
 
 
 def set_iteration(file: Source) -> Iterator[str]:
-    if not file.pure:
+    if not file.repeatable:
         return
     sets = Sets(file.tree)
     order_free = [
@@ -313,8 +324,8 @@ def unfinished(file: Source) -> Iterator[str]:
 Rule = Callable[[Source], Iterator[str]]
 RULES: tuple[Rule, ...] = (
     import_directions,
-    pure_imports,
-    pure_calls,
+    outside_world,
+    chance,
     set_iteration,
     module_state,
     file_length,
