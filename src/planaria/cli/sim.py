@@ -1,22 +1,24 @@
 """`planaria sim OVERLAY`: one trial, from any start, under any faults; did it heal, did it stay?"""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import to_builtins
 
 from planaria import __version__
 from planaria.cli.files import write_atomically
+from planaria.cli.summary import summary, table
 from planaria.core.errors import InvariantViolation, UsageError
 from planaria.core.overlay import Violation
+from planaria.simulator.engine import Observer
 from planaria.simulator.overlays import REGISTERED, Kind, Option, find_kind
 from planaria.simulator.schedule import Schedule, compose, load_schedule, parse_schedule
+from planaria.simulator.trace import LEVELS, Recorder
 from planaria.simulator.trial import Outcome, Spec, Trial, shrink
 
-VIOLATIONS_SHOWN = 20
 SHRINK_MESSAGES_MAX = 5_000_000  # a minute or so of simulation for the convenience of a small one
 
 DEFAULTS = Spec(n=16, seed=0)
@@ -53,8 +55,8 @@ def _command(reference: str, kind: Kind) -> click.Command:
     def run(**values: Any) -> int:
         return _sim(reference, kind, values)
 
-    summary = (kind.make.__doc__ or "").strip().split("\n")[0]
-    command = click.Command(reference, callback=run, params=_common(), help=summary)
+    promise = (kind.make.__doc__ or "").strip().split("\n")[0]
+    command = click.Command(reference, callback=run, params=_common(), help=promise)
     command.params += [_option(option) for option in kind.options]
     for output in kind.outputs:
         flag = click.Option([f"--{output.name}"], type=Path, metavar="FILE", help=output.help)
@@ -80,6 +82,8 @@ def _common() -> list[click.Parameter]:
         option("--drift", type=float, default=d.drift, help="Timeouts vary by this share."),
         option("--intervals", type=int, default=d.intervals, help="Bound for healing."),
         option("--closure", type=int, default=d.closure, help="Intervals it must then stay."),
+        option("--trace", type=Path, metavar="FILE", help="Write a trace (Parquet)."),
+        option("--trace-level", type=click.Choice(LEVELS), help="[default: everything with FILE]"),
         option("--shrink/--no-shrink", default=True, help="Look for a smaller failing trial."),
         option("--json", "as_json", is_flag=True, help="One JSON object instead of a table."),
     ]
@@ -100,11 +104,14 @@ def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     overlay = kind.make(**{name.replace("-", "_"): value for name, value in given.items()})
     spec = _spec(reference, kind, values, given)
 
-    def attempt(spec: Spec) -> tuple[Trial, Outcome, InvariantViolation | None]:
-        trial = Trial(overlay, spec, [checker() for checker in kind.checkers])
+    def attempt(
+        spec: Spec, watchers: Sequence[Observer] = ()
+    ) -> tuple[Trial, Outcome, InvariantViolation | None]:
+        trial = Trial(overlay, spec, [*watchers, *(checker() for checker in kind.checkers)])
         return trial, *_judge(trial)
 
-    trial, outcome, violation = attempt(spec)
+    with _tracing(spec.command(overlay), spec.seed, values) as watchers:
+        trial, outcome, violation = attempt(spec, watchers)
     for output in kind.outputs:
         path = values[output.name.replace("-", "_")]
         if path is not None:
@@ -112,9 +119,25 @@ def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     shrunk = None
     if violation is not None and values["shrink"]:
         shrunk = _shrunk(spec, violation.checker, attempt).command(overlay)
-    result = _result(trial, outcome, violation, shrunk)
-    click.echo(json.dumps(result) if values["as_json"] else _table(result))
+    result = summary(trial, outcome, violation, shrunk)
+    for watcher in watchers:
+        result["message_types"] = watcher.counters.totals()
+    click.echo(json.dumps(result) if values["as_json"] else table(result))
     return 0 if violation is None else 1
+
+
+@contextmanager
+def _tracing(replay: str, seed: int, values: dict[str, Any]) -> Iterator[list[Recorder]]:
+    """The recorder that the options ask for, if any."""
+    file, level = values["trace"], values["trace_level"]
+    if file is None and level not in (None, "off"):
+        raise UsageError(f"--trace-level {level} needs a --trace FILE to write to")
+    if file is None or level == "off":
+        yield []
+        return
+    about = {"seed": str(seed), "version": __version__, "replay": replay}
+    with Recorder(file, level or "everything", about) as recorder:
+        yield [recorder]
 
 
 def _spec(reference: str, kind: Kind, values: dict[str, Any], given: dict[str, Any]) -> Spec:
@@ -158,75 +181,3 @@ def _shrunk(spec: Spec, checker: str, attempt: Callable[..., Any]) -> Spec:
         return violation is not None and violation.checker == checker
 
     return shrink(spec, fails)
-
-
-def _result(
-    trial: Trial, outcome: Outcome, violation: InvariantViolation | None, shrunk: str | None
-) -> dict[str, Any]:
-    """What programs read; the overlay's metrics stand beside the keys that all overlays share."""
-    spec = trial.spec
-    failure = None
-    if violation is not None:
-        failure = {
-            "checker": violation.checker,
-            "tick": violation.tick,
-            "detail": violation.detail,
-            "shrunk": shrunk,
-        }
-    return {
-        **to_builtins(outcome.metrics),
-        "overlay": spec.asked[0],
-        "n": spec.n,
-        "seed": spec.seed,
-        "start": spec.start,
-        "legitimate": outcome.legitimate,
-        "intervals": outcome.intervals,
-        "messages": outcome.messages,
-        "violations": [to_builtins(it) for it in outcome.violations[:VIOLATIONS_SHOWN]],
-        "relapse": [to_builtins(it) for it in outcome.relapse[:VIOLATIONS_SHOWN]],
-        "faults": [
-            {"action": it.action, "injected": it.injected, "affected": it.affected}
-            for it in outcome.faults
-        ],
-        "failure": failure,
-        "version": __version__,
-        "replay": spec.command(trial.overlay),
-    }
-
-
-def _table(result: dict[str, Any]) -> str:
-    """What people read."""
-    healed = f"yes, after {result['intervals']} intervals" if result["legitimate"] else "no"
-    rows = [(name, str(result[name])) for name in ("overlay", "n", "seed", "start")]
-    rows += [("legitimate", healed), ("messages", str(result["messages"]))]
-    shared = _SHARED.union(name for name, _ in rows)
-    rows += [(name, _value(value)) for name, value in result.items() if name not in shared]
-    for fault in result["faults"]:
-        rows.append(
-            (
-                "fault",
-                f"{fault['action']}  (injected {fault['injected']}, affected {fault['affected']})",
-            )
-        )
-    for kind in ("violations", "relapse"):
-        for it in result[kind]:
-            where = "" if it["node"] is None else f" at {it['node']}"
-            rows.append((kind, f"{it['invariant']}{where}: {it['detail']}"))
-    if failure := result["failure"]:
-        rows.append(
-            ("failed", f"{failure['checker']}, seed {result['seed']}, tick {failure['tick']}")
-        )
-    rows.append(("replay", result["replay"]))
-    if failure and failure["shrunk"]:
-        rows.append(("smaller", failure["shrunk"]))
-    width = max(len(name) for name, _ in rows) + 2
-    return "\n".join(f"{name:<{width}}{value}" for name, value in rows)
-
-
-_SHARED = frozenset(
-    ("intervals", "violations", "relapse", "faults", "failure", "version", "replay")
-)
-
-
-def _value(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -20,6 +20,7 @@ class DeliveredOnce:
     """
 
     name = "delivered-once"
+    kinds = ("effect", "restart")
 
     def __init__(self) -> None:
         self._seen: dict[NodeId, set[bytes]] = {}

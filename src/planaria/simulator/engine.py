@@ -14,11 +14,17 @@ from msgspec import Struct
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Clock, Command, Effect, Effects, LinkDown, Node, Send
+from planaria.core.node import Clock, Command, Effects, LinkDown, Node, Send
 from planaria.simulator.delays import DEFAULT_DELAY, INTERVAL, QUANTILES, Delay
 
 ENVIRONMENT = -1  # the source of messages and commands that no node sent
 TICKS_PER_SECOND = INTERVAL  # a node's wall clock: one second is one interval
+
+# What can be seen of a run. `start` and `stop` are the life of a node; `effect` is whatever a node
+# asks for that is not a message; `fault` and `restart` come from the nemesis.
+MESSAGE_KINDS = ("send", "deliver", "drop")
+NODE_KINDS = ("timeout", "command", "effect", "start", "stop", "fault", "restart")
+KINDS = MESSAGE_KINDS + NODE_KINDS
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -45,7 +51,11 @@ class LinkRule(Protocol):
 
 
 class Observer(Protocol):
-    """Whoever watches a run: recorders and checkers. Watching never changes what happens."""
+    """Whoever watches a run: recorders and checkers. Watching never changes what happens.
+
+    An observer with an attribute `kinds` is shown only those of `KINDS`: messages that nobody
+    looks at are cheap.
+    """
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         """Something happened at `node`; `entry` is the input that caused it."""
@@ -73,7 +83,8 @@ class Simulator:
         self._buckets: dict[int, list[Entry]] = {}
         self._held: dict[NodeId, list[Entry]] = {}
         self._lives: dict[NodeId, int] = {}
-        self._observers: list[Observer] = []
+        self._asked: dict[NodeId, list[Command]] = {}
+        self._observers: dict[str, list[Observer]] = {kind: [] for kind in KINDS}
         self._draw = stream(seed, "delay").random
         self._phase = stream(seed, "phase")
         self._period = stream(seed, "period")
@@ -86,11 +97,14 @@ class Simulator:
         life = self._lives[node.id] = self._lives.get(node.id, 0) + 1
         phase = 1 + int(self._phase.random() * INTERVAL)
         self._put(self.tick + phase, Entry(node.id, None, life, 0, 0))
+        self.note("start", node.id, None)
 
     def remove(self, id: NodeId) -> Node:
         """Take a node out without a word, as a crash does; messages to it go nowhere."""
         self._held.pop(id, None)
+        self._asked.pop(id, None)
         self._lives[id] += 1
+        self.note("stop", id, None)
         return self.nodes.pop(id)
 
     def pause(self, id: NodeId) -> None:
@@ -102,12 +116,18 @@ class Simulator:
         waiting = self._held.pop(id, [])
         for entry in waiting:
             self._put(self.tick + 1, entry)
-        return len(waiting)
+        asked = self._asked.pop(id, [])
+        for command in asked:
+            self.command(id, command)
+        return len(waiting) + len(asked)
 
     # Inputs from outside
 
     def command(self, id: NodeId, command: Command) -> None:
-        """The application at node `id` asks for something, at once."""
+        """The application at node `id` asks for something, at once, or when it is resumed."""
+        if id in self._held:
+            self._asked.setdefault(id, []).append(command)
+            return
         self._command(self.nodes[id], command, Entry(id, None, ENVIRONMENT, 0, 0))
 
     def inject(self, target: NodeId, message: Message, delay: int = 1) -> None:
@@ -119,7 +139,8 @@ class Simulator:
 
     def watch(self, observer: Observer) -> None:
         """Show `observer` everything that happens from now on."""
-        self._observers.append(observer)
+        for kind in getattr(observer, "kinds", KINDS):
+            self._observers[kind].append(observer)
 
     def note(self, kind: str, node: NodeId, effect: object) -> None:
         """Let observers see something that a fault schedule did to `node`."""
@@ -170,7 +191,7 @@ class Simulator:
 
     def _run_bucket(self, bucket: list[Entry]) -> None:
         nodes, held, perform = self.nodes, self._held, self._perform
-        observed = bool(self._observers)
+        observers = self._observers["deliver"]
         for entry in bucket:
             target, message = entry.target, entry.message
             if held and target in held:
@@ -184,8 +205,8 @@ class Simulator:
                 self._fail(entry)
                 continue
             self.delivered += 1
-            if observed:
-                self._note("deliver", target, entry, None)
+            for observer in observers:
+                observer.record(self.tick, "deliver", target, entry, None)
             effects = node.on_message(message)
             if effects:
                 perform(target, effects, entry)
@@ -202,8 +223,7 @@ class Simulator:
             period *= self.slowness.get(id, 1.0)
         self._put(self.tick + max(1, round(period)), entry)
         node = self.nodes[id]
-        if self._observers:
-            self._note("timeout", id, entry, None)
+        self._note("timeout", id, entry, None)
         if node.reads_clock:
             seconds = self.tick // TICKS_PER_SECOND + self.clock_skew.get(id, 0)
             self._command(node, Clock(seconds), entry)
@@ -212,17 +232,16 @@ class Simulator:
             self._perform(id, effects, entry)
 
     def _command(self, node: Node, command: Command, cause: Entry) -> None:
-        if self._observers:
-            self._note("command", node.id, cause, command)
+        self._note("command", node.id, cause, command)
         self._perform(node.id, node.on_command(command), cause)
 
     def _perform(self, source: NodeId, effects: Effects, cause: Entry) -> None:
         buckets, delay, draw, tick = self._buckets, self.delay, self._draw, self.tick
-        plain = not (self.rules or self.link_delays or self._observers)
+        plain = not (self.rules or self.link_delays or self._observers["send"])
         number = cause.number
         for effect in effects:
             if type(effect) is not Send:
-                self._show(source, effect, cause)
+                self._note("effect", source, cause, effect)
                 continue
             if not plain:
                 self._route(source, effect, cause)
@@ -253,18 +272,17 @@ class Simulator:
 
     def _fail(self, entry: Entry) -> None:
         """A message to nobody: a connection-oriented network tells the sender, later."""
+        if entry.source in self._held:  # a sender that is paused hears of it when it goes on
+            self._held[entry.source].append(entry)
+            return
         self.undeliverable += 1
         self._note("drop", entry.target, entry, None)
         sender = self.nodes.get(entry.source)
         if self.detects_failed_sends and sender is not None:
-            self._perform(sender.id, sender.on_command(LinkDown(entry.target)), entry)
-
-    def _show(self, source: NodeId, effect: Effect, cause: Entry) -> None:
-        for observer in self._observers:
-            observer.record(self.tick, "effect", source, cause, effect)
+            self._command(sender, LinkDown(entry.target), entry)
 
     def _note(self, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
-        for observer in self._observers:
+        for observer in self._observers[kind]:
             observer.record(self.tick, kind, node, entry, effect)
 
     def _put(self, tick: int, entry: Entry) -> None:

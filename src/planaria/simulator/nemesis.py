@@ -41,12 +41,14 @@ class Injection(Struct):
 class Memory:
     """Remembers recent messages so that `replay` can send them again, much later."""
 
+    kinds = ("deliver",)
+
     def __init__(self) -> None:
         self.messages: deque[tuple[NodeId, Message]] = deque(maxlen=REMEMBERED_MAX)
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         """Keep what is delivered."""
-        if kind == "deliver" and entry.message is not None:
+        if entry.message is not None:
             self.messages.append((entry.target, entry.message))
 
 

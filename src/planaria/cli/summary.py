@@ -1,0 +1,76 @@
+"""How a trial ended, for programs and for people."""
+
+from typing import Any
+
+from msgspec import to_builtins
+
+from planaria import __version__
+from planaria.core.errors import InvariantViolation
+from planaria.simulator.trial import Outcome, Trial
+
+VIOLATIONS_SHOWN = 20
+# What the table says in words of its own; every other key of the summary is a line as it is.
+TOLD = ("intervals", "violations", "relapse", "faults", "failure", "version", "replay")
+
+
+def summary(
+    trial: Trial, outcome: Outcome, violation: InvariantViolation | None, shrunk: str | None
+) -> dict[str, Any]:
+    """What programs read; the overlay's metrics stand beside the keys that all overlays share."""
+    spec = trial.spec
+    failure = None
+    if violation is not None:
+        failure = {
+            "checker": violation.checker,
+            "tick": violation.tick,
+            "detail": violation.detail,
+            "shrunk": shrunk,
+        }
+    return {
+        **to_builtins(outcome.metrics),
+        "overlay": spec.asked[0],
+        "n": spec.n,
+        "seed": spec.seed,
+        "start": spec.start,
+        "legitimate": outcome.legitimate,
+        "intervals": outcome.intervals,
+        "messages": outcome.messages,
+        "violations": [to_builtins(it) for it in outcome.violations[:VIOLATIONS_SHOWN]],
+        "relapse": [to_builtins(it) for it in outcome.relapse[:VIOLATIONS_SHOWN]],
+        "faults": [
+            {"action": it.action, "injected": it.injected, "affected": it.affected}
+            for it in outcome.faults
+        ],
+        "failure": failure,
+        "version": __version__,
+        "replay": spec.command(trial.overlay),
+    }
+
+
+def table(summary: dict[str, Any]) -> str:
+    """What people read."""
+    healed = f"yes, after {summary['intervals']} intervals" if summary["legitimate"] else "no"
+    rows = [(name, str(summary[name])) for name in ("overlay", "n", "seed", "start")]
+    rows += [("legitimate", healed), ("messages", str(summary["messages"]))]
+    told = [*TOLD, *(name for name, _ in rows)]
+    rows += [(name, _value(value)) for name, value in summary.items() if name not in told]
+    for it in summary["faults"]:
+        effect = f"(injected {it['injected']}, affected {it['affected']})"
+        rows.append(("fault", f"{it['action']}  {effect}"))
+    for name in ("violations", "relapse"):
+        for it in summary[name]:
+            where = "" if it["node"] is None else f" at {it['node']}"
+            rows.append((name, f"{it['invariant']}{where}: {it['detail']}"))
+    failure = summary["failure"]
+    if failure:
+        when = f"seed {summary['seed']}, tick {failure['tick']}"
+        rows.append(("failed", f"{failure['checker']}, {when}"))
+    rows.append(("replay", summary["replay"]))
+    if failure and failure["shrunk"]:
+        rows.append(("smaller", failure["shrunk"]))
+    width = max(len(name) for name, _ in rows) + 2
+    return "\n".join(f"{name:<{width}}{value}" for name, value in rows)
+
+
+def _value(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

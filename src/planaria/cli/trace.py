@@ -1,0 +1,87 @@
+"""`planaria trace`: look at the rows of a trace, compare two, draw one."""
+
+import itertools
+from pathlib import Path
+
+import click
+
+from planaria.cli.files import write_atomically
+from planaria.core.errors import UsageError
+from planaria.simulator.engine import KINDS
+from planaria.simulator.lamport import draw, window
+from planaria.simulator.trace import Row, Trace
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def trace(ctx: click.Context) -> None:
+    """Look at what a run wrote with --trace."""
+    if ctx.invoked_subcommand is None:
+        raise UsageError("planaria trace show, diff or lamport?")
+
+
+@trace.command()
+@click.argument("file", type=Path)
+@click.option("--limit", type=click.IntRange(0), default=50, show_default=True)
+@click.option("--kind", multiple=True, help=f"Only these: {', '.join(KINDS)}.")
+@click.option("--node", type=int, multiple=True, help="Only what happened at these nodes.")
+def show(file: Path, limit: int, kind: tuple[str, ...], node: tuple[int, ...]) -> int:
+    """Print rows of FILE: all columns but the run, tab-separated, after a line of names."""
+    unknown = [name for name in kind if name not in KINDS]
+    if unknown:
+        raise UsageError(f"no kind {unknown[0]!r}: one of {', '.join(KINDS)}")
+    source = Trace(file)
+    for name, value in source.about.items():
+        click.echo(f"# {name}: {value}", err=True)
+    wanted = (
+        row
+        for row in source.rows()
+        if (not kind or row.kind in kind) and (not node or row.node in node)
+    )
+    click.echo("\t".join(Row._fields))
+    for row in itertools.islice(wanted, limit):
+        click.echo(_line(row))
+    left = sum(1 for _ in wanted)
+    if left:
+        click.echo(f"planaria: {left} more rows (--limit)", err=True)
+    return 0
+
+
+@trace.command()
+@click.argument("a", type=Path)
+@click.argument("b", type=Path)
+def diff(a: Path, b: Path) -> int:
+    """Print the first row in which traces A and B differ; exit code 1 if there is one."""
+    pairs = itertools.zip_longest(Trace(a).rows(), Trace(b).rows())
+    for number, (left, right) in enumerate(pairs):
+        if left != right:
+            click.echo(f"row {number}")
+            for file, row in ((a, left), (b, right)):
+                click.echo(f"{file}: {_line(row) if row else 'has ended'}")
+            return 1
+    click.echo("planaria: the same rows", err=True)
+    return 0
+
+
+@trace.command()
+@click.argument("file", type=Path)
+@click.option("--out", type=Path, required=True, help="The SVG file to write.")
+@click.option("--from", "first", type=click.IntRange(0), default=0, help="First tick.")
+@click.option("--to", "last", type=click.IntRange(0), help="Last tick.")
+def lamport(file: Path, out: Path, first: int, last: int | None) -> int:
+    """Draw FILE as a Lamport diagram: lanes are nodes, arrows are messages."""
+    source = Trace(file)
+    shown = window(source.rows(), first, last)
+    title = source.about.get("replay", file.name)
+    write_atomically(out, draw(shown, title))
+    if shown.cut is not None:
+        click.echo(
+            f"planaria: drawn up to tick {shown.last}, more would be unreadable; "
+            f"--from {shown.cut} goes on",
+            err=True,
+        )
+    return 0
+
+
+def _line(row: Row) -> str:
+    return "\t".join("" if value is None else str(value) for value in row)
