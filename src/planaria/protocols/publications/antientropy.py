@@ -1,0 +1,388 @@
+"""Anti-entropy: two subscribers of a topic end up with the same publications (paper, 4.2).
+
+Digests on the periodic messages show a difference (M1), sketches name it (M2, M3) and the
+publications cross (M4, M5). Where sketches fail or are in doubt, the region-covering descent of the
+tries finds it (errata T2, T3, T6), which needs no cache at all. Nothing a peer says is believed:
+publications are stored under keys computed here, all other content only says what to ask for.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Effect, Send
+from planaria.protocols.publications.antientropy_messages import (
+    IDS_MAX,
+    REGIONS_MAX,
+    AntiEntropyMessage,
+    Compare,
+    Difference,
+    Digest,
+    Done,
+    Estimate,
+    More,
+    Push,
+    Roots,
+    Sketch,
+    State,
+)
+from planaria.protocols.publications.publication import Publication
+from planaria.protocols.publications.push import fits_beside, frames
+from planaria.protocols.publications.regions import (
+    Answer,
+    answer_regions,
+    answer_roots,
+    roots,
+)
+from planaria.protocols.publications.sketch import (
+    CELL_BYTES,
+    CELLS_MAX,
+    Cells,
+    estimate_difference,
+    pack_tug_of_war,
+    sketch_size,
+)
+from planaria.protocols.publications.store import PublicationStore, place_of
+
+EXCHANGES_MAX = 2  # at a time: one is slow at hubs, more make several peers push the same
+PATIENCE = 4  # own timeouts without a word of the peer, then the exchange is given up
+LIFETIME = 32  # own timeouts after which it is given up even if the peer goes on speaking
+MORE_MAX = 2  # times that cells are asked for again; then the sketches are in doubt
+FIRST_CELLS = 4  # decode differences of one or two ids without an estimate
+PEERS_MAX = 64  # peers whose last exchange is remembered: all neighbours of a large ring's hub
+STRIKES_MAX = 2  # differing digests after an exchange that changed nothing: one may be old
+COMPARES_MAX = 16  # messages full of regions in answer to one message
+AUDIT_SLICE = 16  # publications checked per timeout, cheap enough for every node of a simulation
+AUDIT_SLICE_MAX = 2048  # the same when something is in doubt
+NUMBER_MAX = 2**31 - 1
+
+
+class Exchange:
+    """An exchange with one peer, as far as it has come."""
+
+    __slots__ = ("age", "cells", "life", "lo", "more", "number", "sent", "started")
+
+    def __init__(self, number: int, lo: int, *, started: bool) -> None:
+        self.number = number
+        self.lo = lo
+        self.started = started  # by me
+        self.age = 0  # own timeouts since the peer last spoke
+        self.life = 0  # own timeouts since it began
+        self.more = 0  # times that more cells were asked for
+        self.sent = 0  # cells that I sent
+        self.cells: tuple[State, Cells] | None = None  # cells that I got
+
+
+class AntiEntropy:
+    """The exchanges of one subscriber `id` about one topic, on the publications in `store`.
+
+    `clock` is the raw clock epoch to advertise. The state may be arbitrary: every exchange ends
+    by patience, and every cache is audited.
+    """
+
+    __slots__ = ("_audit_due", "_exchanges", "_number", "_peers", "clock", "id", "store", "topic")
+
+    def __init__(self, topic: str, id: NodeId, store: PublicationStore) -> None:
+        self.topic = topic
+        self.id = id
+        self.store = store
+        self.clock = 0
+        self._number = 0
+        self._exchanges: dict[NodeId, Exchange] = {}
+        self._peers: dict[NodeId, tuple[int, int]] = {}  # store's version at the end, strikes
+        self._audit_due = 0  # publications to be checked soon
+
+    def digest(self) -> Digest:
+        """M1: what to put on every periodic message."""
+        lo = self.store.lo
+        return Digest(self.clock, lo, self.store.digest(lo))
+
+    def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
+        """M2: start an exchange if the sender shows other publications than we do."""
+        if sender == self.id or digest.lo < self.store.lo:
+            return []  # the own digest, over fewer epochs, will tell them
+        if self.store.digest(digest.lo) == digest.digest:
+            self._peers.pop(sender, None)
+            return []
+        if sender in self._exchanges or len(self._exchanges) >= EXCHANGES_MAX:
+            return []
+        self._number = (self._number + 1) % NUMBER_MAX
+        # Two that start at once with each other must not take the other's exchange for their own.
+        number = 2 * self._number + (self.id > sender)
+        exchange = Exchange(number, digest.lo, started=True)
+        self._exchanges[sender] = exchange
+        if self._strike(sender):
+            return self._descend(sender, exchange)
+        sums, cells = self.store.sketch(digest.lo, FIRST_CELLS)
+        state = self._state(digest.lo)
+        return [self._send(sender, Estimate, exchange, state, pack_tug_of_war(sums), cells.pack())]
+
+    def on_message(self, message: Message) -> tuple[list[Effect], list[Publication]]:
+        """What to send in answer, and the publications that are new here and already stored."""
+        fresh: list[Publication] = []
+        if not isinstance(message, AntiEntropyMessage):
+            return [], fresh
+        if message.topic != self.topic or message.sender == self.id:
+            return [], fresh
+        exchange = self._exchanges.get(message.sender)
+        if exchange is not None and exchange.number == message.exchange:
+            exchange.age = 0
+        if isinstance(message, Difference | Push | Compare):
+            fresh = [p for p in message.publications if self.store.insert(p)]
+        handler = _HANDLERS.get(type(message))
+        return handler(self, message) if handler else [], fresh
+
+    def on_timeout(self) -> list[Effect]:
+        """Check a slice of the store, give up exchanges whose peer is silent."""
+        for peer, exchange in list(self._exchanges.items()):
+            exchange.age += 1
+            exchange.life += 1
+            if not (0 < exchange.age <= PATIENCE and 0 < exchange.life <= LIFETIME):
+                del self._exchanges[peer]
+        for peer in list(self._exchanges)[EXCHANGES_MAX:]:
+            del self._exchanges[peer]
+        for peer in list(self._peers)[:-PEERS_MAX]:
+            del self._peers[peer]
+        self._audit_due = max(0, min(self._audit_due, len(self.store)))
+        limit = max(AUDIT_SLICE, min(self._audit_due, AUDIT_SLICE_MAX))
+        self._audit_due = max(0, self._audit_due - limit)
+        if self.store.audit(limit):
+            self._audit_due = len(self.store)
+        return []
+
+    def _on_estimate(self, message: Estimate) -> list[Effect]:
+        """M3: name the difference if it is tiny, else send as many cells as it needs."""
+        state, sender = message.state, message.sender
+        rival = self._exchanges.get(sender)
+        if rival is not None and rival.started and self.id < sender:
+            return []  # both started at once: the one of the lower id goes on
+        self._exchanges.pop(sender, None)
+        exchange = self._join(message, state.lo)
+        theirs = Cells(0).extended(message.cells[: FIRST_CELLS * CELL_BYTES])
+        if exchange is None or theirs is None or self.store.digest(state.lo) == state.digest:
+            return self._end(message)
+        sums, mine = self.store.sketch(state.lo, len(theirs))
+        decoded = mine.minus(theirs).decode()
+        if decoded is not None:
+            return self._settle(sender, exchange, state, decoded)
+        estimate = estimate_difference(sums, message.tug_of_war) or 0.0
+        gap = abs(self.store.count(state.lo) - state.count)
+        size = min(sketch_size(max(estimate, gap)), self._cells_max(state))
+        if size > CELLS_MAX:
+            return self._descend(sender, exchange)
+        return self._send_cells(sender, exchange, size)
+
+    def _on_sketch(self, message: Sketch) -> list[Effect]:
+        """M4: name the difference, or ask for more cells, or doubt the sketches."""
+        sender, state = message.sender, message.state
+        exchange = self._current(message)
+        if exchange is None or not exchange.started or state.lo != exchange.lo:
+            return []
+        before, cells = exchange.cells or (state, Cells(0))
+        whole = cells.extended(message.cells) if len(cells) == message.start else None
+        if whole is None or before != state or len(whole) > self._cells_max(state):
+            return self._end(message)  # the peer changed meanwhile: the next digest begins anew
+        if self.store.digest(state.lo) == state.digest:
+            return self._end(message)
+        _, mine = self.store.sketch(state.lo, len(whole))
+        decoded = mine.minus(whole).decode()
+        if decoded is not None:
+            return self._settle(sender, exchange, state, decoded)
+        exchange.cells = (state, whole)
+        exchange.more += 1
+        size = min((len(whole) + 1) // 2, min(CELLS_MAX, self._cells_max(state)) - len(whole))
+        if exchange.more > MORE_MAX or size <= 0:
+            self._doubt(sender)
+            return self._descend(sender, exchange)
+        return [self._send(sender, More, exchange, len(whole), size)]
+
+    def _on_more(self, message: More) -> list[Effect]:
+        """The next cells of the same sequence."""
+        exchange = self._current(message)
+        if exchange is None or exchange.started or exchange.sent != message.start:
+            return []
+        exchange.more += 1
+        size = exchange.sent + message.size
+        if exchange.more > MORE_MAX or message.size > exchange.sent or size > CELLS_MAX:
+            return self._end(message)
+        return self._send_cells(message.sender, exchange, size)
+
+    def _on_difference(self, message: Difference) -> list[Effect]:
+        """M4 or M5: push what was asked for; say which ids nobody has."""
+        exchange = self._current(message)
+        self._complete(message)
+        if not message.want:
+            return []
+        found, unknown = self.store.by_ids(message.want, message.lo)
+        if unknown and exchange is not None:
+            self._doubt(message.sender)
+        return self._push(message.sender, message.exchange, found, unknown)
+
+    def _on_push(self, message: Push) -> list[Effect]:
+        """PUBLISH (paper, Alg. 5); an unknown id that we asked for puts the sketches in doubt."""
+        exchange = self._current(message)
+        self._complete(message)
+        if message.unknown and exchange is not None:
+            self._doubt(message.sender)
+        return []
+
+    def _on_roots(self, message: Roots) -> list[Effect]:
+        """The descent begins, or takes the place of a sketch that helped nobody."""
+        if self._current(message) is not None:
+            self._doubt(message.sender)
+        return self._compare(message, answer_roots)
+
+    def _on_compare(self, message: Compare) -> list[Effect]:
+        """The descent goes on."""
+        return self._compare(message, answer_regions)
+
+    def _on_done(self, message: Done) -> list[Effect]:
+        """The peer has no more to say; maybe it said nothing at all."""
+        if self._current(message) is not None:
+            del self._exchanges[message.sender]
+        return []
+
+    def _settle(
+        self, peer: NodeId, exchange: Exchange, state: State, decoded: tuple[list[int], list[int]]
+    ) -> list[Effect]:
+        """Push what only we have, ask for what only the peer has."""
+        ours, theirs = decoded
+        found, unknown = self.store.by_ids(ours, exchange.lo)
+        if unknown or not (ours or theirs):
+            self._doubt(peer)  # a sketch that contradicts log or digest
+            return self._descend(peer, exchange)
+        floor = _floor(state)
+        filled = frames(p for p in found if floor is None or place_of(p) >= floor)
+        first = filled.pop(0) if filled and fits_beside(filled[0]) else []
+        effects = [self._send(peer, Difference, exchange, exchange.lo, first, theirs[:IDS_MAX])]
+        effects += [self._send(peer, Push, exchange, frame, []) for frame in filled]
+        if not theirs:
+            self._finish(peer)
+        return effects
+
+    def _descend(self, peer: NodeId, exchange: Exchange) -> list[Effect]:
+        """Begin the descent with the root hashes."""
+        return [self._send(peer, Roots, exchange, *roots(self.store, exchange.lo, self._number))]
+
+    def _compare(
+        self, message: AntiEntropyMessage, answer: Callable[[PublicationStore, Any], Answer]
+    ) -> list[Effect]:
+        """Answer with regions and publications; no regions end the descent."""
+        exchange = self._join(message, self.store.lo)
+        if exchange is None:
+            return self._end(message)
+        regions, missing = answer(self.store, message)
+        peer, filled = message.sender, frames(missing)
+        if not regions:
+            self._finish(peer)
+            if not filled:
+                return [self._send(peer, Done, exchange)]
+            return [self._send(peer, Push, exchange, frame, []) for frame in filled]
+        effects: list[Effect] = []
+        for start in range(0, min(len(regions), COMPARES_MAX * REGIONS_MAX), REGIONS_MAX):
+            first = filled.pop(0) if filled and fits_beside(filled[0]) else []
+            part = regions[start : start + REGIONS_MAX]
+            effects.append(self._send(peer, Compare, exchange, part, first))
+        return effects + [self._send(peer, Push, exchange, frame, []) for frame in filled]
+
+    def _push(
+        self, peer: NodeId, number: int, found: list[Publication], unknown: list[int]
+    ) -> list[Effect]:
+        filled = frames(found)
+        first = filled.pop(0) if filled and fits_beside(filled[0]) else []
+        pushes = [Push(self.topic, self.id, number, first, unknown)]
+        pushes += [Push(self.topic, self.id, number, frame, []) for frame in filled]
+        return [Send(peer, push) for push in pushes]
+
+    def _send_cells(self, peer: NodeId, exchange: Exchange, size: int) -> list[Effect]:
+        _, cells = self.store.sketch(exchange.lo, size)
+        start, exchange.sent = exchange.sent, size
+        state = self._state(exchange.lo)
+        return [self._send(peer, Sketch, exchange, state, start, cells.pack(start))]
+
+    def _send(
+        self, peer: NodeId, kind: Callable[..., Message], exchange: Exchange, *fields: Any
+    ) -> Effect:
+        return Send(peer, kind(self.topic, self.id, exchange.number, *fields))
+
+    def _state(self, lo: int) -> State:
+        floor = self.store.floor
+        packed = (
+            b"" if floor is None else floor[0].to_bytes(8, "big") + floor[1].to_bytes(16, "big")
+        )
+        return State(lo, self.store.digest(lo), self.store.count(lo), packed)
+
+    def _cells_max(self, state: State) -> int:
+        """More cells than this are dearer than all ids of both."""
+        return 2 * (self.store.count(state.lo) + state.count) + 64
+
+    def _current(self, message: AntiEntropyMessage) -> Exchange | None:
+        """The exchange to which `message` belongs, if it is still open."""
+        exchange = self._exchanges.get(message.sender)
+        return exchange if exchange is not None and exchange.number == message.exchange else None
+
+    def _join(self, message: AntiEntropyMessage, lo: int) -> Exchange | None:
+        """The exchange of `message`, opened if there is room; None if there is none."""
+        exchange = self._current(message)
+        if exchange is None and lo >= self.store.lo:
+            others = [peer for peer in self._exchanges if peer != message.sender]
+            if len(others) < EXCHANGES_MAX:
+                exchange = Exchange(message.exchange, lo, started=False)
+                self._exchanges[message.sender] = exchange
+        return exchange
+
+    def _end(self, message: AntiEntropyMessage) -> list[Effect]:
+        """Close the exchange of `message`, if there is one, and say so."""
+        if self._current(message) is not None:
+            del self._exchanges[message.sender]
+        return [Send(message.sender, Done(self.topic, self.id, message.exchange))]
+
+    def _complete(self, message: AntiEntropyMessage) -> None:
+        if self._current(message) is not None:
+            self._finish(message.sender)
+
+    def _finish(self, peer: NodeId) -> None:
+        """An exchange came to its end: remember what was held then."""
+        self._exchanges.pop(peer, None)
+        _, strikes = self._peers.pop(peer, (0, 0))
+        self._peers[peer] = (self.store.version, strikes)
+        if len(self._peers) > PEERS_MAX:
+            del self._peers[next(iter(self._peers))]
+
+    def _strike(self, peer: NodeId) -> bool:
+        """Digests differ: has that been so since an exchange that should have ended it?"""
+        version, strikes = self._peers.pop(peer, (-1, 0))
+        if strikes < STRIKES_MAX:
+            strikes = strikes + 1 if version == self.store.version else 0
+            self._peers[peer] = (version, strikes)
+            if strikes < STRIKES_MAX:
+                return False
+            self._doubt(peer)
+        self._peers[peer] = (self.store.version, 0)
+        return True
+
+    def _doubt(self, peer: NodeId) -> None:
+        """Something contradicts: make sketches anew, audit soon, descend with this peer next."""
+        self._peers.pop(peer, None)
+        self._peers[peer] = (self.store.version, STRIKES_MAX)
+        self.store.drop_sketches()
+        self._audit_due = len(self.store)
+
+
+def _floor(state: State) -> tuple[int, int] | None:
+    if len(state.floor) != 24:
+        return None
+    return int.from_bytes(state.floor[:8], "big"), int.from_bytes(state.floor[8:], "big")
+
+
+_HANDLERS: dict[type[Message], Callable[[AntiEntropy, Any], list[Effect]]] = {
+    Estimate: AntiEntropy._on_estimate,
+    Sketch: AntiEntropy._on_sketch,
+    More: AntiEntropy._on_more,
+    Difference: AntiEntropy._on_difference,
+    Push: AntiEntropy._on_push,
+    Roots: AntiEntropy._on_roots,
+    Compare: AntiEntropy._on_compare,
+    Done: AntiEntropy._on_done,
+}

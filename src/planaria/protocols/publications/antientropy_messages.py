@@ -1,0 +1,120 @@
+"""What two subscribers of a topic say to each other to end up with the same publications."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.protocols.publications.publication import Count, Epoch, Publication, Unsigned
+from planaria.protocols.publications.sketch import CELL_BYTES, CELLS_MAX, TUG_OF_WAR_BYTES
+
+IDS_MAX = 1 << 15  # ids in one request: 288 KiB
+ROOTS_MAX = 4096  # epochs in one message: 80 KiB
+REGIONS_MAX = 2048  # regions in one message: 660 KiB at most, with 16 keys each
+INNER_MAX = 4  # two levels below a node of a binary trie
+LEAVES_MAX = 16  # a subtree this small is listed key by key
+PUBLICATIONS_MAX = 1 << 16  # more do not fit a frame, even when empty
+
+LabelBytes = Annotated[bytes, Meta(min_length=1, max_length=17)]
+KeyBytes = Annotated[bytes, Meta(min_length=16, max_length=16)]
+Ids = Annotated[list[Unsigned], Meta(max_length=IDS_MAX)]
+Publications = Annotated[list[Publication], Meta(max_length=PUBLICATIONS_MAX)]
+PackedCells = Annotated[bytes, Meta(max_length=CELL_BYTES * CELLS_MAX)]
+
+
+class Digest(Struct, frozen=True, array_like=True, gc=False):
+    """M1, on every periodic message: all that two subscribers in agreement need to say.
+
+    `clock` is the sender's raw clock epoch, `digest` is over all epochs from `lo` on.
+    """
+
+    clock: Epoch
+    lo: Epoch
+    digest: Unsigned
+
+
+class AntiEntropyMessage(Message, frozen=True, array_like=True, gc=False):
+    """A message of one exchange about one topic. The sender's id may be false."""
+
+    topic: str
+    sender: NodeId
+    exchange: Count
+
+
+class State(Struct, frozen=True, array_like=True, gc=False):
+    """What the sender held when it made its sketch: how much, and from which place on.
+
+    `floor` is the epoch and key below which the sender takes nothing, or empty.
+    """
+
+    lo: Epoch
+    digest: Unsigned
+    count: Count
+    floor: Annotated[bytes, Meta(max_length=24)]
+
+
+class Estimate(AntiEntropyMessage, frozen=True, tag="publications.estimate"):
+    """M2: the tug of war to tell how far apart we are, and cells enough for one or two ids."""
+
+    state: State
+    tug_of_war: Annotated[bytes, Meta(min_length=TUG_OF_WAR_BYTES, max_length=TUG_OF_WAR_BYTES)]
+    cells: PackedCells
+
+
+class Sketch(AntiEntropyMessage, frozen=True, tag="publications.sketch"):
+    """M3: the cells from `start` on, as many as the estimated difference needs."""
+
+    state: State
+    start: Count
+    cells: PackedCells
+
+
+class More(AntiEntropyMessage, frozen=True, tag="publications.more"):
+    """The cells did not decode: send `size` more of the same sequence, from `start` on."""
+
+    start: Count
+    size: Count
+
+
+class Difference(AntiEntropyMessage, frozen=True, tag="publications.difference"):
+    """M3 or M4: the sketch decoded; here is what you lack, and these ids I want of you."""
+
+    lo: Epoch
+    publications: Publications
+    want: Ids
+
+
+class Push(AntiEntropyMessage, frozen=True, tag="publications.push"):
+    """PUBLISH (paper, Alg. 5): what you lack or asked for, and the ids that I do not know."""
+
+    publications: Publications
+    unknown: Ids
+
+
+class Region(Struct, frozen=True, array_like=True, gc=False):
+    """All that the sender holds of an epoch under `label`: exactly these subtrees and keys."""
+
+    epoch: Epoch
+    label: LabelBytes
+    inner: Annotated[list[tuple[LabelBytes, Unsigned]], Meta(max_length=INNER_MAX)]
+    leaves: Annotated[list[KeyBytes], Meta(max_length=LEAVES_MAX)]
+
+
+class Roots(AntiEntropyMessage, frozen=True, tag="publications.roots"):
+    """The descent begins: all epochs from `lo` to `hi` that the sender holds, with root hashes."""
+
+    lo: Epoch
+    hi: Epoch
+    roots: Annotated[list[tuple[Epoch, Unsigned]], Meta(max_length=ROOTS_MAX)]
+
+
+class Compare(AntiEntropyMessage, frozen=True, tag="publications.compare"):
+    """CHECKANDPUBLISH (paper, Alg. 5) for many regions at once (erratum T6)."""
+
+    regions: Annotated[list[Region], Meta(max_length=REGIONS_MAX)]
+    publications: Publications
+
+
+class Done(AntiEntropyMessage, frozen=True, tag="publications.done"):
+    """Nothing (more) to say in this exchange, or no time for it now."""
