@@ -1,0 +1,287 @@
+"""Publisher order: who numbers publications, and how a subscriber delivers them by number.
+
+A publisher numbers its publications from 0 in each incarnation. Every publication is delivered
+once; by default at once, on request in the publisher's order. What is missing is reported as a
+gap, what comes after its place has passed as late, two payloads with one number as equivocation.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from random import Random
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from planaria.core.ids import NodeId, stable_hash
+from planaria.core.node import Deliver, Effect, Notice
+from planaria.protocols.publications.publication import Publication, key
+from planaria.protocols.publications.retention import Rejected
+
+PATIENCE = 10  # own timeouts for which a hole is waited for: anti-entropy is faster when healthy
+STREAMS_MAX = 1 << 16  # streams followed; then the one not heard of for longest is let go
+WAITING_MAX = 1 << 10  # numbers of one stream beyond a hole; then the hole is given up
+SAID_MAX = 1 << 16  # latest numbers whose payload is remembered, to tell a repetition from a lie
+FORGET_MAX = 64  # streams examined per timeout for being out of date
+REBUILD_TIMEOUTS = 64  # after so many the deadlines are made anew, in case a fault lost one
+STARTS_MAX = 64  # epochs of which a publisher knows its first number
+UNSETTLED_MAX = 64  # own publications that may still be rejected
+RESTAMPS_MAX = 3  # per publication: who is rejected more often met more than one liar
+SEQUENCE_MAX = 2**63 - 1
+
+Name = tuple[NodeId, int]  # a stream: publisher and incarnation
+
+
+class Stream:
+    """One incarnation of a publisher as seen here: all numbers below `next` are settled."""
+
+    __slots__ = ("armed", "newest", "next", "waiting")
+
+    def __init__(self, start: int) -> None:
+        self.next = start
+        self.newest = 0  # the newest epoch heard of
+        self.waiting: dict[int, tuple[int, Publication | None]] = {}  # number: since when, what
+        self.armed = False  # has a deadline in the heap
+
+
+class Streams:
+    """The streams of one topic at one subscriber. Offer it each publication newly stored (R1)."""
+
+    __slots__ = ("_clock", "_deadlines", "_said", "_streams", "ordered", "patience", "topic")
+
+    def __init__(self, topic: str, ordered: bool = False, patience: int = PATIENCE) -> None:
+        self.topic = topic
+        self.ordered = ordered
+        self.patience = patience
+        self._clock = 0  # own timeouts
+        self._streams: dict[Name, Stream] = {}  # the least recently heard of first
+        self._deadlines: list[tuple[int, Name]] = []
+        self._said: dict[tuple[NodeId, int, int], bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def offer(self, publication: Publication) -> list[Effect]:
+        """Deliver a new publication, at once or when its turn comes, and what waited for it."""
+        name = (publication.publisher, publication.incarnation)
+        number = publication.sequence
+        low = min(publication.low, number)
+        effects: list[Effect] = []
+        stream = self._streams.pop(name, None)
+        if stream is None:
+            stream = Stream(low)
+            if len(self._streams) >= STREAMS_MAX:
+                effects += self._forget(next(iter(self._streams)))
+        self._streams[name] = stream
+        stream.newest = max(stream.newest, publication.epoch)
+        doubt = self._doubt(publication)
+        if doubt == "repeated":
+            return effects
+        if doubt is None and number < stream.next:
+            doubt = "late"
+        if doubt is not None:
+            notice = self._notice(doubt, name, sequence=number, msg_id=key(publication).hex())
+            return [*effects, notice, self._deliver(publication)]
+        if not self.ordered:
+            effects.append(self._deliver(publication))
+        stream.waiting[number] = (self._clock, publication if self.ordered else None)
+        effects += self._advance(name, stream, low)
+        if len(stream.waiting) > WAITING_MAX:
+            effects += self._take(name, stream, min(stream.waiting))
+            effects += self._advance(name, stream)
+        self._arm(name, stream)
+        return effects
+
+    def on_timeout(self, lo: int) -> list[Effect]:
+        """Time passed: give up holes that were waited for; forget streams older than `lo`."""
+        self._clock += 1
+        if self._clock % REBUILD_TIMEOUTS == 0:
+            self._rebuild()
+        effects: list[Effect] = []
+        while self._deadlines and self._deadlines[0][0] <= self._clock:
+            _, name = heappop(self._deadlines)
+            stream = self._streams.get(name)
+            if stream is not None:
+                stream.armed = False
+                effects += self._lose_patience(name, stream)
+                self._arm(name, stream)
+        for name in list(islice(self._streams, FORGET_MAX)):
+            if self._streams[name].newest >= lo:
+                break
+            effects += self._forget(name)
+        return effects
+
+    def vector(self, publishers: Iterable[NodeId] | None = None) -> dict[str, int]:
+        """How far each stream is settled without a hole: a token that any subscriber understands.
+
+        Made on demand, for `publishers` or all; never gossiped, it grows with their number.
+        """
+        wanted = None if publishers is None else frozenset(publishers)
+        return {
+            f"{publisher}/{incarnation}": stream.next - 1
+            for (publisher, incarnation), stream in sorted(self._streams.items())
+            if stream.next > 0 and (wanted is None or publisher in wanted)
+        }
+
+    def _doubt(self, publication: Publication) -> str | None:
+        """Was this number offered before? With the same payload it was only restamped."""
+        place = (publication.publisher, publication.incarnation, publication.sequence)
+        digest = blake2b(publication.payload, digest_size=8).digest()
+        said = self._said.get(place)
+        if said is not None:
+            return "repeated" if said == digest else "equivocation"
+        if len(self._said) >= SAID_MAX:
+            del self._said[next(iter(self._said))]
+        self._said[place] = digest
+        return None
+
+    def _advance(self, name: Name, stream: Stream, low: int = 0) -> list[Effect]:
+        """Settle all numbers that are there, and those below `low`, whose absence is a gap."""
+        effects: list[Effect] = []
+        while True:
+            if stream.next in stream.waiting:
+                effects += self._take(name, stream, stream.next)
+            elif stream.next >= low:
+                return effects
+            else:
+                first = min(stream.waiting, default=low)
+                if first < low:
+                    effects += self._take(name, stream, first)
+                else:
+                    effects.append(self._gap(name, stream, low))
+
+    def _take(self, name: Name, stream: Stream, number: int) -> list[Effect]:
+        """Settle a waiting number; what is missing before it is a gap."""
+        effects: list[Effect] = []
+        _, publication = stream.waiting.pop(number)
+        if number > stream.next:
+            effects.append(self._gap(name, stream, number))
+        if publication is not None:
+            effects.append(self._deliver(publication))
+        stream.next = max(stream.next, number + 1)
+        return effects
+
+    def _gap(self, name: Name, stream: Stream, end: int) -> Notice:
+        """Report all numbers up to `end` as missing."""
+        notice = self._notice("gap", name, first=stream.next, last=end - 1)
+        stream.next = end
+        return notice
+
+    def _lose_patience(self, name: Name, stream: Stream) -> list[Effect]:
+        """Give up each hole under a number that waited for `patience` timeouts."""
+        effects: list[Effect] = []
+        while stream.waiting:
+            since = next(iter(stream.waiting.values()))[0]
+            if 0 <= self._clock - since < self.patience:
+                break
+            effects += self._take(name, stream, min(stream.waiting))
+            effects += self._advance(name, stream)
+        return effects
+
+    def _arm(self, name: Name, stream: Stream) -> None:
+        """See to it that a stream with a hole has a deadline."""
+        if stream.waiting and not stream.armed:
+            since = next(iter(stream.waiting.values()))[0]
+            heappush(self._deadlines, (since + self.patience, name))
+            stream.armed = True
+
+    def _rebuild(self) -> None:
+        """Make the deadlines anew from what waits."""
+        self._deadlines = []
+        for name, stream in self._streams.items():
+            stream.armed = bool(stream.waiting)
+            if stream.armed:
+                since = min(next(iter(stream.waiting.values()))[0], self._clock)
+                self._deadlines.append((since + self.patience, name))
+        heapify(self._deadlines)
+
+    def _forget(self, name: Name) -> list[Effect]:
+        """Let a stream go, after handing out what waits; heard of again, it starts at its low."""
+        stream = self._streams.pop(name)
+        effects: list[Effect] = []
+        while stream.waiting:
+            effects += self._take(name, stream, min(stream.waiting))
+        return effects
+
+    def _deliver(self, publication: Publication) -> Deliver:
+        return Deliver(
+            self.topic,
+            key(publication),
+            publication.payload,
+            publication.publisher,
+            publication.sequence,
+        )
+
+    def _notice(self, kind: str, name: Name, **detail: int | str) -> Notice:
+        return Notice(self.topic, kind, {"publisher": name[0], "incarnation": name[1], **detail})
+
+
+class Stamp(Struct, frozen=True, array_like=True):
+    """A publisher's place in its own stream: what a store keeps, and a check that it is intact."""
+
+    incarnation: int
+    sequence: int  # of the next publication
+    starts: tuple[tuple[int, int], ...]  # (epoch, first number in it), of epochs vouched for
+    check: int
+
+    @property
+    def low(self) -> int:
+        """The lowest number that is still vouched for."""
+        return self.starts[0][1] if self.starts else self.sequence
+
+
+class Publisher:
+    """Numbers the publications of one node on one topic.
+
+    A stamp that is not intact (lost, corrupted, another node's) is replaced by a new incarnation;
+    numbers are never resumed from peers, which may lack the last ones.
+    """
+
+    __slots__ = ("_random", "_unsettled", "id", "stamp")
+
+    def __init__(self, id: NodeId, random: Random, stamp: Stamp | None = None) -> None:
+        self.id = id
+        self.stamp = stamp  # store it before the publication leaves the node
+        self._random = random
+        self._unsettled: dict[bytes, tuple[Publication, int]] = {}
+
+    def publish(self, payload: bytes, epoch: int, lo: int) -> Publication:
+        """Number and stamp a new publication; numbers older than epoch `lo` are not vouched for."""
+        stamp = self.stamp
+        if stamp is None or stamp.check != self._check(stamp) or stamp.sequence >= SEQUENCE_MAX:
+            # 31 bits, so that an incarnation fits a signed 64-bit column.
+            start = epoch % (1 << 31)
+            stamp = Stamp(start << 32 | self._random.getrandbits(32), 0, (), 0)
+        starts = [start for start in stamp.starts if start[0] >= lo]
+        if not starts or starts[-1][0] < epoch:
+            starts.append((epoch, stamp.sequence))
+        if len(starts) > STARTS_MAX:
+            del starts[1]  # vouches for a little more than needed
+        stamp = replace(stamp, starts=tuple(starts))
+        publication = Publication(
+            self.id, stamp.incarnation, stamp.sequence, stamp.low, epoch, payload
+        )
+        stamp = replace(stamp, sequence=stamp.sequence + 1)
+        self.stamp = replace(stamp, check=self._check(stamp))
+        self._remember(publication, 0)
+        return publication
+
+    def on_rejected(self, message: Rejected) -> Publication | None:
+        """Restamp a publication that peers reject; None if there is nothing to restamp."""
+        found = self._unsettled.get(message.key)
+        if found is None or found[0].epoch == message.epoch or found[1] >= RESTAMPS_MAX:
+            return None
+        del self._unsettled[message.key]
+        publication = replace(found[0], epoch=message.epoch)
+        self._remember(publication, found[1] + 1)
+        return publication
+
+    def _remember(self, publication: Publication, restamps: int) -> None:
+        if len(self._unsettled) >= UNSETTLED_MAX:
+            del self._unsettled[next(iter(self._unsettled))]
+        self._unsettled[key(publication)] = (publication, restamps)
+
+    def _check(self, stamp: Stamp) -> int:
+        content = (stamp.incarnation, stamp.sequence, stamp.starts)
+        return stable_hash("stamp", self.id, repr(content), bits=63)
