@@ -1,7 +1,8 @@
 """A complete self-stabilizing protocol in one page: nodes sort themselves into a line by id.
 
 Rule (linearization): of the neighbours on one side keep the closest; hand every farther one on to
-it. Whatever the nodes point at in the beginning, if they hang together they end up sorted.
+it. Who has nobody on the left asks at the meeting point, node 0, which never fails. So whatever
+the nodes point at in the beginning, and whoever crashes, the living end up sorted.
 
     planaria sim examples/sorted_list.py:SortedListOverlay --n 12 --start corrupt --seed 1
 """
@@ -11,8 +12,10 @@ from random import Random
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Effects, Node, Send
+from planaria.core.node import Command, Effects, LinkDown, Node, Send
 from planaria.core.overlay import Channel, Overlay, Violation
+
+MEETING_POINT = 0
 
 
 class Introduce(Message, frozen=True, tag="sorted_list.introduce"):
@@ -42,7 +45,18 @@ class SortedNode(Node):
     def on_timeout(self) -> Effects:
         """Introduce myself to both neighbours, so that they can tell me of closer ones."""
         effects = self._repair()
-        effects += [Send(n, Introduce(self.id)) for n in (self.left, self.right) if n is not None]
+        left = self.left
+        if left is None and self.id != MEETING_POINT:
+            left = MEETING_POINT
+        effects += [Send(n, Introduce(self.id)) for n in (left, self.right) if n is not None]
+        return effects
+
+    def on_command(self, command: Command) -> Effects:
+        """A neighbour out of reach is forgotten; if it lives, it will introduce itself."""
+        effects = self._repair()
+        if isinstance(command, LinkDown):
+            self.left = None if self.left == command.peer else self.left
+            self.right = None if self.right == command.peer else self.right
         return effects
 
     def _repair(self) -> list[Send]:
@@ -77,10 +91,8 @@ class SortedListOverlay(Overlay):
     name = "examples/sorted_list.py:SortedListOverlay"
 
     def spawn(self, id: NodeId, rng: Random) -> SortedNode:
-        """A newcomer knows one member: here, the one before it."""
-        node = SortedNode(id)
-        node.left = id - 1 if id else None
-        return node
+        """A newcomer knows nobody and will ask at the meeting point."""
+        return SortedNode(id)
 
     def legitimate(self, n: int, rng: Random) -> list[Node]:
         """Everybody points at the next id on either side."""
@@ -92,17 +104,17 @@ class SortedListOverlay(Overlay):
         return nodes
 
     def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
-        """Arbitrary neighbours, oneself included.
-
-        One link to the next id is kept: no protocol can find nodes that nobody knows.
-        """
+        """Arbitrary neighbours, oneself included, or none."""
         assert isinstance(node, SortedNode)
-        node.left = rng.choice([*ids, None])
-        node.right = ids[(list(ids).index(node.id) + 1) % len(ids)]
+        node.left, node.right = rng.choice([*ids, None]), rng.choice([*ids, None])
 
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """Somebody is introduced to somebody."""
         return rng.choice(ids), Introduce(rng.choice(ids))
+
+    def may_crash(self, node: Node) -> bool:
+        """All but the meeting point."""
+        return node.id != MEETING_POINT
 
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
         """Compare with the sorted line of the live ids."""
