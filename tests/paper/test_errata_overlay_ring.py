@@ -1,0 +1,90 @@
+"""Errata E1-E3, E11, E15, E20: the sorted ring (Algorithms 1 and 2) as printed.
+
+Each test shows a state in which everything amended but this erratum fails, and that with all
+amendments the same state is or becomes legitimate.
+"""
+
+import pytest
+
+from literal_skipring import LONG, Run, ref, without
+from planaria.core.node import Unsubscribe
+from planaria.literal.skipring.amendments import ALL, E11_EMPTY
+
+ENDS = 40
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_e1_the_ring_edge_introduced_to_itself_breaks_closure(n: int) -> None:
+    """Finding: E1 does harm only where E2 is not amended, since E2 drops what E1 sends."""
+    assert Run.legitimate(without("E1", "E2"), n).illegitimate_ends(ENDS) >= ENDS // 2
+    assert Run.legitimate(without("E2"), n).illegitimate_ends(ENDS) == 0
+    assert Run.legitimate(without("E1"), n).illegitimate_ends(ENDS) == 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_lemma_15_ring_closure_fails_for_the_printed_text(n: int) -> None:
+    assert Run.legitimate(frozenset(), n).illegitimate_ends(ENDS) >= ENDS // 2
+    assert Run.legitimate(ALL, n).illegitimate_ends(ENDS) == 0
+
+
+def test_e2_a_node_that_is_its_own_neighbour_is_never_recorded() -> None:
+    """It hears its own CHECK, has a left neighbour, and asks once in 2^41 * 1600 timeouts."""
+    state = {1: {"label": LONG, "left": ref(LONG, 1)}}
+    literal = Run.given(without("E2"), {}, state)
+    assert literal.heals(200) is None
+    assert literal.supervisor.database == {}
+    assert Run.given(ALL, {}, state).heals(20) is not None
+
+
+def test_e3_two_nodes_of_one_label_adopt_each_other_on_both_sides_for_ever() -> None:
+    """Nobody is minimal. The total order (position, id) makes one of the two the minimum."""
+    one, two = ref(LONG, 1), ref(LONG, 2)
+    state = {
+        1: {"label": LONG, "left": two, "right": two},
+        2: {"label": LONG, "left": one, "right": one},
+    }
+    literal = Run.given(without("E3"), {}, state)
+    assert literal.heals(200) is None
+    assert literal.supervisor.requests == 0
+    assert Run.given(ALL, {}, state).heals(20) is not None
+
+
+def _recovery_from_one_leaver(amendments: frozenset[str], seed: int) -> int | None:
+    run = Run.legitimate(amendments, 4, seed)
+    run.simulator.run(150)
+    run.simulator.command(1 + seed % 4, Unsubscribe("literal"))
+    return run.heals(60)
+
+
+def test_e11_bottom_compares_false_without_harm_but_encoded_as_empty_string_it_does_harm() -> None:
+    """Finding: with 'false' for every comparison with bottom E11 does no measurable harm.
+
+    20 seeds each. Read as '', the leaver looks like a node at position 0, and it takes several
+    times as long until its former neighbours have forgotten it.
+    """
+    means = {}
+    for name, amendments in {
+        "amended": ALL,
+        "false": without("E11"),
+        "empty": without("E11") | {E11_EMPTY},
+    }.items():
+        found = [_recovery_from_one_leaver(amendments, seed) for seed in range(20)]
+        assert None not in found
+        means[name] = sum(intervals or 0 for intervals in found) / len(found)
+    assert abs(means["false"] - means["amended"]) < 1
+    assert means["empty"] > 3 * means["amended"]
+
+
+def test_e15_the_only_subscriber_is_told_to_be_its_own_neighbour() -> None:
+    """Finding: E15 does harm only where E2 is not amended; both loops then stay for ever."""
+    assert Run.joining(without("E15", "E2"), 1).heals(100) is None
+    assert Run.joining(without("E2"), 1).heals(20) is not None
+    assert Run.joining(without("E15"), 1).heals(20) is not None
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_e20_the_one_level_1_neighbour_introduced_to_itself_breaks_closure(n: int) -> None:
+    """Finding: E20, like E1 and E15, does harm only where E2 is not amended."""
+    assert Run.legitimate(without("E20", "E2"), n).illegitimate_ends(ENDS) >= ENDS // 2
+    assert Run.legitimate(without("E2"), n).illegitimate_ends(ENDS) == 0
+    assert Run.legitimate(without("E20"), n).illegitimate_ends(ENDS) == 0
