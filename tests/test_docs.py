@@ -13,6 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
+from planaria.simulator.engine import KINDS
+from planaria.simulator.links import SCHEDULERS
+from planaria.simulator.schedule import ACTIONS
+from planaria.simulator.trace import COLUMNS, LEVELS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -152,6 +157,13 @@ def test_the_model_names_functions_and_tests_that_exist() -> None:
     text = (ROOT / "docs/model.md").read_text()
     assert "_labels.py::" in text
     assert missing_names(text) == []
+
+
+def test_the_page_on_simulation_names_every_fault_scheduler_and_trace_column() -> None:
+    text = (ROOT / "docs/simulation.md").read_text()
+    arguments = [name for defaults in ACTIONS.values() for name in defaults]
+    for name in [*ACTIONS, *arguments, *SCHEDULERS[1:], *COLUMNS, *LEVELS, *KINDS]:
+        assert re.search(rf"`{name}\b", text), name
 
 
 def test_the_readme_shows_the_commands_to_paste() -> None:
