@@ -7,8 +7,8 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 import pytest
@@ -122,8 +122,9 @@ def missing_names(text: str) -> list[str]:
     wrong = []
     for row in re.findall(r"^\| .* \| (`.*`) \| (`.*`) \|$", text, re.MULTILINE):
         for name in re.findall(r"`([\w.]+)`", row[0]):
-            module, _, attribute = f"planaria.protocols.{name}".rpartition(".")
-            if not hasattr(import_module(module), attribute):
+            try:
+                resolve_name(f"planaria.protocols.{name}")
+            except (ImportError, AttributeError):
                 wrong.append(name)
         for test in re.findall(r"`([^`]+)`", row[1]):
             path, _, name = test.partition("::")
