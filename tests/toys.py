@@ -36,7 +36,7 @@ class Letter(Message, frozen=True, tag="toys.letter"):
 class Probe(Node):
     """Remembers its inputs; says what it is told to say at each timeout, and answers commands."""
 
-    variables = ("heard", "timeouts")
+    variables = ("heard", "timeouts", "leaving")
     reads_clock = True
 
     def __init__(self, id: NodeId, says: Sequence[Send] = ()) -> None:
@@ -44,6 +44,7 @@ class Probe(Node):
         self.says = list(says)
         self.heard: list[int] = []
         self.timeouts = 0
+        self.leaving = False
         self.commands: list[Command] = []
 
     def on_message(self, message: Message) -> Effects:
@@ -58,7 +59,7 @@ class Probe(Node):
     def on_command(self, command: Command) -> Effects:
         self.commands.append(command)
         if isinstance(command, Unsubscribe):
-            return [Send(0, Note(-1))]
+            self.leaving = True
         if isinstance(command, Publish):
             return [Deliver(command.topic, command.payload, command.payload)]
         return []

@@ -38,7 +38,12 @@ class Overlays(click.Group):
         return _command(cmd_name, find_kind(cmd_name))
 
 
-@click.group(cls=Overlays, subcommand_metavar="OVERLAY [OPTIONS]", invoke_without_command=True)
+@click.group(
+    cls=Overlays,
+    subcommand_metavar="OVERLAY [OPTIONS]",
+    invoke_without_command=True,
+    context_settings={"ignore_unknown_options": True},  # so that `Overlays` can say what is wrong
+)
 @click.pass_context
 def sim(ctx: click.Context) -> None:
     """Run a trial of OVERLAY: a registered name, path/to/file.py:Class or module:Class.

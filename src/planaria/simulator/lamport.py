@@ -41,6 +41,8 @@ def window(rows: Iterable[Row], first: int, last: int | None) -> Window:
             found.rows = [kept for kept in found.rows if kept.tick < row.tick]
             break
         found.rows.append(row)
+    if not found.rows and found.cut is not None:
+        raise UsageError(f"tick {found.cut} alone has more than {EVENTS_MAX} events to draw")
     if not found.rows:
         raise UsageError(f"nothing to draw from tick {first} on: choose --from and --to otherwise")
     found.last = max(row.tick for row in found.rows)
