@@ -172,7 +172,7 @@ def test_the_origin_leaves_no_label_out_if_it_knows_anyone(
 
 @given(labels, tables, places, places)
 def test_no_computed_border_is_a_label(own: int, table: list[Neighbour], lo: int, hi: int) -> None:
-    for share in split_arc(own, table, lo, hi):
+    for share in split_arc(own, table, lo, hi) + approach(own, table, lo, hi, FROM_LO):
         for border in (share.lo, share.hi):
             assert border % 2 == 1 or border in (lo, hi, position(own))
 

@@ -72,12 +72,14 @@ def test_a_node_with_a_crazy_clock_follows_its_neighbours() -> None:
 
 def test_votes_of_strangers_and_of_the_silent_do_not_count() -> None:
     horizon = horizon_at(100)
-    horizon.hear(1, 500)
-    horizon.hear(2, 500)
-    horizon.on_timeout([2])
-    assert list(horizon.votes) == [2]
-    for _ in range(VOTE_TIMEOUTS + 1):
-        horizon.on_timeout([2])
+    for peer in (1, 2, 3):
+        horizon.hear(peer, 500)
+    horizon.on_timeout([2, 3])
+    assert list(horizon.votes) == [2, 3]
+    for _ in range(VOTE_TIMEOUTS - 1):
+        horizon.on_timeout([2, 3])
+    assert horizon.epoch == 500
+    horizon.on_timeout([2, 3])
     assert horizon.epoch == 100
     for peer in range(2 * VOTERS_MAX):
         horizon.hear(peer, 100)
@@ -138,6 +140,16 @@ def test_hidden_buckets_are_deleted_oldest_first_one_per_half_epoch(step: int) -
     assert [epoch for epoch, _ in deleted] == list(range(len(deleted)))
     assert 7 <= len(deleted) <= 10
     assert deleted[0][1] >= D // 2, "there is time to take a wrong horizon back"
+
+
+def test_a_horizon_that_jumps_after_a_long_peace_deletes_nothing_for_half_an_epoch() -> None:
+    horizon = horizon_at(100)
+    for seconds in range(0, D, 10):
+        horizon.read_clock(100 * D + seconds)
+        assert horizon.expire([100, 101]) is None
+    for seconds in range(0, D // 2 - D // 4, 10):
+        horizon.read_clock(10**6 * D + seconds)
+        assert horizon.expire([100, 101]) is None
 
 
 def test_a_clock_that_jumps_at_every_reading_does_not_hurry_deletion_much() -> None:

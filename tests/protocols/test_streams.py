@@ -182,6 +182,7 @@ def test_deadlines_lost_or_moved_by_a_fault_are_made_anew() -> None:
         found = wait(streams, 3 * module.REBUILD_TIMEOUTS)
         assert [short for short in found if isinstance(short, int)] == [3]
         assert not streams._streams[1, 77].waiting
+        assert streams.vector() == {"1/77": 49 if fault == 3 else 3}
 
 
 class StupidSubscriber:

@@ -132,21 +132,16 @@ def _border(near: int, far: int, near_label: int, far_label: int) -> int:
 
     Two thirds of a gap go to its end that is not informed later: on one side of this node the
     nearer neighbour; across the far side the longer label, which gets two thirds of its own
-    level's gap while the rest climbs to the shorter one. Bit 0 is never set in a position, so no
-    border is a label.
+    level's gap while the rest climbs to the shorter one ('0' and '1' tie: either will do). Bit 0
+    is never set in a position, so no border is a label.
     """
     gap = far - near
     if far <= _HALF:
         return near + gap * 2 // 3 | 1
     if near >= _HALF:
         return far - gap * 2 // 3 | 1
-    near_depth, far_depth = _depth(near_label), _depth(far_label)
+    near_depth, far_depth = length(near_label), length(far_label)
     reach = (CIRCLE >> max(near_depth, far_depth)) * 2 // 3
     if reach >= gap:  # only a label known wrongly can lie so near
         reach = gap * 2 // 3
     return near + reach | 1 if near_depth >= far_depth else far - reach | 1
-
-
-def _depth(label: int) -> int:
-    """The level of a label; '0', in every ring of the skip ring, is above '1'."""
-    return length(label) if label else 0

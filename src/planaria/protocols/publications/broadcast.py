@@ -195,7 +195,7 @@ class Broadcast:
         if view.doubt:
             effects += self._flood(view, seen, publication, message.hops)
         elif not misdirected:
-            effects += self._serve(view, seen, message)
+            effects += self._serve(view, seen, name, message)
         return Received(effects, publication)
 
     def on_flood(self, view: View, message: Flood) -> Received:
@@ -251,7 +251,7 @@ class Broadcast:
                 return None
         return seen
 
-    def _serve(self, view: View, seen: Seen, message: Arc) -> list[Effect]:
+    def _serve(self, view: View, seen: Seen, name: bytes, message: Arc) -> list[Effect]:
         """Hand an arc on once; one arc too many shows a broken overlay and floods (R2)."""
         arc = (message.lo, message.hi, message.side)
         if view.label is None or arc in seen.arcs:
@@ -260,7 +260,7 @@ class Broadcast:
             return self._flood(view, seen, message.publication, message.hops)
         seen.arcs.append(arc)
         shares = approach(view.label, view.neighbours, *arc)
-        return self._hand(key(message.publication), message.publication, shares, message.hops + 1)
+        return self._hand(name, message.publication, shares, message.hops + 1)
 
     def _orphan(self, view: View, name: bytes, handed: Handed) -> list[Effect]:
         """Serve an orphaned arc otherwise (R4); one too many shows a broken overlay and floods."""
