@@ -66,11 +66,12 @@ class Run:
         return run
 
     @classmethod
-    def random(cls, amendments: frozenset[str], seed: int) -> "Run":
+    def random(cls, amendments: frozenset[str], seed: int, scheduler: str = "fifo") -> "Run":
         """A random state with n = 1..12; a third with crashes, a third with leavers."""
         n, third = seed % 12 + 1, seed // 12 % 3
         faults = parse_schedule(THIRDS[third] if n > 1 else "")
-        trial = Trial(LiteralSkipRing(amendments), Spec(n=n, seed=seed, faults=faults))
+        spec = Spec(n=n, seed=seed, faults=faults, scheduler=scheduler)
+        trial = Trial(LiteralSkipRing(amendments), spec)
         trial.suffer()
         return cls(LiteralSkipRing(amendments), trial.simulator)
 

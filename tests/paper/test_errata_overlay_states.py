@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from literal_skipring import Run
-from planaria.literal.skipring.amendments import ALL
+from planaria.literal.skipring.amendments import ALL, E22
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,9 @@ def test_most_random_states_do_not_stabilise_as_printed(
 ) -> None:
     """96 states, n = 1..12; what becomes of an old neighbour is not said, so both readings.
 
-    Linearizing it, 0 of 96 heal (mostly because requests quadruple in every interval); dropping
-    it, 3 of 96. Runs end after 60 intervals or when messages multiply without bound.
+    Linearizing it, 0 of 96 heal, most because messages multiply without bound: a node that is its
+    own neighbour (E2) reports itself with every configuration, and each report brings another
+    one. Dropping it, 3 of 96. Runs end after 60 intervals or when messages multiply.
     """
     found = [Run.random(amendments, seed).heals(60) for seed in range(96)]
     assert len([intervals for intervals in found if intervals is not None]) <= healing_max
@@ -29,6 +30,14 @@ def test_all_random_states_stabilise_with_all_amendments(seeds: Callable[[int, i
     """The same states and more, a third with crashes and a third with leavers among them."""
     failed = [seed for seed in range(seeds(480, 20_000)) if Run.random(ALL, seed).heals(60) is None]
     assert failed == []
+
+
+@pytest.mark.parametrize("scheduler", ["lifo", "newest", "starve", "priority"])
+def test_unkind_schedules_are_survived_once_e22_is_amended_too(scheduler: str) -> None:
+    """With E1-E21 alone they are not: `test_e22_one_false_label_lives_for_ever_...`."""
+    amendments = ALL | {E22}
+    found = [Run.random(amendments, seed, scheduler).heals(100) for seed in range(60)]
+    assert None not in found
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17])

@@ -10,7 +10,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node
 from planaria.core.overlay import Channel, Overlay, Violation
-from planaria.literal.skipring.amendments import ALL, READINGS
+from planaria.literal.skipring.amendments import ALL, E22, READINGS
 from planaria.literal.skipring.messages import (
     Check,
     Flag,
@@ -38,7 +38,7 @@ class LiteralSkipRing(Overlay):
     name = "src/planaria/literal/skipring/overlay.py:LiteralSkipRing"
 
     def __init__(self, amendments: frozenset[str] = frozenset(), detection: float = 1.0) -> None:
-        unknown = amendments - ALL - READINGS
+        unknown = amendments - ALL - {E22} - READINGS
         if unknown:
             raise UsageError(f"no such errata: {', '.join(sorted(unknown))}")
         self.amendments = amendments

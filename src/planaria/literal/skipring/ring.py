@@ -86,7 +86,11 @@ class RingNode(Node):
                 self._delegate_or_adopt(side, v)
 
     def _correct_label(self, v: Ref) -> None:
-        """Algorithm 1, lines 17-22: a neighbour has another label than was thought."""
+        """Algorithm 1, lines 17-22: a neighbour has another label than was thought, or so one says.
+
+        E22: a false label on the wrong side is sent to oneself again, and while the true one comes
+        in between, this never ends. Amended: the owner is asked, as in E17.
+        """
         for side in SIDES:
             known = self.neighbour(side)
             if known is None or known.id != v.id or known.label == v.label:
@@ -94,8 +98,15 @@ class RingNode(Node):
             if self.reaches(side, v, self.me):
                 setattr(self, side, v)
             else:
-                self.send(self.id, Linearize(v))
+                self._doubt(v, Linearize(v))
                 setattr(self, side, None)
+
+    def _doubt(self, v: Ref, again: Message) -> None:
+        """Look at `v` again later, or (E22 amended) ask it for its label."""
+        if "E22" in self.amendments:
+            self.send(v.id, Check(self.me, v.label, "LIN"))
+        else:
+            self.send(self.id, again)
 
     def _delegate_or_adopt(self, side: str, v: Ref) -> None:
         """Algorithm 1, lines 24-28, for one side."""
@@ -147,7 +158,7 @@ class RingNode(Node):
             if self._same_side(self.ring, c):
                 self.ring = c
             else:
-                self.send(self.id, Introduce(c, "LIN"))
+                self._doubt(c, Introduce(c, "LIN"))
                 self.ring = None
         if flag == "LIN":
             self.linearize(c)
