@@ -10,6 +10,7 @@ from planaria.core.errors import PlanariaError, UsageError
 
 # One module per command group, imported when it is used: `planaria --version` loads none.
 COMMANDS = {
+    "filter": "planaria.cli.filters:filters",
     "sim": "planaria.cli.sim:sim",
     "trace": "planaria.cli.trace:trace",
 }
