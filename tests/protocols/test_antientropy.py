@@ -379,7 +379,7 @@ def forged(chance: Random) -> AntiEntropyMessage:
         chance.randrange(6), chance.getrandbits(64), chance.getrandbits(40), chance.randbytes(24)
     )
     publications = [publication(chance.randrange(200), epoch=chance.randrange(9)) for _ in "ab"]
-    ids = [chance.getrandbits(64) for _ in range(chance.randrange(5))]
+    ids = [chance.getrandbits(32) for _ in range(chance.randrange(5))]
     regions = [
         Region(
             chance.randrange(2, 7),
@@ -393,7 +393,7 @@ def forged(chance: Random) -> AntiEntropyMessage:
     cells = chance.randbytes(chance.choice([0, 13, 52, 130, 131]))
     return chance.choice(
         [
-            Estimate(*head, state, chance.randbytes(64), cells),
+            Estimate(*head, state, chance.randbytes(96), cells),
             Sketch(*head, state, chance.randrange(9), cells),
             More(*head, chance.randrange(99), chance.getrandbits(chance.randrange(40))),
             Difference(*head, chance.randrange(6), publications, ids),

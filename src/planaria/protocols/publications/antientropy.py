@@ -43,13 +43,14 @@ from planaria.protocols.publications.sketch import (
     pack_tug_of_war,
     sketch_size,
 )
-from planaria.protocols.publications.store import PublicationStore, place_of
+from planaria.protocols.publications.store import ID_BITS, PublicationStore, place_of
 
 EXCHANGES_MAX = 2  # at a time: one is slow at hubs, more make several peers push the same
 PATIENCE = 4  # own timeouts without a word of the peer, then the exchange is given up
 LIFETIME = 32  # own timeouts after which it is given up even if the peer goes on speaking
 MORE_MAX = 2  # times that cells are asked for again; then the sketches are in doubt
 FIRST_CELLS = 4  # decode differences of one or two ids without an estimate
+WANT_BITS = 32  # of an id, in a request
 PEERS_MAX = 64  # peers whose last exchange is remembered: all neighbours of a large ring's hub
 STRIKES_MAX = 2  # differing digests after an exchange that changed nothing: one may be old
 COMPARES_MAX = 16  # messages full of regions in answer to one message
@@ -214,7 +215,7 @@ class AntiEntropy:
         self._complete(message)
         if not message.want:
             return []
-        found, unknown = self.store.by_ids(message.want, message.lo)
+        found, unknown = self.store.by_ids(message.want, message.lo, WANT_BITS)
         if unknown and exchange is not None:
             self._doubt(message.sender)
         return self._push(message.sender, message.exchange, found, unknown)
@@ -255,7 +256,8 @@ class AntiEntropy:
         floor = _floor(state)
         filled = frames(p for p in found if floor is None or place_of(p) >= floor)
         first = filled.pop(0) if filled and fits_beside(filled[0]) else []
-        effects = [self._send(peer, Difference, exchange, exchange.lo, first, theirs[:IDS_MAX])]
+        want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]
+        effects = [self._send(peer, Difference, exchange, exchange.lo, first, want)]
         effects += [self._send(peer, Push, exchange, frame, []) for frame in filled]
         if not theirs:
             self._finish(peer)

@@ -9,16 +9,17 @@ from planaria.core.message import Message
 from planaria.protocols.publications.publication import Count, Epoch, Publication, Unsigned
 from planaria.protocols.publications.sketch import CELL_BYTES, CELLS_MAX, TUG_OF_WAR_BYTES
 
-IDS_MAX = 1 << 15  # ids in one request: 288 KiB
+IDS_MAX = 1 << 16  # in one request: 320 KiB
 ROOTS_MAX = 4096  # epochs in one message: 80 KiB
 REGIONS_MAX = 2048  # regions in one message: 660 KiB at most, with 16 keys each
-INNER_MAX = 4  # two levels below a node of a binary trie
+INNER_MAX = 16  # four levels below the root, elsewhere two
 LEAVES_MAX = 16  # a subtree this small is listed key by key
 PUBLICATIONS_MAX = 1 << 16  # more do not fit a frame, even when empty
 
 LabelBytes = Annotated[bytes, Meta(min_length=1, max_length=17)]
 KeyBytes = Annotated[bytes, Meta(min_length=16, max_length=16)]
-Ids = Annotated[list[Unsigned], Meta(max_length=IDS_MAX)]
+# A request names a publication by 32 bits: at worst one that was not asked for comes along.
+Ids = Annotated[list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(max_length=IDS_MAX)]
 Publications = Annotated[list[Publication], Meta(max_length=PUBLICATIONS_MAX)]
 PackedCells = Annotated[bytes, Meta(max_length=CELL_BYTES * CELLS_MAX)]
 

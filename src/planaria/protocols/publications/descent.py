@@ -11,6 +11,7 @@ from typing import NamedTuple
 from planaria.protocols.publications.trie import Trie, extends
 
 LEVELS = 2  # levels per message: half the messages of one, a third more bytes
+ROOT_LEVELS = 4  # at once below a root, where nearly all subtrees differ anyway
 
 
 class Listing(NamedTuple):
@@ -26,9 +27,9 @@ def short_hash(full: bytes) -> int:
     return int.from_bytes(full[:8], "big")
 
 
-def listing(trie: Trie, label: int, leaves_max: int) -> Listing:
+def listing(trie: Trie, label: int, leaves_max: int, levels: int = LEVELS) -> Listing:
     """All that `trie` holds under `label`, key by key if these are at most `leaves_max`."""
-    inner, leaves = trie.cover(label, LEVELS, leaves_max)
+    inner, leaves = trie.cover(label, levels, leaves_max)
     return Listing(label, [(node, short_hash(full)) for node, full in inner], leaves)
 
 

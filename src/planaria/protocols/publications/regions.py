@@ -9,7 +9,14 @@ from planaria.protocols.publications.antientropy_messages import (
     Region,
     Roots,
 )
-from planaria.protocols.publications.descent import Listing, answer, lacking, listing, short_hash
+from planaria.protocols.publications.descent import (
+    ROOT_LEVELS,
+    Listing,
+    answer,
+    lacking,
+    listing,
+    short_hash,
+)
 from planaria.protocols.publications.publication import EPOCH_MAX, KEY_BITS, Publication
 from planaria.protocols.publications.store import PublicationStore
 from planaria.protocols.publications.trie import ROOT_LABEL
@@ -38,7 +45,10 @@ def answer_roots(store: PublicationStore, message: Roots) -> Answer:
     differing = [
         epoch for epoch, hash in theirs.items() if short_hash(store.trie(epoch).root_hash) != hash
     ]
-    regions = [_region(e, listing(store.trie(e), ROOT_LABEL, LEAVES_MAX)) for e in differing]
+    regions = [
+        _region(epoch, listing(store.trie(epoch), ROOT_LABEL, LEAVES_MAX, ROOT_LEVELS))
+        for epoch in differing
+    ]
     missing = (
         publication
         for epoch in store.epochs(message.lo)

@@ -3,7 +3,7 @@
 Both are linear: the sketch of a union of disjoint sets is the sum, and the difference of two
 sketches is the sketch of the difference. A sketch says what to ask for, never what is stored.
 
-- tug of war: 32 sums of random signs; their mean square estimates the size of the difference;
+- tug of war: 64 sums of random signs; their mean square estimates the size of the difference;
 - cells of a rateless invertible Bloom lookup table: a prefix of one endless sequence, of which
   about 1.4 cells per id of the difference give back all of its ids.
 """
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 
-COUNTERS = 32
-TUG_OF_WAR_BYTES = 2 * COUNTERS  # sums modulo 2^16: the difference of two sums is what counts
+COUNTERS = 64  # twice as many as 32 cost 32 bytes and save 12 % of all cells
+DEVIATION = sqrt(2 / COUNTERS)  # of the estimate, relative
+TUG_OF_WAR_BYTES = COUNTERS * 12 // 8  # sums modulo 2^12: enough for differences of 10^5 ids
 CELL_BYTES = 13  # 8 of ids, 4 of checks, 1 of count modulo 256
 CELLS_MAX = 1 << 16  # 832 KiB, one frame; a larger difference is for the descent
 CACHED_CELLS_MAX = 2048  # differences up to about 900 ids need no pass over the whole set
@@ -34,8 +35,8 @@ _STEP = np.uint64(0xDA942042E4DD58B5)
 
 
 def sketch_size(estimate: float) -> int:
-    """Cells that decode a difference estimated at `estimate` ids: two deviations on top of 1.4."""
-    return ceil(1.40 * estimate * (1 + 2 * 0.25) + 1.5 * sqrt(estimate) + 6)
+    """Cells that decode a difference estimated at `estimate` ids in 19 of 20 cases."""
+    return ceil(1.40 * estimate * (1 + 1.5 * DEVIATION) + 1.5 * sqrt(estimate) + 6)
 
 
 def id_array(ids: Iterable[int]) -> Array:
@@ -45,21 +46,26 @@ def id_array(ids: Iterable[int]) -> Array:
 
 def tug_of_war(ids: Array) -> Array:
     """For each counter, the sum over all ids of a sign that the id decides."""
-    signs = (_mix(ids, _SIGNS) & np.uint64(0xFFFFFFFF)).astype("<u4").view(np.uint8)
-    ones = np.unpackbits(signs.reshape(-1, 4), axis=1).sum(axis=0, dtype=np.int64)
+    signs = _mix(ids, _SIGNS).astype("<u8").view(np.uint8)
+    ones = np.unpackbits(signs.reshape(-1, 8), axis=1).sum(axis=0, dtype=np.int64)
     return np.asarray(2 * ones - len(ids), dtype=np.int64)
 
 
 def pack_tug_of_war(sums: Array) -> bytes:
-    """The sums as they travel."""
-    return sums.astype("<i2").tobytes()
+    """The sums as they travel: 12 bits each, two in three bytes."""
+    low = (sums & 0xFFF).astype("<u4")
+    pairs = low[0::2] | low[1::2] << np.uint32(12)
+    return bytes(pairs.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3].tobytes())
 
 
 def estimate_difference(mine: Array, packed: bytes) -> float | None:
     """About how many ids two sets differ in; None if `packed` is no tug of war."""
     if len(packed) != TUG_OF_WAR_BYTES:
         return None
-    gaps = (mine.astype("<i2") - np.frombuffer(packed, dtype="<i2")).astype(np.float64)
+    triples = np.frombuffer(packed, dtype=np.uint8).reshape(-1, 3).astype(np.int64)
+    pairs = triples[:, 0] | triples[:, 1] << 8 | triples[:, 2] << 16
+    theirs = np.stack((pairs & 0xFFF, pairs >> 12), axis=1).reshape(-1)
+    gaps = ((mine - theirs + 0x800) & 0xFFF) - 0x800  # of the residues, the one nearest to zero
     return float(np.mean(gaps * gaps))
 
 

@@ -19,7 +19,7 @@ from planaria.protocols.publications.sketch import (
 )
 from planaria.protocols.publications.trie import Trie
 
-ID_BITS = 64  # the id of a publication in sketches and requests: the first half of its key
+ID_BITS = 64  # the id of a publication in sketches: the first half of its key
 LIMIT_MAX = 1 << 20  # publications of one topic in memory: about 1 GiB at 500 bytes each
 CACHED_CELLS_MIN = 64  # a cache starts here and doubles as longer sketches are asked for
 AUDIT_BUCKETS_MAX = 16  # so that an audit over many small buckets is bounded as well
@@ -216,15 +216,18 @@ class PublicationStore:
             log = self._buckets[epoch].log
             yield from (log[number] for number in numbers if number in log)
 
-    def by_ids(self, ids: Iterable[int], lo: int) -> tuple[list[Publication], list[int]]:
-        """The visible publications with these ids from epoch `lo` on, and the ids nobody has."""
+    def by_ids(
+        self, ids: Iterable[int], lo: int, bits: int = ID_BITS
+    ) -> tuple[list[Publication], list[int]]:
+        """The visible publications from epoch `lo` on whose keys begin with `ids`, and the ids
+        with which none begins."""
         found: list[Publication] = []
         unknown: list[int] = []
         buckets = [self._buckets[epoch] for epoch in self.epochs(lo)]
         for id in ids:
             held = len(found)
             for bucket in buckets:
-                keys = bucket.trie.keys(1 << ID_BITS | id)
+                keys = bucket.trie.keys(1 << bits | id)
                 found += [bucket.log[number] for number in keys if number in bucket.log]
             if len(found) == held:
                 unknown.append(id)
