@@ -1,6 +1,6 @@
 """How fast is the simulator, and how small? Beside SimPy and a bare loop, doing the same work.
 
-    python benchmarks/simulator.py [--n 10000 100000] [--intervals 5] [--repeat 3] [--json]
+    python benchmarks/simulator.py [--n 10000 100000] [--intervals 3] [--repeat 3] [--json]
 
 The work is a small ring-maintenance protocol: in every interval each node tells both neighbours
 its id; whoever hears it compares and updates. All three drivers call the same node objects, draw
@@ -168,7 +168,7 @@ def size(driver: Driver, n: int) -> float:
     gc.collect()
     tracemalloc.start()
     run = driver(ring(n))
-    run(2)
+    run(1)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     del run
@@ -193,7 +193,7 @@ def measure(n: int, intervals: int, repeat: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--n", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--intervals", type=int, default=5)
+    parser.add_argument("--intervals", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()

@@ -4,6 +4,7 @@ Knows nodes, messages and effects, nothing of any protocol. Faults reach it thro
 rules on the links, the order within a tick, holding a node's inputs, adding and removing nodes.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from random import Random
@@ -80,7 +81,7 @@ class Simulator:
         self.sent = 0
         self.delivered = 0
         self.undeliverable = 0
-        self._buckets: dict[int, list[Entry]] = {}
+        self._buckets: defaultdict[int, list[Entry]] = defaultdict(list)
         self._held: dict[NodeId, list[Entry]] = {}
         self._lives: dict[NodeId, int] = {}
         self._asked: dict[NodeId, list[Command]] = {}
@@ -191,7 +192,7 @@ class Simulator:
 
     def _run_bucket(self, bucket: list[Entry]) -> None:
         nodes, held, perform = self.nodes, self._held, self._perform
-        observers = self._observers["deliver"]
+        observers, delivered = self._observers["deliver"], 0
         for entry in bucket:
             target, message = entry.target, entry.message
             if held and target in held:
@@ -204,32 +205,34 @@ class Simulator:
             if node is None:
                 self._fail(entry)
                 continue
-            self.delivered += 1
+            delivered += 1
             for observer in observers:
                 observer.record(self.tick, "deliver", target, entry, None)
             effects = node.on_message(message)
             if effects:
                 perform(target, effects, entry)
+        self.delivered += delivered
 
     def _run_timeout(self, entry: Entry) -> None:
         """The driver's promise of fairness: a live node's timeout always comes round again."""
         id = entry.target
         if self._lives[id] != entry.source:
             return
-        period: float = INTERVAL
-        if self.drift:
-            period *= 1 + self.drift * (2 * self._period.random() - 1)
-        if self.slowness:
-            period *= self.slowness.get(id, 1.0)
-        self._put(self.tick + max(1, round(period)), entry)
+        period = self._next_period(id) if self.drift or self.slowness else INTERVAL
+        self._buckets[self.tick + period].append(entry)
         node = self.nodes[id]
-        self._note("timeout", id, entry, None)
+        for observer in self._observers["timeout"]:
+            observer.record(self.tick, "timeout", id, entry, None)
         if node.reads_clock:
             seconds = self.tick // TICKS_PER_SECOND + self.clock_skew.get(id, 0)
             self._command(node, Clock(seconds), entry)
         effects = node.on_timeout()
         if effects:
             self._perform(id, effects, entry)
+
+    def _next_period(self, id: NodeId) -> int:
+        drifted = 1 + self.drift * (2 * self._period.random() - 1)
+        return max(1, round(INTERVAL * drifted * self.slowness.get(id, 1.0)))
 
     def _command(self, node: Node, command: Command, cause: Entry) -> None:
         self._note("command", node.id, cause, command)
@@ -238,28 +241,23 @@ class Simulator:
     def _perform(self, source: NodeId, effects: Effects, cause: Entry) -> None:
         buckets, delay, draw, tick = self._buckets, self.delay, self._draw, self.tick
         plain = not (self.rules or self.link_delays or self._observers["send"])
-        number = cause.number
+        number, sent = cause.number, self.sent
         for effect in effects:
             if type(effect) is not Send:
                 self._note("effect", source, cause, effect)
-                continue
-            if not plain:
-                self._route(source, effect, cause)
-                continue
-            self.sent += 1
-            at = tick + delay[int(draw() * QUANTILES)]
-            entry = Entry(effect.target, effect.message, source, self.sent, number)
-            bucket = buckets.get(at)
-            if bucket is None:
-                buckets[at] = [entry]
+            elif plain:
+                sent += 1
+                entry = Entry(effect.target, effect.message, source, sent, number)
+                buckets[tick + delay[int(draw() * QUANTILES)]].append(entry)
             else:
-                bucket.append(entry)
+                sent += 1
+                self._route(Entry(effect.target, effect.message, source, sent, number))
+        self.sent = sent
 
-    def _route(self, source: NodeId, effect: Send, cause: Entry) -> None:
+    def _route(self, entry: Entry) -> None:
         """Send one message over links that misbehave or are watched."""
-        self.sent += 1
-        target, message = effect.target, effect.message
-        entry = Entry(target, message, source, self.sent, cause.number)
+        source, target, message = entry.source, entry.target, entry.message
+        assert message is not None
         table = self.link_delays.get((source, target), self.delay)
         delays = [table[int(self._draw() * QUANTILES)]]
         self._note("send", source, entry, None)
@@ -286,4 +284,4 @@ class Simulator:
             observer.record(self.tick, kind, node, entry, effect)
 
     def _put(self, tick: int, entry: Entry) -> None:
-        self._buckets.setdefault(tick, []).append(entry)
+        self._buckets[tick].append(entry)
