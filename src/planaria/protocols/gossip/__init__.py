@@ -1,0 +1,1 @@
+"""Hierarchical topics by gossip (daMulticast): membership, supertopic links, dissemination."""

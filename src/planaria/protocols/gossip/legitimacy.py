@@ -1,0 +1,219 @@
+"""Which promise of the gossip overlay fails, where. Judges by plain sets, shares no protocol code.
+
+The reference is the application's wish alone: who is alive and interested in what. Legitimate:
+
+- groups: a process is in exactly the groups of its interests;
+- views: name live members of the same group, and the group's graph of views is strongly connected,
+  so that an event can get from everyone to everyone;
+- links: name live processes in the nearest supertopics in which anybody is interested, at least one
+  in each;
+- size: the estimate is right within a factor of `SIZE_FACTOR`;
+- neighbourhood: all processes are strongly connected, so that searches can find anyone;
+- channel: no message in flight names a process that is dead or not in the group it names.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Node
+from planaria.core.overlay import Channel, Violation
+from planaria.protocols.gossip.messages import (
+    NEIGHBOURHOOD,
+    Event,
+    Found,
+    Search,
+    Shuffle,
+    Subscription,
+    Superprocesses,
+    Unsubscription,
+)
+from planaria.protocols.gossip.node import GossipNode
+
+SIZE_FACTOR = 3.0  # five standard deviations of a sketch of 32
+VIEW_SLACK = 1.6  # a view may be as long as an estimate at its upper end allows
+
+Supers = Callable[[str], Iterable[str]]
+
+
+def violations(
+    nodes: Mapping[NodeId, Node], channel: Channel, supers: Supers | None = None
+) -> list[Violation]:
+    """Every invariant that fails; `supers` gives a topic's direct supertopics, else the path."""
+    processes = {id: node for id, node in sorted(nodes.items()) if isinstance(node, GossipNode)}
+    reference = Reference(processes, supers or path_supers)
+    found: list[Violation] = []
+    for id, process in processes.items():
+        found += reference.process(id, process)
+    for topic in sorted(reference.members):
+        found += reference.connected(topic, f"group {topic!r}")
+    found += reference.connected(NEIGHBOURHOOD, "neighbourhood")
+    for target, message in channel:
+        if target in processes:
+            found += reference.message(target, message)
+    return found
+
+
+def path_supers(topic: str) -> list[str]:
+    """The direct supertopic by the path alone."""
+    if topic == "":
+        return []
+    above = topic.rpartition("/")[0]
+    return [above] if above or not topic.startswith("$") else []
+
+
+class Reference:
+    """Who is in which group, from the wishes of the live processes."""
+
+    def __init__(self, processes: Mapping[NodeId, GossipNode], supers: Supers) -> None:
+        self.supers = supers
+        self.processes = processes
+        self.wishes: dict[NodeId, list[str]] = {}
+        self.members: dict[str, list[NodeId]] = {}
+        for id, process in processes.items():
+            subscribed = process.subscribed
+            due = [
+                topic
+                for topic in subscribed
+                if not any(other in self.above(topic) for other in subscribed)
+            ]
+            self.wishes[id] = list(dict.fromkeys([*due, *process.publishing]))
+            for topic in self.wishes[id]:
+                self.members.setdefault(topic, []).append(id)
+
+    def above(self, topic: str) -> list[str]:
+        """All supertopics of `topic`."""
+        found: list[str] = []
+        pending = list(self.supers(topic))
+        while pending:
+            each = pending.pop()
+            if each not in found:
+                found.append(each)
+                pending += self.supers(each)
+        return found
+
+    def nearest(self, topic: str, me: NodeId) -> list[str]:
+        """The supertopics in which somebody else is interested and that include no other such."""
+        occupied = [
+            above
+            for above in self.above(topic)
+            if [it for it in self.members.get(above, []) if it != me]
+        ]
+        return [it for it in occupied if not any(it in self.above(other) for other in occupied)]
+
+    def is_member(self, id: NodeId, topic: str) -> bool:
+        """Is `id` alive and in the group of `topic`?"""
+        if topic == NEIGHBOURHOOD:
+            return id in self.processes
+        return topic in self.wishes.get(id, ())
+
+    def process(self, id: NodeId, process: GossipNode) -> Iterator[Violation]:
+        """What is wrong with the tables of one process."""
+        if sorted(process.groups) != sorted(self.wishes[id]):
+            yield Violation("groups", id, f"in {list(process.groups)}, wants {self.wishes[id]}")
+            return
+        everybody = len(self.processes)
+        yield from self.view(id, NEIGHBOURHOOD, process.neighbours.view, everybody)
+        for topic, group in process.groups.items():
+            size = len(self.members[topic])
+            yield from self.view(id, topic, group.membership.view, size)
+            if not size / SIZE_FACTOR <= group.membership.size <= size * SIZE_FACTOR:
+                detail = f"{topic!r} has {size} members, estimated {group.membership.size}"
+                yield Violation("size", id, detail)
+            yield from self.links(id, topic, group.links.contacts, process)
+
+    def view(
+        self, id: NodeId, topic: str, view: Mapping[NodeId, int], size: int
+    ) -> Iterator[Violation]:
+        """What is wrong with one view."""
+        for other in view:
+            if other == id or not self.is_member(other, topic):
+                yield Violation("view", id, f"{other} is not another live member of {topic!r}")
+        if size > 1 and not view:
+            yield Violation("view", id, f"knows nobody of the {size} in {topic!r}")
+
+    def links(
+        self,
+        id: NodeId,
+        topic: str,
+        contacts: Mapping[NodeId, tuple[str, int]],
+        process: GossipNode,
+    ) -> Iterator[Violation]:
+        """What is wrong with one supertopic table."""
+        due = self.nearest(topic, id)
+        held: dict[str, int] = {}
+        for other, (above, _) in contacts.items():
+            held[above] = held.get(above, 0) + 1
+            if above not in due:
+                yield Violation("links", id, f"{topic!r} to {above!r}, nearest are {due}")
+            elif other == id or not self.is_member(other, above):
+                yield Violation("links", id, f"{other} is not a live member of {above!r}")
+        z = process.configuration.of(topic).z
+        for above in due:
+            if not 1 <= held.get(above, 0) <= z:
+                detail = f"{topic!r} has {held.get(above, 0)} of {z} contacts in {above!r}"
+                yield Violation("links", id, detail)
+
+    def connected(self, topic: str, name: str) -> Iterator[Violation]:
+        """Can everyone in the group reach everyone over views?"""
+        members = list(self.processes) if topic == NEIGHBOURHOOD else self.members[topic]
+        if not members:
+            return
+        forward: dict[NodeId, list[NodeId]] = {id: [] for id in members}
+        backward: dict[NodeId, list[NodeId]] = {id: [] for id in members}
+        for id in members:
+            process = self.processes[id]
+            if topic == NEIGHBOURHOOD:
+                view = process.neighbours.view
+            elif topic in process.groups:
+                view = process.groups[topic].membership.view
+            else:
+                continue
+            for other in view:
+                if other in forward:
+                    forward[id].append(other)
+                    backward[other].append(id)
+        for graph, verb in ((forward, "reaches"), (backward, "is reached by")):
+            reached = _reachable(graph, members[0])
+            if len(reached) < len(members):
+                detail = f"{verb} {len(reached)} of the {len(members)} in {name}"
+                yield Violation("connected", members[0], detail)
+
+    def message(self, target: NodeId, message: Message) -> Iterator[Violation]:
+        """What is false in a message in flight."""
+        for id, topic in _claims(message):
+            if not self.is_member(id, topic):
+                detail = f"{type(message).__name__} names {id}, not in {topic!r}"
+                yield Violation("channel", target, detail)
+
+
+def _claims(message: Message) -> Iterator[tuple[NodeId, str]]:
+    """Which processes a message says are in which group."""
+    if isinstance(message, Shuffle):
+        yield message.sender, message.group
+        yield from ((id, message.group) for id, _ in message.entries)
+        yield from ((id, topic) for id, topic, _ in message.contacts)
+    elif isinstance(message, Subscription):
+        yield message.subject, message.group
+    elif isinstance(message, Superprocesses):
+        yield message.sender, message.group
+        yield from ((id, message.group) for id, _ in message.others)
+    elif isinstance(message, Unsubscription):
+        yield from ((id, message.group) for id, _ in message.heirs)
+    elif isinstance(message, Found):
+        yield from ((id, topic) for id, topic, _ in message.contacts)
+    elif isinstance(message, Search):
+        yield message.origin, NEIGHBOURHOOD
+    elif isinstance(message, Event):
+        yield message.sender, NEIGHBOURHOOD
+
+
+def _reachable(graph: Mapping[NodeId, list[NodeId]], start: NodeId) -> dict[NodeId, None]:
+    reached = {start: None}
+    pending = [start]
+    while pending:
+        for other in graph[pending.pop()]:
+            if other not in reached:
+                reached[other] = None
+                pending.append(other)
+    return reached

@@ -1,0 +1,154 @@
+"""Supertopic links of one process in one group (paper 2, Figures 4 and 6), amended.
+
+The supertopic table holds up to z processes for each nearest supertopic in which anybody is
+interested. While a nearer supertopic, or another branch, has no contact, the search goes on and
+widens with time; a contact covers its topic and all above it, which is what narrows the search
+(errata 15, 16). A contact that nobody heard of for `LINK_AGE_MAX` intervals is dead; when all are,
+the search starts again (erratum 17).
+"""
+
+from collections.abc import Iterable
+from random import Random
+
+from msgspec import Struct, field
+
+from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.node import Send
+from planaria.protocols.gossip.hierarchy import Hierarchy
+from planaria.protocols.gossip.messages import Check, Contact, Contacts, Search
+from planaria.protocols.gossip.parameters import Parameters
+
+CHECK_AGE = 8  # intervals after which a contact is asked whether it still is there
+LINK_AGE_MAX = 24  # leaves 16 checks unanswered: a few lost ones and the slowest are no death
+WIDEN_PERIOD = 4  # intervals without success before the next supertopic is searched for too
+LACKING_MAX = 64  # a search that found nothing for so long goes on at 1/16 of its rate
+ROTATION = 0.25  # of the answered checks bring in another superprocess: links must not be for ever
+WALKS = 2  # searches started at once
+SEARCH_HOPS_MAX = 16  # a search that met nobody who knows has expired
+TOPICS_MAX = 32  # a table cannot branch more: bounds what corruption or a forged message may add
+
+
+class Links(Struct):
+    """The supertopic table sTable of process `me` for its group `topic`, and its search."""
+
+    me: NodeId
+    topic: str
+    contacts: dict[NodeId, tuple[str, int]] = field(default_factory=dict)
+    lacking: int = 0
+
+    def repair(self, hierarchy: Hierarchy, z: int) -> None:
+        """Keep what a table may hold: others, alive, in a nearest supertopic, z of each."""
+        ancestors = hierarchy.ancestors(self.topic)
+        good = {
+            id: (topic, age)
+            for id, (topic, age) in self.contacts.items()
+            if topic in ancestors
+            and id != self.me
+            and 0 <= id <= NODE_ID_MAX
+            and 0 <= age <= LINK_AGE_MAX
+        }
+        nearest = hierarchy.nearest([topic for topic, _ in good.values()])[:TOPICS_MAX]
+        count = dict.fromkeys(nearest, 0)
+        self.contacts = {}
+        for id, (topic, age) in good.items():
+            if topic in count and count[topic] < z:
+                count[topic] += 1
+                self.contacts[id] = (topic, age)
+        self.lacking = max(0, min(self.lacking, LACKING_MAX))
+
+    def merge(
+        self,
+        offered: Iterable[Contact],
+        hierarchy: Hierarchy,
+        z: int,
+        rng: Random,
+        *,
+        rotate: bool = False,
+    ) -> None:
+        """MERGE: favourites stay, the silent are replaced, contacts in nearer topics take over.
+
+        With `rotate` a full table now and then gives a favourite's place to a newcomer. News of
+        others is one older than they say: otherwise it would not age on its way.
+        """
+        ancestors = hierarchy.ancestors(self.topic)
+        for id, topic, told in offered:
+            age = told + 1
+            if topic not in ancestors or id == self.me or age > LINK_AGE_MAX:
+                continue
+            known = self.contacts.get(id)
+            if known is not None and known[0] == topic:
+                self.contacts[id] = (topic, min(age, known[1]))
+            elif known is None or hierarchy.includes(known[0], topic):
+                self._make_room(topic, age, z, rng if rotate else None)
+                self.contacts[id] = (topic, age)
+        self.repair(hierarchy, z)
+
+    def wanted(self, hierarchy: Hierarchy) -> list[str]:
+        """The supertopics to search for: not covered by a contact, as far up as time allows."""
+        scope = 1 + self.lacking // WIDEN_PERIOD
+        held = list(dict.fromkeys(topic for topic, _ in self.contacts.values()))
+        return [
+            topic
+            for topic, distance in hierarchy.ancestors(self.topic).items()
+            if distance <= scope and not any(hierarchy.includes(topic, each) for each in held)
+        ]
+
+    def on_timeout(
+        self, hierarchy: Hierarchy, parameters: Parameters, size: int, rng: Random
+    ) -> list[Send]:
+        """KEEP_TABLE_UPDATED: grow older, check who was not heard of, ask for more if few."""
+        self.contacts = {id: (topic, age + 1) for id, (topic, age) in self.contacts.items()}
+        self.repair(hierarchy, parameters.z)
+        wanted = self.wanted(hierarchy)
+        self.lacking = min(self.lacking + 1, LACKING_MAX) if wanted else 0
+        alive: dict[str, int] = {}
+        for topic, _ in self.contacts.values():
+            alive[topic] = alive.get(topic, 0) + 1
+        short = rng.random() < parameters.p_sel(size)
+        return [
+            Send(id, Check(topic, self.me, max(1, parameters.z - alive[topic])))
+            for id, (topic, age) in self.contacts.items()
+            if age >= CHECK_AGE or (short and alive[topic] < parameters.tau)
+        ]
+
+    def searches(
+        self, hierarchy: Hierarchy, parameters: Parameters, size: int, rng: Random
+    ) -> list[Search]:
+        """FIND_SUPER_CONTACT: g processes of a group search in an interval, fewer as time goes."""
+        rate = parameters.p_sel(size) * WIDEN_PERIOD / max(WIDEN_PERIOD, self.lacking)
+        wanted = self.wanted(hierarchy)
+        if not wanted or rng.random() >= rate:
+            return []
+        return [Search(self.me, tuple(wanted[:TOPICS_MAX]), 0)] * WALKS
+
+    def on_answer(
+        self, sender: NodeId, topic: str, others: Iterable[tuple[NodeId, int]]
+    ) -> list[Contact]:
+        """A superprocess lives; the contacts that its answer offers."""
+        if sender not in self.contacts:
+            return []
+        return [(sender, topic, 0), *((id, topic, age) for id, age in others)]
+
+    def drop(self, id: NodeId, topic: str | None = None) -> None:
+        """`id` is out of reach, or (with `topic`) not interested in it."""
+        if id in self.contacts and topic in (None, self.contacts[id][0]):
+            del self.contacts[id]
+
+    def table(self) -> Contacts:
+        """The supertopic table as it travels with membership messages."""
+        return tuple(
+            (id, topic, age)
+            for id, (topic, age) in self.contacts.items()
+            if 0 <= age <= LINK_AGE_MAX
+        )[: 2 * TOPICS_MAX]
+
+    def _make_room(self, topic: str, age: int, z: int, rng: Random | None) -> None:
+        """In a full table, a newcomer replaces the longest silent, or sometimes any."""
+        rivals = [id for id, (held, _) in self.contacts.items() if held == topic]
+        if len(rivals) < z:
+            return
+        oldest = max(rivals, key=lambda it: self.contacts[it][1])
+        if self.contacts[oldest][1] > max(age, CHECK_AGE + 2):
+            del self.contacts[oldest]
+        elif rng is not None and rng.random() < ROTATION:
+            del self.contacts[rng.choice(rivals)]

@@ -1,0 +1,221 @@
+"""The flat gossip membership of one group (paper 2, its reference [10]), self-stabilizing.
+
+A partial view of (b+1) ln S members. A newcomer's subscription is forwarded until somebody keeps
+it; then, in every interval, each member exchanges a few entries with the one it has not heard of
+for longest. Entries move rather than multiply, so everybody stays known by about as many as it
+knows. Ages travel with entries and only a process itself sets its own back to 0: the dead, the
+departed and the invented die out, whatever the tables held.
+"""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from msgspec import Struct, field
+
+from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.node import Send
+from planaria.protocols.gossip import sketch
+from planaria.protocols.gossip.messages import (
+    AGE_MAX,
+    Contacts,
+    Shuffle,
+    Subscription,
+    Unsubscription,
+)
+from planaria.protocols.gossip.parameters import Parameters
+
+SHUFFLE_ENTRIES = 5  # moved per exchange: enough to mix, few enough that a lost answer is no harm
+PATIENCE = 10  # intervals to answer: two of the slowest messages of a fair scheduler
+REMEMBERED_MAX = 8  # silent members called again now and then: a partition may have been the cause
+RENDEZVOUS = 5.0  # such calls per interval in a whole group, whatever its size
+SUBSCRIPTION_HOPS_MAX = 32  # a subscription that nobody kept so long is kept by whoever has it
+COPIES_MAX = 16  # copies of one subscription that a contact forwards
+
+
+class Membership(Struct):
+    """What process `me` knows of its group: a component, its owner passes messages and time on."""
+
+    me: NodeId
+    group: str
+    view: dict[NodeId, int] = field(default_factory=dict)
+    asked: dict[NodeId, int] = field(default_factory=dict)
+    sketch: dict[NodeId, int] = field(default_factory=dict)
+    remembered: list[NodeId] = field(default_factory=list)
+    size: int = 1
+
+    def repair(self, parameters: Parameters) -> None:
+        """Drop what no view may hold: myself, impossible ids and ages, more than the bound."""
+        good = {
+            id: min(age, AGE_MAX)
+            for id, age in self.view.items()
+            if id != self.me and 0 <= id <= NODE_ID_MAX and age >= 0
+        }
+        room = parameters.view(self.size)
+        if len(good) > room:
+            for id in sorted(good, key=lambda it: (-good[it], it))[: len(good) - room]:
+                del good[id]
+        self.view = good
+        self.asked = {id: n for id, n in self.asked.items() if id in good and 0 <= n <= PATIENCE}
+        unique = dict.fromkeys(self.remembered)
+        self.remembered = [id for id in unique if id != self.me and id not in good]
+        del self.remembered[:-REMEMBERED_MAX]
+
+    def on_timeout(
+        self, parameters: Parameters, rng: Random, contacts: Contacts, known: Sequence[NodeId] = ()
+    ) -> list[Send]:
+        """Grow older, give up on the silent, exchange entries with the one heard of longest ago.
+
+        `known` are processes to call for want of any other, and sometimes anyway.
+        """
+        self.sketch = sketch.grow_old(self.sketch, self.me)
+        self.size = sketch.estimate(self.sketch)
+        self.repair(parameters)
+        for id in [id for id, waited in self.asked.items() if waited >= PATIENCE]:
+            self.forget(id)
+        self.asked = {id: waited + 1 for id, waited in self.asked.items()}
+        self.view = {id: age + 1 for id, age in self.view.items() if age < AGE_MAX}
+        targets = []
+        partner = max((id for id in self.view if id not in self.asked), key=self._age, default=None)
+        if partner is not None:
+            self.asked[partner] = 0
+            targets.append(partner)
+        absent = [id for id in dict.fromkeys([*known, *self.remembered]) if id != self.me]
+        if absent and (not self.view or rng.random() * self.size < RENDEZVOUS):
+            targets.append(rng.choice(absent))
+        return [Send(target, self._request(target, rng, contacts)) for target in targets]
+
+    def on_shuffle(
+        self, message: Shuffle, parameters: Parameters, rng: Random, contacts: Contacts
+    ) -> list[Send]:
+        """Exchange entries: what I give away makes room for what I get."""
+        sender = message.sender
+        if sender == self.me:
+            return []
+        sketch.merge(self.sketch, message.sketch)
+        room = parameters.view(max(self.size, sketch.estimate(self.sketch)))
+        if message.swapped is not None:
+            self.heard(sender)
+            given = [*message.swapped, sender]
+            self._take(message.entries, room, given)
+            return []
+        mine = self._sample(rng, sender, SHUFFLE_ENTRIES)
+        answer = self._shuffle(mine, contacts, tuple(id for id, _ in message.entries))
+        given = [id for id, _ in mine]
+        self._take([(sender, 0), *message.entries], room, given)
+        self.heard(sender)
+        return [Send(sender, answer)]
+
+    def on_subscription(
+        self, message: Subscription, parameters: Parameters, rng: Random, contacts: Contacts
+    ) -> list[Send]:
+        """Keep the newcomer with probability 1/(1+|view|), or if there is room; else pass it on.
+
+        Its first contact passes a copy to everybody it knows and answers with part of its view.
+        """
+        subject, others = message.subject, [id for id in self.view if id != message.subject]
+        if subject == self.me:
+            return []
+        onward = Subscription(self.group, subject, min(message.hops + 1, SUBSCRIPTION_HOPS_MAX))
+        if message.hops == 0:
+            copies = others if len(others) <= COPIES_MAX else rng.sample(others, COPIES_MAX)
+            answer = self._shuffle(self._sample(rng, subject, SHUFFLE_ENTRIES), contacts, ())
+            self._keep(subject, parameters, rng)
+            return [Send(subject, answer), *(Send(id, onward) for id in copies)]
+        room = len(self.view) < parameters.view(self.size)
+        stop = message.hops >= SUBSCRIPTION_HOPS_MAX or not others
+        if room or stop or rng.random() * (1 + len(self.view)) < 1:
+            self._keep(subject, parameters, rng)
+            return []
+        return [Send(rng.choice(others), onward)]
+
+    def on_unsubscription(self, message: Unsubscription, parameters: Parameters) -> None:
+        """The subject leaves in good order: forget it and take one of its heirs in its place."""
+        if message.subject in self.view:
+            self.drop(message.subject)
+            fresh = [each for each in message.heirs if each[0] not in self.view]
+            self._take(fresh[:1], parameters.view(self.size), [])
+
+    def leave(self) -> list[Send]:
+        """Unsubscribe: tell those I know; whoever else knows me is told when it next calls."""
+        heirs = tuple(self.view.items())[:SHUFFLE_ENTRIES]
+        return [Send(id, Unsubscription(self.group, self.me, heirs)) for id in self.view]
+
+    def call(self, target: NodeId, rng: Random, contacts: Contacts) -> Send:
+        """Introduce myself to `target`, believed to be in the group: as a newcomer, or a friend."""
+        if not self.view:
+            return Send(target, Subscription(self.group, self.me, 0))
+        return Send(target, self._request(target, rng, contacts))
+
+    def heard(self, id: NodeId) -> None:
+        """A message of `id` itself about this group arrived."""
+        if id in self.view:
+            self.view[id] = 0
+        self.asked.pop(id, None)
+
+    def drop(self, id: NodeId) -> None:
+        """`id` is not in the group."""
+        self.view.pop(id, None)
+        self.asked.pop(id, None)
+        self.sketch.pop(id, None)
+        if id in self.remembered:
+            self.remembered.remove(id)
+
+    def forget(self, id: NodeId) -> None:
+        """`id` is out of reach; it may come back."""
+        if self.view.pop(id, None) is not None:
+            self.remembered = [*(it for it in self.remembered if it != id), id][-REMEMBERED_MAX:]
+        self.asked.pop(id, None)
+
+    def members(self, rng: Random, count: int, without: NodeId) -> list[tuple[NodeId, int]]:
+        """Up to `count` members that I know, with their ages."""
+        return self._sample(rng, without, count)
+
+    def _age(self, id: NodeId) -> int:
+        return self.view[id]
+
+    def _request(self, target: NodeId, rng: Random, contacts: Contacts) -> Shuffle:
+        entries = [(self.me, 0), *self._sample(rng, target, SHUFFLE_ENTRIES - 1)]
+        return self._shuffle(entries, contacts, None)
+
+    def _shuffle(
+        self,
+        entries: list[tuple[NodeId, int]],
+        contacts: Contacts,
+        swapped: tuple[NodeId, ...] | None,
+    ) -> Shuffle:
+        me, known = self.me, tuple(self.sketch.items())[: sketch.SKETCH_SIZE]
+        return Shuffle(self.group, me, tuple(entries), known, contacts, swapped)
+
+    def _sample(self, rng: Random, without: NodeId, count: int) -> list[tuple[NodeId, int]]:
+        view = self.view
+        ids = [id for id in view if id != without and 0 <= view[id] <= AGE_MAX and id != self.me]
+        chosen = ids if len(ids) <= count else rng.sample(ids, count)
+        return [(id, view[id]) for id in chosen]
+
+    def _keep(self, id: NodeId, parameters: Parameters, rng: Random) -> None:
+        """Put `id` into the view, at the cost of another one if the view is full."""
+        if id not in self.view and len(self.view) >= parameters.view(self.size):
+            del self.view[rng.choice(list(self.view))]
+        self.view[id] = 0
+
+    def _take(self, entries: Iterable[tuple[NodeId, int]], room: int, given: list[NodeId]) -> None:
+        """Put `entries` into the view, in free places first, then in those of `given`.
+
+        News of others is one older than they say: otherwise it would not age on its way.
+        """
+        view = self.view
+        given = [id for id in given if id in view]
+        for id, told in entries:
+            age = told + 1
+            if id in view:
+                view[id] = min(age, view[id])
+                continue
+            if id == self.me or age > AGE_MAX:
+                continue
+            if len(view) >= room:
+                while given and given[0] not in view:
+                    given.pop(0)
+                if not given:
+                    return
+                del view[given.pop(0)]
+            view[id] = age

@@ -1,0 +1,39 @@
+"""The dials of one topic (paper 2, section V) and what follows from them for a group of S."""
+
+from math import ceil, log
+
+from msgspec import Struct
+
+from planaria.core.errors import UsageError
+
+
+class Parameters(Struct, frozen=True):
+    """g relays per group, a of z superprocesses each, views of (b+1) ln S, fanout ln S + c.
+
+    With fewer than `tau` superprocesses known to be alive, new ones are asked for.
+    """
+
+    g: float = 5.0
+    a: int = 1
+    z: int = 3
+    b: float = 3.0
+    c: float = 5.0
+    tau: int = 3
+
+    def __post_init__(self) -> None:
+        if not (self.g >= 1 and 1 <= self.a <= self.z <= 64 and 0 <= self.tau <= self.z):
+            raise UsageError(f"{self}: need g >= 1, 1 <= a <= z <= 64 and 0 <= tau <= z")
+        if not (0 <= self.b <= 32 and -32 <= self.c <= 64):
+            raise UsageError(f"{self}: need 0 <= b <= 32 and -32 <= c <= 64")
+
+    def p_sel(self, size: float) -> float:
+        """The probability g/S that a member elects itself as a relay to the supergroup."""
+        return min(1.0, self.g / max(1.0, size))
+
+    def fanout(self, size: float) -> int:
+        """How many members of its group a process sends an event to: ln S + c, rounded up."""
+        return max(0, min(ceil(log(max(1.0, size)) + self.c - 1e-9), int(size) - 1))
+
+    def view(self, size: float) -> int:
+        """How many members of its group a process knows: (b+1) ln S, rounded up, at least 3."""
+        return max(3, ceil((self.b + 1) * log(max(1.0, size)) - 1e-9))
