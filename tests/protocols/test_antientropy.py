@@ -62,7 +62,7 @@ class Channel:
         self.lost = lost
         self.waiting: deque[tuple[NodeId, bytes]] = deque()
         self.tags: list[str] = []
-        self.size = 0
+        self.size = self.pushed = 0
         self.delivered: dict[NodeId, list[Publication]] = {each.id: [] for each in peers}
 
     def send(self, effects: list[Effect]) -> None:
@@ -71,6 +71,7 @@ class Channel:
             data = CODEC.encode(effect.message)
             self.tags.append(tag_of(effect.message))
             self.size += len(data)
+            self.pushed += len(getattr(effect.message, "publications", ()))
             if not self.lost(effect.message):
                 self.waiting.append((effect.target, data))
 
@@ -183,6 +184,7 @@ def test_descent_alone_finds_the_losses_of_both_sides_in_one_start() -> None:
     channel.run()
     assert held(one) == held(two) == held(peer(3, ours + theirs))
     assert set(channel.tags) <= {"publications.roots", "publications.compare", "publications.push"}
+    assert channel.pushed == len(set(ours) ^ set(theirs))
 
 
 def test_digest_of_a_lower_window_is_left_to_the_peer() -> None:
@@ -335,6 +337,87 @@ def test_sketches_missing_a_common_id_do_not_stop_agreement() -> None:
     cache._removed.append(int.from_bytes(held(one)[0][:8], "big"))
     Channel(one, two).heal(4)
     assert len(held(one)) == 45
+
+
+def falsify(subscriber: AntiEntropy, number: int, *, held: bool) -> None:
+    """Make the sketch of one publication's epoch say that it is held, or that it is not."""
+    subscriber.store.sketch(0, 4)
+    about = publication(number, epoch=3 + number % 3)
+    cache = subscriber.store._buckets[about.epoch].sketch
+    assert cache is not None
+    changed = cache.add if held else cache.remove
+    assert changed(int.from_bytes(key(about)[:8], "big"))
+
+
+def test_sketch_that_hides_the_difference_leads_to_descent_at_once() -> None:
+    one, two = peer(1, list(range(40))), peer(2, list(range(41)))
+    falsify(one, 40, held=True)
+    channel = Channel(one, two)
+    channel.send(two.on_digest(1, one.digest()))
+    channel.run()
+    assert channel.tags[:2] == ["publications.estimate", "publications.roots"]
+    assert held(one) == held(two)
+
+
+def test_sketch_with_an_id_that_nobody_has_leads_to_descent_at_once() -> None:
+    one, two = peer(1, list(range(40))), peer(2, list(range(41)))
+    falsify(one, 4711, held=True)
+    channel = Channel(one, two)
+    channel.send(two.on_digest(1, one.digest()))
+    channel.run()
+    assert channel.tags[:2] == ["publications.estimate", "publications.roots"]
+    assert held(one) == held(two)
+
+
+def test_exchanges_that_change_nothing_lead_to_descent_without_any_audit() -> None:
+    one, two = peer(1, list(range(40))), peer(2, list(range(41)))
+    falsify(one, 40, held=True)
+    falsify(one, 3, held=False)
+    channel = Channel(one, two)
+    for _ in range(antientropy.STRIKES_MAX + 1):
+        assert held(one) != held(two)
+        channel.send(two.on_digest(1, one.digest()))
+        channel.run()
+    assert held(one) == held(two)
+
+
+def test_doubt_makes_sketches_anew_at_once() -> None:
+    one = peer(1, list(range(40)))
+    sound = one.store.sketch(0, 8)[1].pack()
+    falsify(one, 3, held=False)
+    assert one.store.sketch(0, 8)[1].pack() != sound
+    one._doubt(2)
+    assert one.store.sketch(0, 8)[1].pack() == sound
+
+
+def test_unknown_answer_puts_the_sketches_in_doubt_only_in_an_open_exchange() -> None:
+    one, two = peer(1, list(range(40))), peer(2, list(range(41)))
+    one.on_message(Push(TOPIC, 2, 1, [], [12345]))
+    assert one._audit_due == 0
+    one.on_digest(2, two.digest())
+    one.on_message(Push(TOPIC, 2, one._exchanges[2].number, [], [12345]))
+    assert one._audit_due == 40
+    (descent,) = one.on_digest(2, two.digest())
+    assert isinstance(descent, Send)
+    assert isinstance(descent.message, Roots)
+
+
+def test_messages_of_another_topic_or_of_oneself_are_left_alone() -> None:
+    one = peer(1, [1])
+    new = publication(2)
+    assert one.on_message(Push("other", 2, 1, [new], [])) == ([], [])
+    assert one.on_message(Push(TOPIC, 1, 1, [new], [])) == ([], [])
+    assert len(one.store) == 1
+
+
+def test_regions_outside_the_window_or_under_no_label_are_left_alone() -> None:
+    one = peer(1, list(range(40)))
+    one.store.set_window(3, 4)
+    inner = [(b"\x02", 5), (b"\x03", 5)]
+    for epoch, label in ((5, b"\x01"), (9, b"\x01"), (3, b"\x00")):
+        message = Compare(TOPIC, 2, 7, [Region(epoch, label, inner, [])], [])
+        effects, _ = one.on_message(message)
+        assert effects == [Send(2, Done(TOPIC, 1, 7))], epoch
 
 
 def test_undecodable_sketches_lead_to_two_more_and_then_to_descent(

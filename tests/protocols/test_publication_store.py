@@ -36,7 +36,11 @@ def audited(store: PublicationStore) -> int:
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.lists(st.integers(0, 60), max_size=80), st.integers(1, 20))
 def test_store_holds_the_largest_by_epoch_and_key(numbers: list[int], limit: int) -> None:
-    store = store_of(numbers, limit)
+    store = PublicationStore(limit)
+    for number in numbers:
+        known = key(publication(number)) in store
+        taken = store.insert(publication(number))
+        assert taken == (not known and key(publication(number)) in store)
     expected = largest([publication(n) for n in numbers], limit)
     assert list(store.publications()) == expected
     assert list(store.keys()) == [key(p) for p in expected]

@@ -109,9 +109,7 @@ class AntiEntropy:
         if sender in self._exchanges or len(self._exchanges) >= EXCHANGES_MAX:
             return []
         self._number = (self._number + 1) % NUMBER_MAX
-        # Two that start at once with each other must not take the other's exchange for their own.
-        number = 2 * self._number + (self.id > sender)
-        exchange = Exchange(number, digest.lo, started=True)
+        exchange = Exchange(self._number, digest.lo, started=True)
         self._exchanges[sender] = exchange
         if self._strike(sender):
             return self._descend(sender, exchange)

@@ -192,7 +192,7 @@ class PublicationStore:
         """Below this (epoch, key) nothing is accepted; None while there is room."""
         if self._size < self.limit:
             return None
-        self._size = self._count(self.lo)
+        self._size = self._count(self.lo)  # never refuse or let go because of a wrong size
         return self._lowest() if self._size >= self.limit else None
 
     def digest(self, lo: int) -> int:
@@ -282,9 +282,6 @@ class PublicationStore:
 
     def _evict(self) -> None:
         """Keep the `limit` largest by (epoch, key) of what is visible."""
-        if self._size <= self.limit:
-            return
-        self._size = self._count(self.lo)  # never let go of anything because of a wrong size
         for _ in range(self._size - self.limit):
             place = self._lowest()
             if place is None:
