@@ -1,0 +1,154 @@
+"""EdgeBits: an orientation without counters and without identifiers (amendment 2).
+
+Each end of a link keeps one bit. The token of the link is at the lower end if the bits agree, at
+the higher end if they differ; a node that holds all its tokens is a sink, and flipping its bits
+gives them all away. So every link points from the end that acted last to the other one, and a
+cycle would have to go back in time.
+
+A new link must keep that. It is forming until one end acts and offers it, saying how many acts of
+the other it has heard of. The other accepts, as holder of the token, only if it has not acted
+since: then the offering end did act last. It refuses otherwise. Until it knows the answer the
+offering end does not act again.
+"""
+
+from random import Random
+
+from msgspec import Struct
+
+from planaria.core.ids import NodeId
+from planaria.protocols.mobile.messages import Word
+from planaria.protocols.mobile.orientation import Orientation
+
+ACTS = 1 << 16  # counts of acts are compared for equality only, within one handshake
+UP, FORMING = 1, 0
+
+
+class Edge(Struct):
+    """One end of a link. `accepted` and `refused` are offers of the other end, by its count."""
+
+    up: bool = False
+    bit: int = 0
+    other: int = 0
+    heard: int = 0
+    offered: bool = False
+    accepted: int | None = None
+    refused: int | None = None
+
+
+class EdgeBits(Orientation):
+    """One bit per link and end."""
+
+    name = "edge-bits"
+    variables = ("acts", "edges")
+    safe = "any graph, any link at any time, from an acyclic state; not self-stabilizing"
+
+    def __init__(self, id: NodeId, rng: Random) -> None:
+        self.id = id
+        self.acts = 0
+        self.edges: dict[NodeId, Edge] = {}
+
+    def repair(self) -> None:
+        """Own bits and counts in their range."""
+        self.acts %= ACTS
+        for edge in self.edges.values():
+            edge.bit, edge.other = edge.bit & 1, edge.other & 1
+
+    def greet(self) -> Word:
+        """How often this node acted."""
+        return (FORMING, self.acts, 0, 0, 0)
+
+    def link_up(self, peer: NodeId, word: Word) -> bool:
+        """The link is forming: both ends know of it, it has no direction yet."""
+        if not _forming(word):
+            return False
+        self.edges[peer] = Edge(heard=word[1])
+        return True
+
+    def settle(self, peer: NodeId, *, mine: bool) -> None:
+        """Begin with the link up and its token here or there, as both ends agree beforehand."""
+        lower_has_it = mine == (self.id < peer)
+        # The higher end keeps bit 0, so the lower one decides.
+        bits = (0 if lower_has_it else 1, 0)
+        own, other = bits if self.id < peer else bits[::-1]
+        self.edges[peer] = Edge(up=True, bit=own, other=other)
+
+    def link_down(self, peer: NodeId) -> None:
+        """Forget the link, and any offer for it."""
+        self.edges.pop(peer, None)
+
+    def peers(self) -> list[NodeId]:
+        """All links, forming ones too."""
+        return list(self.edges)
+
+    def oriented(self, peer: NodeId) -> bool:
+        """Only after the handshake."""
+        return peer in self.edges and self.edges[peer].up
+
+    def sink(self) -> bool:
+        """All tokens are here, and no offer waits for its answer."""
+        return all(
+            (edge.bit == edge.other) == (self.id < peer) if edge.up else not edge.offered
+            for peer, edge in self.edges.items()
+        )
+
+    def takes_turn(self, rng: Random) -> bool:
+        """A node with a forming link lets half its turns pass: two ends that always act at the
+        same time would refuse each other's offers for ever."""
+        forming = any(not edge.up for edge in self.edges.values())
+        return self.sink() and not (forming and rng.random() < 0.5)
+
+    def reverse(self) -> None:
+        """Give all tokens away; offer every forming link, out of this source."""
+        self.acts = (self.acts + 1) % ACTS
+        for edge in self.edges.values():
+            if edge.up:
+                edge.bit ^= 1
+            else:
+                edge.offered = True
+
+    def word(self, peer: NodeId) -> Word:
+        """My bit, or how far the handshake is."""
+        edge = self.edges.get(peer, Edge())
+        if edge.up:
+            return (UP, edge.bit, 0 if edge.accepted is None else edge.accepted + 1)
+        refused = 0 if edge.refused is None else edge.refused + 1
+        return (FORMING, self.acts, edge.heard, int(edge.offered), refused)
+
+    def hear(self, peer: NodeId, word: Word) -> None:
+        """Follow the other end's bit, or the handshake."""
+        edge = self.edges.get(peer)
+        if edge is None:
+            return
+        if _up(word):
+            if edge.up:
+                edge.other = word[1]
+            elif edge.offered and word[2] == self.acts + 1:
+                self.edges[peer] = Edge(up=True, bit=0, other=word[1])
+        elif _forming(word):
+            self._hear_forming(peer, edge, word)
+
+    def _hear_forming(self, peer: NodeId, edge: Edge, word: Word) -> None:
+        _, acts, heard, offering, refused = word
+        if edge.up:
+            if not (offering and acts == edge.accepted):  # the other end lost the link: begin anew
+                self.edges[peer] = Edge(heard=acts)
+            return
+        if refused == self.acts + 1:
+            edge.offered = False
+        if not edge.offered:  # an offer says what was known when this end acted, not later
+            edge.heard = acts
+        if not offering:
+            return
+        if heard == self.acts and not edge.offered:
+            # The offering end has bit 0; mine puts the token here.
+            self.edges[peer] = Edge(up=True, bit=int(self.id > peer), other=0, accepted=acts)
+        else:
+            edge.refused = acts
+
+
+def _up(word: Word) -> bool:
+    return len(word) == 3 and word[0] == UP and word[1] <= 1 and word[2] <= ACTS
+
+
+def _forming(word: Word) -> bool:
+    return len(word) == 5 and word[0] == FORMING and max(word[1:3]) < ACTS and word[4] <= ACTS

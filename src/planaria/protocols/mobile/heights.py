@@ -1,0 +1,130 @@
+"""Heights: the self-stabilizing orientation, for any graph and any link at any time (amendment 1).
+
+The order is (height, lid, id), which is total, so no state has a cycle. A neighbour's height only
+grows, so an old word about it is too low and can only keep a node from acting, never make it act.
+"""
+
+from random import Random
+
+from planaria.core.ids import NodeId
+from planaria.protocols.mobile.messages import Word
+from planaria.protocols.mobile.orientation import LID_MAX, Orientation
+
+HEIGHT_MAX = 2**40  # a turn per millisecond for 34 years
+# Two parts of a network that ran apart may differ by the turns of that time (50 days of turns per
+# millisecond). A larger gap is a fault, and the higher node comes down instead of dragging all up.
+GAP_MAX = 2**32
+AUDIT = 8  # every so many words the whole height is said, in case that two ends believe falsehoods
+LOUD = 3  # words with the whole height after a step that was not one
+
+
+class Heights(Orientation):
+    """An integer height; a sink climbs above its neighbours."""
+
+    name = "heights"
+    variables = ("height", "lid", "views", "settled", "loud", "audit")
+    safe = "any graph, any link at any time, from any heights"
+
+    def __init__(self, id: NodeId, rng: Random) -> None:
+        self.id = id
+        self.height = 0
+        # Random: identifiers in order round a ring leave one sink that wanders (concurrency 1/n).
+        self.lid = rng.randrange(LID_MAX + 1)
+        self.views: dict[NodeId, tuple[int, int]] = {}
+        self.settled = False  # took a turn since it joined
+        self.loud = 0
+        self.audit: dict[NodeId, int] = {}
+
+    def repair(self) -> None:
+        """Out of range: start again. Far above a neighbour: come down to the highest plausible."""
+        self.lid = min(max(self.lid, 0), LID_MAX)
+        heights = [height for height, _ in self.views.values()]
+        low = min(heights, default=self.height)
+        if not 0 <= self.height <= HEIGHT_MAX:
+            self._step_to(0)
+        elif self.height - low > GAP_MAX:
+            self._step_to(max(height for height in heights if height - low <= GAP_MAX) + 1)
+
+    def greet(self) -> Word:
+        """The whole height, the local identifier of this layer, and whether it has its place."""
+        return (self.height % 3, self.height, self.lid, int(self.settled))
+
+    def link_up(self, peer: NodeId, word: Word) -> bool:
+        """A newcomer takes its place above all that are there, as a source.
+
+        Newcomers that meet only each other need not: they would climb over each other in turn.
+        """
+        if not _whole(word):
+            return False
+        self.views[peer] = (word[1], word[2])
+        self.audit[peer] = 0
+        plausible = word[1] - self.height <= GAP_MAX
+        if not self.settled and word[3] and plausible and word[1] >= self.height:
+            self._step_to(word[1] + 1)
+        return True
+
+    def link_down(self, peer: NodeId) -> None:
+        """Forget the neighbour; one without neighbours is a newcomer again."""
+        self.views.pop(peer, None)
+        self.audit.pop(peer, None)
+        self.settled = self.settled and bool(self.views)
+
+    def peers(self) -> list[NodeId]:
+        """All neighbours."""
+        return list(self.views)
+
+    def oriented(self, peer: NodeId) -> bool:
+        """A link between two heights always has a direction."""
+        return peer in self.views
+
+    def sink(self) -> bool:
+        """Lower than every neighbour."""
+        me = (self.height, self.lid, self.id)
+        return all(me < (height, lid, peer) for peer, (height, lid) in self.views.items())
+
+    def reverse(self) -> None:
+        """H = max(H + 1, highest neighbour): both rules of LLRO where gaps are at most one."""
+        limit = self.height + GAP_MAX
+        plausible = [height for height, _ in self.views.values() if height <= limit]
+        self.settled = True
+        self._step_to(max(self.height + 1, *plausible, 0))
+
+    def word(self, peer: NodeId) -> Word:
+        """The height modulo 3 where the gap is at most one, else, and now and then, all of it."""
+        self.audit[peer] = left = (self.audit.get(peer, 0) - 1) % AUDIT
+        height = self.views.get(peer, (-2, 0))[0]
+        if self.loud:
+            self.loud -= 1
+        elif left and abs(height - self.height) <= 1:
+            return (self.height % 3,)
+        return self.greet()
+
+    def hear(self, peer: NodeId, word: Word) -> None:
+        """Believe a whole height; complete a residue to the one height that is a neighbour's."""
+        if peer not in self.views:
+            return
+        if _whole(word):
+            self.views[peer] = (word[1], word[2])
+        elif len(word) == 1 and word[0] <= 2:
+            height, lid = self.views[peer]
+            if abs(height - self.height) <= 1:  # else a residue says nothing; an audit will come
+                step = (word[0] - self.height + 1) % 3 - 1
+                self.views[peer] = (self.height + step, lid)
+
+    def _step_to(self, height: int) -> None:
+        if height > HEIGHT_MAX:
+            height = 0
+        if height != self.height + 1:
+            self.loud = LOUD * max(1, len(self.views))
+        self.height = height
+
+
+def _whole(word: Word) -> bool:
+    """A height in range, with its residue as a check, a local identifier, a flag."""
+    return (
+        len(word) == 4
+        and word[3] <= 1
+        and word[1] <= HEIGHT_MAX
+        and word[0] == word[1] % 3
+        and word[2] <= LID_MAX
+    )

@@ -1,0 +1,321 @@
+"""One layer of one node: its neighbours, their orientation, its publications (sections 2 to 4).
+
+Layers share nothing, they are told who is in reach; so what happens in one moves no other
+(Definition 1). Everything is said again at every timeout, in one beat per link: the driver's clock
+is the only clock, and nothing that was lost was said for the last time.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from msgspec import Struct, field
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Effect, Send, Stateful
+from planaria.protocols.mobile.dissemination import Dissemination, Outbox
+from planaria.protocols.mobile.messages import (
+    Beat,
+    LinkDownOk,
+    LinkUpKo,
+    LinkUpOk,
+    MobileMessage,
+    RequestLinkDown,
+    RequestLinkUp,
+)
+from planaria.protocols.mobile.orientation import Orientation
+
+DEGREE_MAX = 64  # links of one layer; a radio in a denser crowd says KO
+SILENCE_MAX = 8  # timeouts without a beat until a neighbour counts as gone
+ASK_MAX = 4  # requests without an answer until a peer counts as deaf
+REFUSED_MAX = 256  # peers that said no; those out of reach are forgotten at each timeout
+REFUSED = 8  # timeouts until a peer that said KO, or nothing, is asked again
+DRAIN_MAX = 64  # timeouts a leaver waits for its turn to hand over what it holds
+CLOSE_MAX = 4  # timeouts a leaver waits for its neighbours' link_down_OK
+SERIALS = 256
+STALE_MAX = 4  # beats out of order in a row until it is our memory that is wrong
+
+ASKED, UP, CLOSING = "asked", "up", "closing"
+
+
+class Link(Struct):
+    """This node's end of a link. ASKED is the paper's 'forming'; UP may still lack a direction."""
+
+    state: str = ASKED
+    quiet: int = 0  # timeouts since the peer was last heard
+    serial: int = 0
+    heard: int | None = None
+    stale: int = 0
+    ack: int | None = None
+    replayed: bool = False
+    outbox: Outbox = field(default_factory=Outbox)
+
+
+class Layer(Stateful):
+    """A member of one layer."""
+
+    variables = ("links", "refused", "leaving", "turns", "copies")
+
+    def __init__(
+        self,
+        topic: str,
+        id: NodeId,
+        orientation: Orientation,
+        dissemination: Dissemination,
+        connection_points: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.id = id
+        self.orientation = orientation
+        self.news = dissemination
+        self.connection_points = connection_points  # f; 0 stands for all in reach
+        self.links: dict[NodeId, Link] = {}
+        self.refused: dict[NodeId, int] = {}
+        self.leaving: int | None = None  # timeouts left to hand over what it holds
+        self.turns = 0
+        self.copies = 0  # items sent, each to one neighbour
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole layer, with its orientation and its publications."""
+        parts = {"orientation": self.orientation.snapshot(), "news": self.news.snapshot()}
+        return {**super().snapshot(), **parts}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take a stored state."""
+        super().restore(snapshot)
+        self.orientation.restore(snapshot.get("orientation", {}))
+        self.news.restore(snapshot.get("news", {}))
+
+    # What the node asks for
+
+    def neighbours(self) -> list[NodeId]:
+        """N(i): the peers with which a link is up and has a direction."""
+        oriented = self.orientation.oriented
+        return [peer for peer, link in self.links.items() if link.state == UP and oriented(peer)]
+
+    def leave(self) -> None:
+        """Go in good order: first hand over, then say request_link_down."""
+        if self.leaving is None:
+            self.leaving = DRAIN_MAX
+
+    def closed(self) -> bool:
+        """Has every neighbour let this leaver go?"""
+        return self.leaving is not None and self.leaving < 0 and not self.links
+
+    def lose(self, peer: NodeId) -> None:
+        """The link is gone, with or without goodbye."""
+        if self.links.pop(peer, None) is not None:
+            self.orientation.link_down(peer)
+
+    # Messages
+
+    def on_message(self, message: MobileMessage) -> list[Effect]:
+        """One message of this layer; whatever it says, the node's own variables come first."""
+        self.repair()
+        if message.sender == self.id:
+            return []
+        match message:
+            case RequestLinkUp():
+                return self._on_request_up(message)
+            case LinkUpOk():
+                self._on_ok(message)
+            case LinkUpKo():
+                self._refused(message.sender)
+            case RequestLinkDown():
+                self._refused(message.sender)
+                return [Send(message.sender, LinkDownOk(self.topic, self.id))]
+            case LinkDownOk():
+                if self._state(message.sender) == CLOSING:
+                    self.lose(message.sender)
+            case Beat():
+                return self._on_beat(message)
+        return []
+
+    def repair(self) -> None:
+        """No link to oneself, and none of which only the orientation, or only the list, knows."""
+        self.lose(self.id)
+        known = self.orientation.peers()
+        for peer in [p for p, link in self.links.items() if link.state == UP and p not in known]:
+            self.lose(peer)
+        for peer in known:
+            if self._state(peer) not in (UP, CLOSING):
+                self.orientation.link_down(peer)
+        self.orientation.repair()
+        self.news.repair()
+
+    def connect(self, peer: NodeId, link: Link) -> None:
+        """Both ends agreed: the link is up, with all to come that the peer may lack."""
+        link.state = UP
+        self.links[peer] = link
+        self.refused.pop(peer, None)
+
+    def _state(self, peer: NodeId) -> str | None:
+        link = self.links.get(peer)
+        return None if link is None else link.state
+
+    def _on_request_up(self, message: RequestLinkUp) -> list[Effect]:
+        """OK, unless there is no room, or the link might close a cycle that must not be."""
+        peer = message.sender
+        if not self._accepts(peer):
+            return [Send(peer, LinkUpKo(self.topic, self.id))]
+        self.lose(peer)  # a second request is a peer that forgot us: begin anew
+        if not self.orientation.link_up(peer, message.word):
+            return [Send(peer, LinkUpKo(self.topic, self.id))]
+        self.connect(peer, Link())
+        return [Send(peer, LinkUpOk(self.topic, self.id, self.orientation.greet()))]
+
+    def _accepts(self, peer: NodeId) -> bool:
+        if self.leaving is not None:
+            return False
+        if self.orientation.forest and self._state(peer) is None:
+            # Requests of nodes that ask each other in a circle would close a cycle: while asking,
+            # accept only higher ids, so that no circle of requests is accepted all round.
+            asking = any(link.state == ASKED for link in self.links.values())
+            if asking and peer < self.id:
+                return False
+        return peer in self.links or len(self.links) < DEGREE_MAX
+
+    def _on_ok(self, message: LinkUpOk) -> None:
+        link = self.links.get(message.sender)
+        if link is None or link.state == CLOSING:
+            return
+        if link.state == UP:
+            self.orientation.hear(message.sender, message.word)
+        elif self.orientation.link_up(message.sender, message.word):
+            self.connect(message.sender, Link())
+
+    def _refused(self, peer: NodeId) -> None:
+        self.lose(peer)
+        if len(self.refused) < REFUSED_MAX:
+            self.refused[peer] = REFUSED
+
+    def _on_beat(self, beat: Beat) -> list[Effect]:
+        """A neighbour's beat; from anybody else it is a link that only the other end has."""
+        peer = beat.sender
+        link = self.links.get(peer)
+        if link is None:
+            return self._one_sided(peer)
+        if link.state != UP:
+            return []
+        link.quiet = 0
+        if self._in_order(link, beat.serial):
+            self.orientation.hear(peer, beat.word)
+            link.outbox.acknowledged(beat.ack)
+        effects: list[Effect] = []
+        for item in beat.items:
+            if not self.news.echo:
+                link.outbox.drop(item.id)
+            effects += self.news.receive(item, peer, self.topic)
+        if beat.items:
+            link.ack = beat.serial
+        return effects if self.leaving is None else []
+
+    def _one_sided(self, peer: NodeId) -> list[Effect]:
+        wanted = self.leaving is None and len(self.links) < DEGREE_MAX
+        if not wanted or self.orientation.forest:
+            return [Send(peer, RequestLinkDown(self.topic, self.id))]
+        self.links[peer] = Link()
+        return [Send(peer, RequestLinkUp(self.topic, self.id, self.orientation.greet()))]
+
+    def _in_order(self, link: Link, serial: int) -> bool:
+        """Is this beat newer than the last? Old words about an orientation must stay old."""
+        if link.heard is not None and (serial - link.heard) % SERIALS >= SERIALS // 2:
+            link.stale += 1
+            if link.stale <= STALE_MAX:
+                return False
+        link.heard, link.stale = serial, 0
+        return True
+
+    # Time
+
+    def on_timeout(self, reach: Mapping[NodeId, None], rng: Random) -> list[Effect]:
+        """Forget the silent, ask for links, take a turn if it is one, and beat."""
+        self.repair()
+        self.news.age()
+        self._forget(reach)
+        effects = self._ask(reach, rng)
+        peers = self.neighbours()
+        self._replay(peers)
+        turn = bool(self.orientation.peers()) and self.orientation.takes_turn(rng)
+        if turn:
+            if peers:
+                self.news.collect({peer: self.links[peer].outbox for peer in peers})
+                self.turns += 1
+            self.orientation.reverse()
+        for peer, link in self.links.items():
+            if link.state == UP:
+                effects.append(Send(peer, self._beat(peer, link, turn=turn and peer in peers)))
+        if self.leaving is not None:
+            effects += self._go()
+        return effects
+
+    def _forget(self, reach: Mapping[NodeId, None]) -> None:
+        for peer in list(self.links):
+            link = self.links[peer]
+            link.quiet += 1
+            if peer not in reach:
+                self.lose(peer)
+                continue
+            limit = {ASKED: ASK_MAX, UP: SILENCE_MAX, CLOSING: CLOSE_MAX}[link.state]
+            if link.quiet > limit:
+                self._refused(peer)
+        waits = self.refused.items()
+        self.refused = {p: left - 1 for p, left in waits if 1 < left <= REFUSED and p in reach}
+
+    def _ask(self, reach: Mapping[NodeId, None], rng: Random) -> list[Effect]:
+        """Request links to connection points until there are enough (3.1)."""
+        if self.leaving is not None:
+            return []
+        free = [p for p in reach if p not in self.links and p not in self.refused]
+        missing = self._missing(len(free))
+        for peer in free if missing >= len(free) else rng.sample(free, missing):
+            self.links[peer] = Link()
+        request = RequestLinkUp(self.topic, self.id, self.orientation.greet())
+        return [
+            Send(peer, request)
+            for peer, link in self.links.items()
+            if link.state == ASKED and not link.quiet % 2  # an answer may take an interval
+        ]
+
+    def _missing(self, free: int) -> int:
+        """How many connection points to ask. With f at least 2 no newcomer makes one critical."""
+        if self.orientation.forest:
+            return 0 if self.links else min(1, free)
+        wanted = self.connection_points or DEGREE_MAX
+        return max(0, min(wanted, DEGREE_MAX) - len(self.links))
+
+    def _replay(self, peers: list[NodeId]) -> None:
+        """A link that has just got its direction is owed all recent publications."""
+        for peer in peers:
+            link = self.links[peer]
+            if not link.replayed:
+                link.replayed = True
+                link.outbox = self.news.replay()
+
+    def _beat(self, peer: NodeId, link: Link, *, turn: bool) -> Beat:
+        link.serial = (link.serial + 1) % SERIALS
+        items = self.news.batch(link.outbox, link.serial) if turn else ()
+        self.copies += len(items)
+        word = self.orientation.word(peer)
+        return Beat(self.topic, self.id, link.serial, link.ack, word, items)
+
+    def _go(self) -> list[Effect]:
+        """A leaver that holds nothing any more, or waited long enough, says goodbye."""
+        assert self.leaving is not None
+        self.leaving -= 1
+        up = [link for link in self.links.values() if link.state == UP]
+        holds = (
+            self.news.input
+            or self.news.local
+            or any(link.outbox.waiting or link.outbox.sent for link in up)
+        )
+        if up and holds and self.leaving >= 0:
+            return []
+        self.leaving = -1
+        for link in up:
+            link.state, link.quiet = CLOSING, 0
+        goodbye = RequestLinkDown(self.topic, self.id)
+        closing = [peer for peer, link in self.links.items() if link.state == CLOSING]
+        for peer in [peer for peer in self.links if peer not in closing]:
+            self.lose(peer)
+        return [Send(peer, goodbye) for peer in closing]

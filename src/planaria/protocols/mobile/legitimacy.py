@@ -1,0 +1,238 @@
+"""When is a layer legitimate? Judged from the variables alone, by no code of the protocol.
+
+`links`: exactly the links that there should be, at both ends, each with a direction.
+`acyclic`: the true direction of all links, from both ends' variables, has no cycle.
+`level`: heights of neighbours differ by at most one (three states: can be lifted to such heights).
+`view`: what a node believes of a neighbour is true, or one step old.
+`exclusive`: no two neighbours both take themselves for a sink.
+`spreading`: no publication is still on its way.
+`channel`: no false word and no handshake is in flight.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.overlay import Violation
+from planaria.protocols.mobile.edge_bits import EdgeBits
+from planaria.protocols.mobile.heights import Heights
+from planaria.protocols.mobile.layer import UP, Layer
+from planaria.protocols.mobile.messages import Beat, MobileMessage
+from planaria.protocols.mobile.three_state import ThreeState
+
+Layers = Mapping[NodeId, Layer]
+Graph = Mapping[NodeId, list[NodeId]]
+
+
+def violations(
+    layers: Layers, wanted: Graph, channel: Iterable[tuple[NodeId, Message]]
+) -> list[Violation]:
+    """Every invariant of one layer that fails; `wanted` says who should be whose neighbour."""
+    found = _links(layers, wanted)
+    cycle = cyclic(layers)
+    if cycle:
+        found.append(Violation("acyclic", cycle[0], f"on a directed cycle among {cycle}"))
+    for id, layer in layers.items():
+        found += _level_and_view(id, layer, layers)
+    found += _lift(layers) + _exclusive(layers) + _spreading(layers)
+    return found + _channel(layers, channel)
+
+
+def linked(layers: Layers) -> list[tuple[NodeId, NodeId]]:
+    """All pairs with a link up at both ends, smaller id first."""
+    return [
+        (a, b)
+        for a in layers
+        for b, link in layers[a].links.items()
+        if a < b and link.state == UP and b in layers and _up(layers[b], a)
+    ]
+
+
+def points_to(a: Layer, b: Layer) -> NodeId | None:
+    """The lower end of the link between two nodes, from the variables of both; None: no direction.
+
+    The lower end is the one that the link points to.
+    """
+    x, y = a.orientation, b.orientation
+    if isinstance(x, Heights) and isinstance(y, Heights):
+        return a.id if (x.height, x.lid, a.id) < (y.height, y.lid, b.id) else b.id
+    if isinstance(x, ThreeState) and isinstance(y, ThreeState):
+        if x.val == y.val:
+            return a.id if (x.lid, a.id) < (y.lid, b.id) else b.id
+        return a.id if (x.val + 1) % 3 == y.val else b.id
+    if isinstance(x, EdgeBits) and isinstance(y, EdgeBits):
+        mine, other = x.edges.get(b.id), y.edges.get(a.id)
+        if mine is None or other is None or not (mine.up and other.up):
+            return None
+        return min(a.id, b.id) if mine.bit == other.bit else max(a.id, b.id)
+    return None
+
+
+def cyclic(layers: Layers) -> list[NodeId]:
+    """The nodes left when sinks are taken away again and again: empty if there is no cycle."""
+    out: dict[NodeId, list[NodeId]] = {id: [] for id in layers}
+    into: dict[NodeId, list[NodeId]] = {id: [] for id in layers}
+    for a, b in linked(layers):
+        low = points_to(layers[a], layers[b])
+        if low is not None:
+            high = b if low == a else a
+            out[high].append(low)
+            into[low].append(high)
+    left = {id: len(targets) for id, targets in out.items()}
+    sinks = [id for id, count in left.items() if not count]
+    while sinks:
+        sink = sinks.pop()
+        del left[sink]
+        for id in into[sink]:
+            left[id] -= 1
+            if not left[id]:
+                sinks.append(id)
+    return sorted(left)
+
+
+def critical_points(graph: Graph) -> list[NodeId]:
+    """The nodes whose loss cuts some others apart (3.1), by taking each away in turn."""
+    found = []
+    for gone in sorted(graph):
+        rest = {id: [p for p in peers if p != gone] for id, peers in graph.items() if id != gone}
+        if _pieces(rest) > _pieces({id: list(peers) for id, peers in graph.items()}):
+            found.append(gone)
+    return found
+
+
+def _pieces(graph: Graph) -> int:
+    left = dict.fromkeys(sorted(graph))
+    pieces = 0
+    while left:
+        pieces += 1
+        queue = [next(iter(left))]
+        del left[queue[0]]
+        while queue:
+            for peer in graph[queue.pop()]:
+                if peer in left:
+                    del left[peer]
+                    queue.append(peer)
+    return pieces
+
+
+def _up(layer: Layer, peer: NodeId) -> bool:
+    return peer in layer.links and layer.links[peer].state == UP
+
+
+def _links(layers: Layers, wanted: Graph) -> list[Violation]:
+    found = []
+    for id, layer in layers.items():
+        have = sorted(peer for peer, link in layer.links.items() if link.state == UP)
+        should = [peer for peer in wanted.get(id, []) if peer in layers]
+        one_sided = [p for p in have if p in layers and not _up(layers[p], id)]
+        enough = min(layer.connection_points or len(should), len(should))
+        if layer.orientation.forest:  # it is told its links, or asks for one: both are legitimate
+            enough = min(1, enough)
+        if one_sided:
+            found.append(Violation("links", id, f"one-sided to {one_sided}"))
+        elif any(peer not in should for peer in have) or len(have) < enough:
+            found.append(Violation("links", id, f"has {have}, should have {should}"))
+        elif forming := [p for p in have if not layer.orientation.oriented(p)]:
+            found.append(Violation("links", id, f"without a direction: {forming}"))
+    return found
+
+
+def _level_and_view(id: NodeId, layer: Layer, layers: Layers) -> list[Violation]:
+    mine = layer.orientation
+    if not isinstance(mine, Heights | ThreeState):
+        return []
+    found = []
+    for peer, (view, lid) in mine.views.items():
+        if peer not in layers:
+            continue
+        other = layers[peer].orientation
+        if isinstance(mine, Heights) and isinstance(other, Heights):
+            if abs(mine.height - other.height) > 1:
+                found.append(Violation("level", id, f"{mine.height}, {peer} is at {other.height}"))
+            true = view in (other.height, other.height - 1) and lid == other.lid
+        elif isinstance(other, ThreeState):
+            true = view in (other.val, (other.val - 1) % 3) and lid == other.lid
+        else:
+            true = False
+        if not true:
+            found.append(Violation("view", id, f"takes {peer} for {view}"))
+    return found
+
+
+def _lift(layers: Layers) -> list[Violation]:
+    """Three states: walk from node to node adding up differences; a cycle must add up to zero."""
+    lift: dict[NodeId, int] = {}
+    around: dict[NodeId, list[NodeId]] = {id: [] for id in layers}
+    for a, b in linked(layers):
+        around[a].append(b)
+        around[b].append(a)
+    for start in layers:
+        queue = [] if start in lift else [start]
+        lift.setdefault(start, 0)
+        while queue:
+            id = queue.pop()
+            mine = layers[id].orientation
+            for peer in around[id]:
+                other = layers[peer].orientation
+                if not isinstance(mine, ThreeState) or not isinstance(other, ThreeState):
+                    return []
+                height = lift[id] + (other.val - mine.val + 1) % 3 - 1
+                if peer not in lift:
+                    lift[peer] = height
+                    queue.append(peer)
+                elif lift[peer] != height:
+                    return [Violation("level", peer, f"no lift: {lift[peer]} and {height}")]
+    return []
+
+
+def _exclusive(layers: Layers) -> list[Violation]:
+    sinks = [id for id in layers if layers[id].neighbours() and layers[id].orientation.sink()]
+    return [
+        Violation("exclusive", a, f"a sink beside the sink {b}")
+        for a, b in linked(layers)
+        if a in sinks and b in sinks
+    ]
+
+
+def _spreading(layers: Layers) -> list[Violation]:
+    found = []
+    for id, layer in layers.items():
+        if not layer.links:
+            continue
+        outboxes = [link.outbox for link in layer.links.values() if link.state == UP]
+        waiting = len(layer.news.input) + len(layer.news.local)
+        waiting += sum(len(outbox.waiting) + len(outbox.sent) for outbox in outboxes)
+        if waiting:
+            found.append(Violation("spreading", id, f"{waiting} copies still to be sent or heard"))
+    return found
+
+
+def _channel(layers: Layers, channel: Iterable[tuple[NodeId, Message]]) -> list[Violation]:
+    found = []
+    for target, message in channel:
+        if not isinstance(message, MobileMessage) or target not in layers:
+            continue
+        if layers[target].topic != message.layer:
+            continue
+        sender = layers.get(message.sender)
+        if not isinstance(message, Beat):
+            detail = f"{type(message).__name__} from {message.sender}"
+            found.append(Violation("channel", target, detail))
+        elif message.items:
+            found.append(Violation("spreading", target, f"{len(message.items)} copies in flight"))
+        elif sender and _up(layers[target], message.sender) and _false(sender, message.word):
+            detail = f"{message.word} from {message.sender}"
+            found.append(Violation("channel", target, detail))
+    return found
+
+
+def _false(sender: Layer, word: tuple[int, ...]) -> bool:
+    """Does `word` say what its sender is not, and was not a step ago?"""
+    truth = sender.orientation
+    if isinstance(truth, Heights):
+        if len(word) == 4:
+            return word[1] not in (truth.height, truth.height - 1) or word[2] != truth.lid
+        return word[0] == (truth.height + 1) % 3
+    if isinstance(truth, ThreeState):
+        return word[0] == (truth.val + 1) % 3 or (len(word) == 2 and word[1] != truth.lid)
+    return False

@@ -1,0 +1,73 @@
+"""What mobile nodes say to each other. A sender is the next hop, never the publisher."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.topics import TOPIC_BYTES_MAX
+
+ITEM_ID_BYTES = 16  # random: two publications of a lifetime never collide, and none names anybody
+GENERATIONS_MAX = 15  # how often a publication may be replayed from link to new link
+PAYLOAD_BYTES_MAX = 1 << 18
+ITEMS_MAX = 16  # of one turn and link; the rest waits for the next turn
+WORD_MAX = 8  # integers an orientation says to one neighbour
+
+LayerName = Annotated[str, Meta(max_length=TOPIC_BYTES_MAX)]
+Byte = Annotated[int, Meta(ge=0, le=255)]
+Value = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Word = Annotated[tuple[Value, ...], Meta(max_length=WORD_MAX)]
+
+
+class Item(Struct, frozen=True, array_like=True, gc=False):
+    """A publication on its way; `length` bytes of `payload` are meant, the rest is padding."""
+
+    id: Annotated[bytes, Meta(min_length=ITEM_ID_BYTES, max_length=ITEM_ID_BYTES)]
+    generation: Annotated[int, Meta(ge=0, le=GENERATIONS_MAX)]
+    length: Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)]
+    payload: Annotated[bytes, Meta(max_length=PAYLOAD_BYTES_MAX)]
+
+
+class MobileMessage(Message, frozen=True):
+    """Belongs to one layer and comes from a node one hop away."""
+
+    layer: LayerName
+    sender: NodeId
+
+
+class RequestLinkUp(MobileMessage, frozen=True, tag="mobile.request_link_up"):
+    """Will you be my neighbour? `word` is what my orientation tells a newcomer (3.1)."""
+
+    word: Word
+
+
+class LinkUpOk(MobileMessage, frozen=True, tag="mobile.link_up_ok"):
+    """Yes, and here is my orientation's word."""
+
+    word: Word
+
+
+class LinkUpKo(MobileMessage, frozen=True, tag="mobile.link_up_ko"):
+    """No: not in this layer, or no room."""
+
+
+class RequestLinkDown(MobileMessage, frozen=True, tag="mobile.request_link_down"):
+    """I am no neighbour of yours any more."""
+
+
+class LinkDownOk(MobileMessage, frozen=True, tag="mobile.link_down_ok"):
+    """I have forgotten you."""
+
+
+class Beat(MobileMessage, frozen=True, tag="mobile.beat"):
+    """Sent once per timeout and link: I am here, this is my side of the link's orientation.
+
+    `items` come with a turn only. `ack` is the serial of the last beat with items that came from
+    you. `serial` puts beats in order on a link that does not.
+    """
+
+    serial: Byte
+    ack: Byte | None
+    word: Word
+    items: Annotated[tuple[Item, ...], Meta(max_length=ITEMS_MAX)]

@@ -1,0 +1,67 @@
+"""The one interface of all orientations: which node is a sink, and what a sink does to its links.
+
+An orientation lives in one layer of one node. It knows its neighbours only by the words they
+said, which may be old: a word never makes a node a sink that is none, it only hides that it is.
+"""
+
+from abc import ABC, abstractmethod
+from random import Random
+from typing import ClassVar
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Stateful
+from planaria.protocols.mobile.messages import Word
+
+LID_MAX = 2**62 - 1  # local identifiers are drawn from here: two neighbours rarely share one
+
+
+class Orientation(Stateful, ABC):
+    """One node's side of the orientation of one layer."""
+
+    name: ClassVar[str]
+    safe: ClassVar[str]  # where, and from which states, this orientation keeps its promise
+    forest: ClassVar[bool] = False  # links must not close a cycle: a node asks for one link only
+
+    @abstractmethod
+    def repair(self) -> None:
+        """Bring own variables back into their range, whatever a fault made of them."""
+
+    @abstractmethod
+    def greet(self) -> Word:
+        """All that a new neighbour must know."""
+
+    @abstractmethod
+    def link_up(self, peer: NodeId, word: Word) -> bool:
+        """A link to `peer`, who greets with `word`; False, and no link, if the word is nonsense."""
+
+    @abstractmethod
+    def link_down(self, peer: NodeId) -> None:
+        """The link to `peer` is gone. Never closes a cycle, whatever the orientation."""
+
+    @abstractmethod
+    def peers(self) -> list[NodeId]:
+        """All links it knows, with or without a direction."""
+
+    @abstractmethod
+    def oriented(self, peer: NodeId) -> bool:
+        """Has the link to `peer` a direction? If not, it is still forming."""
+
+    @abstractmethod
+    def sink(self) -> bool:
+        """Do all links point to this node, as far as it knows (Definition 5)?"""
+
+    def takes_turn(self, rng: Random) -> bool:
+        """Does the node act now? A sink does, unless the orientation has a reason to wait."""
+        return self.sink()
+
+    @abstractmethod
+    def reverse(self) -> None:
+        """Turn all links of this sink around (LLRO, Table 2, as amended)."""
+
+    @abstractmethod
+    def word(self, peer: NodeId) -> Word:
+        """What to tell the neighbour `peer` at this timeout."""
+
+    @abstractmethod
+    def hear(self, peer: NodeId, word: Word) -> None:
+        """The neighbour `peer` said `word`, perhaps some time ago."""

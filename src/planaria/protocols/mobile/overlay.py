@@ -1,0 +1,125 @@
+"""How to break and judge a network of mobile nodes. Who is in reach of whom is the driver's."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
+from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.protocols.mobile import arbitrary, legitimacy
+from planaria.protocols.mobile.edge_bits import EdgeBits
+from planaria.protocols.mobile.heights import Heights
+from planaria.protocols.mobile.layer import Layer, Link
+from planaria.protocols.mobile.node import MobileNode
+from planaria.protocols.mobile.three_state import ThreeState
+
+
+class MobileOverlay(Overlay):
+    """Anonymous topics over link reversal; a driver adds places, hosts and who reaches whom."""
+
+    name = "mobile"
+
+    def __init__(
+        self,
+        orientation: str = Heights.name,
+        layers: int = 1,
+        connection_points: int = 0,
+        echo: bool = False,
+        padding: int = 0,
+    ) -> None:
+        if layers < 1:
+            raise UsageError(f"{layers} layers: at least 1")
+        self.orientation = orientation
+        self.topics = [f"layer/{number}" for number in range(layers)]
+        self.connection_points = connection_points
+        self.echo = echo
+        self.padding = padding
+        self.neighbours: dict[NodeId, list[NodeId]] = {}  # who can reach whom
+        MobileNode(0, Random(0), orientation=orientation)  # a wrong name is said now
+
+    # Make
+
+    def member(self, id: NodeId, rng: Random) -> MobileNode:
+        """A node that is in all layers and has no link yet."""
+        node = MobileNode(
+            id,
+            rng,
+            orientation=self.orientation,
+            connection_points=self.connection_points,
+            echo=self.echo,
+            padding=self.padding,
+        )
+        for topic in self.topics:
+            node.on_command(Subscribe(topic))
+        return node
+
+    def join_up(self, nodes: Sequence[Node]) -> list[Node]:
+        """Let the nodes begin with all links up between those that can reach each other."""
+        by_id = {node.id: node for node in nodes}
+        for node in nodes:
+            for peer in self.neighbours[node.id]:
+                for topic in self.topics:
+                    _join(unwrap(node).layers[topic], unwrap(by_id[peer]).layers[topic])
+        return list(nodes)
+
+    # Break
+
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Arbitrary links, heights, views, buffers, in every layer."""
+        for layer in unwrap(node).layers.values():
+            arbitrary.scramble(layer, ids, rng)
+
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        """Any message of any layer."""
+        return rng.choice(ids), arbitrary.forged(rng.choice(self.topics), ids, rng)
+
+    # Judge
+
+    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+        """What is not legitimate, layer by layer."""
+        flying = list(channel)
+        found = []
+        for topic in self.topics:
+            layers = members(nodes, topic)
+            found += legitimacy.violations(layers, self.neighbours, flying)
+        return found
+
+    def leave(self, node: Node) -> Command | None:
+        """Leave the first layer."""
+        return Unsubscribe(self.topics[0]) if self.topics[0] in unwrap(node).layers else None
+
+    def publish(self, node: Node, number: int) -> Command | None:
+        """Layers take turns; a node that left publishes nothing."""
+        topic = self.topics[number % len(self.topics)]
+        layer = unwrap(node).layers.get(topic)
+        if layer is None or layer.leaving is not None:
+            return None
+        return Publish(topic, b"publication %d" % number)
+
+
+def unwrap(node: Node) -> MobileNode:
+    """The protocol's node, also of a host that carries it around."""
+    inner = getattr(node, "carried", node)
+    assert isinstance(inner, MobileNode)
+    return inner
+
+
+def members(nodes: Mapping[NodeId, Node], topic: str) -> dict[NodeId, Layer]:
+    """Everybody's side of one layer; leavers are on their way out and no members."""
+    layers = {id: unwrap(node).layers.get(topic) for id, node in nodes.items()}
+    return {id: layer for id, layer in layers.items() if layer and layer.leaving is None}
+
+
+def _join(mine: Layer, other: Layer) -> None:
+    """My side of a link that begins up. Equal heights or values; tokens at the lower id."""
+    orientation, theirs = mine.orientation, other.orientation
+    if isinstance(orientation, Heights) and isinstance(theirs, Heights):
+        orientation.views[other.id] = (theirs.height, theirs.lid)
+        orientation.settled = True
+    elif isinstance(orientation, ThreeState) and isinstance(theirs, ThreeState):
+        orientation.views[other.id] = (theirs.val, theirs.lid)
+    elif isinstance(orientation, EdgeBits):
+        orientation.settle(other.id, mine=mine.id < other.id)
+    mine.connect(other.id, Link(replayed=True))
