@@ -54,7 +54,7 @@ WANT_BITS = 32  # of an id, in a request
 PEERS_MAX = 64  # peers whose last exchange is remembered: all neighbours of a large ring's hub
 STRIKES_MAX = 2  # differing digests after an exchange that changed nothing: one may be old
 COMPARES_MAX = 16  # messages full of regions in answer to one message
-AUDIT_SLICE = 16  # publications checked per timeout, cheap enough for every node of a simulation
+AUDIT_SLICE = 4  # publications checked per timeout, cheap enough for every node of a simulation
 AUDIT_SLICE_MAX = 2048  # the same when something is in doubt
 NUMBER_MAX = 2**31 - 1
 
