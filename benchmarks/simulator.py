@@ -15,6 +15,7 @@ import json
 import platform
 import time
 import tracemalloc
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -88,9 +89,9 @@ def bare(nodes: Sequence[RingNode]) -> Callable[[int], int]:
     """A bucket per tick and nothing else."""
     draw, phase = stream(1, "delay").random, stream(1, "phase").random
     delay = DEFAULT_DELAY
-    buckets: dict[int, list[tuple[int, Message | None]]] = {}
+    buckets: defaultdict[int, list[tuple[int, Message | None]]] = defaultdict(list)
     for node in nodes:
-        buckets.setdefault(1 + int(phase() * INTERVAL), []).append((node.id, None))
+        buckets[1 + int(phase() * INTERVAL)].append((node.id, None))
     now = 0
 
     def run(intervals: int) -> int:
@@ -99,7 +100,7 @@ def bare(nodes: Sequence[RingNode]) -> Callable[[int], int]:
         for tick in range(now + 1, now + intervals * INTERVAL + 1):
             for target, message in buckets.pop(tick, ()):
                 if message is None:
-                    buckets.setdefault(tick + INTERVAL, []).append((target, None))
+                    buckets[tick + INTERVAL].append((target, None))
                     effects = nodes[target].on_timeout()
                 else:
                     delivered += 1
@@ -107,7 +108,7 @@ def bare(nodes: Sequence[RingNode]) -> Callable[[int], int]:
                 for effect in effects:
                     if type(effect) is Send:
                         at = tick + delay[int(draw() * QUANTILES)]
-                        buckets.setdefault(at, []).append((effect.target, effect.message))
+                        buckets[at].append((effect.target, effect.message))
         now += intervals * INTERVAL
         return delivered
 
