@@ -41,7 +41,7 @@ def of_type(info: types.Type) -> st.SearchStrategy[Any]:
         case types.FloatType():
             return st.floats(allow_nan=False)
         case types.StrType():
-            return st.text(min_size=info.min_length or 0, max_size=info.max_length)
+            return texts(info)
         case types.BytesType():
             return st.binary(min_size=info.min_length or 0, max_size=info.max_length)
         case types.LiteralType():
@@ -58,7 +58,7 @@ def of_type(info: types.Type) -> st.SearchStrategy[Any]:
             low, high = sizes(info)
             keys, values = of_type(info.key_type), of_type(info.value_type)
             return st.dictionaries(keys, values, min_size=low, max_size=high)
-        case types.StructType():
+        case types.StructType() | types.NamedTupleType():
             return st.builds(info.cls, *(of_type(field.type) for field in info.fields))
         case types.AnyType():
             leaves = st.none() | st.booleans() | st.text(max_size=3) | st.binary(max_size=3)
@@ -76,6 +76,14 @@ def integers(info: types.IntType) -> st.SearchStrategy[int]:
         WIRE_INT_MAX if info.lt is None else info.lt - 1,
     )
     return st.sampled_from([low, high]) | st.integers(low, high)
+
+
+def texts(info: types.StrType) -> st.SearchStrategy[str]:
+    low, high = info.min_length or 0, info.max_length
+    if info.pattern is None:
+        return st.text(min_size=low, max_size=high)
+    fitting = st.from_regex(info.pattern)
+    return fitting.filter(lambda text: low <= len(text) and (high is None or len(text) <= high))
 
 
 def sizes(info: types.ListType | types.VarTupleType | types.DictType) -> tuple[int, int]:

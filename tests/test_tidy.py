@@ -120,7 +120,7 @@ PASSES: list[tuple[Rule, str, str]] = [
     (tidy.outside_world, PROTOCOL, "import ios, timeless; self.open(); printed()"),
     (tidy.chance, PROTOCOL, "from random import Random"),
     (tidy.outside_world, SIMULATOR, "import time\nprint(1)"),
-    (tidy.chance, PROTOCOL, "def f(rng): rng.random(); Random(7); self.hash(); x.id"),
+    (tidy.chance, PROTOCOL, "def f(rng): rng.random(); Random(7); self.hash(x); x.id; id()"),
     (tidy.chance, PROTOCOL, "import random\ndef f(rng: random.Random): ..."),
     (tidy.set_iteration, PROTOCOL, "for x in sorted({1, 2}): pass"),
     (tidy.set_iteration, PROTOCOL, "def f(s: set[int]): sorted(x for x in s if x); 1 in s"),
