@@ -1,6 +1,6 @@
 """A Lamport diagram of a piece of a trace, as SVG: a lane per node, time to the right."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape
 
 from msgspec import Struct
@@ -13,10 +13,20 @@ from planaria.simulator.trace import Row
 
 EVENTS_MAX = 2_000  # beyond this the arrows are a grey carpet
 LANES_MAX = 64
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b3294", "#4d4d4d")
+COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9"),
+    *("#7b3294", "#4d4d4d", "#66a61e", "#8c510a", "#1b1b7a", "#e7298a"),
+)
+MARKS = {
+    "timeout": '<path d="M5 -7 v14" stroke="black" stroke-width="2"/>',
+    "lost": '<path d="M1 -4 l8 8 m0 -8 l-8 8" stroke="#c00" stroke-width="2"/>',
+    "start": '<circle cx="5" cy="0" r="4.5" fill="white" stroke="#c00"/>',
+    "stop": '<circle cx="5" cy="0" r="4.5" fill="#c00"/>',
+    "effect": '<path d="M5 4 l5 -7 h-10 Z" fill="#222"/>',
+}
 
-LEFT, RIGHT, TOP = 74, 24, 76
-LANE_PX, TEXT_PX, LETTER_PX = 44, 15, 7
+RIGHT = 24
+LANE_PX, TEXT_PX, LETTER_PX = 44, 16, 7
 WIDTH_MIN, WIDTH_MAX = 900, 6_000
 STUB_PX = 16  # the visible end of a message whose other end is outside the window
 
@@ -54,7 +64,10 @@ def draw(shown: Window, title: str) -> str:
     drawing = _Drawing(shown)
     parts = (drawing.axis(), drawing.faults(), drawing.lanes(), drawing.messages(), drawing.marks())
     body = "\n".join(line for part in parts for line in part)
-    width, height = drawing.width + LEFT + RIGHT, drawing.bottom + 12 + TEXT_PX * drawing.texts
+    width, height = (
+        drawing.left + drawing.width + RIGHT,
+        drawing.bottom + 12 + TEXT_PX * drawing.texts,
+    )
     fits = (width - 30) // LETTER_PX
     headline = title if len(title) <= fits else f"{title[: fits - 1]}…"
     heads = "".join(
@@ -68,7 +81,7 @@ def draw(shown: Window, title: str) -> str:
         f"<title>{escape(title)}</title>\n<defs>{heads}</defs>\n"
         f'<rect width="100%" height="100%" fill="white"/>\n'
         f'<text x="12" y="20" font-weight="bold">{escape(headline)}</text>\n'
-        f"{drawing.legend()}\n{body}\n</svg>\n"
+        f"{drawing.legend}\n{body}\n</svg>\n"
     )
 
 
@@ -82,7 +95,11 @@ class _Drawing:
         self.colour = {tag: place % len(COLOURS) for place, tag in enumerate(types)}
         self.ticks = max(1, shown.last - shown.first)
         self.width = min(WIDTH_MAX, max(WIDTH_MIN, 4 * len(shown.rows), 2 * self.ticks))
-        self.bottom = TOP + LANE_PX * len(self.lane)
+        self.names = {id: "outside" if id == ENVIRONMENT else f"node {id}" for id in self.lane}
+        self.left = 28 + LETTER_PX * max(map(len, self.names.values()), default=0)
+        self.legend, lines = _legend(self.colour, self.width + self.left)
+        self.top = 60 + TEXT_PX * lines
+        self.bottom = self.top + LANE_PX * len(self.lane)
         self.texts = 0
 
     @staticmethod
@@ -101,14 +118,14 @@ class _Drawing:
         return {id: place for place, id in enumerate(sorted(nodes))}
 
     def x(self, tick: int) -> float:
-        return LEFT + round((tick - self.shown.first) / self.ticks * self.width, 1)
+        return self.left + round((tick - self.shown.first) / self.ticks * self.width, 1)
 
     def y(self, node: NodeId) -> float:
-        return TOP + LANE_PX * (self.lane[node] + 0.5)
+        return self.top + LANE_PX * (self.lane[node] + 0.5)
 
     def axis(self) -> Iterable[str]:
         """Time: a line for every interval, or for rounder steps if these would be too close."""
-        step = INTERVAL
+        step, above = INTERVAL, self.top - 10
         while step > 5 and self.ticks / step < 4:
             step //= 2 if step % 2 == 0 else 5
         while self.ticks / step > self.width / 60:
@@ -116,16 +133,15 @@ class _Drawing:
         for tick in range(-(-self.shown.first // step) * step, self.shown.last + 1, step):
             x = self.x(tick)
             colour = "#aaa" if tick % INTERVAL == 0 else "#e4e4e4"
-            yield f'<path d="M{x} {TOP - 6} V{self.bottom}" stroke="{colour}" fill="none"/>'
-            yield f'<text x="{x}" y="{TOP - 10}" text-anchor="middle" fill="#555">{tick}</text>'
-        yield f'<text x="12" y="{TOP - 10}" fill="#555">tick</text>'
+            yield f'<path d="M{x} {self.top - 6} V{self.bottom}" stroke="{colour}" fill="none"/>'
+            yield f'<text x="{x}" y="{above}" text-anchor="middle" fill="#555">{tick}</text>'
+        yield f'<text x="12" y="{above}" fill="#555">tick</text>'
 
     def lanes(self) -> Iterable[str]:
         for id in self.lane:
-            y, end = self.y(id), LEFT + self.width
-            name = "outside" if id == ENVIRONMENT else f"node {id}"
-            yield f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{name}</text>'
-            yield f'<path d="M{LEFT} {y} H{end}" stroke="#888" stroke-width="1.2"/>'
+            x, y, name = self.left, self.y(id), self.names[id]
+            yield f'<text x="{x - 12}" y="{y + 4}" text-anchor="end">{name}</text>'
+            yield f'<path d="M{x} {y} h{self.width}" stroke="#888" stroke-width="1.2"/>'
 
     def messages(self) -> Iterable[str]:
         """An arrow for each copy that arrives, a cross for each message that is lost."""
@@ -135,7 +151,7 @@ class _Drawing:
             if row.src is None or row.dst is None:
                 continue
             start = sent.get(row.message_id)
-            from_x = self.x(start.tick) if start else max(LEFT, self.x(row.tick) - STUB_PX)
+            from_x = self.x(start.tick) if start else max(self.left, self.x(row.tick) - STUB_PX)
             if row.kind == "deliver":
                 yield self._line(row, from_x, self.x(row.tick), 1.0, faint=start is None)
             elif row.kind == "drop":
@@ -177,8 +193,8 @@ class _Drawing:
             line = next((place for place, end in enumerate(ends) if end < x), len(ends))
             ends[line : line + 1] = [x + 12 + LETTER_PX * len(text)]
             y = self.bottom + TEXT_PX * (line + 1)
-            anchor, shift = ("end", -4) if ends[line] > LEFT + self.width else ("start", 4)
-            yield f'<path d="M{x} {TOP} V{y}" stroke="#c00" stroke-width="1.5"/>'
+            anchor, shift = ("end", -4) if ends[line] > self.left + self.width else ("start", 4)
+            yield f'<path d="M{x} {self.top} V{y}" stroke="#c00" stroke-width="1.5"/>'
             yield (
                 f'<text x="{x + shift}" y="{y}" text-anchor="{anchor}" fill="#c00">'
                 f"{escape(text)}</text>"
@@ -199,22 +215,20 @@ class _Drawing:
             elif row.kind == "effect":
                 yield f'<path d="M{x} {y - 12} l5 -7 h-10 Z" fill="#222"/>'
 
-    def legend(self) -> str:
-        """What the colours and the marks mean, in one line under the title."""
-        parts, x = [], 12
-        for tag, place in self.colour.items():
-            parts.append(f'<path d="M{x} 38 h18" stroke="{COLOURS[place]}" stroke-width="3"/>')
-            parts.append(f'<text x="{x + 23}" y="42">{escape(tag)}</text>')
-            x += 36 + LETTER_PX * len(tag)
-        marks = (
-            ('<path d="M{0} 31 v14" stroke="black" stroke-width="2"/>', "timeout"),
-            ('<path d="M{0} 34 m-4 0 l8 8 m0 -8 l-8 8" stroke="#c00" stroke-width="2"/>', "lost"),
-            ('<circle cx="{0}" cy="38" r="4.5" fill="white" stroke="#c00"/>', "start"),
-            ('<circle cx="{0}" cy="38" r="4.5" fill="#c00"/>', "stop"),
-            ('<path d="M{0} 42 l5 -7 h-10 Z" fill="#222"/>', "effect"),
+
+def _legend(colour: Mapping[str, int], width: int) -> tuple[str, int]:
+    """What the colours and the marks mean, and how many lines it takes."""
+    swatch = '<path d="M0 0 h18" stroke="{}" stroke-width="3"/>'
+    keys = [(tag, swatch.format(COLOURS[place]), 23) for tag, place in colour.items()]
+    keys += [(name, shape, 13) for name, shape in MARKS.items()]
+    parts, x, line = [], 12, 0
+    for name, shape, indent in keys:
+        needed = indent + LETTER_PX * len(name) + 16
+        if x > 12 and x + needed > width:
+            x, line = 12, line + 1
+        parts.append(
+            f'<g transform="translate({x} {38 + TEXT_PX * line})">{shape}'
+            f'<text x="{indent}" y="4">{escape(name)}</text></g>'
         )
-        for shape, name in marks:
-            parts.append(shape.format(x + 6))
-            parts.append(f'<text x="{x + 15}" y="42">{name}</text>')
-            x += 30 + LETTER_PX * len(name)
-        return "".join(parts)
+        x += needed
+    return "".join(parts), line + 1
