@@ -216,8 +216,9 @@ def _channel(layers: Layers, channel: Iterable[tuple[NodeId, Message]]) -> list[
             continue
         sender = layers.get(message.sender)
         if not isinstance(message, Beat):
-            detail = f"{type(message).__name__} from {message.sender}"
-            found.append(Violation("channel", target, detail))
+            if sender is not None:  # strangers may say no as often as they are asked
+                detail = f"{type(message).__name__} from {message.sender}"
+                found.append(Violation("channel", target, detail))
         elif message.items:
             found.append(Violation("spreading", target, f"{len(message.items)} copies in flight"))
         elif sender and _up(layers[target], message.sender) and _false(sender, message.word):
