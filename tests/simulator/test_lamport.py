@@ -55,19 +55,16 @@ def test_nothing_is_drawn_outside_the_picture(rows: list[Row]) -> None:
 
 
 def test_long_names_and_many_types_have_room() -> None:
-    many = [
-        Row(t, 10**15, "send", 10**15, 1, f"a.rather.long.name.{t}", t, 0, 9) for t in range(30)
-    ]
-    root = drawn(many)
-    right = float(root.attrib["width"])
-    places = [
-        group.attrib["transform"] for group in root.iter(f"{SVG}g") if "transform" in group.attrib
-    ]
-    spots = [tuple(map(float, place[10:-1].split())) for place in places]
-    assert len(set(spots)) == len(spots) == 35
-    assert max(x for x, _ in spots) < right - 150
-    (name,) = [it for it in root.iter(f"{SVG}text") if it.text == f"node {10**15}"]
-    assert float(name.attrib["x"]) > 7 * len(f"node {10**15}")
+    far, tags = 10**15, [f"a.rather.long.name.{number}" for number in range(30)]
+    root = drawn([Row(t, far, "send", far, 1, tag, t, 0, 9) for t, tag in enumerate(tags)])
+    keys = [group for group in root.iter(f"{SVG}g") if "transform" in group.attrib]
+    spots = [tuple(map(float, key.attrib["transform"][10:-1].split())) for key in keys]
+    assert len(set(spots)) == len(spots) == 30 + 5
+    for key, (x, _) in zip(keys, spots, strict=True):
+        letters = "".join(key.itertext())
+        assert x + 7 * len(letters) < float(root.attrib["width"])
+    (name,) = [it for it in root.iter(f"{SVG}text") if it.text == f"node {far}"]
+    assert float(name.attrib["x"]) > 7 * len(f"node {far}")
 
 
 def test_too_many_events_are_cut_at_a_whole_tick_and_it_says_where(
