@@ -94,16 +94,34 @@ Effects = Sequence[Effect]
 NOTHING: Effects = ()
 
 
-class Node:
-    """A protocol state machine. Subclasses override the three inputs they react to.
+class Stateful:
+    """Something with protocol state: a node, or a component that a node is made of.
 
     `variables` names the attributes that are protocol state: what a store keeps over a restart
-    and what a transient fault may change. Everything else is configuration.
+    and what a transient fault may change. Everything else is configuration. Snapshots are plain
+    values: they can be compared, stored and sent.
     """
+
+    __slots__ = ()
+
+    variables: ClassVar[tuple[str, ...]] = ()
+
+    def snapshot(self) -> dict[str, Any]:
+        """A copy of the protocol state, to store or to come back to."""
+        return {name: deepcopy(getattr(self, name)) for name in self.variables}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take a stored state, however old; unknown names in it are ignored."""
+        for name in self.variables:
+            if name in snapshot:
+                setattr(self, name, deepcopy(snapshot[name]))
+
+
+class Node(Stateful):
+    """A protocol state machine. Subclasses override the three inputs they react to."""
 
     __slots__ = ("id",)
 
-    variables: ClassVar[tuple[str, ...]] = ()
     reads_clock: ClassVar[bool] = False
 
     def __init__(self, id: NodeId) -> None:
@@ -120,13 +138,3 @@ class Node:
     def on_command(self, command: Command) -> Effects:
         """The local application asks, or the driver reports what it senses."""
         return NOTHING
-
-    def snapshot(self) -> dict[str, Any]:
-        """A copy of the protocol state, to store or to come back to."""
-        return {name: deepcopy(getattr(self, name)) for name in self.variables}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state, however old; unknown names in it are ignored."""
-        for name in self.variables:
-            if name in snapshot:
-                setattr(self, name, deepcopy(snapshot[name]))

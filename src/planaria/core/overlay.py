@@ -44,6 +44,9 @@ class Overlay(ABC):
 
     name: ClassVar[str]
     starts: ClassVar[tuple[str, ...]] = ("fresh", "legitimate", "corrupt")
+    # Legitimate interval ends in a row before we believe it: one may be luck, and a counter that
+    # a fault left half-way (a suspicion, say) must have run out.
+    calm: ClassVar[int] = 3
 
     @abstractmethod
     def spawn(self, id: NodeId, rng: Random) -> Node:

@@ -15,7 +15,7 @@ class PublishNew(Message, frozen=True, tag="literal.publish_new"):
     payload: bytes
 
 
-class Publish(Message, frozen=True, tag="literal.publish"):
+class Publish(Message, frozen=True, tag="literal.flooding_publish"):
     """PUBLISH(P) of Algorithm 5: what anti-entropy brings."""
 
     payload: bytes

@@ -193,10 +193,10 @@ class Nemesis:
         for id in self._choose(action, lambda node: self.overlay.leave(node) is not None):
             command = self.overlay.leave(self.simulator.nodes[id])
             if command is not None:
-                before = self.simulator.sent
+                before = self.simulator.nodes[id].snapshot()
                 self.simulator.command(id, command)
                 injection.injected += 1
-                injection.affected += self.simulator.sent > before
+                injection.affected += self.simulator.nodes[id].snapshot() != before
 
     def _publish(self, action: Action, injection: Injection) -> None:
         members = sorted(self.simulator.nodes)

@@ -20,7 +20,6 @@ from planaria.simulator.links import use_scheduler
 from planaria.simulator.nemesis import Injection, Nemesis
 from planaria.simulator.schedule import Action, Schedule, compose, parse_schedule
 
-CALM = 3  # legitimate interval ends in a row before we believe it: one may be luck
 NODES_MAX = 1_000_000  # 2 kB each: more than this is a typing error on any machine
 INTERVALS_MAX = 1_000_000
 SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more than this
@@ -108,14 +107,14 @@ class Trial:
             self.nemesis.advance()
 
     def heal(self) -> Iterable[list[Violation]]:
-        """Run interval by interval, yielding what is wrong at each end, until `CALM` or bound."""
+        """Run interval by interval, yielding what is wrong at each end, until calm or the bound."""
         calm = 0
-        for _ in range(self.spec.intervals + CALM - 1):
+        for _ in range(self.spec.intervals + self.overlay.calm - 1):
             self.simulator.run_interval()
             found = self.violations()
             yield found
             calm = 0 if found else calm + 1
-            if calm == CALM:
+            if calm == self.overlay.calm:
                 return
 
     def run(self) -> Outcome:
@@ -159,7 +158,7 @@ class Trial:
             if now or (found and not calm):  # not legitimate, or only since this interval
                 healed, messages = interval, self.simulator.sent - before
             found, calm = now or found, 0 if now else calm + 1
-        legitimate = calm >= CALM
+        legitimate = calm >= self.overlay.calm
         outcome = self.outcome(legitimate=legitimate, violations=[] if legitimate else found)
         outcome.intervals, outcome.messages = healed, messages
         if legitimate:

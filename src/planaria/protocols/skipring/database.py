@@ -1,0 +1,151 @@
+"""The supervisor's database of one topic (paper, section 3.1, Algorithm 3), amended.
+
+Position i of the list is the owner of label l(i), so labels are never missing, never wrong and
+never non-canonical; what remains to be repaired are entries without a subscriber and subscribers
+with two entries. Removal moves the last entry into the gap at once (E9).
+"""
+
+from collections.abc import Iterable
+
+from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.protocols.skipring.labels import length, predecessor, successor
+from planaria.protocols.skipring.messages import Ref
+from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
+
+MEMBERS_MAX = 1 << 20  # one topic's subscribers: what one supervisor can configure in time
+
+
+class Database:
+    """Who has which label. Every method leaves it free of corruption."""
+
+    __slots__ = ("_entries", "_place", "_sums")
+
+    def __init__(self, entries: Iterable[NodeId] = ()) -> None:
+        self.entries = list(entries)
+
+    @property
+    def entries(self) -> list[NodeId | None]:
+        """The owner of each label, in the order of labels."""
+        return self._entries
+
+    @entries.setter
+    def entries(self, entries: Iterable[NodeId | None]) -> None:
+        """Take any list, however corrupt: from a store, or from a fault."""
+        self._entries = list(entries)
+        self._place: dict[NodeId, int] = {}
+        self._sums: list[int] = []
+        self.repair()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, id: NodeId) -> bool:
+        return id in self._place
+
+    def repair(self) -> bool:
+        """CHECKLABELS and CHECKMULTIPLECOPIES: drop empty and double entries, close the gaps.
+
+        The lowest label of a subscriber is kept; the last entries move into the gaps. True if
+        something was wrong, in the list or in what is derived from it.
+        """
+        place: dict[NodeId, int] = {}
+        gaps = []
+        for index, id in enumerate(self.entries):
+            if not _is_id(id) or id in place:
+                gaps.append(index)
+            else:
+                assert id is not None
+                place[id] = index
+        if not gaps and place == self._place and len(self._sums) == len(self.entries):
+            return False
+        for gap in gaps:
+            while self.entries and place.get(self.entries[-1]) != len(self.entries) - 1:  # type: ignore[arg-type]
+                self.entries.pop()
+            if gap >= len(self.entries):
+                break
+            last = self.entries.pop()
+            assert last is not None
+            self.entries[gap], place[last] = last, gap
+        self._place = place
+        self.recount()
+        return True
+
+    def recount(self) -> None:
+        """Compute all sums anew from the entries."""
+        n = len(self.entries)
+        self._sums = [fingerprint(label, id or 0) for label, id in enumerate(self.entries)]
+        for label in range(n - 1, 0, -1):
+            above = label >> 1
+            self._sums[above] = (self._sums[above] + self._sums[label]) & WORD
+
+    def label_of(self, id: NodeId) -> int | None:
+        """The label of a recorded subscriber."""
+        return self._place.get(id)
+
+    def owner(self, label: int) -> NodeId:
+        """The subscriber recorded for `label`."""
+        id = self.entries[label]
+        assert id is not None  # every method leaves the list repaired
+        return id
+
+    def neighbours(self, label: int) -> tuple[Ref, Ref] | None:
+        """Predecessor and successor on the ring; None for a single member (E15)."""
+        n = len(self.entries)
+        if n < 2:
+            return None
+        before, after = predecessor(label, n), successor(label, n)
+        return (before, self.owner(before)), (after, self.owner(after))
+
+    def sum_of(self, label: int) -> int | None:
+        """The sum over the subtree of `label`; None if nobody has that label."""
+        return self._sums[label] if label < len(self._sums) else None
+
+    def insert(self, id: NodeId) -> list[NodeId]:
+        """Record a subscriber at the next label; returns whose configuration changed (S1)."""
+        label = len(self.entries)
+        self.entries.append(id)
+        self._place[id] = label
+        self._sums.append(0)
+        self._retotal(label)
+        return [id, *self._beside(label)]
+
+    def remove(self, id: NodeId) -> list[NodeId]:
+        """Forget a subscriber, the last one takes its label; returns whose configuration changed.
+
+        Neighbours are looked up after the move (E10).
+        """
+        gap = self._place.pop(id)
+        last = len(self.entries) - 1
+        touched = self._beside(last)
+        moved = self.owner(last)
+        self.entries.pop()
+        self._sums.pop()
+        if last:
+            self._retotal(last >> 1)
+        if gap != last:
+            self.entries[gap], self._place[moved] = moved, gap
+            self._retotal(gap)
+            touched += [moved, *self._beside(gap)]
+        return [other for other in dict.fromkeys(touched) if other != id]
+
+    def longest_label(self) -> int:
+        """The number of bits of the longest label in use."""
+        return length(max(0, len(self.entries) - 1))
+
+    def _beside(self, label: int) -> list[NodeId]:
+        found = self.neighbours(label)
+        return [ref[1] for ref in found] if found else []
+
+    def _retotal(self, label: int) -> None:
+        """Sum anew from `label` up to the top."""
+        at: int | None = label
+        while at is not None:
+            total = fingerprint(at, self.owner(at))
+            for child in children(at):
+                total += (self.sum_of(child) or 0) if child is not None else 0
+            self._sums[at] = total & WORD
+            at = parent(at)
+
+
+def _is_id(id: object) -> bool:
+    return isinstance(id, int) and 0 <= id <= NODE_ID_MAX

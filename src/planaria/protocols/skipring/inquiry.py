@@ -1,0 +1,103 @@
+"""When to ask which supervisor, and whose answer to obey: pacing and failover of one subscriber."""
+
+from collections.abc import Sequence
+from random import Random
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Stateful
+from planaria.protocols.skipring.messages import WINDOW_MAX, SetData
+
+PATIENCE = 24  # timeouts to wait for an answer, which a loaded supervisor may queue
+ROUNDS_MAX = 2  # rounds of all supervisors without an answer before peers help themselves
+VERSION_AGE_MAX = 8  # timeouts for which an older configuration is refused as late
+
+
+class Inquiry(Stateful):
+    """The alarm of one subscriber, and its dealings with the supervisors of its topic.
+
+    `supervisors` are in the topic's order of preference.
+    """
+
+    __slots__ = ("_rng", "contact", "due", "supervisors", "version", "version_age", "waiting")
+    variables = ("due", "waiting", "contact", "version", "version_age")
+
+    def __init__(self, supervisors: Sequence[NodeId], rng: Random) -> None:
+        self.supervisors, self._rng = tuple(supervisors), rng
+        self.due: int | None = 1  # timeouts until I ask; None: nothing is known to be wrong
+        self.waiting = 0  # timeouts since my first unanswered request
+        self.contact = 0
+        self.version = -1
+        self.version_age = VERSION_AGE_MAX
+
+    @property
+    def supervisor(self) -> NodeId:
+        """The supervisor to ask."""
+        return self.supervisors[self.contact % len(self.supervisors)]
+
+    @property
+    def hopeless(self) -> bool:
+        """Has no supervisor answered for so long that peers must help themselves?"""
+        return self.waiting >= PATIENCE * ROUNDS_MAX * len(self.supervisors)
+
+    def alarm(self, window: int) -> None:
+        """Ask at a random one of the next `window` timeouts, unless I will anyway."""
+        window = min(max(window, 1), WINDOW_MAX)
+        if self.due is None:
+            self.waiting = 0
+        if self.due is None or self.due > window:
+            self.due = self._rng.randrange(window) + 1
+
+    def calm(self) -> None:
+        """A supervisor answered: nothing is wrong that I know of."""
+        self.due, self.waiting = None, 0
+
+    def on_timeout(self, probability: float, window: int) -> bool:
+        """Is this the moment to ask? About once per window if alarmed, else with `probability`."""
+        if not 0 <= self.contact < len(self.supervisors):
+            self.contact = 0
+        self.version_age = min(max(self.version_age, 0) + 1, VERSION_AGE_MAX)
+        if self.due is None:
+            return self._rng.random() < probability
+        if self.waiting:
+            self.wait(1)
+        self.due = min(self.due, WINDOW_MAX) - 1
+        if self.due > 0:
+            return False
+        self.due = self._rng.randrange(window) + 1
+        self.waiting = max(self.waiting, 1)
+        return True
+
+    def wait(self, timeouts: int) -> None:
+        """No answer for so much longer: after a while, try the next supervisor."""
+        rounds = self.waiting // PATIENCE
+        self.waiting = min(self.waiting + timeouts, PATIENCE * ROUNDS_MAX * len(self.supervisors))
+        if self.waiting // PATIENCE > rounds:
+            self.contact = (self.contact + 1) % len(self.supervisors)
+        elif self.hopeless:
+            # Keep trying one after the other, so that the first to come back is found.
+            self.contact = self._rng.randrange(len(self.supervisors))
+
+    def move(self, source: NodeId, to: NodeId) -> bool:
+        """The supervisor I ask says that another one serves the topic: ask that one."""
+        if source != self.supervisor or to not in self.supervisors:
+            return False
+        self.contact = self.supervisors.index(to)
+        self.version_age = VERSION_AGE_MAX
+        return True
+
+    def heed(self, message: SetData) -> bool:
+        """Obey the supervisor I ask, one closer to the topic, or any other while mine is silent;
+        but no configuration that a newer one has overtaken.
+
+        Both the version I remember and its age may be wrong, so an age is the longest it counts.
+        """
+        if message.supervisor not in self.supervisors:
+            return False
+        rank = self.supervisors.index(message.supervisor)
+        if rank > self.contact and not self.waiting:
+            return False
+        same = rank == self.contact
+        if same and self.version_age < VERSION_AGE_MAX and message.version < self.version:
+            return False
+        self.contact, self.version, self.version_age = rank, message.version, 0
+        return True

@@ -1,0 +1,149 @@
+"""Is a topic's skip ring legitimate, and if not, which invariant fails where? (Theorem 13)
+
+Compares database, labels, ring, shortcuts (labels and references) and messages in flight with the
+plain reference. A public API: `doctor` prints it.
+"""
+
+from collections.abc import Mapping
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Node
+from planaria.core.overlay import Channel, Violation
+from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.skipring.messages import (
+    Check,
+    GetConfiguration,
+    IntroduceShortcut,
+    Moved,
+    Ref,
+    RemoveConnections,
+    RingTopicMessage,
+    SetData,
+    Unsubscribe,
+)
+from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.reference import Place, skip_ring
+from planaria.protocols.skipring.subscriber import Subscriber
+from planaria.protocols.skipring.supervisor import Supervisor
+
+
+class TopicJudge:
+    """Judges one topic of a network: who should be a member, who serves it, what is wrong."""
+
+    def __init__(self, topic: str, nodes: Mapping[NodeId, Node]) -> None:
+        self.topic, self.nodes = topic, nodes
+        self.supervisors = {id: n for id, n in nodes.items() if isinstance(n, Supervisor)}
+        self.peers = {id: n for id, n in nodes.items() if isinstance(n, Peer)}
+        self.wanted = [
+            id
+            for id, peer in self.peers.items()
+            if topic in peer.topics and not peer.topics[topic].leaving
+        ]
+        everyone = next(iter(self.supervisors.values()), None)
+        order = preference(topic, everyone.supervisors) if everyone else ()
+        self.serving = next((id for id in order if id in self.supervisors), None)
+        served = (
+            self.supervisors[self.serving].topics.get(topic) if self.serving is not None else None
+        )
+        self.entries = list(served.database.entries) if served else []
+        self.labels = {id: label for label, id in enumerate(self.entries) if id is not None}
+
+    def violations(self, channel: Channel) -> list[Violation]:
+        """Everything that is wrong, database first."""
+        found = self._database()
+        if found:
+            return found
+        places = skip_ring(len(self.entries))
+        for id, label in self.labels.items():
+            found += self._member(self.peers[id].topics[self.topic], label, places[label])
+        for id, peer in self.peers.items():
+            subscriber = peer.topics.get(self.topic)
+            if subscriber is not None and subscriber.leaving:
+                found.append(self._violation("leavers", id, "has not been let go"))
+        return found + self._channel(channel)
+
+    def _database(self) -> list[Violation]:
+        found = []
+        if self.serving is None:
+            return [self._violation("supervisor", None, "none is alive")]
+        for id, supervisor in self.supervisors.items():
+            served = supervisor.topics.get(self.topic)
+            if id != self.serving and served is not None and len(served.database):
+                found.append(self._violation("supervisor", id, f"{self.serving} should serve it"))
+        recorded = [id for id in self.entries if id is not None]
+        if len(recorded) != len(self.entries) or len(set(recorded)) != len(recorded):
+            found.append(self._violation("database", self.serving, "empty or double entries"))
+        extra = sorted(set(recorded) - set(self.wanted))
+        lacking = sorted(set(self.wanted) - set(recorded))
+        if extra or lacking:
+            detail = f"records {extra[:5]} wrongly, lacks {lacking[:5]}"
+            found.append(self._violation("database", self.serving, detail))
+        return found
+
+    def _member(self, member: Subscriber, label: int, place: Place) -> list[Violation]:
+        """One member against its place in SR(n)."""
+        if member.label != label:
+            return [self._violation("label", member.id, f"{member.label}, should be {label}")]
+        found = []
+        asks = member.inquiry.supervisor
+        if asks != self.serving:
+            detail = f"asks {asks}, should ask {self.serving}"
+            found.append(self._violation("supervisor", member.id, detail))
+        for side in ("pred", "succ"):
+            beside: int | None = getattr(place, side)
+            right = None if beside is None else (beside, self.entries[beside])
+            if getattr(member, side) != right:
+                detail = f"{side} is {getattr(member, side)}, should be {right}"
+                found.append(self._violation("ring", member.id, detail))
+        right_shortcuts = {slot: self.entries[slot] for slot in place.shortcuts}
+        held = {s: id for s, id in member.shortcuts.items() if s not in (place.pred, place.succ)}
+        if held != right_shortcuts:
+            detail = f"{held}, should be {right_shortcuts}"
+            found.append(self._violation("shortcuts", member.id, detail))
+        return found
+
+    # Messages in flight that could break a legitimate ring again
+
+    def _channel(self, channel: Channel) -> list[Violation]:
+        found = []
+        for target, message in channel:
+            topic = getattr(message, "topic", getattr(message, "group", None))
+            if topic == self.topic and target in self.nodes and self._stale(target, message):
+                found.append(self._violation("channel", target, f"stale {message}"))
+        return found
+
+    def _stale(self, target: NodeId, message: Message) -> bool:
+        if not isinstance(message, RingTopicMessage):
+            return isinstance(message, RingMessage)
+        if isinstance(message, Check):
+            return not self._true(message.sender) or self.labels.get(target) != message.believed
+        if isinstance(message, IntroduceShortcut):
+            return not (self._true(message.sender) and self._true(message.ref))
+        if isinstance(message, SetData):
+            return self._false_configuration(target, message)
+        if isinstance(message, Unsubscribe | RemoveConnections):
+            return message.sender in self.labels
+        if isinstance(message, GetConfiguration):
+            return message.sender not in self.labels or target != self.serving
+        return isinstance(message, Moved)
+
+    def _true(self, ref: Ref | None) -> bool:
+        return ref is None or self.labels.get(ref[1]) == ref[0]
+
+    def _false_configuration(self, target: NodeId, message: SetData) -> bool:
+        label = self.labels.get(target)
+        if label is None:
+            return message.label is not None
+        place = skip_ring(len(self.entries))[label]
+        right = [None if b is None else (b, self.entries[b]) for b in (place.pred, place.succ)]
+        return [message.label, message.pred, message.succ] != [label, *right]
+
+    def _violation(self, invariant: str, node: NodeId | None, detail: str) -> Violation:
+        return Violation(invariant, node, f"{self.topic}: {detail}")
+
+
+def topic_violations(topic: str, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    """Every invariant of the legitimate state that fails for `topic`; empty means legitimate."""
+    return TopicJudge(topic, nodes).violations(channel)

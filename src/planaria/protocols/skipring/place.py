@@ -1,0 +1,147 @@
+"""The place in the skip ring that a subscriber believes to have, and what follows from it."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Stateful
+from planaria.protocols.ring.sorted_ring import SortedRing
+from planaria.protocols.skipring.labels import LABEL_MAX, length, position
+from planaria.protocols.skipring.messages import Ref
+from planaria.protocols.skipring.neighbourhood import NOWHERE, Neighbourhood, neighbourhood
+from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
+
+SUM_AGE_MAX = 8  # timeouts for which a child's sum counts
+
+
+class Place(Stateful):
+    """Label, ring neighbours and shortcuts of one member; `pred` and `succ` close the ring."""
+
+    __slots__ = ("_cached", "child_sums", "id", "label", "pred", "shortcuts", "succ")
+    variables: ClassVar[tuple[str, ...]] = ("label", "pred", "succ", "shortcuts", "child_sums")
+
+    def __init__(self, id: NodeId) -> None:
+        self.id = id
+        self.label: int | None = None
+        self.pred: Ref | None = None
+        self.succ: Ref | None = None
+        self.shortcuts: dict[int, NodeId] = {}
+        self.child_sums: dict[int, tuple[int, int]] = {}  # of my children: sum and age
+        self._cached: tuple[tuple[int | None, int | None, int | None], Neighbourhood] | None = None
+
+    @property
+    def ring(self) -> list[Ref]:
+        """My neighbours on the ring."""
+        return [ref for ref in (self.pred, self.succ) if ref is not None]
+
+    @property
+    def shortcut_refs(self) -> list[Ref]:
+        """My shortcuts that are filled."""
+        return list(self.shortcuts.items())
+
+    @property
+    def around(self) -> Neighbourhood:
+        """What my label and my ring neighbours' labels imply."""
+        pred = None if self.pred is None else self.pred[0]
+        succ = None if self.succ is None else self.succ[0]
+        key = (self.label, pred, succ)
+        if self._cached is None or self._cached[0] != key:
+            implied = NOWHERE if self.label is None else neighbourhood(self.label, pred, succ)
+            self._cached = (key, implied)
+        return self._cached[1]
+
+    @property
+    def window(self) -> int:
+        """Requests are spread over as many timeouts as labels here have bits, about log n."""
+        return max(length(label) for label in (self.label or 0, *(ref[0] for ref in self.ring)))
+
+    @property
+    def probability(self) -> float:
+        """1/2 for label 0, 1/(2^(k+1) k^2) for a label of k bits: less than 1 in all (E14)."""
+        if not self.label:
+            return 0.5
+        k = length(self.label)
+        return 1.0 / (k * k << (k + 1))
+
+    def neighbours(self) -> list[Ref]:
+        """Everybody I have an edge to, each once, ring neighbours first."""
+        found: dict[NodeId, int] = {}
+        for label, id in (*self.ring, *self.shortcut_refs):
+            found.setdefault(id, label)
+        found.pop(self.id, None)
+        return [(label, id) for id, label in found.items()]
+
+    def level_neighbours(self) -> tuple[Ref | None, Ref | None]:
+        """My neighbours on level |label|: per side the end of the chain of shortcuts (E4)."""
+        around = self.around
+        return self._end(around.left, self.pred), self._end(around.right, self.succ)
+
+    def subtree(self) -> int:
+        """My sum: my own fingerprint and what my children told me."""
+        assert self.label is not None  # only a member has one
+        below = sum(total for total, _ in self.child_sums.values())
+        return (fingerprint(self.label, self.id) + below) & WORD
+
+    def children_sums(self) -> tuple[int | None, int | None]:
+        """What my two children told me, as far as they did."""
+        if self.label is None:
+            return None, None
+        first, second = (self.child_sums.get(-1 if c is None else c) for c in children(self.label))
+        return first and first[0], second and second[0]
+
+    def vacate(self) -> None:
+        """Be nowhere."""
+        self.label, self.pred, self.succ = None, None, None
+        self.shortcuts, self.child_sums = {}, {}
+
+    def forget(self, id: NodeId) -> bool:
+        """Drop every reference to `id`; was it a neighbour on the ring?"""
+        beside = id in [ref[1] for ref in self.ring]
+        self.pred = None if self.pred and self.pred[1] == id else self.pred
+        self.succ = None if self.succ and self.succ[1] == id else self.succ
+        self.shortcuts = {slot: other for slot, other in self.shortcuts.items() if other != id}
+        return beside
+
+    def repair(self) -> None:
+        """Put my own variables right, whatever they were."""
+        if self.label is not None and not 0 <= self.label <= LABEL_MAX:
+            self.label = None
+        if self.label is None:
+            self.pred = self.succ = None
+        self.pred = None if self.pred and self.pred[1] == self.id else self.pred
+        self.succ = None if self.succ and self.succ[1] == self.id else self.succ
+        if self.shortcuts:
+            expected = self.around.left + self.around.right
+            self.shortcuts = {
+                slot: id
+                for slot, id in self.shortcuts.items()
+                if slot in expected and id != self.id
+            }
+
+    def age(self) -> None:
+        """Let what my children told me grow old."""
+        if self.child_sums:
+            self.child_sums = {
+                label: (total, age + 1)
+                for label, (total, age) in self.child_sums.items()
+                if 0 <= age < SUM_AGE_MAX and parent(label) == self.label
+            }
+
+    def as_sorted_ring(self, group: str) -> SortedRing:
+        """The same place as a member of a plain sorted ring, for repair without a supervisor."""
+        assert self.label is not None  # only a member takes part
+        ring = SortedRing(group, self.id, self.label, position)
+        here = (position(self.label), self.id)
+        for ref in self.ring:
+            side = "left" if (position(ref[0]), ref[1]) < here else "right"
+            if getattr(ring, side) is None:
+                setattr(ring, side, ref)
+            else:
+                ring.ring = ref
+        return ring
+
+    def _end(self, chain: Sequence[int], ring: Ref | None) -> Ref | None:
+        if not chain:
+            return ring
+        id = self.shortcuts.get(chain[-1])
+        return None if id is None else (chain[-1], id)

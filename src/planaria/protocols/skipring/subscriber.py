@@ -1,0 +1,307 @@
+"""The subscriber's part of the skip ring for one topic (paper, section 3.2, Algorithm 4), amended.
+
+Rule set AUTH with pacing and digest (SCALING): the supervisor alone writes label and ring
+neighbours; peers compare what they hear with what they have, and whoever sees a contradiction
+asks. Shortcuts are established bottom up by introductions. While no supervisor answers, peers
+repair the ring among themselves (`orphan`).
+"""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Send
+from planaria.protocols.publications.antientropy_messages import Digest
+from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.ring.sorted_ring import SortedRing
+from planaria.protocols.skipring.inquiry import PATIENCE, Inquiry
+from planaria.protocols.skipring.messages import (
+    Check,
+    GetConfiguration,
+    IntroduceShortcut,
+    Moved,
+    Ref,
+    RemoveConnections,
+    SetData,
+    Unsubscribe,
+    Wake,
+)
+from planaria.protocols.skipring.place import Place
+from planaria.protocols.skipring.sums import children, parent
+
+SILENCE_MAX = 8  # timeouts without a CHECK before a ring neighbour is missed (E21)
+
+
+class Subscriber(Place):
+    """One member, or one that wants to join or leave, of one topic's skip ring."""
+
+    __slots__ = ("inquiry", "leaving", "missing", "orphan", "silence", "topic")
+    variables = (*Place.variables, "leaving", "missing", "silence")
+
+    def __init__(self, topic: str, id: NodeId, supervisors: Sequence[NodeId], rng: Random) -> None:
+        super().__init__(id)
+        self.topic = topic
+        self.inquiry = Inquiry(supervisors, rng)
+        self.leaving = False
+        self.missing: list[NodeId] = []
+        self.silence: tuple[int, int] = (0, 0)
+        self.orphan: SortedRing | None = None
+
+    @property
+    def member(self) -> bool:
+        """Does it hold a place in the ring, wanted or not?"""
+        return self.label is not None
+
+    @property
+    def alarmed(self) -> bool:
+        """Has it seen something wrong that the supervisor has not yet put right?"""
+        return self.inquiry.due is not None
+
+    def snapshot(self) -> dict[str, Any]:
+        """All variables; an orphan's ring is rebuilt from them."""
+        return {**super().snapshot(), "inquiry": self.inquiry.snapshot()}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take any stored state."""
+        super().restore(snapshot)
+        self.inquiry.restore(snapshot.get("inquiry", {}))
+
+    def repair(self) -> None:
+        """Put my own variables right: only ring neighbours can be missed."""
+        super().repair()
+        if self.missing:
+            beside = [ref[1] for ref in self.ring]
+            self.missing = [id for id in dict.fromkeys(self.missing) if id in beside]
+
+    # Time
+
+    def on_timeout(self, digest: Digest | None = None) -> list[Send]:
+        """TIMEOUT: repair, ask if something is wrong, greet ring neighbours and shortcuts."""
+        self.repair()
+        self.age()
+        if self.leaving:
+            self.inquiry.alarm(1)
+            return self._ask_to_leave() if self.inquiry.on_timeout(1.0, 1) else []
+        effects: list[Send] = []
+        if self.label is None:
+            self.inquiry.alarm(1)
+        else:
+            self._notice_trouble()
+            effects += self._greet(digest)
+        effects += self._ask_when_due()
+        if self.inquiry.hopeless:
+            effects += self._help_ourselves()
+        return effects
+
+    def _notice_trouble(self) -> None:
+        """Local evidence that something is wrong: implausible gaps (A3), silence (E21)."""
+        if not self.around.plausible:
+            self.inquiry.alarm(self.window)
+        before, after = self.silence
+        self.silence = (before + 1 if self.pred else 0, after + 1 if self.succ else 0)
+        for ref, silent in zip((self.pred, self.succ), self.silence, strict=True):
+            if ref is not None and silent > SILENCE_MAX:
+                self._miss(ref[1])
+
+    def _greet(self, digest: Digest | None) -> list[Send]:
+        """CHECK to both ring neighbours; introduce my two level neighbours to each other."""
+        assert self.label is not None  # only a member greets
+        me: Ref = (self.label, self.id)
+        ring = self.ring[:1] if self.pred == self.succ else self.ring
+        effects = [Send(ref[1], Check(self.topic, me, ref[0], digest)) for ref in ring]
+        left, right = self.level_neighbours()
+        above, subtree = parent(self.label), self.subtree()
+        ends = ((left, right),) if left == right else ((left, right), (right, left))
+        for ref, other in ends:
+            if ref is None or ref == self.pred == self.succ:
+                continue
+            # Labels 0 and 1 have one level neighbour: no introduction to itself (E20).
+            shown = None if other is None or other[1] == ref[1] else other
+            total = subtree if ref[0] == above else None
+            if shown is None and total is None:
+                continue
+            effects.append(Send(ref[1], IntroduceShortcut(self.topic, me, shown, total, digest)))
+        return effects
+
+    # Messages
+
+    def on_set_data(self, message: SetData) -> list[Send]:
+        """SETDATA: the supervisor's word replaces mine; whoever it displaces is woken (A2)."""
+        if not self.inquiry.heed(message):
+            return []
+        self.inquiry.calm()
+        self.orphan = None
+        if self.leaving or message.label is None:
+            return self._depart(message)
+        before = self.neighbours() if message.label != self.label else self.ring
+        self.missing = []
+        if (self.pred, self.succ) != (message.pred, message.succ):
+            self.silence = (0, 0)
+        self.label, self.pred, self.succ = message.label, message.pred, message.succ
+        self.repair()
+        kept = [ref[1] for ref in self.ring]
+        woken = dict.fromkeys(ref[1] for ref in before if ref[1] not in kept)
+        effects = [Send(id, Wake(self.topic, message.window)) for id in woken]
+        if message.probe:
+            effects.append(self._request(message.supervisor))
+        return effects
+
+    def on_moved(self, message: Moved) -> list[Send]:
+        """My supervisor says that a closer one is alive: ask that one."""
+        if self.inquiry.move(message.supervisor, message.to):
+            self.inquiry.alarm(self.window)
+        return []
+
+    def on_check(self, message: Check) -> list[Send]:
+        """CHECK: fine if both ends agree, else both ask (A1)."""
+        label, sender = message.sender
+        if sender == self.id:
+            return []
+        if not self.member or self.leaving:
+            return [Send(sender, RemoveConnections(self.topic, self.id))]
+        self._hear(sender)
+        if message.believed == self.label and message.sender in (self.pred, self.succ):
+            return []
+        window = self.window
+        self.inquiry.alarm(window)
+        effects = [Send(sender, Wake(self.topic, window))]
+        if self.orphan is not None:
+            effects += self.orphan.learn((label, sender), self.shortcut_refs)
+        return effects
+
+    def on_introduce_shortcut(self, message: IntroduceShortcut) -> list[Send]:
+        """INTRODUCESHORTCUT: fill the slot if I should have one; two claimants both ask (A4)."""
+        label, sender = message.sender
+        if sender == self.id:
+            return []
+        if not self.member or self.leaving:
+            return [Send(sender, RemoveConnections(self.topic, self.id))]
+        self._hear(sender)
+        assert self.label is not None
+        if message.subtree is not None and label in children(self.label):
+            self.child_sums[label] = (message.subtree, 0)
+        if message.ref is None or message.ref[1] == self.id:
+            return []
+        slot, claimant = message.ref
+        around = self.around
+        if slot not in around.left and slot not in around.right:
+            return []
+        known = self.shortcuts.get(slot)
+        self.shortcuts[slot] = claimant
+        if known is None or known == claimant:
+            return []
+        return [Send(id, Wake(self.topic, self.window)) for id in (known, claimant)]
+
+    def on_wake(self, message: Wake) -> list[Send]:
+        """WAKE: somebody saw a contradiction that concerns me."""
+        if self.member:
+            self.inquiry.alarm(message.window)
+        return []
+
+    def on_remove_connections(self, message: RemoveConnections) -> list[Send]:
+        """REMOVECONNECTIONS: forget a node that is not a member, and ask who takes its place."""
+        if self.forget(message.sender):
+            self.inquiry.alarm(self.window)
+        return []
+
+    def on_ring_message(self, message: RingMessage) -> list[Send]:
+        """Peers repairing without a supervisor: help them; else it is a contradiction (A4)."""
+        if not self.member or self.leaving:
+            return []
+        ring = self.orphan or self.as_sorted_ring(self.topic)
+        effects = ring.on_message(message, self.shortcut_refs)
+        if self.orphan is None:
+            found = (ring.predecessor, ring.successor)
+            if found != (self.pred, self.succ):
+                self.inquiry.alarm(self.window)
+        return effects
+
+    def on_link_down(self, peer: NodeId) -> list[Send]:
+        """A send to `peer` failed: do without the shortcut, miss the ring neighbour."""
+        self.shortcuts = {label: id for label, id in self.shortcuts.items() if id != peer}
+        if peer in [ref[1] for ref in self.ring]:
+            self._miss(peer)
+        if self.orphan is not None:
+            self.orphan.forget(peer)
+        if peer == self.inquiry.supervisor:
+            self.inquiry.wait(PATIENCE)
+        return []
+
+    def leave(self) -> list[Send]:
+        """Begin to leave; the ring lets me go when the supervisor has forgotten me."""
+        self.leaving = True
+        return self._ask_to_leave()
+
+    # Asking
+
+    def _miss(self, id: NodeId) -> None:
+        if id not in self.missing:
+            self.missing = [*self.missing, id]
+        self.inquiry.alarm(self.window)
+
+    def _ask_when_due(self) -> list[Send]:
+        """Actions (i), (ii), (iv): ask when alarmed, else so rarely that all ask less than once."""
+        if not self.inquiry.on_timeout(self.probability, self.window):
+            return []
+        return [self._request(self.inquiry.supervisor)]
+
+    def _request(self, supervisor: NodeId) -> Send:
+        sums = self.children_sums()
+        return Send(
+            supervisor, GetConfiguration(self.topic, self.id, self.label, sums, self.missing)
+        )
+
+    # Leaving
+
+    def _ask_to_leave(self) -> list[Send]:
+        if not self.member:
+            return []
+        return [Send(self.inquiry.supervisor, Unsubscribe(self.topic, self.id))]
+
+    def _depart(self, message: SetData) -> list[Send]:
+        """Permission to go, or word that I am not recorded: let go of everybody.
+
+        A leaver that is told a label answers that it leaves (E7); one that wants to stay asks anew.
+        """
+        if self.leaving and message.label is not None:
+            self.label = message.label
+            return [Send(message.supervisor, Unsubscribe(self.topic, self.id))]
+        gone = RemoveConnections(self.topic, self.id)
+        effects = [Send(id, gone) for _, id in self.neighbours()]
+        self.vacate()
+        self.missing = []
+        if not self.leaving:
+            self.inquiry.alarm(1)
+        return effects
+
+    def _hear(self, sender: NodeId) -> None:
+        before, after = self.silence
+        if self.pred and self.pred[1] == sender:
+            before = 0
+        if self.succ and self.succ[1] == sender:
+            after = 0
+        self.silence = (before, after)
+        if sender in self.missing:
+            self.missing = [id for id in self.missing if id != sender]
+
+    # Without a supervisor
+
+    def _help_ourselves(self) -> list[Send]:
+        """BuildRing among peers: what can be repaired without a supervisor is."""
+        if self.label is None:
+            return []
+        if self.orphan is None:
+            self.orphan = self.as_sorted_ring(self.topic)
+        self.orphan.label = self.label
+        effects = self.orphan.on_timeout(self.shortcut_refs)
+        self.pred = _as_ref(self.orphan.predecessor)
+        self.succ = _as_ref(self.orphan.successor)
+        return effects
+
+
+def _as_ref(ref: Iterable[object] | None) -> Ref | None:
+    if ref is None:
+        return None
+    label, id = ref
+    return (label, id) if isinstance(label, int) and isinstance(id, int) else None

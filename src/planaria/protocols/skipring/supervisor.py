@@ -1,0 +1,117 @@
+"""A supervisor process: many topics, and other supervisors beside it (paper, sections 1.3 and 4).
+
+A topic is served by the first live supervisor in its order of preference. A database is soft
+state: a successor rebuilds it from the requests of the subscribers alone, and gives it up as soon
+as one closer to the topic answers a probe.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Command, Effects, LinkDown, Node, Send
+from planaria.protocols.skipring.messages import (
+    GetConfiguration,
+    Moved,
+    Probe,
+    ProbeReply,
+    Unsubscribe,
+)
+from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
+
+TOPICS_MAX = 1 << 16  # databases one process keeps; further topics are not served
+MOVED_AGE_MAX = 4  # timeouts for which an answer to a probe counts
+
+
+class Supervisor(Node):
+    """Serves every topic for which no closer supervisor is alive."""
+
+    __slots__ = ("moved", "supervisors", "topics")
+    variables = ("moved",)
+
+    def __init__(self, id: NodeId, supervisors: Sequence[NodeId]) -> None:
+        super().__init__(id)
+        self.supervisors = tuple(supervisors)
+        self.topics: dict[str, TopicSupervisor] = {}
+        self.moved: dict[str, tuple[NodeId, int]] = {}  # who serves it instead, and how sure
+
+    def on_message(self, message: Message) -> Effects:
+        """Requests of subscribers, and probes among supervisors."""
+        if isinstance(message, GetConfiguration):
+            if closer := self.moved.get(message.topic):
+                return [Send(message.sender, Moved(message.topic, self.id, closer[0]))]
+            served = self.serve(message.topic)
+            return served.on_get_configuration(message) if served else ()
+        if isinstance(message, Unsubscribe):
+            served = self.topics.get(message.topic) or TopicSupervisor(message.topic, self.id)
+            return served.on_unsubscribe(message)
+        if isinstance(message, Probe) and message.sender in self.supervisors:
+            return [Send(message.sender, ProbeReply(message.topic, self.id))]
+        if isinstance(message, ProbeReply) and message.sender in self._closer(message.topic):
+            self.moved[message.topic] = (message.sender, MOVED_AGE_MAX)
+        return ()
+
+    def on_timeout(self) -> Effects:
+        """Every topic's timeout; topics that are not mine are handed over, empty ones dropped."""
+        effects: list[Send] = []
+        self._age_moved()
+        for topic, served in list(self.topics.items()):
+            closer = self._closer(topic)
+            effects += [Send(other, Probe(topic, self.id)) for other in closer]
+            if topic in self.moved:
+                effects += self._hand_over(served, self.moved[topic][0])
+            else:
+                effects += served.on_timeout()
+            if not len(served.database):
+                del self.topics[topic]
+        return effects
+
+    def on_command(self, command: Command) -> Effects:
+        """A failed send to a subscriber is a hint to every topic that has it."""
+        if not isinstance(command, LinkDown):
+            return ()
+        effects: list[Send] = []
+        for served in self.topics.values():
+            effects += served.on_link_down(command.peer)
+        return effects
+
+    def snapshot(self) -> dict[str, Any]:
+        """All databases."""
+        topics = {topic: served.snapshot() for topic, served in self.topics.items()}
+        return {**super().snapshot(), "topics": topics}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take any stored databases."""
+        super().restore(snapshot)
+        self.topics = {}
+        for topic, state in snapshot.get("topics", {}).items():
+            if served := self.serve(topic):
+                served.restore(state)
+
+    def serve(self, topic: str) -> TopicSupervisor | None:
+        """The database of `topic`, made if need be; None if there are too many."""
+        if topic not in self.topics:
+            if len(self.topics) >= TOPICS_MAX:
+                return None
+            self.topics[topic] = TopicSupervisor(topic, self.id)
+        return self.topics[topic]
+
+    def _closer(self, topic: str) -> tuple[NodeId, ...]:
+        """The supervisors that would rather serve `topic` than me."""
+        order = preference(topic, self.supervisors)
+        return order[: order.index(self.id)] if self.id in order else order
+
+    def _age_moved(self) -> None:
+        aged = {}
+        for topic, (closer, age) in self.moved.items():
+            if 0 < age <= MOVED_AGE_MAX and closer in self._closer(topic):
+                aged[topic] = (closer, age - 1)
+        self.moved = aged
+
+    def _hand_over(self, served: TopicSupervisor, closer: NodeId) -> list[Send]:
+        """Send as many members as the rate allows to the supervisor that serves them now."""
+        moving = [id for id in served.database.entries[-served.rate :] if id is not None]
+        served.database.entries = served.database.entries[: -served.rate]
+        return [Send(id, Moved(served.topic, self.id, closer)) for id in moving]

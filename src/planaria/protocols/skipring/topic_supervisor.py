@@ -1,0 +1,189 @@
+"""The supervisor's part for one topic (paper, sections 3.1, 3.3, 4.1; Algorithm 3), amended.
+
+It answers requests and hands out one configuration per timeout. Beyond the paper, silent in
+legitimate states: it configures the neighbours that a change touches (S1), never sends more than
+a stated number of configurations per timeout, tells its load along (pacing), removes members that
+neighbours miss and that do not answer (3.3), and compares sums of subtrees (digest).
+"""
+
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Send, Stateful
+from planaria.protocols.skipring.database import MEMBERS_MAX, Database
+from planaria.protocols.skipring.messages import (
+    WINDOW_MAX,
+    GetConfiguration,
+    SetData,
+    Unsubscribe,
+)
+from planaria.protocols.skipring.sums import children
+
+RATE_MIN = 64  # configurations per timeout that even a small topic may use
+PATIENCE = 10  # timeouts for an accused member to answer: two slow messages and a little
+RECOUNT_EVERY = 64  # timeouts between two recomputations of all sums: a corrupt one must not last
+
+
+class TopicSupervisor(Stateful):
+    """Database, round robin, outbox and suspicions of one topic."""
+
+    __slots__ = (
+        "_sent",
+        "calm",
+        "database",
+        "id",
+        "next",
+        "outbox",
+        "requests",
+        "requests_before",
+        "suspects",
+        "topic",
+        "version",
+    )
+    variables = ("next", "version", "calm", "requests", "requests_before", "outbox", "suspects")
+
+    def __init__(self, topic: str, id: NodeId) -> None:
+        self.topic, self.id = topic, id
+        self.database = Database()
+        self.next = 0
+        self.version = 0
+        self.calm = 0
+        self.requests = 0
+        self.requests_before = 0
+        self.outbox: dict[NodeId, bool] = {}  # whom to configure, and whether to ask for an answer
+        self.suspects: dict[NodeId, int] = {}  # timeouts left to answer
+        self._sent = 0
+
+    def snapshot(self) -> dict[str, Any]:
+        """The database is kept as its list of entries; all else derives from it."""
+        return {**super().snapshot(), "entries": list(self.database.entries)}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take any stored state."""
+        super().restore(snapshot)
+        self.database.entries = snapshot.get("entries", [])
+
+    @property
+    def rate(self) -> int:
+        """At most so many configurations per timeout: all members within about log n timeouts."""
+        n = max(len(self.database), len(self.outbox))
+        return max(RATE_MIN, n // max(1, n.bit_length()))
+
+    @property
+    def window(self) -> int:
+        """Over how many timeouts those whom a configuration wakes should spread their requests."""
+        load = max(self.requests, self.requests_before) + len(self.outbox)
+        return min(WINDOW_MAX, 1 + 4 * load // self.rate)
+
+    def on_get_configuration(self, message: GetConfiguration) -> list[Send]:
+        """SUBSCRIBE and GETCONFIGURATION: record the asker itself (E6), then configure it."""
+        asker = message.sender
+        self.requests += 1
+        self.suspects.pop(asker, None)
+        if asker in self.database:
+            self._enqueue(asker)
+            self._compare_sums(message)
+        elif len(self.database) < MEMBERS_MAX:
+            self._changed(self.database.insert(asker))
+        for missed in message.missing:
+            if missed != asker:
+                self._suspect(missed)
+        return self._flush()
+
+    def on_unsubscribe(self, message: Unsubscribe) -> list[Send]:
+        """UNSUBSCRIBE: forget the leaver and always permit it to go (E7)."""
+        leaver = message.sender
+        self._forget(leaver)
+        return [Send(leaver, self._bottom()), *self._flush()]
+
+    def on_link_down(self, peer: NodeId) -> list[Send]:
+        """A send to `peer` failed: a suspect need not be waited for, another becomes one."""
+        if peer in self.suspects:
+            self.suspects[peer] = min(self.suspects[peer], 1)
+        else:
+            self._suspect(peer)
+        return self._flush()
+
+    def on_timeout(self) -> list[Send]:
+        """TIMEOUT: repair the database, judge suspects, configure the next one in turn."""
+        self._sent = 0
+        self.requests, self.requests_before = 0, self.requests
+        self.calm += 1
+        if self.database.repair():
+            self._changed([id for id in self.database.entries if id is not None])
+        if self.calm % RECOUNT_EVERY == 0:
+            self.database.recount()
+        self._judge_suspects()
+        n = len(self.database)
+        if n:
+            self.next = (self.next + 1) % n
+            self._enqueue(self.database.owner(self.next))
+        return self._flush()
+
+    def configuration(self, id: NodeId, *, probe: bool = False) -> SetData:
+        """What `id` should know: its label and ring neighbours, or that it is not a member."""
+        label = self.database.label_of(id)
+        if label is None:
+            return self._bottom()
+        beside = self.database.neighbours(label)
+        pred, succ = beside or (None, None)
+        version, window = self.version, self.window
+        return SetData(self.topic, self.id, version, label, pred, succ, window, probe)
+
+    def _bottom(self) -> SetData:
+        return SetData(self.topic, self.id, self.version, None, None, None, self.window, False)
+
+    def _enqueue(self, id: NodeId, *, probe: bool = False) -> None:
+        self.outbox[id] = probe or self.outbox.get(id, False)
+
+    def _flush(self) -> list[Send]:
+        """Send what the rate allows; configurations are computed when they are sent."""
+        sends = []
+        rate = self.rate
+        while self.outbox and self._sent < rate:
+            id = next(iter(self.outbox))
+            probe = self.outbox.pop(id)
+            if id in self.database:
+                self._sent += 1
+                self.version += 1
+                sends.append(Send(id, self.configuration(id, probe=probe)))
+        return sends
+
+    def _changed(self, touched: list[NodeId]) -> None:
+        """The database changed: configure those it touches (S1), distrust sums for a while."""
+        self.calm = 0
+        for id in touched:
+            self._enqueue(id)
+
+    def _forget(self, id: NodeId) -> None:
+        self.suspects.pop(id, None)
+        self.outbox.pop(id, None)
+        if id in self.database:
+            self._changed(self.database.remove(id))
+
+    def _suspect(self, id: NodeId) -> None:
+        """Somebody misses `id`: ask it, and give it time to answer (3.3)."""
+        if id in self.database and id not in self.suspects:
+            self.suspects[id] = PATIENCE
+            self._enqueue(id, probe=True)
+
+    def _judge_suspects(self) -> None:
+        for id, patience in list(self.suspects.items()):
+            patience = min(patience, PATIENCE) - 1
+            if id not in self.database or patience < 0:
+                self._forget(id)
+                continue
+            self.suspects[id] = patience
+            if patience == PATIENCE // 2:
+                self._enqueue(id, probe=True)
+
+    def _compare_sums(self, message: GetConfiguration) -> None:
+        """Walk down to a member that is not what it is recorded as, one level per answer."""
+        label = self.database.label_of(message.sender)
+        settled = 3 * self.database.longest_label() + 6  # the time sums need to climb to the top
+        if label is None or label != message.label or self.calm < settled:
+            return
+        for child, seen in zip(children(label), message.children, strict=True):
+            recorded = None if child is None else self.database.sum_of(child)
+            if child is not None and None not in (recorded, seen) and recorded != seen:
+                self._enqueue(self.database.owner(child), probe=True)
