@@ -31,7 +31,6 @@ from planaria.protocols.gossip.messages import (
 from planaria.protocols.gossip.node import GossipNode
 
 SIZE_FACTOR = 3.0  # five standard deviations of a sketch of 32
-VIEW_SLACK = 1.6  # a view may be as long as an estimate at its upper end allows
 
 Supers = Callable[[str], Iterable[str]]
 
@@ -81,6 +80,9 @@ class Reference:
             for topic in self.wishes[id]:
                 self.members.setdefault(topic, []).append(id)
 
+        self.sets = {topic: frozenset(ids) for topic, ids in self.members.items()}
+        self.sets[NEIGHBOURHOOD] = frozenset(processes)
+
     def above(self, topic: str) -> list[str]:
         """All supertopics of `topic`."""
         found: list[str] = []
@@ -103,9 +105,7 @@ class Reference:
 
     def is_member(self, id: NodeId, topic: str) -> bool:
         """Is `id` alive and in the group of `topic`?"""
-        if topic == NEIGHBOURHOOD:
-            return id in self.processes
-        return topic in self.wishes.get(id, ())
+        return id in self.sets.get(topic, frozenset())
 
     def process(self, id: NodeId, process: GossipNode) -> Iterator[Violation]:
         """What is wrong with the tables of one process."""
@@ -126,8 +126,11 @@ class Reference:
         self, id: NodeId, topic: str, view: Mapping[NodeId, int], size: int
     ) -> Iterator[Violation]:
         """What is wrong with one view."""
+        members = self.sets.get(topic, frozenset())
+        if id not in view and view.keys() <= members and (view or size == 1):
+            return
         for other in view:
-            if other == id or not self.is_member(other, topic):
+            if other == id or other not in members:
                 yield Violation("view", id, f"{other} is not another live member of {topic!r}")
         if size > 1 and not view:
             yield Violation("view", id, f"knows nobody of the {size} in {topic!r}")
@@ -154,25 +157,24 @@ class Reference:
                 detail = f"{topic!r} has {held.get(above, 0)} of {z} contacts in {above!r}"
                 yield Violation("links", id, detail)
 
+    def known(self, id: NodeId, topic: str) -> Mapping[NodeId, int]:
+        """The view of `id` in a group; empty if it has none."""
+        process = self.processes[id]
+        if topic == NEIGHBOURHOOD:
+            return process.neighbours.view
+        return process.groups[topic].membership.view if topic in process.groups else {}
+
     def connected(self, topic: str, name: str) -> Iterator[Violation]:
         """Can everyone in the group reach everyone over views?"""
         members = list(self.processes) if topic == NEIGHBOURHOOD else self.members[topic]
         if not members:
             return
-        forward: dict[NodeId, list[NodeId]] = {id: [] for id in members}
+        forward: dict[NodeId, list[NodeId]] = {}
         backward: dict[NodeId, list[NodeId]] = {id: [] for id in members}
         for id in members:
-            process = self.processes[id]
-            if topic == NEIGHBOURHOOD:
-                view = process.neighbours.view
-            elif topic in process.groups:
-                view = process.groups[topic].membership.view
-            else:
-                continue
-            for other in view:
-                if other in forward:
-                    forward[id].append(other)
-                    backward[other].append(id)
+            forward[id] = [other for other in self.known(id, topic) if other in backward]
+            for other in forward[id]:
+                backward[other].append(id)
         for graph, verb in ((forward, "reaches"), (backward, "is reached by")):
             reached = _reachable(graph, members[0])
             if len(reached) < len(members):

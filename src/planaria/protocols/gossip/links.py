@@ -71,17 +71,21 @@ class Links(Struct):
         others is one older than they say: otherwise it would not age on its way.
         """
         ancestors = hierarchy.ancestors(self.topic)
+        changed = False
         for id, topic, told in offered:
             age = told + 1
             if topic not in ancestors or id == self.me or age > LINK_AGE_MAX:
                 continue
             known = self.contacts.get(id)
             if known is not None and known[0] == topic:
-                self.contacts[id] = (topic, min(age, known[1]))
+                if age < known[1]:
+                    self.contacts[id] = (topic, age)
             elif known is None or hierarchy.includes(known[0], topic):
                 self._make_room(topic, age, z, rng if rotate else None)
                 self.contacts[id] = (topic, age)
-        self.repair(hierarchy, z)
+                changed = True
+        if changed:
+            self.repair(hierarchy, z)
 
     def wanted(self, hierarchy: Hierarchy) -> list[str]:
         """The supertopics to search for: not covered by a contact, as far up as time allows."""

@@ -12,9 +12,9 @@ from random import Random
 
 from msgspec import Struct, field
 
-from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.ids import NodeId
 from planaria.core.node import Send
-from planaria.protocols.gossip import sketch
+from planaria.protocols.gossip import sketch as sketches
 from planaria.protocols.gossip.messages import (
     AGE_MAX,
     Contacts,
@@ -39,26 +39,26 @@ class Membership(Struct):
     group: str
     view: dict[NodeId, int] = field(default_factory=dict)
     asked: dict[NodeId, int] = field(default_factory=dict)
-    sketch: dict[NodeId, int] = field(default_factory=dict)
+    sketch: sketches.Sketch = field(default_factory=dict)
     remembered: list[NodeId] = field(default_factory=list)
     size: int = 1
 
     def repair(self, parameters: Parameters) -> None:
         """Drop what no view may hold: myself, impossible ids and ages, more than the bound."""
-        good = {
-            id: min(age, AGE_MAX)
-            for id, age in self.view.items()
-            if id != self.me and 0 <= id <= NODE_ID_MAX and age >= 0
-        }
+        good = self.view
+        ages = good.values()
+        if self.me in good or (good and not 0 <= min(ages) <= max(ages) <= AGE_MAX):
+            good = {id: age for id, age in good.items() if id != self.me and 0 <= age <= AGE_MAX}
         room = parameters.view(self.size)
         if len(good) > room:
             for id in sorted(good, key=lambda it: (-good[it], it))[: len(good) - room]:
                 del good[id]
         self.view = good
         self.asked = {id: n for id, n in self.asked.items() if id in good and 0 <= n <= PATIENCE}
-        unique = dict.fromkeys(self.remembered)
-        self.remembered = [id for id in unique if id != self.me and id not in good]
-        del self.remembered[:-REMEMBERED_MAX]
+        if self.remembered:
+            unique = dict.fromkeys(self.remembered)
+            self.remembered = [id for id in unique if id != self.me and id not in good]
+            del self.remembered[:-REMEMBERED_MAX]
 
     def on_timeout(
         self, parameters: Parameters, rng: Random, contacts: Contacts, known: Sequence[NodeId] = ()
@@ -67,15 +67,19 @@ class Membership(Struct):
 
         `known` are processes to call for want of any other, and sometimes anyway.
         """
-        self.sketch = sketch.grow_old(self.sketch, self.me)
-        self.size = sketch.estimate(self.sketch)
+        self.sketch = sketches.grow_old(self.sketch, self.me)
+        self.size = sketches.estimate(self.sketch)
         self.repair(parameters)
         for id in [id for id, waited in self.asked.items() if waited >= PATIENCE]:
             self.forget(id)
         self.asked = {id: waited + 1 for id, waited in self.asked.items()}
         self.view = {id: age + 1 for id, age in self.view.items() if age < AGE_MAX}
         targets = []
-        partner = max((id for id in self.view if id not in self.asked), key=self._age, default=None)
+        partner = max(
+            (id for id in self.view if id not in self.asked),
+            key=self.view.__getitem__,
+            default=None,
+        )
         if partner is not None:
             self.asked[partner] = 0
             targets.append(partner)
@@ -91,8 +95,9 @@ class Membership(Struct):
         sender = message.sender
         if sender == self.me:
             return []
-        sketch.merge(self.sketch, message.sketch)
-        room = parameters.view(max(self.size, sketch.estimate(self.sketch)))
+        sketches.merge(self.sketch, message.sketch)
+        self.size = sketches.estimate(self.sketch)
+        room = parameters.view(self.size)
         if message.swapped is not None:
             self.heard(sender)
             given = [*message.swapped, sender]
@@ -156,7 +161,7 @@ class Membership(Struct):
         """`id` is not in the group."""
         self.view.pop(id, None)
         self.asked.pop(id, None)
-        self.sketch.pop(id, None)
+        self.sketch.pop(sketches.rank(id), None)
         if id in self.remembered:
             self.remembered.remove(id)
 
@@ -170,9 +175,6 @@ class Membership(Struct):
         """Up to `count` members that I know, with their ages."""
         return self._sample(rng, without, count)
 
-    def _age(self, id: NodeId) -> int:
-        return self.view[id]
-
     def _request(self, target: NodeId, rng: Random, contacts: Contacts) -> Shuffle:
         entries = [(self.me, 0), *self._sample(rng, target, SHUFFLE_ENTRIES - 1)]
         return self._shuffle(entries, contacts, None)
@@ -183,12 +185,12 @@ class Membership(Struct):
         contacts: Contacts,
         swapped: tuple[NodeId, ...] | None,
     ) -> Shuffle:
-        me, known = self.me, tuple(self.sketch.items())[: sketch.SKETCH_SIZE]
+        me, known = self.me, tuple(self.sketch.items())[: sketches.SKETCH_SIZE]
         return Shuffle(self.group, me, tuple(entries), known, contacts, swapped)
 
     def _sample(self, rng: Random, without: NodeId, count: int) -> list[tuple[NodeId, int]]:
         view = self.view
-        ids = [id for id in view if id != without and 0 <= view[id] <= AGE_MAX and id != self.me]
+        ids = [id for id in view if id != without]
         chosen = ids if len(ids) <= count else rng.sample(ids, count)
         return [(id, view[id]) for id in chosen]
 

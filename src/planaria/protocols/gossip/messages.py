@@ -39,7 +39,7 @@ class Shuffle(GossipMessage, frozen=True, tag="gossip.shuffle"):
 
     sender: NodeId
     entries: Entries
-    sketch: Entries
+    sketch: Entries  # of hashed ids
     contacts: Contacts
     swapped: Ids | None
 

@@ -6,6 +6,9 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError
 
+VIEW_MIN = 3  # in the smallest groups the formula gives less than a connected graph needs
+VIEW_MAX = 64  # (b+1) ln S for ten million members at b = 3; a wrong estimate cannot ask for more
+
 
 class Parameters(Struct, frozen=True):
     """g relays per group, a of z superprocesses each, views of (b+1) ln S, fanout ln S + c.
@@ -35,5 +38,5 @@ class Parameters(Struct, frozen=True):
         return max(0, min(ceil(log(max(1.0, size)) + self.c - 1e-9), int(size) - 1))
 
     def view(self, size: float) -> int:
-        """How many members of its group a process knows: (b+1) ln S, rounded up, at least 3."""
-        return max(3, ceil((self.b + 1) * log(max(1.0, size)) - 1e-9))
+        """How many members of its group a process knows: (b+1) ln S, rounded up, within bounds."""
+        return max(VIEW_MIN, min(ceil((self.b + 1) * log(max(1.0, size)) - 1e-9), VIEW_MAX))

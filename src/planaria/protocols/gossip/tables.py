@@ -21,11 +21,8 @@ def give_tables(nodes: Sequence[GossipNode], rng: Random) -> None:
         for topic in node.groups:
             groups.setdefault(topic, []).append(node.id)
     everybody = [node.id for node in nodes]
-    all_sketched = sorted(everybody, key=sketch.rank)[: sketch.SKETCH_SIZE]
-    sketched = {
-        topic: sorted(members, key=sketch.rank)[: sketch.SKETCH_SIZE]
-        for topic, members in groups.items()
-    }
+    all_sketched = sketch.exact(everybody)
+    sketched = {topic: sketch.exact(members) for topic, members in groups.items()}
     for node in nodes:
         _fill(node.neighbours, everybody, all_sketched, NEIGHBOURS, rng)
         for topic, group in node.groups.items():
@@ -38,11 +35,11 @@ def give_tables(nodes: Sequence[GossipNode], rng: Random) -> None:
 def _fill(
     membership: Membership,
     members: Sequence[NodeId],
-    sketched: Sequence[NodeId],
+    sketched: sketch.Sketch,
     parameters: Parameters,
     rng: Random,
 ) -> None:
-    membership.sketch = dict.fromkeys(sketched, 0)
+    membership.sketch = dict(sketched)
     membership.size = sketch.estimate(membership.sketch)
     membership.asked, membership.remembered = {}, []
     count = min(parameters.view(len(members)), len(members) - 1)
