@@ -7,8 +7,8 @@ cycle would have to go back in time.
 
 A new link must keep that. It is forming until one end acts and offers it, saying how many acts of
 the other it has heard of. The other accepts, as holder of the token, only if it has not acted
-since: then the offering end did act last. It refuses otherwise. Until it knows the answer the
-offering end does not act again.
+since: then the offering end did act last. It refuses otherwise. The answer names the act that it
+answers, so an end that acted again in the meantime takes no notice and has offered anew.
 """
 
 from random import Random
@@ -20,17 +20,22 @@ from planaria.protocols.mobile.messages import Word
 from planaria.protocols.mobile.orientation import Orientation
 
 ACTS = 1 << 16  # counts of acts are compared for equality only, within one handshake
+PATIENCE = 4  # timeouts in which an offer is answered, unless the other end is gone
 UP, FORMING = 1, 0
 
 
 class Edge(Struct):
-    """One end of a link. `accepted` and `refused` are offers of the other end, by its count."""
+    """One end of a link, up or forming.
+
+    `heard` counts the other's acts as last heard, `offer` is what it was when this end acted and
+    offered; `accepted` and `refused` are offers of the other end, by its count.
+    """
 
     up: bool = False
     bit: int = 0
     other: int = 0
     heard: int = 0
-    offered: bool = False
+    offer: int | None = None
     accepted: int | None = None
     refused: int | None = None
 
@@ -39,17 +44,19 @@ class EdgeBits(Orientation):
     """One bit per link and end."""
 
     name = "edge-bits"
-    variables = ("acts", "edges")
+    variables = ("acts", "edges", "patience")
     safe = "any graph, any link at any time, from an acyclic state; not self-stabilizing"
 
     def __init__(self, id: NodeId, rng: Random) -> None:
         self.id = id
         self.acts = 0
+        self.patience = 0
         self.edges: dict[NodeId, Edge] = {}
 
     def repair(self) -> None:
         """Own bits and counts in their range."""
         self.acts %= ACTS
+        self.patience = min(max(self.patience, 0), PATIENCE)
         for edge in self.edges.values():
             edge.bit, edge.other = edge.bit & 1, edge.other & 1
 
@@ -85,26 +92,31 @@ class EdgeBits(Orientation):
         return peer in self.edges and self.edges[peer].up
 
     def sink(self) -> bool:
-        """All tokens are here, and no offer waits for its answer."""
+        """All tokens are here."""
         return all(
-            (edge.bit == edge.other) == (self.id < peer) if edge.up else not edge.offered
+            (edge.bit == edge.other) == (self.id < peer)
             for peer, edge in self.edges.items()
+            if edge.up
         )
 
     def takes_turn(self, rng: Random) -> bool:
-        """A node with a forming link lets half its turns pass: two ends that always act at the
-        same time would refuse each other's offers for ever."""
-        forming = any(not edge.up for edge in self.edges.values())
+        """Wait for the answers to offers, and with a forming link let half of the turns pass: two
+        ends that always act at the same time would refuse each other's offers for ever."""
+        forming = [edge for edge in self.edges.values() if not edge.up]
+        if self.patience and any(edge.offer is not None for edge in forming):
+            self.patience -= 1
+            return False
         return self.sink() and not (forming and rng.random() < 0.5)
 
     def reverse(self) -> None:
         """Give all tokens away; offer every forming link, out of this source."""
         self.acts = (self.acts + 1) % ACTS
+        self.patience = PATIENCE
         for edge in self.edges.values():
             if edge.up:
                 edge.bit ^= 1
             else:
-                edge.offered = True
+                edge.offer = edge.heard
 
     def word(self, peer: NodeId) -> Word:
         """My bit, or how far the handshake is."""
@@ -112,7 +124,8 @@ class EdgeBits(Orientation):
         if edge.up:
             return (UP, edge.bit, 0 if edge.accepted is None else edge.accepted + 1)
         refused = 0 if edge.refused is None else edge.refused + 1
-        return (FORMING, self.acts, edge.heard, int(edge.offered), refused)
+        offer = (0, 0) if edge.offer is None else (1, edge.offer)
+        return (FORMING, self.acts, *offer, refused)
 
     def hear(self, peer: NodeId, word: Word) -> None:
         """Follow the other end's bit, or the handshake."""
@@ -122,24 +135,23 @@ class EdgeBits(Orientation):
         if _up(word):
             if edge.up:
                 edge.other = word[1]
-            elif edge.offered and word[2] == self.acts + 1:
+            elif edge.offer is not None and word[2] == self.acts + 1:
                 self.edges[peer] = Edge(up=True, bit=0, other=word[1])
         elif _forming(word):
             self._hear_forming(peer, edge, word)
 
     def _hear_forming(self, peer: NodeId, edge: Edge, word: Word) -> None:
-        _, acts, heard, offering, refused = word
+        _, acts, offering, heard, refused = word
         if edge.up:
             if not (offering and acts == edge.accepted):  # the other end lost the link: begin anew
                 self.edges[peer] = Edge(heard=acts)
             return
+        edge.heard = acts
         if refused == self.acts + 1:
-            edge.offered = False
-        if not edge.offered:  # an offer says what was known when this end acted, not later
-            edge.heard = acts
+            edge.offer = None
         if not offering:
             return
-        if heard == self.acts and not edge.offered:
+        if heard == self.acts:
             # The offering end has bit 0; mine puts the token here.
             self.edges[peer] = Edge(up=True, bit=int(self.id > peer), other=0, accepted=acts)
         else:
@@ -151,4 +163,4 @@ def _up(word: Word) -> bool:
 
 
 def _forming(word: Word) -> bool:
-    return len(word) == 5 and word[0] == FORMING and max(word[1:3]) < ACTS and word[4] <= ACTS
+    return len(word) == 5 and word[0] == FORMING and max(word[1:]) <= ACTS
