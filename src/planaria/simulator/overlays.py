@@ -20,7 +20,10 @@ from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.engine import Observer
 from planaria.simulator.trial import Trial
 
-REGISTERED: Mapping[str, str] = {"mobile": "planaria.simulator.mobility:MOBILE"}
+REGISTERED: Mapping[str, str] = {
+    "gossip": "planaria.simulator.gossip:GOSSIP",
+    "mobile": "planaria.simulator.mobility:MOBILE",
+}
 
 
 class Option(Struct, frozen=True):

@@ -135,5 +135,5 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def chain(levels: int) -> tuple[str, ...]:
-    """The topics T0 (the root), T1, ... of a chain: `#`, `t1/#`, `t1/t2/#`, ..."""
-    return tuple("/".join(f"t{place}" for place in range(1, level + 1)) for level in range(levels))
+    """The topics T0, T1, ... of a chain, from the most general down: `t0`, `t0/t1`, ..."""
+    return tuple("/".join(f"t{place}" for place in range(level + 1)) for level in range(levels))
