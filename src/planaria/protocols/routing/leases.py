@@ -1,0 +1,117 @@
+"""The routing table with second-chance leases (paper 4, section 3.1).
+
+An entry is one lease for each (id, destination): whoever renews it over one link leaves those of
+other links alone. A broker's clock runs from 0 to pi - 1; when it overruns, entries that were not
+renewed since the last overrun go. So an entry renewed within pi stays, another lives 2 pi at most.
+"""
+
+from copy import deepcopy
+from typing import Any
+
+from msgspec import Struct
+
+from planaria.protocols.routing.filters import Attributes, Filter
+from planaria.protocols.routing.matching import MatchingIndex
+
+LEASES_PER_DESTINATION_MAX = 1_000_000  # 0.5 kB each: a broker refuses more over one link
+DESTINATIONS_MAX = 4_096  # links and clients of one broker, with those gone but not yet expired
+
+Destination = int  # a neighbour's id, or a local client as a negative number
+Table = dict[Destination, dict[int, "Lease"]]
+
+
+class Lease(Struct):
+    """A routing entry: filter, flag, and the number of the message that brought it."""
+
+    filter: Filter
+    flag: int = 1
+    stamp: int = 0
+
+
+class LeaseTable:
+    """The entries of one broker, its clock, and an index to match with."""
+
+    __slots__ = ("_index", "clock", "entries", "pi")
+
+    def __init__(self, pi: int) -> None:
+        self.pi = pi
+        self.clock = 0
+        self.entries: Table = {}
+        self._index = MatchingIndex()
+
+    def insert(self, destination: Destination, id: int, filter: Filter, stamp: int = 0) -> bool:
+        """Remove what has this id for this destination, then insert; says if that was news.
+
+        Removing first is essential: a renewal that only set the flag would keep a corrupted filter
+        for ever (3.1).
+        """
+        leases = self.entries.get(destination)
+        if leases is None:
+            if len(self.entries) >= DESTINATIONS_MAX:
+                return False
+            leases = self.entries[destination] = {}
+        old = leases.get(id)
+        if old is None and len(leases) >= LEASES_PER_DESTINATION_MAX:
+            return False
+        leases[id] = Lease(filter, 1, stamp)
+        if old is not None and old.filter == filter:
+            return False
+        self._index.add((destination, id), filter)
+        return True
+
+    def remove(self, destination: Destination, id: int) -> bool:
+        """Cancel one lease; says if there was one."""
+        leases = self.entries.get(destination, {})
+        if leases.pop(id, None) is None:
+            return False
+        self._index.remove((destination, id))
+        return True
+
+    def get(self, destination: Destination, id: int) -> Lease | None:
+        """The lease with this id over this link."""
+        return self.entries.get(destination, {}).get(id)
+
+    def of(self, destination: Destination) -> dict[int, Lease]:
+        """All leases of one destination."""
+        return self.entries.get(destination, {})
+
+    def destinations(self, attributes: Attributes) -> list[Destination]:
+        """Where a notification with these attributes is wanted."""
+        return list(dict.fromkeys(key[0] for key in self._index.match(attributes)))  # type: ignore[index]
+
+    def tick(self) -> list[Destination] | None:
+        """Time passes. At an overrun: those that lost an entry to it; None if there was none."""
+        # A clock that a fault set outside its range overruns at once: never more than pi away.
+        self.clock = self.clock + 1 if 0 <= self.clock < self.pi else self.pi
+        if self.clock < self.pi:
+            return None
+        self.clock = 0
+        lost = []
+        for destination in list(self.entries):
+            leases = self.entries[destination]
+            kept = {id: lease for id, lease in leases.items() if lease.flag == 1}
+            if len(kept) < len(leases):
+                lost.append(destination)
+            for lease in kept.values():
+                lease.flag = 0
+            self.entries[destination] = kept
+            if not kept:
+                del self.entries[destination]
+        self.reindex()
+        return lost
+
+    def snapshot(self) -> dict[str, Any]:
+        """A copy of the entries and the clock."""
+        return {"entries": deepcopy(self.entries), "clock": self.clock}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take stored entries."""
+        self.entries, self.clock = deepcopy(snapshot["entries"]), snapshot["clock"]
+        self.reindex()
+
+    def reindex(self) -> None:
+        """Make the index anew from the entries: it may have been corrupted with them."""
+        self._index = MatchingIndex()
+        for destination, leases in self.entries.items():
+            for id, lease in leases.items():
+                self._index.add((destination, id), lease.filter)

@@ -1,0 +1,166 @@
+"""When is the routing of a tree of brokers right? Judged by trying every notification there is.
+
+Shares no code with filters, strategies or tables: a filter is read from its ranges in the plainest
+way, and what must be known over a link is collected by walking the tree.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.overlay import Channel, Violation
+from planaria.protocols.routing.broker import Broker
+from planaria.protocols.routing.filters import Filter
+from planaria.protocols.routing.messages import Update
+
+Tree = Mapping[NodeId, Sequence[NodeId]]  # every broker's neighbours
+Mask = int  # one bit for each notification of the universe
+
+
+class Judge:
+    """Compares every broker's entries with the clients behind each link."""
+
+    def __init__(self, universe: Sequence[Mapping[str, Any]]) -> None:
+        self.universe = universe
+        self._masks: dict[Filter, Mask] = {}
+
+    def violations(
+        self, brokers: Mapping[NodeId, Broker], parents: Mapping[NodeId, NodeId | None],
+        channel: Channel,
+    ) -> list[Violation]:  # fmt: skip
+        """Every entry that is missing, stale or in flight without a reason."""
+        tree = _neighbours(parents)
+        found: list[Violation] = []
+        expected: dict[tuple[NodeId, NodeId], list[tuple[int, Filter]]] = {}
+        for id, broker in brokers.items():
+            for neighbour in tree[id]:
+                silent = broker.strategy == "flooding" or (
+                    broker.hierarchical and parents[id] == neighbour
+                )
+                expected[id, neighbour] = (
+                    [] if silent else list(_behind(brokers, tree, neighbour, id))
+                )
+        for id, broker in brokers.items():
+            found += self._links(broker, tree[id], expected)
+            found += self._clients(broker)
+        for target, message in channel:
+            if isinstance(message, Update) and target in brokers:
+                found += self._in_flight(target, message, expected)
+        return found
+
+    def _links(
+        self, broker: Broker, near: Sequence[NodeId],
+        expected: Mapping[tuple[NodeId, NodeId], list[tuple[int, Filter]]],
+    ) -> Iterator[Violation]:  # fmt: skip
+        id = broker.id
+        if sorted(broker.links) != sorted(near):
+            yield Violation("links", id, f"has {sorted(broker.links)}, should have {sorted(near)}")
+        for destination, leases in broker.table.entries.items():
+            if destination >= 0 and destination not in near and leases:
+                yield Violation("stale", id, f"{len(leases)} entries for {destination}, no link")
+        for neighbour in near:
+            have = {key: it.filter for key, it in broker.table.of(neighbour).items()}
+            yield from self._same(broker, f"behind {neighbour}", have, expected[id, neighbour])
+            told = broker.announcer.told.get(neighbour, {})
+            yield from self._same(broker, f"told {neighbour}", told, expected.get((neighbour, id)))
+
+    def _same(
+        self, broker: Broker, where: str, have: Mapping[int, Filter],
+        expected: list[tuple[int, Filter]] | None,
+    ) -> Iterator[Violation]:  # fmt: skip
+        if expected is None:
+            return
+        wanted = [filter for _, filter in expected]
+        if broker.strategy == "simple":
+            if have != dict(expected):
+                yield Violation("entries", broker.id, f"{where}: other subscriptions than are")
+            return
+        if broker.strategy == "identity" and sorted(have) != sorted({id for id, _ in expected}):
+            yield Violation("entries", broker.id, f"{where}: other filters than are subscribed")
+        masks = [self.mask(filter) for filter in have.values()]
+        for filter in wanted:
+            mask = self.mask(filter)
+            if not any(mask & ~it == 0 for it in masks):
+                yield Violation("missing", broker.id, f"{where}: nothing covers {filter}")
+                break
+        surplus = _union(masks) & ~_union([self.mask(it) for it in wanted])
+        if surplus and broker.announcer.waste_max == 0:
+            yield Violation("stale", broker.id, f"{where}: {surplus.bit_count()} wanted by nobody")
+
+    def _clients(self, broker: Broker) -> Iterator[Violation]:
+        wanted = {-1 - client: it for client, it in broker.clients.items() if it}
+        for destination in sorted({*wanted, *(it for it in broker.table.entries if it < 0)}):
+            have = {id: it.filter for id, it in broker.table.of(destination).items()}
+            if have != wanted.get(destination, {}):
+                detail = f"entries of client {-1 - destination} are not what it wants"
+                yield Violation("clients", broker.id, detail)
+
+    def _in_flight(
+        self, target: NodeId, message: Update,
+        expected: Mapping[tuple[NodeId, NodeId], list[tuple[int, Filter]]],
+    ) -> Iterator[Violation]:  # fmt: skip
+        wanted = expected.get((target, message.sender))
+        if wanted is None:
+            if message.leases:
+                yield Violation("channel", target, f"leases from {message.sender}, no neighbour")
+            return
+        true = _union([self.mask(filter) for _, filter in wanted])
+        if any(self.mask(filter) & ~true for _, filter in message.leases):
+            yield Violation("channel", target, "a lease in flight that nobody wants")
+        ids = {id for id, _ in wanted}
+        if any(id in ids for id in message.cancels):
+            yield Violation("channel", target, "a cancel in flight of what somebody wants")
+
+    def mask(self, filter: Filter) -> Mask:
+        """Which notifications of the universe `filter` matches."""
+        found = self._masks.get(filter)
+        if found is None:
+            found = 0
+            for place, attributes in enumerate(self.universe):
+                if all(
+                    _allowed(values, attributes.get(name)) for name, values in filter.constraints
+                ):
+                    found |= 1 << place
+            self._masks[filter] = found
+        return found
+
+
+def _allowed(values: Any, value: Any) -> bool:
+    if isinstance(value, bool):
+        return any(low <= value < high for low, high in values.booleans)
+    if isinstance(value, str):
+        return any(low[1] <= value and (high[0] or value < high[1]) for low, high in values.strings)
+    if value is None:
+        return False
+    return any(
+        (value > low if after else value >= low) and (value <= high if end else value < high)
+        for (low, after), (high, end) in values.numbers
+    )
+
+
+def _union(masks: Sequence[Mask]) -> Mask:
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found
+
+
+def _neighbours(parents: Mapping[NodeId, NodeId | None]) -> dict[NodeId, list[NodeId]]:
+    found: dict[NodeId, list[NodeId]] = {id: [] for id in parents}
+    for id, parent in parents.items():
+        if parent is not None:
+            found[id].append(parent)
+            found[parent].append(id)
+    return found
+
+
+def _behind(
+    brokers: Mapping[NodeId, Broker], tree: Tree, start: NodeId, back: NodeId
+) -> Iterator[tuple[int, Filter]]:
+    """All subscriptions of clients on the far side of a link."""
+    pending = [(start, back)]
+    while pending:
+        here, came = pending.pop()
+        for wanted in brokers[here].clients.values():
+            yield from wanted.items()
+        pending += [(there, here) for there in tree[here] if there != came]

@@ -1,0 +1,168 @@
+"""Brokers on a tree that never changes: how to make, break and judge leased routing by itself."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Command, Effect, Effects, Node
+from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.protocols.routing.arbitrary import forge, scramble
+from planaria.protocols.routing.broker import Broker
+from planaria.protocols.routing.commands import PublishContent
+from planaria.protocols.routing.filters import Filter
+from planaria.protocols.routing.leases import Lease
+from planaria.protocols.routing.legitimacy import Judge
+from planaria.protocols.routing.strategies import reduced
+from planaria.protocols.routing.timing import Timing, timing
+from planaria.protocols.routing.workload import UNIVERSE, random_attributes, random_filter
+
+CLIENTS = 3  # at each broker, with refresh times of their own
+INTERVALS = (0.0, 1.5)  # of a link: half an interval on the way, then up to one to the timeout
+
+
+class TreeBroker(Broker):
+    """A broker that keeps its links as they are in its read-only memory (paper 4, section 3)."""
+
+    __slots__ = ("neighbours", "upwards")
+
+    def __init__(
+        self, id: NodeId, neighbours: Sequence[NodeId], upwards: NodeId | None, timing: Timing,
+        rng: Random, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(id, timing, rng, **options)
+        self.neighbours, self.upwards = list(neighbours), upwards
+
+    def on_timeout(self) -> Effects:
+        """Take the links from the tree, then do what a broker does."""
+        effects: list[Effect] = list(self.set_links(self.neighbours, self.upwards))
+        return [*effects, *super().on_timeout()]
+
+
+class RoutingOverlay(Overlay):
+    """Leased content-based routing on a complete tree of brokers."""
+
+    name = "planaria.protocols.routing.overlay:RoutingOverlay"
+
+    def __init__(
+        self, strategy: str = "covering", hierarchical: bool = False, degree: int = 3,
+        subscriptions: int = 30, rho: int = 2, waste: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.options = {
+            "strategy": strategy,
+            "hierarchical": hierarchical,
+            "waste_max": waste,
+        }
+        self.degree, self.subscriptions, self.rho = degree, subscriptions, rho
+        self.n = 0
+        self.timing = timing(rho, INTERVALS, 1)
+        self.wishes: dict[NodeId, list[tuple[int, Filter]]] = {}
+        self._judge = Judge(UNIVERSE)
+
+    def parent(self, id: NodeId) -> NodeId | None:
+        """The broker above `id` in the complete tree."""
+        return None if id == 0 else (id - 1) // self.degree
+
+    def neighbours(self, id: NodeId) -> list[NodeId]:
+        """The parent and the children of `id`."""
+        first = self.degree * id + 1
+        children = range(first, min(first + self.degree, self.n))
+        above = self.parent(id)
+        return [*([] if above is None else [above]), *children]
+
+    def spawn(self, id: NodeId, rng: Random) -> TreeBroker:
+        """A broker with its clients and an empty table."""
+        above = self.parent(id)
+        broker = TreeBroker(id, self.neighbours(id), above, self.timing, rng, **self.options)
+        for client, filter in self.wishes.get(id, []):
+            broker.subscribe(client, [filter])
+        return broker
+
+    def fresh(self, n: int, rng: Random) -> list[Node]:
+        """All brokers and clients start at once."""
+        self._prepare(n, rng)
+        return [self.spawn(id, rng) for id in range(n)]
+
+    def legitimate(self, n: int, rng: Random) -> list[Node]:
+        """Every table as it is when nothing has changed for long."""
+        brokers = [node for node in self.fresh(n, rng) if isinstance(node, TreeBroker)]
+        for broker in brokers:
+            broker.table.clock = rng.randrange(self.timing.pi)
+            broker.round = rng.randrange(self.timing.rho)
+            broker.links = dict.fromkeys(broker.neighbours)
+            broker.parent = broker.upwards
+        told: dict[tuple[NodeId, NodeId], dict[int, Filter]] = {}
+        for id in reversed(range(1, n)):
+            self._agree(brokers, told, id, (id - 1) // self.degree)
+        for id in range(1, n):
+            self._agree(brokers, told, (id - 1) // self.degree, id)
+        for broker in brokers:
+            broker.table.reindex()
+        return list(brokers)
+
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Arbitrary table, flags, clocks, ids, filters and memory; links and clients are given."""
+        assert isinstance(node, Broker)
+        scramble(node, ids, rng)
+
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        """An arbitrary message between brokers."""
+        return forge(ids, rng)
+
+    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+        """Entries that are missing or stale, judged by trying every notification."""
+        brokers = {id: node for id, node in nodes.items() if isinstance(node, Broker)}
+        parents = {id: self.parent(id) for id in brokers}
+        return self._judge.violations(brokers, parents, channel)
+
+    def may_crash(self, node: Node) -> bool:
+        """The tree of this overlay cannot change."""
+        return False
+
+    def publish(self, node: Node, number: int) -> Command | None:
+        """One of the notifications of the small world, numbered."""
+        attributes = random_attributes(Random(number))
+        return PublishContent(attributes, b"%d" % number)
+
+    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+        """Table sizes and traffic so far."""
+        brokers = [node for node in nodes.values() if isinstance(node, Broker)]
+        return {
+            "nodes": len(brokers),
+            "table_entries": sum(len(it) for b in brokers for it in b.table.entries.values()),
+            "control_messages": sum(broker.announcer.sent for broker in brokers),
+            "notification_messages": sum(broker.notifications_sent for broker in brokers),
+            "bound_intervals": self.timing.delta,
+        }
+
+    def _prepare(self, n: int, rng: Random) -> None:
+        self.n, self.wishes = n, {}
+        depth, last = 0, n - 1
+        while last > 0:
+            last, depth = (last - 1) // self.degree, depth + 1
+        flooding = self.options["strategy"] == "flooding"
+        self.timing = timing(self.rho, INTERVALS, max(1, 2 * depth), flooding=flooding)
+        for _ in range(self.subscriptions):
+            wish = (rng.randrange(CLIENTS), random_filter(rng))
+            self.wishes.setdefault(rng.randrange(n), []).append(wish)
+
+    def _agree(
+        self, brokers: Sequence[TreeBroker], told: dict[tuple[NodeId, NodeId], dict[int, Filter]],
+        source: NodeId, target: NodeId,
+    ) -> None:  # fmt: skip
+        """Let `target` know what it has to know of what is behind `source`."""
+        broker = brokers[source]
+        known = {
+            id: lease.filter
+            for destination, leases in broker.table.entries.items()
+            if destination != target
+            for id, lease in leases.items()
+        }
+        if self.options["hierarchical"] and target != broker.upwards:
+            known = {}
+        strategy = str(self.options["strategy"])
+        found = reduced(strategy, known)
+        broker.announcer.told[target] = found
+        if found:
+            brokers[target].table.entries[source] = {id: Lease(it) for id, it in found.items()}

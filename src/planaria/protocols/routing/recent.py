@@ -1,0 +1,75 @@
+"""What a broker remembers of notifications: ids against duplicates, recent ones for replay.
+
+Both are kept in two generations: the older one is thrown away when the younger is old enough. So
+whatever a fault put there is gone after two of its periods.
+"""
+
+from copy import deepcopy
+from typing import Any
+
+from msgspec import Struct
+
+from planaria.core.ids import NodeId
+from planaria.protocols.routing.messages import Notify
+
+SEEN_MAX = 200_000  # ids of one generation, 20 MB; more traffic than that shortens the memory
+RECENT_MAX = 20_000  # notifications of one generation kept for replay
+
+
+class Recent(Struct):
+    """A notification and the neighbours that have it, as far as this broker did its part."""
+
+    message: Notify
+    holders: list[NodeId]
+
+
+class Memory:
+    """Ids seen for at least 3 periods, notifications kept for at least one."""
+
+    __slots__ = ("age", "period", "recent", "seen")
+
+    def __init__(self, period: int) -> None:
+        self.period = period
+        self.age = 0
+        self.seen: list[dict[bytes, None]] = [{}, {}, {}, {}]
+        self.recent: list[dict[bytes, Recent]] = [{}, {}]
+
+    def tick(self) -> None:
+        """Time passes; at the end of a period the oldest generation is forgotten."""
+        self.age += 1
+        if not 0 <= self.age < self.period:
+            self.age = 0
+            self.seen = [{}, *self.seen[:3]]
+            self.recent = [{}, *self.recent[:1]]
+
+    def knows(self, id: bytes) -> bool:
+        """Has this notification been here lately?"""
+        return any(id in generation for generation in self.seen)
+
+    def remember(self, message: Notify, holders: list[NodeId]) -> None:
+        """Keep a notification that was just handled."""
+        if len(self.seen[0]) >= SEEN_MAX:
+            self.seen = [{}, *self.seen[:3]]
+        if len(self.recent[0]) >= RECENT_MAX:
+            self.recent = [{}, *self.recent[:1]]
+        self.seen[0][message.id] = None
+        self.recent[0][message.id] = Recent(message, holders)
+
+    def lately(self) -> list[Recent]:
+        """The notifications kept for replay, oldest first."""
+        return [it for generation in reversed(self.recent) for it in generation.values()]
+
+    def forget_holder(self, neighbour: NodeId) -> None:
+        """A link came up or went down: what was sent over it may not have arrived."""
+        for it in self.lately():
+            if neighbour in it.holders:
+                it.holders.remove(neighbour)
+
+    def snapshot(self) -> dict[str, Any]:
+        """A copy of what is remembered."""
+        return deepcopy({"age": self.age, "seen": self.seen, "recent": self.recent})
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take a stored memory."""
+        copied = deepcopy(snapshot)
+        self.age, self.seen, self.recent = copied["age"], copied["seen"], copied["recent"]

@@ -1,0 +1,122 @@
+"""The routing strategies (paper 4, sections 3.2 to 3.4): which filters a broker tells a neighbour.
+
+Given all leases that the neighbour did not tell itself, each strategy is one reduction, computed
+afresh from the table whenever it changed. Nothing is forwarded that is not in the table, so a
+cover that expires uncovers what it covered, and a merge ends with its last constituent.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from planaria.protocols.routing.filters import (
+    Attributes,
+    Filter,
+    covers,
+    filter_id,
+    imperfect_merge,
+    witness,
+)
+from planaria.protocols.routing.matching import MatchingIndex
+from planaria.protocols.routing.values import RANGES_MAX, either, parts
+
+STRATEGIES = ("flooding", "simple", "identity", "covering", "merging")
+MERGE_ROUNDS_MAX = 4  # rounds over all attributes; more merges wait for the next change
+IMPERFECT_MAX = 200  # filters among which pairs are tried for imperfect merging: it is quadratic
+
+Subscriptions = Mapping[int, Filter]
+
+
+def reduced(
+    strategy: str,
+    subscriptions: Subscriptions,
+    sample: Sequence[Attributes] = (),
+    waste_max: float = 0.0,
+    identify: Callable[[Filter], int] = filter_id,
+) -> dict[int, Filter]:
+    """What a neighbour has to know of `subscriptions` under `strategy`, by id."""
+    if strategy == "flooding":
+        return {}
+    if strategy == "simple":
+        return dict(subscriptions)
+    filters = list(dict.fromkeys(subscriptions.values()))
+    if strategy in ("covering", "merging"):
+        filters = maximal(filters)
+    if strategy == "merging":
+        filters = merged(filters)
+        if waste_max > 0:
+            filters = _wasteful(filters, sample, waste_max)
+    return {identify(filter): filter for filter in filters}
+
+
+def maximal(filters: Sequence[Filter]) -> list[Filter]:
+    """Those of `filters` that no other one covers; all are different.
+
+    Whoever covers F matches every notification that F matches, so also one chosen example: the
+    index finds the few candidates.
+    """
+    index = MatchingIndex()
+    for number, filter in enumerate(filters):
+        index.add(number, filter)
+    found = []
+    for number, filter in enumerate(filters):
+        example = witness(filter)
+        rivals = range(len(filters)) if example is None else index.match(example)
+        if not any(covers(filters[it], filter) for it in rivals if it != number):  # type: ignore[call-overload]
+            found.append(filter)
+    return found
+
+
+def merged(filters: Sequence[Filter]) -> list[Filter]:
+    """Perfect merging: filters that differ in one attribute only become one, as often as it goes.
+
+    Matches exactly what `filters` match.
+    """
+    found = list(filters)
+    for _ in range(MERGE_ROUNDS_MAX):
+        before = len(found)
+        for attribute in sorted({name for it in found for name, _ in it.constraints}):
+            found = _merged_by(attribute, found)
+        if len(found) == before:
+            break
+        found = maximal(list(dict.fromkeys(found)))
+    return found
+
+
+def _merged_by(attribute: str, filters: list[Filter]) -> list[Filter]:
+    """Join those filters that agree on everything but `attribute`."""
+    groups: dict[tuple[object, ...], Filter] = {}
+    found: list[Filter] = []
+    for filter in filters:
+        named = dict(filter.constraints)
+        if attribute not in named:
+            found.append(filter)
+            continue
+        rest = tuple(it for it in filter.constraints if it[0] != attribute)
+        other = groups.get(rest)
+        if other is None:
+            groups[rest] = filter
+            continue
+        values = either(dict(other.constraints)[attribute], named[attribute])
+        if parts(values) > RANGES_MAX:
+            found.append(filter)
+            continue
+        named[attribute] = values
+        groups[rest] = Filter(tuple(sorted(named.items(), key=lambda it: it[0])))
+    return found + list(groups.values())
+
+
+def _wasteful(
+    filters: list[Filter], sample: Sequence[Attributes], waste_max: float
+) -> list[Filter]:
+    """Imperfect merging of pairs while the waste measured on `sample` keeps its bound."""
+    if len(filters) > IMPERFECT_MAX:
+        return filters
+    found: list[Filter] = []
+    for filter in filters:
+        for place, other in enumerate(found):
+            both = imperfect_merge(other, filter, sample, waste_max)
+            if both is not None:
+                found[place] = both
+                break
+        else:
+            found.append(filter)
+    return maximal(list(dict.fromkeys(found)))

@@ -1,0 +1,62 @@
+"""Leased routing from arbitrary states: legitimate within 2 pi + d*dmax, and then for good."""
+
+from collections.abc import Callable
+
+import pytest
+
+from planaria.protocols.routing.overlay import RoutingOverlay
+from planaria.protocols.routing.strategies import STRATEGIES
+from planaria.simulator.schedule import load_schedule, parse_schedule
+from planaria.simulator.trial import Outcome, Spec, must_heal
+
+VARIANTS = [(strategy, up) for strategy in STRATEGIES for up in (False, True)]
+
+
+def heal(overlay: RoutingOverlay, spec: Spec) -> Outcome:
+    """Must heal within the bound that the timing states for this tree."""
+    outcome = must_heal(overlay, spec)
+    assert outcome.intervals <= overlay.timing.delta
+    return outcome
+
+
+@pytest.mark.parametrize(("strategy", "up"), VARIANTS)
+def test_arbitrary_state_heals_within_the_stated_bound(
+    strategy: str, up: bool, seeds: Callable[[int, int], int]
+) -> None:
+    """Tables, flags, clocks, ids, filters, memories and messages in flight are all arbitrary."""
+    slowest = 0
+    for seed in range(seeds(12, 2_000)):
+        overlay = RoutingOverlay(strategy, up, degree=2 + seed % 2, subscriptions=20)
+        spec = Spec(n=1 + seed % 14, seed=seed, closure=2 * 14)
+        slowest = max(slowest, heal(overlay, spec).intervals)
+    assert slowest > 2  # the states were worth healing
+
+
+@pytest.mark.parametrize(("strategy", "up"), VARIANTS)
+def test_legitimate_state_stays_legitimate_and_can_be_reached_from_nothing(
+    strategy: str, up: bool
+) -> None:
+    overlay = RoutingOverlay(strategy, up)
+    assert heal(overlay, Spec(13, 1, "legitimate", closure=120)).intervals == 0
+    assert heal(overlay, Spec(13, 1, "fresh", closure=30)).intervals <= 10
+
+
+@pytest.mark.parametrize("nemesis", ["lossy", "partition", "replay", "pause", "slow"])
+def test_routing_heals_after(nemesis: str) -> None:
+    for strategy in ("identity", "merging"):
+        overlay = RoutingOverlay(strategy)
+        must_heal(overlay, Spec(13, 3, "legitimate", faults=load_schedule(nemesis)))
+
+
+def test_a_bit_flip_in_one_broker_heals_within_the_bound() -> None:
+    for seed in range(10):
+        overlay = RoutingOverlay("covering")
+        faults = parse_schedule("at 1 corrupt count=1")
+        heal(overlay, Spec(13, seed, "legitimate", faults=faults, closure=30))
+
+
+def test_imperfect_merging_never_misses_what_is_wanted() -> None:
+    """With a waste of half it may forward more than is wanted; it must not forward less."""
+    for seed in range(4):
+        faults = parse_schedule("at 0 publish count=50")
+        heal(RoutingOverlay("merging", waste=0.5), Spec(13, seed, faults=faults, closure=30))
