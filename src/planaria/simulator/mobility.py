@@ -186,7 +186,7 @@ class MovingOverlay(MobileOverlay):
 
     def fresh(self, n: int, rng: Random) -> list[Node]:
         """All hosts where they are at second 0; no links yet."""
-        motion, count = self._motion(n, rng)
+        motion, count = self.motion(n, rng)
         self.world = World(motion)
         return [Host(self.member(id, rng), self.world) for id in range(count)]
 
@@ -235,7 +235,8 @@ class MovingOverlay(MobileOverlay):
     def _moves(self) -> bool:
         return self.graph.startswith(("waypoint", "trace"))
 
-    def _motion(self, n: int, rng: Random) -> tuple[Motion, int]:
+    def motion(self, n: int, rng: Random) -> tuple[Motion, int]:
+        """What moves, and how many nodes: as the graph option says."""
         kind, *sizes = self.graph.split(":")
         seed = rng.getrandbits(64)
         if kind == "trace":

@@ -1,0 +1,155 @@
+"""The mobile overlay heals: from any state, after any fault, while all move, split and merge."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from planaria.core.errors import UsageError
+from planaria.protocols.mobile.graphs import component, parse_graph
+from planaria.protocols.mobile.motion import Trace, Waypoint
+from planaria.protocols.mobile.overlay import unwrap
+from planaria.simulator.checkers import DeliveredOnce
+from planaria.simulator.links import SCHEDULERS
+from planaria.simulator.mobility import MovingOverlay
+from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
+from planaria.simulator.trial import Spec, Trial, must_heal
+
+Seeds = Callable[[int, int], int]
+
+GRAPHS = ("grid:3x3", "ring:7", "path:6", "star:6", "complete:5", "rgg:14:5", "tree:12")
+
+
+def test_heights_heal_from_any_state_under_every_scheduler(seeds: Seeds) -> None:
+    """Any heights, views, links, buffers and messages in flight (what must hold, 2)."""
+    for seed in range(seeds(35, 2000)):
+        overlay = MovingOverlay(GRAPHS[seed % len(GRAPHS)], publications=1)
+        spec = Spec(9, seed, "corrupt", scheduler=SCHEDULERS[seed % len(SCHEDULERS)])
+        outcome = must_heal(overlay, spec, [DeliveredOnce()])
+        assert outcome.metrics["acyclic"]
+        assert outcome.metrics["missed"] == 0
+
+
+def test_three_states_heal_on_trees_from_any_values(seeds: Seeds) -> None:
+    for seed in range(seeds(10, 500)):
+        overlay = MovingOverlay("tree:12", "three-state")
+        trial = Trial(overlay, Spec(12, seed, "legitimate"))
+        rng = Random(seed)
+        for node in trial.simulator.nodes.values():
+            for layer in unwrap(node).layers.values():
+                layer.orientation.restore({"val": rng.randrange(3)})
+        outcome = trial.run()
+        assert outcome.failure is None
+        assert outcome.metrics["acyclic"]
+
+
+@pytest.mark.parametrize("orientation", ["heights", "edge-bits"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_all_join_at_once(graph: str, orientation: str) -> None:
+    overlay = MovingOverlay(graph, orientation, publications=2)
+    assert must_heal(overlay, Spec(9, 5, "fresh"), [DeliveredOnce()]).metrics["acyclic"]
+
+
+@pytest.mark.parametrize("nemesis", sorted(set(NAMED) - {"none"}))
+def test_heights_heal_after(nemesis: str, seeds: Seeds) -> None:
+    for seed in range(seeds(2, 100)):
+        overlay = MovingOverlay("rgg:16:6", publications=3)
+        faults = load_schedule(nemesis)
+        outcome = must_heal(overlay, Spec(16, seed, "legitimate", faults=faults), [DeliveredOnce()])
+        assert outcome.metrics["acyclic"]
+
+
+@pytest.mark.parametrize("orientation", ["heights", "edge-bits"])
+def test_nobody_misses_anything_while_all_move(orientation: str, seeds: Seeds) -> None:
+    for seed in range(seeds(3, 100)):
+        overlay = MovingOverlay("waypoint:20", orientation, publications=5, moving=40)
+        outcome = must_heal(overlay, Spec(20, seed, "fresh", intervals=300), [DeliveredOnce()])
+        assert outcome.metrics["acyclic"]
+        assert outcome.metrics["delivered"] == 100
+        assert outcome.metrics["missed"] == outcome.metrics["duplicated"] == 0
+
+
+def test_network_that_moves_is_cut_in_parts_and_merges_again() -> None:
+    """The motion of the test above does what it is there for."""
+    parts = []
+    for second in range(40):
+        overlay = MovingOverlay("waypoint:20", moving=40)
+        overlay.fresh(20, Random(0))
+        overlay.world.now = second
+        graph = overlay.world.graph(overlay.world.hosts)
+        parts.append(len(component(graph, 0)))
+    assert min(parts) < 20
+    assert any(before < after for before, after in pairwise(parts))
+
+
+def test_churn_while_all_move() -> None:
+    churn = parse_schedule(
+        "at 3 join count=3\nat 8 crash count=2\nat 12 restart count=2 state=none\n"
+        "at 15 leave count=1\nat 20 restart count=2 state=stale\nat 25 corrupt count=3"
+    )
+    for seed in range(2):
+        overlay = MovingOverlay("waypoint:20", publications=6, moving=40)
+        spec = Spec(20, seed, "fresh", faults=churn, intervals=300)
+        assert must_heal(overlay, spec).metrics["acyclic"]
+
+
+def test_layers_are_independent() -> None:
+    """Theorem 1: hosts check after every message that no other layer moved."""
+    overlay = MovingOverlay("grid:3x3", publications=4, layers=3)
+    must_heal(overlay, Spec(9, 1, "corrupt"), [DeliveredOnce()])
+
+
+def test_nobody_starves_and_turns_are_fair() -> None:
+    """On a level graph a wait is at most the longest way down to a sink, an interval a step."""
+    for graph in GRAPHS:
+        overlay = MovingOverlay(graph)
+        trial = Trial(overlay, Spec(9, 2, "legitimate"))
+        trial.simulator.run(20_000)
+        books = overlay.world.books
+        graph_now = overlay.world.graph(trial.simulator.nodes)
+        assert books.longest_wait <= len(graph_now) + 2
+        for id, peers in graph_now.items():
+            assert all(abs(books.turns[id] - books.turns[peer]) <= 1 for peer in peers)
+
+
+def test_waypoint_stands_still_connected_and_repeats_itself() -> None:
+    one, two = (Waypoint(15, 0.3, 7, 20) for _ in range(2))
+    assert one.until >= 20
+    for id in range(15):
+        assert [one.place(id, s) for s in (0, 5, 400)] == [two.place(id, s) for s in (0, 5, 400)]
+        assert one.place(id, one.until) == one.place(id, one.until + 50)
+        x, y = one.place(id, 9)
+        u, v = one.place(id, 10)
+        assert (x - u) ** 2 + (y - v) ** 2 <= 0.05**2 + 1e-12
+
+
+def test_trace_moves_along_straight_lines() -> None:
+    trace = Trace("range,0.3\n0,0,0.0,0.0  # start\n0,10,1.0,0.0\n1,0,0.5,0.0\n")
+    assert trace.place(0, 5) == (0.5, 0.0)
+    assert trace.place(0, 99) == (1.0, 0.0)
+    assert [trace.reaches(0, 1, second) for second in (0, 5, 10)] == [False, True, False]
+    for wrong in ("0,zero,1,1", "0,0,1", "1,0,0,0", ""):
+        with pytest.raises(UsageError, match="trace"):
+            Trace(wrong)
+
+
+@pytest.mark.parametrize("graph", ["grid:0x3", "ring:x", "cube:8", "grid:3", "path:-1", "rgg:9:0"])
+def test_graph_that_is_none_is_refused(graph: str) -> None:
+    with pytest.raises(UsageError, match=r"graph|geometric"):
+        parse_graph(graph, 9, Random(0))
+
+
+def test_same_seed_gives_the_same_run_under_every_hash_seed() -> None:
+    command = [sys.executable, "-m", "planaria.cli", "sim", "mobile", "--graph", "waypoint:12:8"]
+    command += ["--publications", "3", "--moving", "15", "--seed", "4", "--json"]
+    outputs = [
+        subprocess.run(
+            command, env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("0", "1", "7")
+    ]
+    assert outputs[0] == outputs[1] == outputs[2]
+    assert '"acyclic": true' in outputs[0]

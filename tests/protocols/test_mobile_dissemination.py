@@ -1,0 +1,269 @@
+"""Dissemination (Tables 4 and 5, amended): who gets what, how often, at what cost, from whom."""
+
+from random import Random
+
+import pytest
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Deliver, LinkUp, Publish, Subscribe
+from planaria.protocols.mobile.anonymity import Sighting, best_guess, bound, first_sender, watched
+from planaria.protocols.mobile.graphs import Edge, Graph, grid, parse_graph
+from planaria.protocols.mobile.heights import Heights
+from planaria.protocols.mobile.layer import Link
+from planaria.protocols.mobile.messages import Beat, Item
+from planaria.protocols.mobile.motion import Motion, Standing
+from planaria.protocols.mobile.node import MobileNode
+from planaria.protocols.mobile.overlay import unwrap
+from planaria.simulator.checkers import DeliveredOnce
+from planaria.simulator.engine import Entry
+from planaria.simulator.mobility import MovingOverlay
+from planaria.simulator.trial import Spec, Trial, must_heal
+
+TOPIC = "layer/0"
+
+
+class Scripted(Standing):
+    """A graph with links that come up at a given second."""
+
+    def __init__(self, graph: Graph, later: dict[Edge, int]) -> None:
+        super().__init__(graph, 0)
+        self.later = later
+
+    def reaches(self, a: NodeId, b: NodeId, second: int) -> bool:
+        appears = self.later.get((min(a, b), max(a, b)))
+        return super().reaches(a, b, second) or (appears is not None and appears <= second)
+
+
+class ScriptedOverlay(MovingOverlay):
+    def __init__(self, graph: Graph, later: dict[Edge, int], orientation: str = "heights") -> None:
+        super().__init__(orientation=orientation)
+        self.scripted, self.later = graph, later
+
+    def motion(self, n: int, rng: Random) -> tuple[Motion, int]:
+        return Scripted(self.scripted, self.later), self.scripted.n
+
+
+def publish(trial: Trial, id: NodeId, payload: bytes) -> None:
+    trial.simulator.command(id, Publish(TOPIC, payload))
+
+
+@pytest.mark.parametrize(("echo", "sends"), [(True, 24), (False, 12)])
+@pytest.mark.parametrize("orientation", ["heights", "three-state", "edge-bits"])
+def test_one_publication_on_a_grid_then_silence(echo: bool, sends: int, orientation: str) -> None:
+    """Erratum 13 and 15: with the amendment it is flooding, 2|E| sends, or |E| without echo."""
+    for seed in range(5):
+        overlay = MovingOverlay("grid:3x3", orientation, echo=echo)
+        trial = Trial(overlay, Spec(9, seed, "legitimate"), [DeliveredOnce()])
+        trial.simulator.run(500)
+        publish(trial, seed, b"one")
+        trial.simulator.run(4000)
+        books = overlay.world.books
+        assert books.copies == sends
+        assert len(books.publications[b"one"].arrivals) == 9
+        trial.simulator.run(4000)
+        assert books.copies == sends
+
+
+@pytest.mark.parametrize("orientation", ["heights", "three-state", "edge-bits"])
+@pytest.mark.parametrize("graph", ["path:12", "ring:12", "grid:4x4", "star:9", "rgg:20:6"])
+def test_every_subscriber_gets_every_publication_once(graph: str, orientation: str) -> None:
+    overlay = MovingOverlay(graph, orientation, publications=6)
+    outcome = must_heal(overlay, Spec(12, 3, "legitimate"), [DeliveredOnce()])
+    figures = outcome.metrics
+    assert figures["delivered"] == 6 * figures["nodes"]
+    assert figures["sends"] == 6 * figures["links"]
+    assert (figures["missed"], figures["duplicated"], figures["acyclic"]) == (0, 0, True)
+
+
+def two_grids(links: int) -> tuple[Graph, dict[Edge, int]]:
+    """Two 4x4 grids side by side, and `links` links between them that come up at second 40."""
+    left = grid(4, 4)
+    right = [(a + 16, b + 16) for a, b in left.edges]
+    places = tuple((x / 2 + side / 2, y) for side in (0, 1) for x, y in left.places)
+    bridges = {(4 * row + 3, 16 + 4 * row): 40 for row in range(links)}
+    return Graph(places, (*left.edges, *right)), bridges
+
+
+@pytest.mark.parametrize("orientation", ["heights", "edge-bits"])
+@pytest.mark.parametrize("links", [1, 2, 4])
+def test_two_grids_that_ran_apart_merge(links: int, orientation: str) -> None:
+    """Erratum 9: three states may deadlock from two links on; these do not."""
+    graph, bridges = two_grids(links)
+    overlay = ScriptedOverlay(graph, bridges, orientation)
+    trial = Trial(overlay, Spec(32, links, "legitimate"), [DeliveredOnce()])
+    trial.simulator.run(800)
+    if orientation == "heights":  # one side ran longer than the other
+        for id in range(16):
+            height = unwrap(trial.simulator.nodes[id]).layers[TOPIC].orientation
+            assert isinstance(height, Heights)
+            height.height += 50
+            height.loud = 20
+    publish(trial, 0, b"before, left")
+    publish(trial, 31, b"before, right")
+    trial.simulator.run(3000)
+    before = overlay.world.books
+    assert len(before.publications[b"before, left"].arrivals) == 16
+    trial.simulator.run(300)  # the links come up
+    publish(trial, 5, b"after")
+    outcome = trial.run()
+    assert outcome.failure is None
+    assert outcome.metrics["delivered"] == 3 * 32
+    assert outcome.metrics["acyclic"]
+    assert outcome.metrics["links"] == 48 + links
+
+
+def relay_goes(seed: int, *, goodbye: bool) -> tuple[Trial, dict[NodeId, int]] | None:
+    """p - q - r, q holds m and goes, at second 12 r links to p; None: q had its turn before."""
+    line = Graph(((0, 0), (0.5, 0), (1, 0)), ((0, 1), (1, 2)))
+    overlay = ScriptedOverlay(line, {(0, 2): 12})
+    trial = Trial(overlay, Spec(3, seed, "legitimate"), [DeliveredOnce()])
+    publish(trial, 0, b"m")
+    arrivals = overlay.world.books.publications[b"m"].arrivals
+    while 1 not in arrivals:
+        trial.simulator.run(1)
+    relay = unwrap(trial.simulator.nodes[1]).layers[TOPIC]
+    assert len(relay.news.input) == 1
+    if goodbye:
+        relay.leaving = 0  # no time to hand over
+        trial.simulator.run(200)
+    else:
+        trial.simulator.remove(1)
+    return None if 2 in arrivals else (trial, arrivals)
+
+
+@pytest.mark.parametrize("goodbye", [True, False])
+def test_agreement_holds_when_a_relay_leaves_with_the_message(goodbye: bool) -> None:
+    """Erratum 14: nobody would send m again; here p replays it to its new neighbour r."""
+    gone = [it for seed in range(12) if (it := relay_goes(seed, goodbye=goodbye)) is not None]
+    assert gone
+    for trial, arrivals in gone:
+        trial.simulator.run(1500 - trial.simulator.tick)
+        assert trial.run().failure is None
+        assert 2 in arrivals
+
+
+def test_lost_beats_lose_no_publication() -> None:
+    """Items are sent again until the neighbour acknowledges them."""
+
+    class Deaf:
+        left = 40
+
+        def apply(
+            self, source: NodeId, target: NodeId, message: object, delays: list[int]
+        ) -> list[int]:
+            if isinstance(message, Beat) and message.items and self.left:
+                self.left -= 1
+                return []
+            return delays
+
+    overlay = MovingOverlay("path:6", publications=3)
+    trial = Trial(overlay, Spec(6, 4, "legitimate"), [DeliveredOnce()])
+    trial.simulator.rules.append(Deaf())
+    outcome = trial.run()
+    assert outcome.failure is None
+    assert outcome.metrics["delivered"] == 18
+    assert outcome.metrics["sends"] == 3 * 5 + 40
+
+
+# Anonymity
+
+
+class Watch:
+    """An observer of k nodes: over which link did each publication first arrive at one of them?"""
+
+    kinds = ("deliver",)
+
+    def __init__(self, observers: list[NodeId]) -> None:
+        self.observers = observers
+        self.first: dict[bytes, tuple[NodeId, NodeId]] = {}
+
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        beat = entry.message
+        if node in self.observers and isinstance(beat, Beat) and beat.sender not in self.observers:
+            for item in beat.items:
+                self.first.setdefault(item.payload[: item.length], (beat.sender, node))
+
+
+def sightings(graph: str, observers: list[NodeId], count: int, seed: int) -> list[Sighting]:
+    overlay = MovingOverlay(graph)
+    watch = Watch(observers)
+    trial = Trial(overlay, Spec(16, seed, "legitimate"), [watch])
+    rng = Random(seed)
+    honest = [id for id in trial.simulator.nodes if id not in observers]
+    publishers: dict[bytes, NodeId] = {}
+    for number in range(count):
+        payload = b"%d" % number
+        publishers[payload] = rng.choice(honest)
+        publish(trial, publishers[payload], payload)
+        trial.simulator.run(rng.randrange(100, 300))
+    trial.simulator.run(3000)
+    return [Sighting(watch.first.get(it), publisher) for it, publisher in publishers.items()]
+
+
+@pytest.mark.parametrize(
+    ("graph", "observers"), [("grid:4x4", [5]), ("ring:16", [0]), ("grid:4x4", [0, 15])]
+)
+def test_observer_of_first_arrivals_does_no_better_than_the_bound(
+    graph: str, observers: list[NodeId]
+) -> None:
+    neighbours = parse_graph(graph, 16, Random(0)).neighbours()
+    limit = bound(neighbours, observers)
+    learnt = sightings(graph, observers, 300, 1)
+    judged = sightings(graph, observers, 300, 2)
+    slack = 3 * (limit * (1 - limit) / 300) ** 0.5  # three standard deviations of the sample
+    assert all(it.link in watched(neighbours, observers) for it in judged)
+    assert first_sender(judged) <= limit + slack
+    assert best_guess(learnt, judged) <= limit + slack
+
+
+def test_observer_of_all_others_knows_the_publisher() -> None:
+    """What no flooding hides: whoever sees every link of a node sees it speak first."""
+    everybody_else = [id for id in range(9) if id != 4]
+    neighbours = parse_graph("grid:3x3", 9, Random(0)).neighbours()
+    assert bound(neighbours, everybody_else) == 1.0
+    assert first_sender(sightings("grid:3x3", everybody_else, 20, 3)) == 1.0
+
+
+def test_first_hop_from_a_publisher_looks_like_any_other_hop() -> None:
+    """The same node publishes m, or hears m and passes it on: the observer sees the same beat."""
+
+    def beat_of(*, publisher: bool) -> Beat:
+        node = MobileNode(1, Random(7), padding=64)
+        node.on_command(Subscribe(TOPIC))
+        layer = node.layers[TOPIC]
+        for peer in (2, 3):
+            node.on_command(LinkUp(peer))
+            other = Heights(peer, Random(peer))
+            other.height = 5
+            assert layer.orientation.link_up(peer, other.greet())
+            layer.connect(peer, Link(replayed=True))
+        if publisher:
+            (told,) = node.on_command(Publish(TOPIC, b"secret"))
+            assert isinstance(told, Deliver)
+            assert (told.publisher, told.sequence) == (None, None)
+        else:
+            item = MobileNode(9, Random(8), padding=64)
+            item.on_command(Subscribe(TOPIC))
+            copy: Item = item.layers[TOPIC].news.publish(b"longer secret", Random(3))
+            word = Heights(3, Random(3)).greet()
+            node.on_message(Beat(TOPIC, 3, 1, None, word, (copy,)))
+            node.on_message(Beat(TOPIC, 3, 2, None, (2, 5, 99, 1), ()))
+        for effect in node.on_timeout():
+            message = getattr(effect, "message", None)
+            if getattr(effect, "target", None) == 2 and isinstance(message, Beat):
+                return message
+        raise AssertionError("no beat to the observer")
+
+    own, relayed = beat_of(publisher=True), beat_of(publisher=False)
+    assert (own.sender, own.word, own.serial) == (relayed.sender, relayed.word, relayed.serial)
+    (mine,), (passed,) = own.items, relayed.items
+    assert (mine.generation, len(mine.payload)) == (passed.generation, len(passed.payload))
+    assert len(mine.id) == len(passed.id)
+
+
+def test_padding_hides_the_size_and_nothing_is_lost() -> None:
+    news = MobileNode(0, Random(0), padding=100)
+    news.on_command(Subscribe(TOPIC))
+    items = [news.layers[TOPIC].news.publish(b"x" * size, Random(size)) for size in (0, 1, 99, 100)]
+    assert {len(item.payload) for item in items} == {100}
+    assert [item.length for item in items] == [0, 1, 99, 100]
