@@ -6,7 +6,8 @@ of others may be wrong; every CHECK says what is believed and is answered with t
 
 Amendments: no reference to oneself is kept (E2, E15, E20), the order is total over (label, id)
 (E3), the loser of a contest for the ring edge is told of the winner (E1), a neighbour that stays
-silent is dropped (E21), delegation uses any closer node known (S4).
+silent is dropped (E21), what others say of a neighbour's label is no reason to move it: the
+neighbour is asked, and answers for itself (E22); delegation uses any closer node known (S4).
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +20,7 @@ from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, Ring
 HOPS_MAX = 1 << 16  # a reference that has not found its place after this many hops is garbage
 SILENCE_MAX = 16  # timeouts without a CHECK before a neighbour is gone: a few slow messages
 LOST_MAX = 8  # neighbours gone silent that are still called: a partition takes at most a few
-LOST_AGE_MAX = 200  # timeouts for which they are called: longer partitions need a gateway
+LOST_AGE_MAX = 256  # timeouts for which they are called: longer partitions need a gateway
 
 
 def _identity(label: RingLabel) -> Any:
@@ -85,6 +86,7 @@ class SortedRing:
             return effects + self._introduce(message, shortcuts)
         if isinstance(message, Remove):
             self.forget(message.id)
+            self.lost.pop(message.id, None)
         return effects
 
     def forget(self, id: NodeId) -> None:
@@ -95,8 +97,24 @@ class SortedRing:
                 setattr(self, side, None)
         self.silence.pop(id, None)
 
+    def miss(self, ids: Iterable[NodeId], shortcuts: Iterable[Ref] = ()) -> list[Send]:
+        """Do without neighbours that are gone; call them for a while, and look for the next ones.
+
+        The loss of a connection may be an error, or the beginning of a partition.
+        """
+        gone = [id for id in ids if self._label_known(id) is not None]
+        for id in gone:
+            self.forget(id)
+            self.lost.setdefault(id, 0)
+        if not gone:
+            return []
+        return [send for ref in shortcuts if ref[1] not in gone for send in self.learn(ref)]
+
     def learn(self, ref: Ref, shortcuts: Iterable[Ref] = (), hops: int = 0) -> list[Send]:
-        """LINEARIZE: keep the closest on each side, hand every other on towards its place."""
+        """LINEARIZE: keep the closest on each side, hand every other on towards its place.
+
+        The label is believed: what is only hearsay comes as INTRODUCE.
+        """
         if ref[1] == self.id:
             return []
         if self._label_known(ref[1]) not in (None, ref[0]):
@@ -148,7 +166,9 @@ class SortedRing:
         effects = []
         if message.believed != self.label:
             me: Ref = (self.label, self.id)
-            effects.append(Send(sender[1], Introduce(self.group, me, False, 0)))
+            effects.append(Send(sender[1], Check(self.group, me, sender[0], False)))
+        if self._label_known(sender[1]) not in (None, sender[0]):
+            self.forget(sender[1])  # the same node under an older label
         return effects + self._introduce(
             Introduce(self.group, sender, message.cyclic, 0), shortcuts
         )
@@ -158,10 +178,11 @@ class SortedRing:
         if ref[1] == self.id or hops >= HOPS_MAX:
             return []
         self.lost.pop(ref[1], None)
+        if self._label_known(ref[1]) not in (None, ref[0]):
+            # Hearsay against what I believe of a neighbour: every CHECK asks it anyway (E22).
+            return []
         if not message.cyclic:
             return self.learn(ref, shortcuts, hops)
-        if self._label_known(ref[1]) not in (None, ref[0]):
-            self.forget(ref[1])
         inward = self.right if self._key(ref) < self._key((self.label, self.id)) else self.left
         if inward is None:
             return self._contest(ref, shortcuts, hops)
@@ -194,23 +215,18 @@ class SortedRing:
     def _drop_silent(self, shortcuts: Iterable[Ref]) -> list[Send]:
         """A neighbour that never speaks is gone, or does not know me; look for the next one."""
         self.silence = {ref[1]: self.silence.get(ref[1], 0) + 1 for ref in self.neighbours()}
-        gone = [id for id, silent in self.silence.items() if silent > SILENCE_MAX]
-        for id in gone:
-            self.forget(id)
-            self.lost[id] = 0
-        effects = self._call_lost()
-        if gone:
-            for ref in shortcuts:
-                if ref[1] not in gone:
-                    effects += self.learn(ref)
-        return effects
+        gone = [id for id, silent in self.silence.items() if not 0 <= silent <= SILENCE_MAX]
+        return self.miss(gone, shortcuts) + self._call_lost()
 
     def _call_lost(self) -> list[Send]:
-        """Whom a partition took away cannot come back by itself: both sides forgot each other."""
+        """Whom a partition took away cannot come back by itself: both sides forgot each other.
+
+        Each is called after 1, 2, 4, 8, ... timeouts.
+        """
         aged = {id: age + 1 for id, age in self.lost.items() if 0 <= age < LOST_AGE_MAX}
         self.lost = dict(list(aged.items())[-LOST_MAX:])
         me = Introduce(self.group, (self.label, self.id), False, 0)
-        return [Send(id, me) for id in self.lost]
+        return [Send(id, me) for id, age in self.lost.items() if age & (age - 1) == 0]
 
     def _label_known(self, id: NodeId) -> RingLabel | None:
         for ref in (self.left, self.right, self.ring):
