@@ -39,6 +39,7 @@ from planaria.simulator.checkers import SafetyBroken
 from planaria.simulator.overlays import Kind, Option, Output
 from planaria.simulator.trial import Trial
 
+SILENT_MAX = 20  # seconds without a sign until a device counts as gone
 SKEW_MAX = 10  # a clock further ahead than this is wrong, and does not move the world
 
 
@@ -64,24 +65,31 @@ class World:
         return {id: self.motion.place(id, self.now) for id in self.hosts}
 
     def near(self, id: NodeId) -> list[NodeId]:
-        """Who is in range of `id` now, dead or alive: a radio hears silence, not death."""
+        """Who is heard in range of `id`: a radio notices a death as silence, after a while."""
         now, reaches = self.now, self.motion.reaches
-        return [other for other in self.hosts if other != id and reaches(id, other, now)]
+        return [
+            other
+            for other, host in self.hosts.items()
+            if other != id and now - host.awake <= SILENT_MAX and reaches(id, other, now)
+        ]
 
     def graph(self, alive: Mapping[NodeId, Node]) -> dict[NodeId, list[NodeId]]:
         """Who is in range of whom among those that live."""
-        return {id: sorted(p for p in self.near(id) if p in alive) for id in sorted(alive)}
+        reaches, now = self.motion.reaches, self.now
+        ids = sorted(alive)
+        return {id: [p for p in ids if p != id and reaches(id, p, now)] for id in ids}
 
 
 class Host(Node):
     """The device that carries a node: its radio, its clock, and our eye on it."""
 
-    __slots__ = ("carried", "world")
+    __slots__ = ("awake", "carried", "world")
     reads_clock: ClassVar[bool] = True
 
     def __init__(self, carried: MobileNode, world: World) -> None:
         super().__init__(carried.id)
         self.carried, self.world = carried, world
+        self.awake = world.now  # when it last had a timeout
         world.hosts[self.id] = self
         world.books.appear(self.id, world.now)
 
@@ -99,6 +107,7 @@ class Host(Node):
 
     def on_timeout(self) -> Effects:
         """Look around, then let the node act."""
+        self.awake = self.world.now
         near = dict.fromkeys(self.world.near(self.id))
         effects: list[Effect] = []
         for peer in [peer for peer in self.carried.reach if peer not in near]:

@@ -16,7 +16,7 @@ from planaria.core.message import Message
 from planaria.core.overlay import Violation
 from planaria.protocols.mobile.edge_bits import EdgeBits
 from planaria.protocols.mobile.heights import Heights
-from planaria.protocols.mobile.layer import UP, Layer
+from planaria.protocols.mobile.layer import SERIALS, UP, Layer
 from planaria.protocols.mobile.messages import Beat, MobileMessage
 from planaria.protocols.mobile.three_state import ThreeState
 
@@ -197,9 +197,9 @@ def _exclusive(layers: Layers) -> list[Violation]:
 def _spreading(layers: Layers) -> list[Violation]:
     found = []
     for id, layer in layers.items():
-        if not layer.links:
-            continue
         outboxes = [link.outbox for link in layer.links.values() if link.state == UP]
+        if not outboxes:
+            continue  # nobody to send to: what waits may wait
         waiting = len(layer.news.input) + len(layer.news.local)
         waiting += sum(len(outbox.waiting) + len(outbox.sent) for outbox in outboxes)
         if waiting:
@@ -221,19 +221,28 @@ def _channel(layers: Layers, channel: Iterable[tuple[NodeId, Message]]) -> list[
                 found.append(Violation("channel", target, detail))
         elif message.items:
             found.append(Violation("spreading", target, f"{len(message.items)} copies in flight"))
-        elif sender and _up(layers[target], message.sender) and _false(sender, message.word):
+        elif sender is not None and _misleads(layers[target], sender, message):
             detail = f"{message.word} from {message.sender}"
             found.append(Violation("channel", target, detail))
     return found
 
 
-def _false(sender: Layer, word: tuple[int, ...]) -> bool:
-    """Does `word` say what its sender is not, and was not a step ago?"""
-    truth = sender.orientation
-    if isinstance(truth, Heights):
+def _misleads(target: Layer, sender: Layer, beat: Beat) -> bool:
+    """Would this beat make its target believe more than is true? Too little is only old."""
+    link = target.links.get(beat.sender)
+    if link is None or link.state != UP:
+        return False
+    if link.heard is not None and (beat.serial - link.heard) % SERIALS >= SERIALS // 2:
+        return False  # older than what was heard: thrown away
+    truth, mine, word = sender.orientation, target.orientation, beat.word
+    if isinstance(truth, Heights) and isinstance(mine, Heights):
         if len(word) == 4:
-            return word[1] not in (truth.height, truth.height - 1) or word[2] != truth.lid
-        return word[0] == (truth.height + 1) % 3
-    if isinstance(truth, ThreeState):
+            return word[1] > truth.height or word[2] != truth.lid
+        if len(word) == 1:
+            said = [
+                mine.height + step for step in (-1, 0, 1) if (mine.height + step) % 3 == word[0]
+            ]
+            return any(height > truth.height for height in said)
+    if isinstance(truth, ThreeState) and word:
         return word[0] == (truth.val + 1) % 3 or (len(word) == 2 and word[1] != truth.lid)
     return False
