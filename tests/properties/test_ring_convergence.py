@@ -18,7 +18,7 @@ def arbitrary_spec(seed: int) -> Spec:
     n = 1 + seed % 12
     faults = FAULTS[seed // 12 % 3] if n > 2 else ""
     scheduler = SCHEDULERS[seed % len(SCHEDULERS)]
-    return Spec(n, seed, "corrupt", parse_schedule(faults), scheduler, intervals=150)
+    return Spec(n, seed, "corrupt", parse_schedule(faults), scheduler, intervals=150, closure=5)
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))

@@ -29,9 +29,9 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
     State,
 )
+from planaria.protocols.publications.arbitrary import corrupt_caches
 from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX, Publication, key
 from planaria.protocols.publications.store import PublicationStore
-from planaria.protocols.publications.trie import Inner
 
 TOPIC = "news"
 CODEC = Codec()
@@ -243,52 +243,6 @@ def test_lost_messages_only_delay_agreement(rate: float) -> None:
         assert len(held(one)) == 130
 
 
-def corrupt_caches(subscriber: AntiEntropy, chance: Random) -> None:
-    """Overwrite what is derived: hashes, counts, children, sketches, sizes, digests, exchanges."""
-    store = subscriber.store
-    for epoch in sorted(store._buckets):
-        bucket = store._buckets[epoch]
-        if chance.random() < 0.5 and bucket.log:
-            _, cells = bucket.read_sketch(64)
-            cells.ids[chance.randrange(64)] ^= chance.getrandbits(63) | 1
-            assert bucket.sketch is not None
-            bucket.sketch._sums[chance.randrange(32)] += chance.randrange(1000)
-            bucket.sketch._added.append(chance.getrandbits(64))
-        corrupt_trie(bucket.trie._root, chance)
-    store._size = chance.randrange(1000)
-    store._digest = (store.version, store.lo, chance.getrandbits(64))
-    subscriber._number = chance.randrange(10)
-    subscriber._audit_due = chance.randrange(-5, 10**6)
-    for id in (1, 2, 3):
-        subscriber._peers[id] = (store.version, chance.randrange(-3, 5))
-        if chance.random() < 0.5:
-            subscriber._exchanges[id] = antientropy.Exchange(
-                chance.randrange(20), chance.randrange(5), started=chance.random() < 0.5
-            )
-
-
-def corrupt_trie(node: Inner | int | None, chance: Random) -> None:
-    nodes = []
-    pending = [node]
-    while pending:
-        top = pending.pop()
-        if isinstance(top, Inner):
-            nodes.append(top)
-            pending += (top.zero, top.one)
-    for inner in nodes:
-        draw = chance.randrange(12)
-        if draw == 0:
-            inner.hash = chance.randbytes(16)
-        elif draw == 1:
-            inner.count = chance.randrange(-3, 10)
-        elif draw == 2:
-            inner.zero = chance.choice(nodes)
-        elif draw == 3:
-            inner.one = chance.getrandbits(128)
-        elif draw == 4:
-            inner.label = chance.getrandbits(chance.randrange(1, 140))
-
-
 def test_stores_with_arbitrarily_corrupted_caches_end_equal_and_lose_nothing() -> None:
     for seed in range(60):
         chance = stream(seed, "corrupt")
@@ -297,7 +251,7 @@ def test_stores_with_arbitrarily_corrupted_caches_end_equal_and_lose_nothing() -
         one, two = peer(1, ours), peer(2, theirs)
         for each in (one, two):
             if chance.random() < 0.8:
-                corrupt_caches(each, chance)
+                corrupt_caches(each, (1, 2, 3), chance)
         Channel(one, two).heal(60)
         assert held(one) == held(peer(3, ours + theirs)), seed
 

@@ -52,9 +52,10 @@ class Command(Struct, frozen=True, gc=False):
 
 
 class Subscribe(Command, frozen=True, gc=False):
-    """Become a subscriber of `topic`."""
+    """Become a subscriber of `topic`; `ordered`: deliver in each publisher's order, report gaps."""
 
     topic: str
+    ordered: bool = False
 
 
 class Unsubscribe(Command, frozen=True, gc=False):

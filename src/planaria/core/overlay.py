@@ -98,6 +98,10 @@ class Overlay(ABC):
         """The command with which `node` publishes the `number`-th payload of a workload."""
         return None
 
+    def totals(self, nodes: Mapping[NodeId, Node]) -> dict[str, int]:
+        """Counts that only grow; a trial reports them, and their rates once legitimate."""
+        return {}
+
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """Figures about the present state, for people and programs."""
         return {"nodes": len(nodes)}

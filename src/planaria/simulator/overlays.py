@@ -23,6 +23,7 @@ from planaria.simulator.trial import Trial
 REGISTERED: Mapping[str, str] = {
     "gossip": "planaria.simulator.gossip:GOSSIP",
     "mobile": "planaria.simulator.mobility:MOBILE",
+    "ring": "planaria.simulator.ring:RING",
 }
 
 

@@ -163,8 +163,16 @@ class Trial:
         outcome.intervals, outcome.messages = healed, messages
         if legitimate:
             outcome.metrics = self.overlay.metrics(self.simulator.nodes)
+            outcome.metrics |= self.overlay.totals(self.simulator.nodes)
             outcome.relapse = self._relapse()
+            outcome.metrics |= self._rates(outcome.metrics)
         return outcome
+
+    def _rates(self, before: dict[str, Any]) -> dict[str, float]:
+        """How much the overlay's totals grew per interval while it stayed legitimate."""
+        now = self.overlay.totals(self.simulator.nodes)
+        spent = max(1, self.spec.closure)
+        return {f"{name}_per_interval": (now[name] - before[name]) / spent for name in now}
 
     def _relapse(self) -> list[Violation]:
         for _ in range(self.spec.closure):

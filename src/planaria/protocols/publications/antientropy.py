@@ -46,8 +46,8 @@ from planaria.protocols.publications.sketch import (
 from planaria.protocols.publications.store import ID_BITS, PublicationStore, place_of
 
 EXCHANGES_MAX = 2  # at a time: one is slow at hubs, more make several peers push the same
-PATIENCE = 4  # own timeouts without a word of the peer, then the exchange is given up
-LIFETIME = 32  # own timeouts after which it is given up even if the peer goes on speaking
+PATIENCE = 10  # own timeouts without a word of the peer: two slow messages and a little
+LIFETIME = 64  # own timeouts after which it is given up even if the peer goes on speaking
 MORE_MAX = 2  # times that cells are asked for again; then the sketches are in doubt
 FIRST_CELLS = 4  # decode differences of one or two ids without an estimate
 WANT_BITS = 32  # of an id, in a request
@@ -131,6 +131,10 @@ class AntiEntropy:
             fresh = [p for p in message.publications if self.store.insert(p)]
         handler = _HANDLERS.get(type(message))
         return handler(self, message) if handler else [], fresh
+
+    def link_down(self, peer: NodeId) -> None:
+        """A send to `peer` failed: do not wait for it."""
+        self._exchanges.pop(peer, None)
 
     def on_timeout(self) -> list[Effect]:
         """Check a slice of the store, give up exchanges whose peer is silent."""

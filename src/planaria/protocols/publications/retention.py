@@ -81,6 +81,10 @@ class Delivered:
         self._size += 1
         return True
 
+    def marks(self) -> dict[int, list[bytes]]:
+        """All marks by epoch, for a store to keep."""
+        return {epoch: sorted(marks) for epoch, marks in sorted(self._marks.items())}
+
     def drop(self, epoch: int) -> None:
         """Forget the marks of an epoch."""
         self._size -= len(self._marks.pop(epoch, ()))

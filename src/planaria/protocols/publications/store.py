@@ -156,6 +156,19 @@ class PublicationStore:
         self._evict()
         return True
 
+    def remove(self, place: Place) -> bool:
+        """Let go of one publication; was it here?"""
+        epoch, number = place
+        bucket = self._buckets.get(epoch)
+        if bucket is None or number not in bucket.log:
+            return False
+        bucket.remove(number)
+        if not bucket.log:
+            del self._buckets[epoch]
+        self.version += 1
+        self._size = self._count(self.lo)
+        return True
+
     def __contains__(self, key: bytes) -> bool:
         return self.get(key) is not None
 

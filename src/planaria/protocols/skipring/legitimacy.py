@@ -10,6 +10,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Node
 from planaria.core.overlay import Channel, Violation
+from planaria.protocols.publications.publication import Publication
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.messages import (
     Check,
@@ -39,7 +40,7 @@ class TopicJudge:
         self.wanted = [
             id
             for id, peer in self.peers.items()
-            if topic in peer.topics and not peer.topics[topic].leaving
+            if topic in peer.topics and not peer.topics[topic].subscriber.leaving
         ]
         everyone = next(iter(self.supervisors.values()), None)
         order = preference(topic, everyone.supervisors) if everyone else ()
@@ -57,12 +58,13 @@ class TopicJudge:
             return found
         places = skip_ring(len(self.entries))
         for id, label in self.labels.items():
-            found += self._member(self.peers[id].topics[self.topic], label, places[label])
+            member = self.peers[id].topics[self.topic].subscriber
+            found += self._member(member, label, places[label])
         for id, peer in self.peers.items():
-            subscriber = peer.topics.get(self.topic)
-            if subscriber is not None and subscriber.leaving:
+            membership = peer.topics.get(self.topic)
+            if membership is not None and membership.subscriber.leaving:
                 found.append(self._violation("leavers", id, "has not been let go"))
-        return found + self._channel(channel)
+        return found + self._publications() + self._channel(channel)
 
     def _database(self) -> list[Violation]:
         found = []
@@ -104,6 +106,16 @@ class TopicJudge:
             found.append(self._violation("shortcuts", member.id, detail))
         return found
 
+    def _publications(self) -> list[Violation]:
+        """Every member holds every publication that any member holds (Theorem 17)."""
+        held = {id: held_publications(self.peers[id], self.topic) for id in self.labels}
+        everything = frozenset().union(*held.values()) if held else frozenset()
+        return [
+            self._violation("publications", id, f"lacks {len(everything - mine)} of them")
+            for id, mine in held.items()
+            if len(mine) != len(everything)
+        ]
+
     # Messages in flight that could break a legitimate ring again
 
     def _channel(self, channel: Channel) -> list[Violation]:
@@ -142,6 +154,11 @@ class TopicJudge:
 
     def _violation(self, invariant: str, node: NodeId | None, detail: str) -> Violation:
         return Violation(invariant, node, f"{self.topic}: {detail}")
+
+
+def held_publications(peer: Peer, topic: str) -> frozenset[Publication]:
+    """What a subscriber holds of a topic within the topic's window."""
+    return frozenset(peer.topics[topic].history.store.publications())
 
 
 def topic_violations(topic: str, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:

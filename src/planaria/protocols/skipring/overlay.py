@@ -6,8 +6,12 @@ from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Node, Subscribe, Unsubscribe
+from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.protocols.publications.arbitrary import (
+    any_publication_message,
+    corrupt_history,
+)
 from planaria.protocols.skipring.arbitrary import (
     any_message,
     corrupt_subscriber,
@@ -17,6 +21,7 @@ from planaria.protocols.skipring.legitimacy import topic_violations
 from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import skip_ring
+from planaria.protocols.skipring.shape import shape
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.topic_supervisor import PATIENCE
@@ -100,11 +105,14 @@ class RingOverlay(Overlay):
         if isinstance(node, Supervisor):
             corrupt_supervisor(node, self.topic, peers, rng)
         elif isinstance(node, Peer) and self.topic in node.topics:
-            corrupt_subscriber(node.topics[self.topic], peers, rng)
+            corrupt_subscriber(node.topics[self.topic].subscriber, peers, rng)
+            corrupt_history(node.topics[self.topic].history, peers, rng)
 
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """Any message to anybody."""
         peers = [id for id in ids if id not in self.supervisors] or [0]
+        if rng.random() < 0.3:
+            return rng.choice(ids), any_publication_message(self.topic, peers, rng)
         return rng.choice(ids), any_message(self.topic, peers, self.supervisors, rng)
 
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
@@ -120,14 +128,29 @@ class RingOverlay(Overlay):
         """Supervisors may crash while another one is left to take over."""
         return isinstance(node, Peer)
 
+    def publish(self, node: Node, number: int) -> Command | None:
+        """Subscribers publish what they number."""
+        member = isinstance(node, Peer) and self.topic in node.topics
+        if not member or self.subscriber(node).leaving:
+            return None
+        return Publish(self.topic, f"publication {number}".encode())
+
+    def totals(self, nodes: Mapping[NodeId, Node]) -> dict[str, int]:
+        """What the supervisors were asked and what they sent."""
+        supervisors = [node for node in nodes.values() if isinstance(node, Supervisor)]
+        return {
+            "requests": sum(one.requests for one in supervisors),
+            "supervisor_messages": sum(one.sent for one in supervisors),
+        }
+
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """The shape of the ring."""
-        return {"nodes": len(nodes)}
+        return shape(nodes, self.topic)
 
     def subscriber(self, node: Node) -> Subscriber:
         """The part of a peer that takes part in the topic's ring."""
         assert isinstance(node, Peer)
-        return node.topics[self.topic]
+        return node.topics[self.topic].subscriber
 
     def serving(self, nodes: Sequence[Node]) -> Any:
         """The topic's database at the supervisor that serves it."""

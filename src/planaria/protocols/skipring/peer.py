@@ -1,20 +1,36 @@
-"""A peer process: one subscriber per topic it wants, or is still leaving."""
+"""A peer process: for every topic it wants, a place in the topic's ring and the topic's history."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effects, LinkDown, Node, Send, Subscribe
+from planaria.core.node import (
+    Clock,
+    Command,
+    Effect,
+    Effects,
+    LinkDown,
+    Node,
+    Publish,
+    Send,
+    Stateful,
+    Subscribe,
+)
 from planaria.core.node import Unsubscribe as Leave
+from planaria.core.topics import check_topic
+from planaria.protocols.publications.broadcast import View, view
+from planaria.protocols.publications.broadcast_messages import Nack
+from planaria.protocols.publications.history import History, PublicationMessage
+from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.messages import (
     Check,
     IntroduceShortcut,
     Moved,
     RemoveConnections,
-    RingTopicMessage,
     SetData,
     Unsubscribe,
     Wake,
@@ -23,82 +39,164 @@ from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import Subscriber
 
 TOPICS_MAX = 1 << 12  # rings one process takes part in: each costs about four messages an interval
+FOREVER = Retention()
+
+
+class Membership(Stateful):
+    """One topic at one peer: its place in the ring, and what it holds and delivers."""
+
+    __slots__ = ("history", "subscriber")
+
+    def __init__(self, subscriber: Subscriber, history: History) -> None:
+        self.subscriber, self.history = subscriber, history
+
+    def on_message(self, message: Message) -> list[Effect]:
+        """Any message about this topic."""
+        subscriber = self.subscriber
+        if isinstance(message, Check | IntroduceShortcut):
+            return self._greeted(message)
+        if isinstance(message, SetData):
+            return [*subscriber.on_set_data(message)]
+        if isinstance(message, Wake):
+            return [*subscriber.on_wake(message)]
+        if isinstance(message, PublicationMessage):
+            if isinstance(message, Nack):
+                subscriber.doubt(message.sender, message.label)
+            return self.history.on_message(self._view(), message)
+        if isinstance(message, RemoveConnections):
+            return [*subscriber.on_remove_connections(message)]
+        if isinstance(message, Moved):
+            return [*subscriber.on_moved(message)]
+        if isinstance(message, RingMessage):
+            return [*subscriber.on_ring_message(message)]
+        return []
+
+    def on_timeout(self) -> list[Effect]:
+        """The ring's timeout, with the history's digest on every message; then the history's."""
+        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest())]
+        neighbours = [id for _, id in self.subscriber.neighbours()]
+        return effects + self.history.on_timeout(neighbours)
+
+    def publish(self, payload: bytes) -> list[Effect]:
+        """Publish on this topic."""
+        return self.history.publish(self._view(), payload)
+
+    def on_link_down(self, peer: NodeId) -> list[Effect]:
+        """A send to `peer` failed."""
+        effects = self.history.link_down(self._view(), peer)
+        return [*effects, *self.subscriber.on_link_down(peer)]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Place and history."""
+        return {
+            "subscriber": self.subscriber.snapshot(),
+            "history": self.history.snapshot(),
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Take any stored state."""
+        self.subscriber.restore(snapshot.get("subscriber", {}))
+        self.history.restore(snapshot.get("history", {}))
+
+    def _greeted(self, message: Check | IntroduceShortcut) -> list[Effect]:
+        subscriber = self.subscriber
+        effects: list[Effect]
+        if isinstance(message, Check):
+            effects = [*subscriber.on_check(message)]
+        else:
+            effects = [*subscriber.on_introduce_shortcut(message)]
+        if message.digest is not None and subscriber.member and not subscriber.leaving:
+            effects += self.history.on_digest(message.sender[1], message.digest)
+        return effects
+
+    def _view(self) -> View:
+        one = self.subscriber
+        return view(one.label, one.id, one.neighbours(), one.alarmed)
 
 
 class Peer(Node):
-    """Takes part in the ring of every topic it subscribes to."""
+    """Takes part in the ring of every topic it subscribes to.
 
-    __slots__ = ("_rng", "supervisors", "topics")
+    `retention` says what each topic keeps; all subscribers of a topic must say the same.
+    """
 
-    def __init__(self, id: NodeId, supervisors: Sequence[NodeId], rng: Random) -> None:
+    __slots__ = ("_rng", "retention", "supervisors", "topics")
+    reads_clock = True
+
+    def __init__(
+        self,
+        id: NodeId,
+        supervisors: Sequence[NodeId],
+        rng: Random,
+        retention: Mapping[str, Retention] | None = None,
+    ) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
-        self.topics: dict[str, Subscriber] = {}
+        self.retention = dict(retention or {})
+        self.topics: dict[str, Membership] = {}
         self._rng = rng
 
     def on_message(self, message: Message) -> Effects:
-        """Hand a message to the ring it is about; decline if I am not in that ring."""
-        if isinstance(message, RingMessage):
-            found = self.topics.get(message.group)
-            return found.on_ring_message(message) if found else ()
-        if not isinstance(message, RingTopicMessage):
-            return ()
-        subscriber = self.topics.get(message.topic)
-        if subscriber is None:
-            return self._decline(message)
-        if isinstance(message, Check):
-            return subscriber.on_check(message)
-        if isinstance(message, IntroduceShortcut):
-            return subscriber.on_introduce_shortcut(message)
-        if isinstance(message, SetData):
-            return subscriber.on_set_data(message)
-        if isinstance(message, Wake):
-            return subscriber.on_wake(message)
-        if isinstance(message, RemoveConnections):
-            return subscriber.on_remove_connections(message)
-        if isinstance(message, Moved):
-            return subscriber.on_moved(message)
-        return ()
+        """Hand a message to the topic it is about; decline if I am not in that ring."""
+        topic = getattr(message, "group" if isinstance(message, RingMessage) else "topic", None)
+        membership = None if topic is None else self.topics.get(topic)
+        return self._decline(message) if membership is None else membership.on_message(message)
 
     def on_timeout(self) -> Effects:
-        """Every ring's timeout; a ring that let me go is forgotten."""
-        effects: list[Send] = []
-        for topic, subscriber in list(self.topics.items()):
-            effects += subscriber.on_timeout()
-            if subscriber.leaving and not subscriber.member:
+        """Every topic's timeout; a ring that let me go is forgotten."""
+        effects: list[Effect] = []
+        for topic, membership in list(self.topics.items()):
+            effects += membership.on_timeout()
+            if membership.subscriber.leaving and not membership.subscriber.member:
                 del self.topics[topic]
         return effects
 
     def on_command(self, command: Command) -> Effects:
-        """Subscribe, unsubscribe, publish; or the driver lost a connection."""
-        if isinstance(command, Subscribe):
-            self._join(command.topic)
-            return ()
-        if isinstance(command, Leave):
-            subscriber = self.topics.get(command.topic)
-            return subscriber.leave() if subscriber else ()
-        if isinstance(command, LinkDown):
-            return [e for s in self.topics.values() for e in s.on_link_down(command.peer)]
+        """Subscribe, unsubscribe, publish; or the driver reports its clock or a lost peer."""
+        if isinstance(command, Clock):
+            for membership in self.topics.values():
+                membership.history.read_clock(command.seconds)
+        elif isinstance(command, Subscribe):
+            self._join(command.topic, ordered=command.ordered).subscriber.leaving = False
+        elif isinstance(command, Leave):
+            if command.topic in self.topics:
+                return self.topics[command.topic].subscriber.leave()
+        elif isinstance(command, Publish):
+            return self._publish(command)
+        elif isinstance(command, LinkDown):
+            found = [one.on_link_down(command.peer) for one in self.topics.values()]
+            return [effect for effects in found for effect in effects]
         return ()
 
     def snapshot(self) -> dict[str, Any]:
-        """The state of every ring I am in."""
-        return {topic: subscriber.snapshot() for topic, subscriber in self.topics.items()}
+        """The state of every topic."""
+        return {topic: membership.snapshot() for topic, membership in self.topics.items()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Be in the rings of a stored state, in whatever state."""
         self.topics = {}
         for topic, state in snapshot.items():
-            self._join(topic).restore(state)
+            self._join(topic, ordered=False).restore(state)
 
-    def _join(self, topic: str) -> Subscriber:
+    def _join(self, topic: str, *, ordered: bool) -> Membership:
         if topic not in self.topics:
-            order = preference(topic, self.supervisors)
-            self.topics[topic] = Subscriber(topic, self.id, order, self._rng)
-        self.topics[topic].leaving = False
+            check_topic(topic)
+            if len(self.topics) >= TOPICS_MAX:
+                raise CapacityExceeded(f"{TOPICS_MAX} topics at one peer: leave one first")
+            retention = self.retention.get(topic, FOREVER)
+            self.topics[topic] = Membership(
+                Subscriber(topic, self.id, preference(topic, self.supervisors), self._rng),
+                History(topic, self.id, self._rng, retention, ordered=ordered),
+            )
         return self.topics[topic]
 
-    def _decline(self, message: RingTopicMessage) -> Effects:
+    def _publish(self, command: Publish) -> Effects:
+        membership = self.topics.get(command.topic)
+        if membership is None or membership.subscriber.leaving:
+            raise UsageError(f"subscribe to {command.topic!r} before publishing on it")
+        return membership.publish(command.payload)
+
+    def _decline(self, message: Message) -> Effects:
         """I am not in that ring: say so to whoever believes it."""
         if isinstance(message, Check | IntroduceShortcut):
             return [Send(message.sender[1], RemoveConnections(message.topic, self.id))]

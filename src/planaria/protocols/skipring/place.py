@@ -131,14 +131,19 @@ class Place(Stateful):
         """The same place as a member of a plain sorted ring, for repair without a supervisor."""
         assert self.label is not None  # only a member takes part
         ring = SortedRing(group, self.id, self.label, position)
-        here = (position(self.label), self.id)
-        for ref in self.ring:
-            side = "left" if (position(ref[0]), ref[1]) < here else "right"
-            if getattr(ring, side) is None:
-                setattr(ring, side, ref)
-            else:
-                ring.ring = ref
+        wraps_left = self.pred is not None and not self._before_me(self.pred)
+        wraps_right = self.succ is not None and self._before_me(self.succ)
+        ring.left, ring.right = self.pred, self.succ
+        if wraps_left and wraps_right:
+            ring.left, ring.right = self.succ, self.pred
+        elif wraps_left:
+            ring.left, ring.ring = None, self.pred
+        elif wraps_right:
+            ring.right, ring.ring = None, self.succ
         return ring
+
+    def _before_me(self, ref: Ref) -> bool:
+        return (position(ref[0]), ref[1]) < (position(self.label or 0), self.id)
 
     def _end(self, chain: Sequence[int], ring: Ref | None) -> Ref | None:
         if not chain:

@@ -13,7 +13,7 @@ from typing import Any
 from planaria.core.ids import NodeId
 from planaria.core.node import Send
 from planaria.protocols.publications.antientropy_messages import Digest
-from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.ring.messages import Introduce, RingMessage
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.inquiry import PATIENCE, Inquiry
 from planaria.protocols.skipring.messages import (
@@ -36,17 +36,28 @@ SILENCE_MAX = 8  # timeouts without a CHECK before a ring neighbour is missed (E
 class Subscriber(Place):
     """One member, or one that wants to join or leave, of one topic's skip ring."""
 
-    __slots__ = ("inquiry", "leaving", "missing", "orphan", "silence", "topic")
+    __slots__ = (
+        "_rng",
+        "acquaintances",
+        "inquiry",
+        "leaving",
+        "missing",
+        "orphan",
+        "silence",
+        "topic",
+    )
     variables = (*Place.variables, "leaving", "missing", "silence")
 
     def __init__(self, topic: str, id: NodeId, supervisors: Sequence[NodeId], rng: Random) -> None:
         super().__init__(id)
         self.topic = topic
         self.inquiry = Inquiry(supervisors, rng)
+        self._rng = rng
         self.leaving = False
         self.missing: list[NodeId] = []
         self.silence: tuple[int, int] = (0, 0)
         self.orphan: SortedRing | None = None
+        self.acquaintances: list[NodeId] = []  # whom an orphan knew when it became one
 
     @property
     def member(self) -> bool:
@@ -167,7 +178,7 @@ class Subscriber(Place):
         self.inquiry.alarm(window)
         effects = [Send(sender, Wake(self.topic, window))]
         if self.orphan is not None:
-            effects += self.orphan.learn((label, sender), self.shortcut_refs)
+            effects += self.orphan.learn((label, sender), self._guides())
         return effects
 
     def on_introduce_shortcut(self, message: IntroduceShortcut) -> list[Send]:
@@ -203,6 +214,8 @@ class Subscriber(Place):
         """REMOVECONNECTIONS: forget a node that is not a member, and ask who takes its place."""
         if self.forget(message.sender):
             self.inquiry.alarm(self.window)
+        if self.orphan is not None:
+            self.orphan.forget(message.sender)
         return []
 
     def on_ring_message(self, message: RingMessage) -> list[Send]:
@@ -210,12 +223,17 @@ class Subscriber(Place):
         if not self.member or self.leaving:
             return []
         ring = self.orphan or self.as_sorted_ring(self.topic)
-        effects = ring.on_message(message, self.shortcut_refs)
+        effects = ring.on_message(message, self._guides())
         if self.orphan is None:
             found = (ring.predecessor, ring.successor)
             if found != (self.pred, self.succ):
                 self.inquiry.alarm(self.window)
         return effects
+
+    def doubt(self, id: NodeId, label: int | None) -> None:
+        """A broadcast was refused: `id` says it is at `label`; if I believe otherwise, ask."""
+        if any(ref[1] == id and ref[0] != label for ref in self.neighbours()):
+            self.inquiry.alarm(self.window)
 
     def on_link_down(self, peer: NodeId) -> list[Send]:
         """A send to `peer` failed: do without the shortcut, miss the ring neighbour."""
@@ -282,6 +300,8 @@ class Subscriber(Place):
         if self.succ and self.succ[1] == sender:
             after = 0
         self.silence = (before, after)
+        if self.orphan is not None and sender in self.orphan.silence:
+            self.orphan.silence[sender] = 0  # not everybody has noticed that nobody answers
         if sender in self.missing:
             self.missing = [id for id in self.missing if id != sender]
 
@@ -293,11 +313,24 @@ class Subscriber(Place):
             return []
         if self.orphan is None:
             self.orphan = self.as_sorted_ring(self.topic)
+            self.acquaintances = [id for _, id in self.neighbours()]
         self.orphan.label = self.label
-        effects = self.orphan.on_timeout(self.shortcut_refs)
+        effects = self.orphan.on_timeout(self._guides())
+        if self.acquaintances:
+            # Shortcuts may be all that holds the survivors together, and a repaired ring implies
+            # other ones; introductions get lost at dead nodes. So call everybody, one at a time.
+            call = Introduce(self.topic, (self.label, self.id), False, 0)
+            effects.append(Send(self._rng.choice(self.acquaintances), call))
         self.pred = _as_ref(self.orphan.predecessor)
         self.succ = _as_ref(self.orphan.successor)
         return effects
+
+    def _guides(self) -> list[Ref]:
+        """Shortcuts over which to hand a reference on; every other time none.
+
+        A shortcut may lead to a dead node, and without a supervisor nobody replaces it.
+        """
+        return self.shortcut_refs if self._rng.random() < 0.5 else []
 
 
 def _as_ref(ref: Iterable[object] | None) -> Ref | None:

@@ -28,7 +28,7 @@ MOVED_AGE_MAX = 4  # timeouts for which an answer to a probe counts
 class Supervisor(Node):
     """Serves every topic for which no closer supervisor is alive."""
 
-    __slots__ = ("moved", "supervisors", "topics")
+    __slots__ = ("moved", "requests", "sent", "supervisors", "topics")
     variables = ("moved",)
 
     def __init__(self, id: NodeId, supervisors: Sequence[NodeId]) -> None:
@@ -36,9 +36,17 @@ class Supervisor(Node):
         self.supervisors = tuple(supervisors)
         self.topics: dict[str, TopicSupervisor] = {}
         self.moved: dict[str, tuple[NodeId, int]] = {}  # who serves it instead, and how sure
+        self.requests = 0  # totals, for whoever measures
+        self.sent = 0
 
     def on_message(self, message: Message) -> Effects:
         """Requests of subscribers, and probes among supervisors."""
+        self.requests += isinstance(message, GetConfiguration)
+        effects = self._answer(message)
+        self.sent += len(effects)
+        return effects
+
+    def _answer(self, message: Message) -> Effects:
         if isinstance(message, GetConfiguration):
             if closer := self.moved.get(message.topic):
                 return [Send(message.sender, Moved(message.topic, self.id, closer[0]))]
@@ -66,6 +74,7 @@ class Supervisor(Node):
                 effects += served.on_timeout()
             if not len(served.database):
                 del self.topics[topic]
+        self.sent += len(effects)
         return effects
 
     def on_command(self, command: Command) -> Effects:

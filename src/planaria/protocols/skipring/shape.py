@@ -1,0 +1,160 @@
+"""Figures about a topic's ring as it is, and a picture of it."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from math import cos, pi, sin
+from typing import Any
+from xml.sax.saxutils import escape
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Node
+from planaria.protocols.skipring.labels import CIRCLE, label_bits, position
+from planaria.protocols.skipring.legitimacy import held_publications
+from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.subscriber import Subscriber
+
+DIAMETER_SOURCES_MAX = 64  # breadth-first searches; beyond, the diameter is that of a sample
+LABELLED_MAX = 64  # members whose labels fit round the circle
+LEVEL_COLOURS = ("#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#e377c2")
+
+Edges = dict[NodeId, list[NodeId]]
+
+
+def members(nodes: Mapping[NodeId, Node], topic: str) -> dict[NodeId, Subscriber]:
+    """The live subscribers of a topic."""
+    found = {}
+    for id, node in nodes.items():
+        if isinstance(node, Peer) and topic in node.topics:
+            found[id] = node.topics[topic].subscriber
+    return found
+
+
+def edges(ring: Mapping[NodeId, Subscriber]) -> Edges:
+    """Who has whom for a neighbour, in both directions, live members only."""
+    beside: dict[NodeId, dict[NodeId, None]] = {id: {} for id in ring}
+    for id, one in ring.items():
+        for _, other in one.neighbours():
+            if other in beside:
+                beside[id][other] = None
+                beside[other][id] = None
+    return {id: list(others) for id, others in beside.items()}
+
+
+def diameter(graph: Edges) -> int | None:
+    """The longest of all shortest paths (from a sample of a large graph); None if disconnected."""
+    sources = sorted(graph)
+    step = max(1, len(sources) // DIAMETER_SOURCES_MAX)
+    longest = 0
+    for source in sources[::step]:
+        distance = {source: 0}
+        queue = deque([source])
+        while queue:
+            at = queue.popleft()
+            for other in graph[at]:
+                if other not in distance:
+                    distance[other] = distance[at] + 1
+                    queue.append(other)
+        if len(distance) < len(graph):
+            return None
+        longest = max(longest, max(distance.values()))
+    return longest
+
+
+def shape(nodes: Mapping[NodeId, Node], topic: str) -> dict[str, Any]:
+    """Members, undirected edges, degrees, diameter, and publications held and missing."""
+    ring = members(nodes, topic)
+    graph = edges(ring)
+    degrees = [len(others) for others in graph.values()]
+    peers = [node for id, node in nodes.items() if id in ring and isinstance(node, Peer)]
+    held = [held_publications(peer, topic) for peer in peers]
+    everything = frozenset().union(*held)
+    return {
+        "members": len(ring),
+        "edges": sum(degrees) // 2,
+        "degree_mean": round(sum(degrees) / max(1, len(degrees)), 3),
+        "degree_max": max(degrees, default=0),
+        "diameter": diameter(graph),
+        "publications": len(everything),
+        "publications_missing": sum(len(everything) - len(mine) for mine in held),
+    }
+
+
+def draw(nodes: Mapping[NodeId, Node], topic: str, size: int = 760) -> str:
+    """The ring with its shortcuts as SVG: members at their positions, edges coloured by level."""
+    ring = members(nodes, topic)
+    centre, radius = size / 2, size * 0.38
+    placed = {id: one for id, one in ring.items() if one.label is not None}
+
+    def point(one: Subscriber, out: float = 1.0) -> tuple[float, float]:
+        angle = 2 * pi * position(one.label or 0) / CIRCLE - pi / 2
+        return centre + out * radius * cos(angle), centre + out * radius * sin(angle)
+
+    parts = [*_edge_lines(placed, point)]
+    for one in sorted(placed.values(), key=lambda one: position(one.label or 0)):
+        parts += _member(one, point, len(placed), len(placed) <= LABELLED_MAX)
+    absent = len(ring) - len(placed)
+    note = f"{len(placed)} members" + (f", {absent} without a label" if absent else "")
+    title = f'<text x="{centre}" y="28" class="title">{escape(topic)}: {note}</text>'
+    style = (
+        "text{font:12px sans-serif;fill:#333;text-anchor:middle;dominant-baseline:central}"
+        ".title{font-size:16px;font-weight:bold}.id{fill:#fff;font-weight:bold}"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" width="{size}" '
+        f'height="{size}"><style>{style}</style><rect width="100%" height="100%" fill="#fff"/>'
+        f"{title}{''.join(parts)}{_legend(placed, size)}</svg>\n"
+    )
+
+
+def _edge_lines(placed: Mapping[NodeId, Subscriber], point: Any) -> list[str]:
+    drawn: dict[tuple[NodeId, NodeId], str] = {}
+    for id, one in sorted(placed.items()):
+        ring = [ref[1] for ref in one.ring]
+        for _, other in one.neighbours():
+            if other not in placed:
+                continue
+            pair = (min(id, other), max(id, other))
+            (x, y), (u, v) = point(one), point(placed[other])
+            colour, width = ("#444", 2.2) if other in ring else (_colour(one, placed[other]), 1.4)
+            drawn[pair] = (
+                f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{u:.1f}" y2="{v:.1f}" '
+                f'stroke="{colour}" stroke-width="{width}"/>'
+            )
+    return list(drawn.values())
+
+
+def _level(one: Subscriber, other: Subscriber) -> int:
+    return max(len(label_bits(one.label or 0)), len(label_bits(other.label or 0)))
+
+
+def _colour(one: Subscriber, other: Subscriber) -> str:
+    return LEVEL_COLOURS[(_level(one, other) - 1) % len(LEVEL_COLOURS)]
+
+
+def _member(one: Subscriber, point: Any, count: int, labelled: bool) -> list[str]:
+    (x, y), (u, v) = point(one), point(one, 1.14)
+    size = 13 if count <= LABELLED_MAX else 3
+    fill = "#c0392b" if one.alarmed else "#2c3e50"
+    parts = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{fill}"/>']
+    if labelled:
+        parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="id">{one.id}</text>')
+        parts.append(f'<text x="{u:.1f}" y="{v:.1f}">{label_bits(one.label or 0)}</text>')
+    return parts
+
+
+def _legend(placed: Mapping[NodeId, Subscriber], size: int) -> str:
+    levels: dict[int, str] = {}
+    for one in placed.values():
+        for _, other in one.neighbours():
+            if other in placed and other not in [ref[1] for ref in one.ring]:
+                levels[_level(one, placed[other])] = _colour(one, placed[other])
+    rows: Sequence[tuple[str, str]] = [
+        ("ring", "#444"),
+        *((f"shortcut, level {level}", levels[level]) for level in sorted(levels)),
+    ]
+    return "".join(
+        f'<line x1="16" y1="{size - 18 * n - 16}" x2="44" y2="{size - 18 * n - 16}" '
+        f'stroke="{colour}" stroke-width="2.5"/><text x="52" y="{size - 18 * n - 16}" '
+        f'style="text-anchor:start">{name}</text>'
+        for n, (name, colour) in enumerate(reversed(rows))
+    )

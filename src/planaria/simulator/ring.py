@@ -1,0 +1,17 @@
+"""What the `ring` overlay adds to `planaria sim`: its options and its picture."""
+
+from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
+from planaria.protocols.skipring.shape import draw
+from planaria.simulator.overlays import Kind, Option, Output
+from planaria.simulator.trial import Trial
+
+
+def _picture(trial: Trial) -> str:
+    return draw(trial.simulator.nodes, TOPIC)
+
+
+RING = Kind(
+    make=RingOverlay,
+    options=(Option("supervisors", 1, "how many supervisors serve the topic, one after another"),),
+    outputs=(Output("svg", "draw the ring with its shortcuts", _picture),),
+)
