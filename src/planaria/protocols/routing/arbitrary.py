@@ -42,7 +42,9 @@ def scramble(broker: Broker, ids: Sequence[NodeId], rng: Random) -> None:
     broker.round = rng.choice([*ABSURD, rng.randrange(broker.timing.rho)])
     broker.memory.age = rng.choice([*ABSURD, rng.randrange(broker.memory.period)])
     forged = [_notify(ids, rng) for _ in range(rng.randrange(4))]
-    broker.memory.recent[rng.randrange(2)] = {it.id: Recent(it, []) for it in forged}
+    broker.memory.recent[rng.randrange(2)] = {
+        it.id: Recent(it, [], rng.choice(ABSURD)) for it in forged
+    }
 
 
 def forge(ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
+from msgspec import structs
+
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
@@ -175,7 +177,7 @@ class Broker(Node):
         return self._spread(client_destination(client), news)
 
     def unsubscribe(self, client: int, filters: Iterable[Filter]) -> None:
-        """`client` is done with `filters`; the next timeout passes that on, with what it uncovers."""
+        """`client` is done with `filters`; the next timeout tells that, with what it uncovers."""
         wanted = self.clients.get(client, {})
         for filter in filters:
             id = self._subscription_id(client, filter)
@@ -206,7 +208,8 @@ class Broker(Node):
         if sender == self.id:
             return []
         news: list[tuple[int, Filter]] = []
-        for id, filter in message.leases:
+        leases = () if self.strategy == "flooding" else message.leases
+        for id, filter in leases:
             old = self.table.get(sender, id)
             if (old is None or old.filter != filter) and not self._acceptable(id, filter):
                 continue
@@ -225,8 +228,6 @@ class Broker(Node):
 
     def _acceptable(self, id: int, filter: Filter) -> bool:
         """Is this what a broker of the same strategy could say? An id names its filter."""
-        if self.strategy == "flooding":
-            return False
         named = self.strategy == "simple" or id == self.announcer.filter_id(filter)
         return named and is_well_formed(filter)
 
@@ -268,14 +269,14 @@ class Broker(Node):
         """Forward what is new along the table, never back, and hand it to local clients."""
         if message.sender == self.id or len(message.attributes) > ATTRIBUTES_MAX:
             return []
-        if self.memory.knows(message.id):
+        if self.memory.knows(message.id) or self.memory.too_old(message):
             return []
         return self._route(message, message.sender)
 
     def _route(self, message: Notify, source: NodeId) -> list[Effect]:
         wanted = self.table.destinations(message.attributes)
         targets = [link for link in self.links if link != source and self._sends(link, wanted)]
-        forwarded = Notify(self.id, message.id, message.attributes, message.payload)
+        forwarded = structs.replace(message, sender=self.id)
         self.memory.remember(forwarded, [source, *targets])
         self.notifications_sent += len(targets)
         effects: list[Effect] = [Send(link, forwarded) for link in targets]
@@ -292,14 +293,11 @@ class Broker(Node):
             filters = [lease.filter for lease in self.table.of(link).values()]
         always = self._sends(link, [])
         effects: list[Effect] = []
-        for it in self.memory.lately():
-            attributes = it.message.attributes
-            if link in it.holders:
-                continue
-            if always or any(matches(filter, attributes) for filter in filters):
-                it.holders.append(link)
+        for message in list(self.memory.replayed(link)):
+            if always or any(matches(filter, message.attributes) for filter in filters):
+                self.memory.sent(message, link)
                 self.notifications_sent += 1
-                effects.append(Send(link, it.message))
+                effects.append(Send(link, message))
         return effects
 
     def _sample(self) -> list[Attributes]:

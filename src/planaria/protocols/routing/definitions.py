@@ -47,13 +47,14 @@ class Wish(Struct):
 class DeliveryBook:
     """Watches a run; `duplicated`, `unpublished` and `unwanted` list each breach with its tick."""
 
-    kinds = ("command", "effect", "stop")
+    kinds = ("command", "effect", "start", "stop")
 
     def __init__(self, nodes: Mapping[NodeId, Node] | None = None) -> None:
         self.published: dict[bytes, Published] = {}
         self.delivered: dict[Client, dict[bytes, int]] = {}
         self.wishes: dict[Client, list[Wish]] = {}
         self.gone: dict[NodeId, int] = {}
+        self.stops: list[tuple[NodeId, int]] = []
         self.duplicated: list[tuple[int, Client, bytes]] = []
         self.unpublished: list[tuple[int, Client, bytes]] = []
         self.unwanted: list[tuple[int, Client, bytes]] = []
@@ -64,9 +65,12 @@ class DeliveryBook:
                         self._wish((node.id, client), filter, 0)
 
     def record(self, tick: int, kind: str, node: NodeId, entry: object, effect: object) -> None:
-        """See a command, a delivery, or the end of a broker."""
-        if kind == "stop":
+        """See a command, a delivery, the start or the end of a broker."""
+        if kind == "start":
+            self.gone.pop(node, None)
+        elif kind == "stop":
             self.gone[node] = tick
+            self.stops.append((node, tick))
         elif isinstance(effect, PublishContent):
             self.published[effect.payload] = Published(tick, node, effect.attributes)
         elif isinstance(effect, SubscribeTo):

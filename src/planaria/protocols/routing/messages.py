@@ -32,9 +32,14 @@ class Update(Message, frozen=True, tag="routing.update"):
 
 
 class Notify(Message, frozen=True, tag="routing.notify"):
-    """A notification on its way through the tree."""
+    """A notification on its way through the tree.
+
+    `age` is how many timeouts brokers have kept it: what is old is not kept or replayed again, or
+    it could outlive the ids that brokers remember.
+    """
 
     sender: NodeId
     id: NotificationId
     attributes: dict[str, Value]
     payload: bytes = b""
+    age: Annotated[int, Meta(ge=0, lt=1 << 31)] = 0

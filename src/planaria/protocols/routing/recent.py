@@ -4,10 +4,11 @@ Both are kept in two generations: the older one is thrown away when the younger 
 whatever a fault put there is gone after two of its periods.
 """
 
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from planaria.core.ids import NodeId
 from planaria.protocols.routing.messages import Notify
@@ -21,10 +22,15 @@ class Recent(Struct):
 
     message: Notify
     holders: list[NodeId]
+    arrived: int = 0  # the memory's age when it came
 
 
 class Memory:
-    """Ids seen for at least 3 periods, notifications kept for at least one."""
+    """Ids seen for at least 3 periods, notifications kept for at least one.
+
+    A notification is replayed for two periods of its life at most, wherever it spends them, and
+    takes less than a third one to get everywhere: whoever had it still knows its id.
+    """
 
     __slots__ = ("age", "period", "recent", "seen")
 
@@ -53,11 +59,31 @@ class Memory:
         if len(self.recent[0]) >= RECENT_MAX:
             self.recent = [{}, *self.recent[:1]]
         self.seen[0][message.id] = None
-        self.recent[0][message.id] = Recent(message, holders)
+        self.recent[0][message.id] = Recent(message, holders, self.age)
+
+    def too_old(self, message: Notify) -> bool:
+        """Has brokers' keeping made this notification older than their memory for ids allows?"""
+        return message.age >= 2 * self.period
 
     def lately(self) -> list[Recent]:
         """The notifications kept for replay, oldest first."""
         return [it for generation in reversed(self.recent) for it in generation.values()]
+
+    def replayed(self, holder: NodeId) -> Iterator[Notify]:
+        """What `holder` does not have, each as old as it is; the caller says what it takes."""
+        for generation, kept in ((1, self.recent[1]), (0, self.recent[0])):
+            for it in kept.values():
+                if holder not in it.holders:
+                    waited = max(0, self.age + generation * self.period - it.arrived)
+                    message = structs.replace(it.message, age=it.message.age + waited)
+                    if not self.too_old(message):
+                        yield message
+
+    def sent(self, message: Notify, holder: NodeId) -> None:
+        """`holder` was sent this."""
+        for generation in self.recent:
+            if message.id in generation:
+                generation[message.id].holders.append(holder)
 
     def forget_holder(self, neighbour: NodeId) -> None:
         """A link came up or went down: what was sent over it may not have arrived."""

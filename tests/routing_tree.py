@@ -1,0 +1,110 @@
+"""Brokers on a tree that an all-knowing test changes: each end of a link hears of it on its own."""
+
+from random import Random
+
+from planaria.core.chance import stream
+from planaria.core.ids import NodeId
+from planaria.protocols.routing.commands import PublishContent, SubscribeTo
+from planaria.protocols.routing.definitions import DeliveryBook
+from planaria.protocols.routing.overlay import RoutingOverlay, TreeBroker
+from planaria.protocols.routing.workload import random_attributes, random_filter
+from planaria.simulator.delays import INTERVAL
+from planaria.simulator.engine import Simulator
+
+NOTICE = 3 * INTERVAL  # by then both ends of a changed link know of it
+
+
+class ChangingTree:
+    """A run in which brokers join and crash; `book` says what was delivered to whom."""
+
+    def __init__(self, overlay: RoutingOverlay, n: int, seed: int) -> None:
+        self.overlay = overlay
+        self.simulator = Simulator(seed)
+        self.rng: Random = stream(seed, "tree")
+        self.parents: dict[NodeId, NodeId | None] = {id: overlay.parent(id) for id in range(n)}
+        nodes = overlay.legitimate(n, self.simulator.rng)
+        for node in nodes:
+            self.simulator.add(node)
+        self.book = DeliveryBook(self.simulator.nodes)
+        self.simulator.watch(self.book)
+        self.published = 0
+        self.next = n
+        self._due: list[tuple[int, NodeId]] = []
+
+    def broker(self, id: NodeId) -> TreeBroker:
+        node = self.simulator.nodes[id]
+        assert isinstance(node, TreeBroker)
+        return node
+
+    def neighbours(self, id: NodeId) -> list[NodeId]:
+        parent = self.parents[id]
+        children = [it for it, above in self.parents.items() if above == id]
+        return [*([] if parent is None else [parent]), *children]
+
+    def join(self) -> NodeId:
+        """A new broker between another one and its parent, or below it."""
+        id = self.next
+        self.next += 1
+        below = self.rng.choice(sorted(self.parents))
+        if self.rng.random() < 0.5 and self.parents[below] is not None:
+            self.parents[id] = self.parents[below]
+            self.parents[below] = id
+        else:
+            self.parents[id] = below
+        broker = TreeBroker(
+            id, [], None, self.overlay.timing, self.simulator.rng, **self.overlay.options
+        )
+        self.simulator.add(broker)
+        self.simulator.command(id, SubscribeTo(0, (random_filter(self.rng),)))
+        self._tell([id, *self.neighbours(id), below])
+        return id
+
+    def crash(self) -> NodeId:
+        """A broker is gone at once; its children find a new parent."""
+        id = self.rng.choice(sorted(self.parents))
+        touched = self.neighbours(id)
+        above = self.parents.pop(id)
+        orphans = [it for it in touched if it != above]
+        heir = above if above is not None else orphans[0]
+        for orphan in orphans:
+            self.parents[orphan] = None if orphan == heir else heir
+        self.simulator.remove(id)
+        self._tell(touched)
+        return id
+
+    def restart(self) -> NodeId:
+        """A broker loses its memory and comes back before anybody noticed."""
+        id = self.rng.choice(sorted(self.parents))
+        old = self.broker(id)
+        self.simulator.remove(id)
+        broker = TreeBroker(
+            id, [], None, self.overlay.timing, self.simulator.rng, **self.overlay.options
+        )
+        for client, wanted in old.clients.items():
+            broker.subscribe(client, list(wanted.values()))
+        self.simulator.add(broker)
+        self._tell([id])
+        return id
+
+    def publish(self) -> None:
+        id = self.rng.choice(sorted(self.simulator.nodes))
+        attributes = random_attributes(self.rng)
+        self.simulator.command(id, PublishContent(attributes, b"%d" % self.published))
+        self.published += 1
+
+    def run(self, ticks: int, every: int) -> None:
+        """Let time pass, with a publication `every` so many ticks."""
+        for _ in range(ticks):
+            self.simulator.run(1)
+            if self.simulator.tick % every == 0:
+                self.publish()
+            for due, id in [it for it in self._due if it[0] <= self.simulator.tick]:
+                self._due.remove((due, id))
+                if id in self.parents:
+                    broker = self.broker(id)
+                    broker.neighbours, broker.upwards = self.neighbours(id), self.parents[id]
+
+    def _tell(self, touched: list[NodeId]) -> None:
+        for id in dict.fromkeys(touched):
+            due = self.simulator.tick + self.rng.randrange(1, NOTICE)
+            self._due.append((due, id))
