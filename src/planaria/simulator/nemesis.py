@@ -199,10 +199,11 @@ class Nemesis:
                 injection.affected += self.simulator.nodes[id].snapshot() != before
 
     def _publish(self, action: Action, injection: Injection) -> None:
-        members = sorted(self.simulator.nodes)
-        for _ in range(int(action.number("count"))):
-            id = self._rng.choice(members)
-            command = self.overlay.publish(self.simulator.nodes[id], self._published)
+        nodes = self.simulator.nodes
+        publishers = [id for id in sorted(nodes) if self.overlay.publish(nodes[id], 0) is not None]
+        for _ in range(int(action.number("count")) if publishers else 0):
+            id = self._rng.choice(publishers)
+            command = self.overlay.publish(nodes[id], self._published)
             self._published += 1
             if command is not None:
                 self.simulator.command(id, command)
