@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Send
+from planaria.core.node import Send, Stateful
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
 
 HOPS_MAX = 1 << 16  # a reference that has not found its place after this many hops is garbage
@@ -27,10 +27,12 @@ def _identity(label: RingLabel) -> Any:
     return label
 
 
-class SortedRing:
+class SortedRing(Stateful):
     """One member's part of the sorted ring. A component: its owner passes messages and time on."""
 
     __slots__ = ("_order", "group", "id", "label", "left", "lost", "right", "ring", "silence")
+
+    variables = ("label", "left", "right", "ring", "silence", "lost")
 
     def __init__(
         self,

@@ -1,0 +1,1 @@
+"""The DHT: key ownership, fingers and lookups on the self-stabilizing sorted ring."""

@@ -1,0 +1,85 @@
+"""Fingers: shortcuts over the ring, each twice as far as the one before.
+
+The finger of level 0 is the successor. The finger of level i + 1 is the level-i finger of my
+level-i finger, so level i reaches 2^i hosts ahead however the keys are spread. Each level is
+recomputed from the one below again and again, and level 0 is the ring's: so when the ring is right
+the levels become right one after the other, whatever they were.
+"""
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Send, Stateful
+from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.messages import LEVELS_MAX, AskFinger, Finger
+
+
+class Fingers(Stateful):
+    """One member's fingers, by level. A component: its owner passes messages and time on."""
+
+    __slots__ = ("id", "known", "space", "turn")
+
+    variables = ("known", "turn")
+
+    def __init__(self, id: NodeId, space: KeySpace) -> None:
+        self.id, self.space = id, space
+        self.known: dict[int, NodeId] = {}
+        self.turn = 0
+
+    def ids(self) -> list[NodeId]:
+        """All hosts pointed at, the nearest first."""
+        return list(self.known.values())
+
+    def repair(self, successor: NodeId | None) -> None:
+        """Level 0 is the successor; each further level lies beyond the one below, before me."""
+        if successor is None:
+            self.known = {}
+            return
+        key, me = self.space.key, self.space.key(self.id)
+        known = {0: successor}
+        far = self.space.distance(me, key(successor))
+        for level in sorted(self.known):
+            there = self.space.distance(me, key(self.known[level]))
+            if 0 < level < LEVELS_MAX and there > far:
+                known[level], far = self.known[level], there
+        self.known = known
+
+    def forget(self, id: NodeId) -> None:
+        """Point at `id` no more; the level below finds another."""
+        self.known = {level: it for level, it in self.known.items() if it != id}
+
+    def ask(self) -> list[Send]:
+        """Ask one finger for its own of the same level, another one each time."""
+        if not self.known:
+            return []
+        levels = list(self.known)
+        self.turn = (self.turn + 1) % len(levels)
+        return self._ask(levels[self.turn])
+
+    def on_ask(self, message: AskFinger) -> list[Send]:
+        """Say whom I point at on that level."""
+        if message.sender == self.id:
+            return []
+        mine = self.known.get(message.level)
+        return [Send(message.sender, Finger(self.id, message.level, mine))]
+
+    def on_finger(self, message: Finger) -> list[Send]:
+        """Take the next level from the finger asked; if it is new, go on to the level after."""
+        level, finger = message.level, message.finger
+        if self.known.get(level) != message.sender:
+            return []
+        above = level + 1
+        if finger is None or above >= LEVELS_MAX or not self._beyond(finger, message.sender):
+            self.known = {at: id for at, id in self.known.items() if at <= level}
+            return []
+        if self.known.get(above) == finger:
+            return []
+        self.known[above] = finger
+        return self._ask(above)
+
+    def _ask(self, level: int) -> list[Send]:
+        return [Send(self.known[level], AskFinger(self.id, level))]
+
+    def _beyond(self, id: NodeId, other: NodeId) -> bool:
+        """Is `id` farther than `other`, without having come round to me?"""
+        me = self.space.key(self.id)
+        reach = self.space.distance(me, self.space.key(other))
+        return self.space.distance(me, self.space.key(id)) > reach

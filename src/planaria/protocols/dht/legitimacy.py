@@ -1,0 +1,96 @@
+"""Which invariants of the DHT fail, and where: judged by sorting the members, nothing else."""
+
+from collections.abc import Mapping
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.overlay import Channel, Violation
+from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.member import GROUP, DhtMember
+from planaria.protocols.dht.messages import Departed, Finger, Found
+from planaria.protocols.ring.messages import Check, Introduce, Remove, RingMessage
+
+
+class RightRing:
+    """The one legitimate DHT of a list of members."""
+
+    def __init__(self, ids: list[NodeId], space: KeySpace) -> None:
+        self.places = sorted((space.place(id) % space.size, id) for id in ids)
+        self.line = [id for _, id in self.places]
+        self.position = {id: position for position, id in enumerate(self.line)}
+
+    def ahead(self, id: NodeId, steps: int) -> NodeId:
+        """The member `steps` after member `id`."""
+        return self.line[(self.position[id] + steps) % len(self.line)]
+
+    def owner(self, key: int) -> NodeId:
+        """The first member whose place is not below `key`; over the end, the very first."""
+        above = [id for place, id in self.places if place >= key]
+        return (above or self.line)[0]
+
+    def fingers(self, id: NodeId) -> dict[int, NodeId]:
+        """The members 1, 2, 4, 8, ... steps ahead, as long as that is not all the way round."""
+        n = len(self.line)
+        return {level: self.ahead(id, 2**level) for level in range(64) if 2**level < n}
+
+
+def violations(
+    members: Mapping[NodeId, DhtMember], channel: Channel, space: KeySpace
+) -> list[Violation]:
+    """Every invariant that fails; `members` are all hosts, also those that have left."""
+    found: list[Violation] = []
+    right = RightRing([id for id in sorted(members) if not members[id].leaving], space)
+    for member in members.values():
+        found += _left(member) if member.leaving else _present(member, right)
+    for target, message in channel:
+        if target in right.position:
+            wrong = false_content(message, right)
+            if wrong:
+                found.append(Violation("channel", target, f"{wrong}: {message}"))
+    return found
+
+
+def _left(member: DhtMember) -> list[Violation]:
+    if member.ring.neighbours() or member.fingers.known:
+        return [Violation("departure", member.id, "has left and still points at hosts")]
+    return []
+
+
+def _present(member: DhtMember, right: RightRing) -> list[Violation]:
+    found = []
+    alone = len(right.line) == 1
+    before = None if alone else right.ahead(member.id, -1)
+    after = None if alone else right.ahead(member.id, 1)
+    if (member.predecessor, member.successor) != (before, after):
+        detail = f"between {member.predecessor} and {member.successor}, not {before} and {after}"
+        found.append(Violation("ring", member.id, detail))
+    if member.fingers.known != right.fingers(member.id):
+        detail = f"{member.fingers.known}, should be {right.fingers(member.id)}"
+        found.append(Violation("fingers", member.id, detail))
+    return found
+
+
+def false_content(message: Message, right: RightRing) -> str:
+    """What is false in a message of the DHT in flight; empty if nothing is."""
+    named: list[NodeId] = []
+    if isinstance(message, RingMessage) and message.group == GROUP:
+        if isinstance(message, Check):
+            named = [message.sender[1]]
+        elif isinstance(message, Introduce):
+            named = [message.ref[1]]
+        elif isinstance(message, Remove) and message.id in right.position:
+            return "removes a member"
+    elif isinstance(message, Departed):
+        named = list(message.heirs)
+        if message.sender in right.position:
+            return "a member is said to have left"
+    elif isinstance(message, Finger) and message.sender in right.position:
+        if message.finger != right.fingers(message.sender).get(message.level):
+            return "a false finger"
+    elif isinstance(message, Found):
+        key = int.from_bytes(message.key, "big")
+        if message.owner not in right.position or right.owner(key) != message.owner:
+            return "a false owner"
+        if right.ahead(message.owner, -1) != message.predecessor:
+            return "a false keyset"
+    return "names no member" if any(id not in right.position for id in named) else ""

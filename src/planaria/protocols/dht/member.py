@@ -1,0 +1,278 @@
+"""One member of the DHT: the sorted ring of hashed ids, fingers over it, lookups through them.
+
+The three properties that the tree needs (paper 3, section 3) hold when the ring is right: keysets
+are intervals, every key has one owner, and an owner knows its keyset from its predecessor.
+
+Labels are hashes of ids, so no label of anybody is ever believed: it is computed.
+"""
+
+from collections.abc import Sequence
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Effect, Send, Stateful
+from planaria.protocols.dht.fingers import Fingers
+from planaria.protocols.dht.keys import Keyset, KeySpace
+from planaria.protocols.dht.lookups import Lookups
+from planaria.protocols.dht.messages import (
+    HEIRS_MAX,
+    HOPS_MAX,
+    AskFinger,
+    Departed,
+    DhtMessage,
+    Find,
+    Finger,
+    Found,
+)
+from planaria.protocols.ring.messages import Check, Introduce, Ref, RingMessage
+from planaria.protocols.ring.sorted_ring import SortedRing
+
+GROUP = "dht"  # the sorted ring of all hosts, beside whatever rings they are in for topics
+CALL_PERIOD = 16  # timeouts between calls to a contact: they join rings that know nothing of
+# each other, which only a long partition or a fault makes
+HEIRS_AGE_MAX = 8  # timeouts for which a leaver vouches for those that were beside it
+
+Components = tuple[tuple[str, Stateful], ...]
+
+
+class Located(Effect, frozen=True, gc=False):
+    """A lookup ended: `owner` owns `key` and all keys after its `predecessor`."""
+
+    key: int
+    owner: NodeId
+    predecessor: NodeId
+    hops: int
+
+
+class Unlocated(Effect, frozen=True, gc=False):
+    """A lookup was given up: no answer came, however often the question was asked."""
+
+    key: int
+
+
+class DhtMember(Stateful):
+    """A host's part of the DHT. A component: its owner passes messages, time and losses on."""
+
+    __slots__ = (
+        "contacts",
+        "fingers",
+        "heirs",
+        "id",
+        "leaving",
+        "lookups",
+        "ring",
+        "space",
+        "time",
+    )
+
+    variables = ("leaving", "heirs", "time")
+
+    def __init__(self, id: NodeId, space: KeySpace, contacts: Sequence[NodeId] = ()) -> None:
+        self.id, self.space = id, space
+        self.contacts = tuple(contact for contact in contacts if contact != id)
+        self.ring = SortedRing(GROUP, id, space.label(space.key(id)))
+        self.fingers = Fingers(id, space)
+        self.lookups = Lookups()
+        self.leaving = False
+        self.heirs: tuple[NodeId, ...] = ()
+        self.time = 0
+
+    @property
+    def _components(self) -> Components:
+        return (("ring", self.ring), ("fingers", self.fingers), ("lookups", self.lookups))
+
+    def snapshot(self) -> dict[str, object]:
+        """A copy of the state of the host and of its components."""
+        parts = {name: part.snapshot() for name, part in self._components}
+        return {**super().snapshot(), **parts}
+
+    def restore(self, snapshot: dict[str, object]) -> None:
+        """Take a stored state, however old."""
+        super().restore(snapshot)
+        for name, part in self._components:
+            stored = snapshot.get(name)
+            if isinstance(stored, dict):
+                part.restore(stored)
+
+    @property
+    def predecessor(self) -> NodeId | None:
+        """The host before me on the ring; None if I know of none."""
+        return None if self.ring.predecessor is None else self.ring.predecessor[1]
+
+    @property
+    def successor(self) -> NodeId | None:
+        """The host after me on the ring; None if I know of none."""
+        return None if self.ring.successor is None else self.ring.successor[1]
+
+    @property
+    def keyset(self) -> Keyset | None:
+        """The keys that I own (property 3); None while I do not know where they begin."""
+        if self.leaving:
+            return None
+        before = self.predecessor
+        if before is None:
+            alone = not self.ring.neighbours()
+            return self.space.keyset(self.id, self.id) if alone else None
+        return self.space.keyset(self.id, before)
+
+    # Inputs
+
+    def on_timeout(self) -> list[Effect]:
+        """Time passes: mind the ring, one finger, the lookups, and now and then a contact."""
+        self.time += 1
+        if self.leaving:
+            if not 0 <= self.time < HEIRS_AGE_MAX:
+                self.heirs = ()
+            return []
+        self.repair()
+        effects: list[Effect] = [*self.ring.on_timeout(self._shortcuts())]
+        self.fingers.repair(self.successor)
+        effects += self.fingers.ask()
+        alone = not self.ring.neighbours()
+        if self.contacts and (alone or self.time % CALL_PERIOD == 0):
+            me = Introduce(GROUP, self._ref(self.id), False, 0)
+            place = self.time if alone else self.time // CALL_PERIOD
+            effects.append(Send(self.contacts[place % len(self.contacts)], me))
+        repeated, lost = self.lookups.age()
+        for key, nonce in repeated:
+            effects += self._find(Find(self.id, self.space.label(key), nonce, 0))
+        return effects + [Unlocated(key) for key in lost]
+
+    def on_message(self, message: Message) -> list[Effect]:
+        """Take any message of the DHT, however false."""
+        if self.leaving:
+            return self._refuse(message)
+        self.repair()
+        if isinstance(message, Find):
+            return self._find(message)
+        if isinstance(message, Found):
+            return self._found(message)
+        if isinstance(message, AskFinger):
+            return [*self.fingers.on_ask(message)]
+        if isinstance(message, Finger):
+            return [*self.fingers.on_finger(message)]
+        effects: list[Effect] = []
+        if isinstance(message, RingMessage) and message.group == GROUP:
+            effects = [*self.ring.on_message(self._truthful(message), self._shortcuts())]
+        elif isinstance(message, Departed):
+            effects = self._departed(message)
+        self.fingers.repair(self.successor)
+        return effects
+
+    def on_link_down(self, peer: NodeId) -> list[Effect]:
+        """A send to `peer` failed: do without it."""
+        self.fingers.forget(peer)
+        effects = self.ring.miss([peer], self._shortcuts())
+        self.fingers.repair(self.successor)
+        return [*effects]
+
+    def lookup(self, key: int) -> list[Effect]:
+        """Ask who owns `key`; `Located` or `Unlocated` comes at once or later."""
+        nonce = self.lookups.begin(key % self.space.size)
+        if nonce is None:
+            return []
+        self.repair()
+        return self._find(Find(self.id, self.space.label(key % self.space.size), nonce, 0))
+
+    def leave(self) -> list[Effect]:
+        """Be no member any more: both neighbours are told of each other."""
+        beside = dict.fromkeys(id for id in (self.predecessor, self.successor) if id is not None)
+        told = [*dict.fromkeys([*beside, *self.fingers.ids()])]
+        self.leaving, self.heirs, self.time = True, tuple(beside), 0
+        self.ring = SortedRing(GROUP, self.id, self._ref(self.id)[0])
+        self.fingers.known = {}
+        self.lookups.pending = {}
+        return [Send(id, Departed(self.id, self.heirs)) for id in told]
+
+    def repair(self) -> None:
+        """Put my own variables right: every label is what the id says, every finger in order."""
+        ring = self.ring
+        ring.label = self._ref(self.id)[0]
+        for side in ("left", "right", "ring"):
+            ref = getattr(ring, side)
+            if ref is not None:
+                setattr(ring, side, self._ref(ref[1]))
+        self.fingers.repair(self.successor)
+
+    # Rules
+
+    def _find(self, message: Find) -> list[Effect]:
+        """Answer for my own keys; hand other questions to whom I know nearest before the key."""
+        key = int.from_bytes(message.key, "big")
+        if key >= self.space.size:
+            return []
+        mine, hops = self.keyset, message.hops
+        if mine is not None and self.space.holds(mine, key):
+            before = self.predecessor
+            owner = self.id if before is None else before
+            found = Found(message.key, message.nonce, self.id, owner, hops)
+            if message.asker == self.id:
+                return self._found(found)
+            return [Send(message.asker, found)]
+        towards = self.next_hop(key)
+        if towards is None or hops >= HOPS_MAX:
+            return []
+        return [Send(towards, Find(message.asker, message.key, message.nonce, hops + 1))]
+
+    def next_hop(self, key: int) -> NodeId | None:
+        """Of all hosts I know the last one before `key`; my successor if it comes after."""
+        me, space = self.space.key(self.id), self.space
+        best, far = self.successor, -1
+        goal = space.distance(me, key)
+        for id in (*self.fingers.ids(), *(ref[1] for ref in self.ring.neighbours())):
+            there = space.distance(me, space.key(id))
+            if far < there < goal:
+                best, far = id, there
+        return best
+
+    def _found(self, message: Found) -> list[Effect]:
+        """An answer to a question of mine, if it can be true."""
+        key = int.from_bytes(message.key, "big")
+        keyset = self.space.keyset(message.owner, message.predecessor)
+        if not self.space.holds(keyset, key) or not self.lookups.end(key, message.nonce):
+            return []
+        return [Located(key, message.owner, message.predecessor, message.hops)]
+
+    def _departed(self, message: Departed) -> list[Effect]:
+        """Forget a leaver, learn those it leaves."""
+        self.fingers.forget(message.sender)
+        self.ring.forget(message.sender)
+        self.ring.lost.pop(message.sender, None)
+        heirs = [id for id in message.heirs if id not in (message.sender, self.id)]
+        return [send for id in heirs for send in self.ring.learn(self._ref(id), self._shortcuts())]
+
+    def _refuse(self, message: Message) -> list[Effect]:
+        """I have left: whoever takes me for a member is told so."""
+        asker: NodeId | None = None
+        if isinstance(message, Check):
+            asker = message.sender[1]
+        elif isinstance(message, AskFinger | Finger):
+            asker = message.sender
+        elif isinstance(message, Introduce):
+            asker = message.ref[1]
+        elif isinstance(message, Find):
+            asker = message.asker
+        if asker is None or asker == self.id:
+            return []
+        return [Send(asker, Departed(self.id, self.heirs[:HEIRS_MAX]))]
+
+    def _truthful(self, message: RingMessage) -> RingMessage:
+        """The message with labels as they are, not as they are said to be."""
+        if isinstance(message, Check):
+            return Check(GROUP, self._ref(message.sender[1]), self.ring.label, message.cyclic)
+        if isinstance(message, Introduce):
+            return Introduce(GROUP, self._ref(message.ref[1]), message.cyclic, message.hops)
+        return message
+
+    def _ref(self, id: NodeId) -> Ref:
+        return self.space.label(self.space.key(id)), id
+
+    def _shortcuts(self) -> list[Ref]:
+        return [self._ref(id) for id in self.fingers.ids()]
+
+
+def is_for_dht(message: Message) -> bool:
+    """Is this a message of the DHT, or of the ring that it stands on?"""
+    return isinstance(message, DhtMessage) or (
+        isinstance(message, RingMessage) and message.group == GROUP
+    )

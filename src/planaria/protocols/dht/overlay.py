@@ -1,0 +1,115 @@
+"""The DHT as an overlay of its own: how to make, break and judge a network of `DhtNode`."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from planaria.core.ids import NodeId, stable_hash
+from planaria.core.message import Message
+from planaria.core.node import Command, Node
+from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.protocols.dht.arbitrary import corrupt_member, forge_message
+from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.legitimacy import RightRing, violations
+from planaria.protocols.dht.member import DhtMember
+from planaria.protocols.dht.node import DhtNode, Leave, Lookup
+from planaria.protocols.ring.sorted_ring import SILENCE_MAX
+
+CONTACTS = (0, 1, 2)  # whom a newcomer asks, and whom members call now and then
+SAMPLE = 200  # lookups walked for the figures
+
+
+class DhtOverlay(Overlay):
+    """A distributed hash table that sorts itself: 160-bit keys, owners found in log N hops."""
+
+    name = "dht"
+    calm = SILENCE_MAX + 2  # a neighbour found late may still be dropped for its silence before
+
+    def __init__(self, space: KeySpace | None = None) -> None:
+        self.space = space or KeySpace()
+
+    def spawn(self, id: NodeId, rng: Random) -> DhtNode:
+        """A newcomer knows the contacts."""
+        return DhtNode(id, self.space, CONTACTS)
+
+    def legitimate(self, n: int, rng: Random) -> list[Node]:
+        """Everybody beside whom sorting puts there."""
+        nodes = [self.spawn(id, rng) for id in range(n)]
+        give_places([node.dht for node in nodes], self.space)
+        return [*nodes]
+
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Arbitrary neighbours, fingers, counters and lookups."""
+        assert isinstance(node, DhtNode)
+        if not node.dht.leaving:
+            corrupt_member(node.dht, ids, rng)
+
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        """An arbitrary message to anybody."""
+        return rng.choice(ids), forge_message(ids, self.space, rng)
+
+    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+        """Compare with the sorted list of members."""
+        return violations(_members(nodes), channel, self.space)
+
+    def may_crash(self, node: Node) -> bool:
+        """All but one contact: who joins after all contacts died has nobody to ask."""
+        return node.id != CONTACTS[0]
+
+    def leave(self, node: Node) -> Command | None:
+        """Any member but that contact may leave."""
+        assert isinstance(node, DhtNode)
+        return None if node.dht.leaving or node.id == CONTACTS[0] else Leave()
+
+    def publish(self, node: Node, number: int) -> Command | None:
+        """Look a key up: what an application of the DHT does."""
+        return Lookup(stable_hash("publication", number) % self.space.size)
+
+    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+        """How many hosts, fingers and hops."""
+        members = {id: it for id, it in _members(nodes).items() if not it.leaving}
+        hops = walk_lookups(members, self.space)
+        return {
+            "hosts": len(members),
+            "finger_levels_max": max((len(it.fingers.known) for it in members.values()), default=0),
+            "lookup_hops_mean": sum(hops) / max(1, len(hops)),
+            "lookup_hops_max": max(hops, default=0),
+        }
+
+
+def give_places(members: Sequence[DhtMember], space: KeySpace) -> None:
+    """Make `members` a legitimate DHT."""
+    right = RightRing([member.id for member in members], space)
+    last = len(right.line) - 1
+    for member in members:
+        position = right.position[member.id]
+
+        def ref(steps: int, member: DhtMember = member) -> tuple[bytes, NodeId]:
+            id = right.ahead(member.id, steps)
+            return space.label(space.key(id)), id
+
+        if last:
+            member.ring.left = ref(-1) if position else None
+            member.ring.right = ref(1) if position < last else None
+            member.ring.ring = ref(-1) if not position else ref(1) if position == last else None
+            member.fingers.known = right.fingers(member.id)
+
+
+def walk_lookups(members: Mapping[NodeId, DhtMember], space: KeySpace) -> list[int]:
+    """The hops of some lookups over the present tables."""
+    hops = []
+    ids = sorted(members)
+    for number in range(SAMPLE if len(ids) > 1 else 0):
+        key = stable_hash("walk", number) % space.size
+        here, count = ids[number % len(ids)], 0
+        while not (mine := members[here].keyset) or not space.holds(mine, key):
+            towards = members[here].next_hop(key)
+            if towards is None or towards not in members or count > len(ids):
+                break
+            here, count = towards, count + 1
+        hops.append(count)
+    return hops
+
+
+def _members(nodes: Mapping[NodeId, Node]) -> dict[NodeId, DhtMember]:
+    return {id: node.dht for id, node in nodes.items() if isinstance(node, DhtNode)}
