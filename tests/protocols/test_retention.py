@@ -46,12 +46,10 @@ def test_a_publication_lives_at_least_its_age_and_little_longer() -> None:
 
 def test_the_epoch_is_the_low_median_of_the_own_clock_and_the_neighbours() -> None:
     horizon = horizon_at(100)
-    horizon.hear(1, 101)
-    assert horizon.epoch == 100
-    horizon.hear(2, 10**9)
-    assert horizon.epoch == 101
-    horizon.hear(3, 0)
-    assert horizon.epoch == 100
+    for voters, (vote, median) in enumerate([(101, 100), (10**9, 101), (0, 100)], 1):
+        horizon.hear(voters, vote)
+        horizon.on_timeout([1, 2, 3])
+        assert horizon.epoch == median
 
 
 def test_one_lying_neighbour_of_two_moves_nothing() -> None:
@@ -59,6 +57,7 @@ def test_one_lying_neighbour_of_two_moves_nothing() -> None:
         horizon = horizon_at(100)
         horizon.hear(1, 100)
         horizon.hear(2, lie)
+        horizon.on_timeout([1, 2])
         assert (horizon.lo, horizon.epoch) == (100 - EPOCHS_LIVE, 100)
 
 
@@ -66,6 +65,7 @@ def test_a_node_with_a_crazy_clock_follows_its_neighbours() -> None:
     horizon = horizon_at(10**9)
     horizon.hear(1, 100)
     horizon.hear(2, 100)
+    horizon.on_timeout([1, 2])
     assert horizon.epoch == 100
     assert horizon.clock == 10**9, "what it advertises is its raw clock, so lies do not spread"
 

@@ -81,7 +81,6 @@ class History(Stateful):
     def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
         """A neighbour shows its clock and what it holds: vote, compare, reconcile."""
         self.horizon.hear(sender, digest.clock)
-        self._show_window()
         return self.antientropy.on_digest(sender, digest)
 
     def digest(self) -> Digest:

@@ -133,10 +133,9 @@ class Horizon:
         self._settle()
 
     def hear(self, peer: NodeId, epoch: int) -> None:
-        """The neighbour `peer` advertises its raw clock epoch."""
+        """The neighbour `peer` advertises its raw clock epoch; votes are counted at timeouts."""
         if peer in self.votes or len(self.votes) < VOTERS_MAX:
             self.votes[peer] = (epoch, 0)
-            self._settle()
 
     def on_timeout(self, neighbours: list[NodeId]) -> bool:
         """Time passed: only recent votes of neighbours count. True if the epoch jumped (alarm)."""
