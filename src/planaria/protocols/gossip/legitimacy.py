@@ -7,7 +7,7 @@ The reference is the application's wish alone: who is alive and interested in wh
   so that an event can get from everyone to everyone;
 - links: name live processes in the nearest supertopics in which anybody is interested, at least one
   in each;
-- size: the estimate is right within a factor of `SIZE_FACTOR`;
+- size: the estimate is right within the error of a sketch;
 - neighbourhood: all processes are strongly connected, so that searches can find anyone;
 - channel: no message in flight names a process that is dead or not in the group it names.
 """
@@ -30,7 +30,9 @@ from planaria.protocols.gossip.messages import (
 )
 from planaria.protocols.gossip.node import GossipNode
 
-SIZE_FACTOR = 3.0  # five standard deviations of a sketch of 32
+COUNTED = 32  # members up to which a sketch counts; the dead among them are not yet forgotten
+SIZE_FACTOR_COUNTED = 1.5
+SIZE_FACTOR = 3.0  # beyond: five standard deviations of a sketch of 32
 
 Supers = Callable[[str], Iterable[str]]
 
@@ -117,7 +119,8 @@ class Reference:
         for topic, group in process.groups.items():
             size = len(self.members[topic])
             yield from self.view(id, topic, group.membership.view, size)
-            if not size / SIZE_FACTOR <= group.membership.size <= size * SIZE_FACTOR:
+            factor = SIZE_FACTOR_COUNTED if size < COUNTED else SIZE_FACTOR
+            if not size / factor <= group.membership.size <= size * factor:
                 detail = f"{topic!r} has {size} members, estimated {group.membership.size}"
                 yield Violation("size", id, detail)
             yield from self.links(id, topic, group.links.contacts, process)

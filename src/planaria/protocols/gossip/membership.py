@@ -26,6 +26,7 @@ from planaria.protocols.gossip.parameters import Parameters
 
 SHUFFLE_ENTRIES = 5  # moved per exchange: enough to mix, few enough that a lost answer is no harm
 PATIENCE = 10  # intervals to answer: two of the slowest messages of a fair scheduler
+RETRY = 3  # intervals until the silent are asked again: one lost message is no death
 REMEMBERED_MAX = 8  # silent members called again now and then: a partition may have been the cause
 RENDEZVOUS = 5.0  # such calls per interval in a whole group, whatever its size
 SUBSCRIPTION_HOPS_MAX = 32  # a subscription that nobody kept so long is kept by whoever has it
@@ -74,7 +75,7 @@ class Membership(Struct):
             self.forget(id)
         self.asked = {id: waited + 1 for id, waited in self.asked.items()}
         self.view = {id: age + 1 for id, age in self.view.items() if age < AGE_MAX}
-        targets = []
+        targets = [id for id, waited in self.asked.items() if waited % RETRY == 0]
         partner = max(
             (id for id in self.view if id not in self.asked),
             key=self.view.__getitem__,

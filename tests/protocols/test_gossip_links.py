@@ -1,0 +1,168 @@
+"""Supertopic links: found, kept, lost and found again, over gaps and several supertopics."""
+
+from random import Random
+
+import pytest
+
+from gossip_world import World, chain_wishes
+from planaria.core.node import Subscribe, Unsubscribe
+from planaria.protocols.gossip.hierarchy import Hierarchy
+from planaria.protocols.gossip.links import (
+    CHECK_AGE,
+    LINK_AGE_MAX,
+    WIDEN_PERIOD,
+    Links,
+)
+from planaria.protocols.gossip.parameters import Parameters
+
+PATHS = Hierarchy()
+
+
+def topics_held(world: World, topic: str) -> list[str]:
+    """The topics of all contacts in the supertopic tables of a group."""
+    tables = [node.groups[topic].links.contacts for node in world.processes if topic in node.groups]
+    return sorted({above for contacts in tables for above, _ in contacts.values()})
+
+
+def test_search_starts_at_the_direct_supertopic_and_widens_with_time() -> None:
+    links = Links(1, "a/b/c")
+    assert links.wanted(PATHS) == ["a/b"]
+    links.lacking = WIDEN_PERIOD
+    assert links.wanted(PATHS) == ["a/b", "a"]
+    links.lacking = 9 * WIDEN_PERIOD
+    assert links.wanted(PATHS) == ["a/b", "a", ""]
+
+
+def test_search_narrows_to_what_is_nearer_than_the_contact_found() -> None:
+    links = Links(1, "a/b/c", {7: ("a", 0)}, lacking=9 * WIDEN_PERIOD)
+    assert links.wanted(PATHS) == ["a/b"]
+    links.contacts = {7: ("a/b", 0)}
+    assert links.wanted(PATHS) == []
+
+
+def test_root_has_nothing_to_search_for() -> None:
+    links = Links(1, "", lacking=99)
+    assert links.wanted(PATHS) == []
+    assert links.searches(PATHS, Parameters(), 1, Random(1)) == []
+
+
+def test_topics_with_a_dollar_have_no_root() -> None:
+    assert PATHS.supers("$x") == ()
+    assert PATHS.supers("$x/y") == ("$x",)
+
+
+def test_merge_keeps_favourites_and_replaces_the_silent() -> None:
+    links = Links(1, "a/b", {2: ("a", 0), 3: ("a", 1), 4: ("a", CHECK_AGE + 5)})
+    links.merge([(5, "a", 0)], PATHS, 3, Random(1))
+    assert sorted(links.contacts) == [2, 3, 5]
+    links.merge([(6, "a", 0), (7, "a", 0)], PATHS, 3, Random(1))
+    assert sorted(links.contacts) == [2, 3, 5]
+
+
+def test_merge_drops_higher_contacts_once_nearer_ones_are_known() -> None:
+    links = Links(1, "a/b/c", {2: ("", 0), 3: ("a", 0)})
+    links.merge([(5, "a/b", 0)], PATHS, 3, Random(1))
+    assert links.contacts == {5: ("a/b", 1)}
+    links.merge([(2, "", 0), (3, "a", 0)], PATHS, 3, Random(1))
+    assert links.contacts == {5: ("a/b", 1)}
+
+
+def test_merge_refuses_what_no_table_may_hold() -> None:
+    links = Links(1, "a/b")
+    stale, myself = (2, "a", LINK_AGE_MAX), (1, "a", 0)
+    below, beside, own = (3, "a/b/c", 0), (4, "x", 0), (5, "a/b", 0)
+    links.merge([stale, myself, below, beside, own], PATHS, 3, Random(1))
+    assert links.contacts == {}
+
+
+def test_contact_that_nobody_renews_is_checked_and_then_dropped() -> None:
+    links = Links(1, "a/b", {2: ("a", 0)})
+    checks = 0
+    for _ in range(LINK_AGE_MAX + 1):
+        checks += len(links.on_timeout(PATHS, Parameters(tau=0), 1000, Random(1)))
+    assert links.contacts == {}
+    assert checks == LINK_AGE_MAX - CHECK_AGE + 1
+
+
+def test_news_handed_round_in_circles_grows_older() -> None:
+    """A dead contact that two tables keep telling each other of must not live for ever."""
+    one, other = Links(1, "a/b", {9: ("a", 0)}), Links(2, "a/b", {9: ("a", 0)})
+    for _ in range(2 * LINK_AGE_MAX):
+        one.merge(other.table(), PATHS, 3, Random(1))
+        other.merge(one.table(), PATHS, 3, Random(1))
+        one.contacts = {}
+        one.merge(other.table(), PATHS, 3, Random(1))
+        other.contacts = {}
+        other.merge(one.table(), PATHS, 3, Random(1))
+    assert one.contacts == other.contacts == {}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_links_are_found_from_nothing_over_a_gap(seed: int) -> None:
+    wishes = chain_wishes(4, 12, names=("a", "a/b/c/d"))  # nobody wants a/b or a/b/c
+    world = World(wishes, seed=seed, tables=False)
+    world.heal(80)
+    assert topics_held(world, "a/b/c/d") == ["a"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_link_comes_back_after_all_z_superprocesses_of_a_group_crash(seed: int) -> None:
+    world = World(chain_wishes(8, 10), seed=seed)
+    world.simulator.detects_failed_sends = False  # nobody is told of the dead
+    victims = [*range(7)]
+    for id in world.members("a/b"):
+        world[id].groups["a/b"].links.contacts = dict.fromkeys(victims[:3], ("a", 0))
+    world.crash(victims)
+    world.heal(120)
+    assert world.members("a") == [7]
+    assert world.publish(12, "a/b", b"up") == [7, *range(8, 18)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_links_skip_a_crashed_supertopic_and_narrow_to_it_when_it_returns(seed: int) -> None:
+    world = World(chain_wishes(4, 5, 9), seed=seed)
+    middle = world.members("a/b")
+    world.crash(middle)
+    world.heal(150)
+    assert topics_held(world, "a/b/c") == ["a"]
+    assert world.publish(10, "a/b/c", b"over the gap") == [*range(4), *range(9, 18)]
+    for id in middle:
+        world.simulator.add(world.make(id, ["a/b"]))
+    world.heal(150)
+    assert topics_held(world, "a/b/c") == ["a/b"]
+    assert world.publish(10, "a/b/c", b"through it") == [*range(18)]
+    assert world.parasites() == 0
+
+
+def test_topics_appear_and_vanish_while_events_flow() -> None:
+    world = World(chain_wishes(4, 0, 9), seed=5)
+    for round_ in range(4):
+        command = Unsubscribe("a/b/#") if round_ % 2 else Subscribe("a/b/#")
+        world.simulator.add(world.make(100 + round_, []))
+        for id in (100, 101)[: round_ + 1]:
+            world.simulator.command(id, command)
+        for number in range(5):
+            world.publish(6, "a/b/c", f"{round_}.{number}".encode(), intervals=1)
+        world.heal(150)
+        always = {*world.members("a"), *world.members("a/b/c"), *world.members("a/b")}
+        assert set(world.publish(6, "a/b/c", f"{round_}".encode())) == always
+
+
+def test_several_supertopics_each_have_a_table_and_an_event_is_delivered_once() -> None:
+    """The paper's closing remark: sport/chess is also a game; both include it, a diamond on top."""
+    wishes = chain_wishes(3, 4, 4, 6, names=("", "sport", "games", "sport/chess"))
+    world = World(wishes, seed=2, tables=False, supertopics={"sport/chess": ["games"]})
+    world.heal(100)
+    assert topics_held(world, "sport/chess") == ["games", "sport"]
+    got = world.publish(12, "sport/chess", b"mate")
+    assert got == [*range(17)]
+    assert world.publish(4, "sport", b"goal") == [*range(7)]
+    assert world.parasites() == 0
+
+
+def test_gap_below_a_topic_with_several_supertopics_links_to_all_of_them() -> None:
+    wishes = chain_wishes(3, 3, 5, names=("a", "x", "a/b/c"))  # a/b, of which nobody is, is in x
+    world = World(wishes, seed=3, tables=False, supertopics={"a/b": ["x"]})
+    world.heal(100)
+    assert topics_held(world, "a/b/c") == ["a", "x"]
+    assert world.publish(7, "a/b/c", b"both") == [*range(11)]

@@ -1,0 +1,207 @@
+"""The flat membership of one group: views, subscription forwarding, leaving, splits, sizes."""
+
+from math import log
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossip_world import World
+from planaria.core.node import Send, Unsubscribe
+from planaria.protocols.gossip import sketch
+from planaria.protocols.gossip.membership import (
+    PATIENCE,
+    REMEMBERED_MAX,
+    SUBSCRIPTION_HOPS_MAX,
+    Membership,
+)
+from planaria.protocols.gossip.messages import AGE_MAX, Shuffle, Subscription, Unsubscription
+from planaria.protocols.gossip.parameters import VIEW_MAX, Parameters
+from planaria.simulator.links import Partition
+
+DIALS = Parameters()
+IDS = st.integers(0, 40)
+
+
+def one_group(n: int, *, seed: int = 0, tables: bool = True) -> World:
+    return World({id: ["a"] for id in range(n)}, seed=seed, tables=tables)
+
+
+def test_views_of_a_running_group_hold_about_b_plus_1_times_ln_s_members() -> None:
+    world = one_group(120, tables=False)
+    world.run(40)
+    sizes = [len(node.groups["a"].membership.view) for node in world.processes]
+    wanted = 4 * log(120)
+    assert 0.8 * wanted <= sum(sizes) / len(sizes) <= 1.25 * wanted
+    assert world.wrong() == []
+
+
+def test_everybody_stays_known_by_about_as_many_as_it_knows() -> None:
+    """Entries move instead of multiplying; copied at random, some would be known by nobody."""
+    world = one_group(80)
+    for _ in range(6):
+        world.run(10)
+        known = dict.fromkeys(range(80), 0)
+        for node in world.processes:
+            for id in node.groups["a"].membership.view:
+                known[id] += 1
+        assert min(known.values()) >= 3
+
+
+def test_contact_forwards_a_subscription_to_all_it_knows_and_answers_with_its_view() -> None:
+    contact = Membership(1, "a", view={2: 0, 3: 0, 4: 0}, size=5)
+    sends = contact.on_subscription(Subscription("a", 9, 0), DIALS, Random(1), ())
+    assert [send.target for send in sends] == [9, 2, 3, 4]
+    assert isinstance(sends[0].message, Shuffle)
+    assert all(send.message == Subscription("a", 9, 1) for send in sends[1:])
+    assert 9 in contact.view
+
+
+def test_full_view_keeps_a_forwarded_subscription_with_probability_1_over_1_plus_its_size() -> None:
+    rng, kept, tries = Random(7), 0, 4000
+    for _ in range(tries):
+        full = Membership(1, "a", view=dict.fromkeys(range(10, 19), 0), size=8)
+        passed = full.on_subscription(Subscription("a", 99, 3), DIALS, rng, ())
+        kept += not passed
+        assert len(full.view) == 9
+        assert (99 in full.view) == (not passed)
+    assert abs(kept / tries - 1 / 10) < 0.02
+
+
+def test_subscription_that_travelled_to_the_end_is_kept() -> None:
+    full = Membership(1, "a", view=dict.fromkeys(range(10, 19), 0), size=8)
+    last = Subscription("a", 99, SUBSCRIPTION_HOPS_MAX)
+    assert full.on_subscription(last, DIALS, Random(1), ()) == []
+    assert 99 in full.view
+
+
+def test_leaver_hands_on_its_view_and_is_forgotten() -> None:
+    member = Membership(2, "a", view={1: 0, 3: 0}, size=4)
+    leaver = Membership(1, "a", view={2: 0, 4: 5}, size=4)
+    sends = leaver.leave()
+    assert [send.target for send in sends] == [2, 4]
+    message = sends[0].message
+    assert isinstance(message, Unsubscription)
+    member.on_unsubscription(message, DIALS)
+    assert 1 not in member.view
+    member.on_unsubscription(Unsubscription("a", 3, ((4, 5),)), DIALS)
+    assert list(member.view) == [4]
+
+
+def test_group_forgets_a_member_that_unsubscribed() -> None:
+    world = one_group(30)
+    world.simulator.command(5, Unsubscribe("a/#"))
+    assert world.heal(60) > 0
+    assert world.members("a") == [id for id in range(30) if id != 5]
+    assert world.publish(7, "a", b"x") == world.members("a")
+    assert world.parasites() == 0
+
+
+def test_silent_member_is_dropped_and_remembered() -> None:
+    member = Membership(1, "a", view={2: 0})
+    for _ in range(PATIENCE + 2):
+        member.on_timeout(DIALS, Random(1), ())
+    assert member.view == {}
+    assert member.remembered == [2]
+
+
+def test_alone_with_a_memory_one_calls_again() -> None:
+    member = Membership(1, "a", remembered=[2])
+    sends = member.on_timeout(DIALS, Random(1), ())
+    assert [send.target for send in sends] == [2]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_halves_that_forgot_each_other_in_a_long_partition_merge_again(seed: int) -> None:
+    world = one_group(24, seed=seed)
+    halves = [list(range(0, 24, 2)), list(range(1, 24, 2))]
+    cut = Partition(halves)
+    world.simulator.rules.append(cut)
+    world.run(120)
+    for half in halves:
+        for id in half:
+            assert set(world[id].groups["a"].membership.view) <= set(half)
+            assert set(world[id].neighbours.view) <= set(half)
+    world.simulator.rules.remove(cut)
+    assert world.heal(100) > 0
+    assert world.publish(3, "a", b"whole") == [*range(24)]
+
+
+@given(
+    view=st.dictionaries(IDS, st.integers(-5, 200), max_size=40),
+    asked=st.dictionaries(IDS, st.integers(-5, 200), max_size=40),
+    remembered=st.lists(IDS, max_size=40),
+    hashes=st.dictionaries(st.integers(0, 2**63), st.integers(-5, 200), max_size=40),
+    size=st.integers(-(10**9), 10**12),
+)
+def test_any_variables_are_in_bounds_after_one_timeout(
+    view: dict[int, int],
+    asked: dict[int, int],
+    remembered: list[int],
+    hashes: dict[int, int],
+    size: int,
+) -> None:
+    member = Membership(7, "a", view, asked, hashes, remembered, size)
+    for send in member.on_timeout(DIALS, Random(1), ()):
+        assert send.target != 7
+    assert 7 not in member.view
+    assert len(member.view) <= VIEW_MAX
+    assert all(0 <= age <= AGE_MAX for age in member.view.values())
+    assert set(member.asked) <= set(member.view)
+    assert len(set(member.remembered)) == len(member.remembered) <= REMEMBERED_MAX
+    assert 1 <= member.size == sketch.estimate(member.sketch)
+    assert len(member.sketch) <= sketch.SKETCH_SIZE
+
+
+def test_message_of_myself_changes_nothing() -> None:
+    member = Membership(1, "a", view={2: 3})
+    echo = Shuffle("a", 1, ((5, 0),), (), (), None)
+    assert member.on_shuffle(echo, DIALS, Random(1), ()) == []
+    assert member.view == {2: 3}
+
+
+def test_exchange_swaps_entries_of_full_views() -> None:
+    asker = Membership(1, "a", view=dict.fromkeys(range(10, 15), 1), size=3)
+    asked = Membership(2, "a", view=dict.fromkeys(range(20, 25), 1), size=3)
+    asker.view[2] = 1
+    request = asker.call(2, Random(1), ()).message
+    assert isinstance(request, Shuffle)
+    [answer] = asked.on_shuffle(request, DIALS, Random(2), ())
+    assert isinstance(answer, Send)
+    assert isinstance(answer.message, Shuffle)
+    asker.on_shuffle(answer.message, DIALS, Random(3), ())
+    moved = set(asked.view) & set(range(10, 15))
+    assert 1 in asked.view
+    assert moved
+    assert not moved & set(asker.view)
+
+
+# How many are we?
+
+
+@given(st.sets(st.integers(0, 10**9), max_size=31))
+def test_small_groups_are_counted_exactly(ids: set[int]) -> None:
+    assert sketch.estimate(sketch.exact(sorted(ids))) == max(1, len(ids))
+
+
+def test_large_groups_are_estimated_without_bias() -> None:
+    errors = []
+    for trial in range(60):
+        ids = Random(trial).sample(range(10**9), 2000)
+        errors.append(sketch.estimate(sketch.exact(ids)) / 2000 - 1)
+    assert abs(sum(errors) / 60) < 0.08
+    assert (sum(error**2 for error in errors) / 60) ** 0.5 < 0.27
+
+
+def test_sketch_of_the_dead_dies_out() -> None:
+    held = sketch.exact(range(1000, 1032))
+    for _ in range(sketch.SKETCH_AGE_MAX + 1):
+        held = sketch.grow_old(held, 5)
+    assert sketch.estimate(held) == 1
+
+
+def test_merged_sketches_estimate_the_union() -> None:
+    left, right = sketch.exact(range(600)), sketch.exact(range(400, 1000))
+    sketch.merge(left, right.items())
+    assert sorted(left) == sorted(sketch.exact(range(1000)))
