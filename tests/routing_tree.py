@@ -1,5 +1,6 @@
 """Brokers on a tree that an all-knowing test changes: each end of a link hears of it on its own."""
 
+from collections.abc import Callable
 from random import Random
 
 from planaria.core.chance import stream
@@ -29,6 +30,7 @@ class ChangingTree:
         self.simulator.watch(self.book)
         self.published = 0
         self.next = n
+        self.make: Callable[..., TreeBroker] = TreeBroker
         self._due: list[tuple[int, NodeId]] = []
 
     def broker(self, id: NodeId) -> TreeBroker:
@@ -51,7 +53,7 @@ class ChangingTree:
             self.parents[below] = id
         else:
             self.parents[id] = below
-        broker = TreeBroker(
+        broker = self.make(
             id, [], None, self.overlay.timing, self.simulator.rng, **self.overlay.options
         )
         self.simulator.add(broker)
@@ -77,7 +79,7 @@ class ChangingTree:
         id = self.rng.choice(sorted(self.parents))
         old = self.broker(id)
         self.simulator.remove(id)
-        broker = TreeBroker(
+        broker = self.make(
             id, [], None, self.overlay.timing, self.simulator.rng, **self.overlay.options
         )
         for client, wanted in old.clients.items():
