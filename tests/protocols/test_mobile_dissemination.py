@@ -184,17 +184,17 @@ class Watch:
                 self.first.setdefault(item.payload[: item.length], (beat.sender, node))
 
 
-def sightings(graph: str, observers: list[NodeId], count: int, seed: int) -> list[Sighting]:
+def sightings(graph: str, observers: list[NodeId], times: int, seed: int) -> list[Sighting]:
+    """Every honest node publishes so many times, in random order."""
     overlay = MovingOverlay(graph)
     watch = Watch(observers)
     trial = Trial(overlay, Spec(16, seed, "legitimate"), [watch])
     rng = Random(seed)
-    honest = [id for id in trial.simulator.nodes if id not in observers]
-    publishers: dict[bytes, NodeId] = {}
-    for number in range(count):
-        payload = b"%d" % number
-        publishers[payload] = rng.choice(honest)
-        publish(trial, publishers[payload], payload)
+    turns = [id for id in trial.simulator.nodes if id not in observers] * times
+    rng.shuffle(turns)
+    publishers = {b"%d" % number: id for number, id in enumerate(turns)}
+    for payload, publisher in publishers.items():
+        publish(trial, publisher, payload)
         trial.simulator.run(rng.randrange(100, 300))
     trial.simulator.run(3000)
     return [Sighting(watch.first.get(it), publisher) for it, publisher in publishers.items()]
@@ -208,12 +208,12 @@ def test_observer_of_first_arrivals_does_no_better_than_the_bound(
 ) -> None:
     neighbours = parse_graph(graph, 16, Random(0)).neighbours()
     limit = bound(neighbours, observers)
-    learnt = sightings(graph, observers, 300, 1)
-    judged = sightings(graph, observers, 300, 2)
-    slack = 3 * (limit * (1 - limit) / 300) ** 0.5  # three standard deviations of the sample
+    learnt = sightings(graph, observers, 12, 1)
+    judged = sightings(graph, observers, 12, 2)
     assert all(it.link in watched(neighbours, observers) for it in judged)
-    assert first_sender(judged) <= limit + slack
-    assert best_guess(learnt, judged) <= limit + slack
+    assert 0 < first_sender(judged) <= limit < 0.5
+    assert best_guess(learnt, judged) <= limit
+    assert best_guess(judged, judged) <= limit  # not even knowing all the answers beforehand
 
 
 def test_observer_of_all_others_knows_the_publisher() -> None:
@@ -221,7 +221,7 @@ def test_observer_of_all_others_knows_the_publisher() -> None:
     everybody_else = [id for id in range(9) if id != 4]
     neighbours = parse_graph("grid:3x3", 9, Random(0)).neighbours()
     assert bound(neighbours, everybody_else) == 1.0
-    assert first_sender(sightings("grid:3x3", everybody_else, 20, 3)) == 1.0
+    assert first_sender(sightings("grid:3x3", everybody_else, 5, 3)) == 1.0
 
 
 def test_first_hop_from_a_publisher_looks_like_any_other_hop() -> None:

@@ -31,7 +31,7 @@ class Heights(Orientation):
         # Random: identifiers in order round a ring leave one sink that wanders (concurrency 1/n).
         self.lid = rng.randrange(LID_MAX + 1)
         self.views: dict[NodeId, tuple[int, int]] = {}
-        self.settled = False  # took a turn since it joined
+        self.settled = False  # has its place among others, or took a turn
         self.loud = 0
         self.audit: dict[NodeId, int] = {}
 
@@ -50,24 +50,24 @@ class Heights(Orientation):
         return (self.height % 3, self.height, self.lid, int(self.settled))
 
     def link_up(self, peer: NodeId, word: Word) -> bool:
-        """A newcomer takes its place above all that are there, as a source.
+        """A newcomer takes its place above the first that is there, as a source.
 
-        Newcomers that meet only each other need not: they would climb over each other in turn.
+        Only once: a node that climbed with every new link would never come to its turn while it
+        moves. Newcomers that meet only each other need not.
         """
         if not _whole(word):
             return False
         self.views[peer] = (word[1], word[2])
         self.audit[peer] = 0
-        plausible = word[1] - self.height <= GAP_MAX
-        if not self.settled and word[3] and plausible and word[1] >= self.height:
+        if not self.settled and word[3] and 0 <= word[1] - self.height <= GAP_MAX:
             self._step_to(word[1] + 1)
+            self.settled = True
         return True
 
     def link_down(self, peer: NodeId) -> None:
-        """Forget the neighbour; one without neighbours is a newcomer again."""
+        """Forget the neighbour."""
         self.views.pop(peer, None)
         self.audit.pop(peer, None)
-        self.settled = self.settled and bool(self.views)
 
     def peers(self) -> list[NodeId]:
         """All neighbours."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from planaria.core.errors import UsageError
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Violation
@@ -113,7 +113,10 @@ def members(nodes: Mapping[NodeId, Node], topic: str) -> dict[NodeId, Layer]:
 
 
 def _join(mine: Layer, other: Layer) -> None:
-    """My side of a link that begins up. Equal heights or values; tokens at the lower id."""
+    """My side of a link that begins up: equal heights or values, tokens in a random order.
+
+    Random, because tokens in the order of ids leave a ring with one sink that wanders round it.
+    """
     orientation, theirs = mine.orientation, other.orientation
     if isinstance(orientation, Heights) and isinstance(theirs, Heights):
         orientation.views[other.id] = (theirs.height, theirs.lid)
@@ -121,5 +124,9 @@ def _join(mine: Layer, other: Layer) -> None:
     elif isinstance(orientation, ThreeState) and isinstance(theirs, ThreeState):
         orientation.views[other.id] = (theirs.val, theirs.lid)
     elif isinstance(orientation, EdgeBits):
-        orientation.settle(other.id, mine=mine.id < other.id)
+        orientation.settle(other.id, mine=_rank(mine) < _rank(other))
     mine.connect(other.id, Link(replayed=True))
+
+
+def _rank(layer: Layer) -> tuple[int, NodeId]:
+    return stable_hash(layer.topic, layer.id, bits=64), layer.id
