@@ -8,6 +8,7 @@ from planaria.core.node import Stateful
 from planaria.protocols.skipring.messages import WINDOW_MAX, SetData
 
 PATIENCE = 24  # timeouts to wait for an answer, which a loaded supervisor may queue
+RETRY = 8  # timeouts after which a routine request without an answer is asked again
 ROUNDS_MAX = 2  # rounds of all supervisors without an answer before peers help themselves
 VERSION_AGE_MAX = 8  # timeouts for which an older configuration is refused as late
 
@@ -42,8 +43,6 @@ class Inquiry(Stateful):
     def alarm(self, window: int) -> None:
         """Ask at a random one of the next `window` timeouts, unless I will anyway."""
         window = min(max(window, 1), WINDOW_MAX)
-        if self.due is None:
-            self.waiting = 0
         if self.due is None or self.due > window:
             self.due = self._rng.randrange(window) + 1
 
@@ -56,16 +55,19 @@ class Inquiry(Stateful):
         if not 0 <= self.contact < len(self.supervisors):
             self.contact = 0
         self.version_age = min(max(self.version_age, 0) + 1, VERSION_AGE_MAX)
-        if self.due is None:
-            return self._rng.random() < probability
         if self.waiting:
             self.wait(1)
-        self.due = min(self.due, WINDOW_MAX) - 1
-        if self.due > 0:
-            return False
-        self.due = self._rng.randrange(window) + 1
-        self.waiting = max(self.waiting, 1)
-        return True
+        if self.due is None and self.waiting >= RETRY:
+            self.alarm(window)  # the supervisor itself may be what is wrong
+        if self.due is None:
+            asks = self._rng.random() < probability
+        else:
+            self.due = min(self.due, WINDOW_MAX) - 1
+            asks = self.due <= 0
+        if asks:
+            self.waiting = max(self.waiting, 1)
+            self.due = None if self.due is None else self._rng.randrange(window) + 1
+        return asks
 
     def wait(self, timeouts: int) -> None:
         """No answer for so much longer: after a while, try the next supervisor."""
