@@ -1,5 +1,8 @@
 """The loss of a supervisor that nobody needs at the moment must not split a topic in two."""
 
+from random import Random
+
+from planaria.protocols.skipring.inquiry import PATIENCE, RETRY, Inquiry
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.placement import preference
 from planaria.simulator.engine import Simulator
@@ -26,3 +29,13 @@ def test_newcomers_and_old_members_meet_at_the_successor_of_a_dead_supervisor() 
         simulator.add(overlay.spawn(dead, simulator.rng))
         simulator.run(100 * 80)
         assert overlay.violations(simulator.nodes, simulator.channel()) == []
+
+
+def test_lost_routine_request_is_asked_again_before_another_supervisor_is_tried() -> None:
+    inquiry = Inquiry([1, 2], Random(0))
+    inquiry.calm()
+    assert inquiry.on_timeout(1.0, 3)
+    asked = [inquiry.on_timeout(0.0, 3) for _ in range(PATIENCE - 4)]
+    assert asked[: RETRY - 2] == [False] * (RETRY - 2)
+    assert sum(asked) >= 2
+    assert inquiry.supervisor == 1
