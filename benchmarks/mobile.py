@@ -58,7 +58,7 @@ def cost(seeds: int) -> Iterator[Row]:
     for graph in GRAPHS:
         found: Row = {"graph": graph}
         for orientation in ("heights", "three-state", "edge-bits"):
-            rounds, copies, links = [], [], 0
+            rounds, copies, links = [], [], []
             for seed in range(seeds):
                 overlay = MovingOverlay(graph, orientation)
                 trial = Trial(overlay, Spec(64, seed, "legitimate"))
@@ -71,8 +71,9 @@ def cost(seeds: int) -> Iterator[Row]:
                 rounds.append(books.rounds())
                 trial.simulator.run(2000)
                 copies.append(books.copies)
-                links = sum(map(len, overlay.world.graph(trial.simulator.nodes).values())) // 2
-            found |= {"links": links, f"{orientation}_rounds": sum(rounds) / seeds}
+                graph_now = overlay.world.graph(trial.simulator.nodes)
+                links.append(sum(map(len, graph_now.values())) // 2)
+            found |= {"links": sum(links) / seeds, f"{orientation}_rounds": sum(rounds) / seeds}
             found |= {f"{orientation}_sends": sum(copies) / seeds}
         yield found | printed(graph)
 

@@ -19,7 +19,7 @@ from planaria.core.node import (
 )
 from planaria.protocols.mobile.dissemination import LOCAL_MAX, MEMORY_TIMEOUTS, REPLAY_TIMEOUTS
 from planaria.protocols.mobile.heights import Heights
-from planaria.protocols.mobile.layer import DEGREE_MAX, SILENCE_MAX, UP
+from planaria.protocols.mobile.layer import DEGREE_MAX, SILENCE_MAX, STALE_MAX, UP
 from planaria.protocols.mobile.legitimacy import critical_points
 from planaria.protocols.mobile.messages import (
     Beat,
@@ -124,6 +124,29 @@ def test_link_that_only_one_end_has_is_made_anew() -> None:
     room.round(1)
     room.round(2, 1)
     assert linked(a, again)
+
+
+def test_old_residue_is_ignored_because_it_would_be_taken_for_a_new_height() -> None:
+    heights = Heights(1, Random(1))
+    heights.height, heights.views = 4, {2: (3, 7)}
+    heights.hear(2, (1,))  # said three turns ago, at height 1
+    assert heights.views[2] == (4, 7)  # above the true 3: why beats are numbered
+
+    a, b = node(1), node(2)
+    see_each_other(a, b)
+    room = Room(a, b)
+    for _ in range(6):
+        room.round()
+    mine = a.layers[T].orientation
+    assert isinstance(mine, Heights)
+    before, last = dict(mine.views), a.layers[T].links[2].heard
+    assert last is not None
+    for word in [(0,), (1,), (2,)]:
+        a.on_message(Beat(T, 2, last - 3, None, word, ()))
+        assert mine.views == before
+    for _ in range(STALE_MAX):  # so many in a row, and it is our memory that is wrong
+        a.on_message(Beat(T, 2, last - 3, None, (0, 9, 7, 1), ()))
+    assert mine.views == {2: (9, 7)}
 
 
 def test_neighbour_that_falls_silent_is_dropped() -> None:
