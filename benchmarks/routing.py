@@ -1,0 +1,84 @@
+"""Is filtering worth its control traffic? Section 4 of the leased routing paper, all of Figure 2.
+
+    python benchmarks/routing.py [--subscriptions 0 1000 ... 500000] [--publications 2000] [--json]
+
+b_s and b_c for the eight combinations of omega, rho and mu, in closed form and simulated, and where
+they cross. Simulated and closed form are computed by different code; their difference is shown.
+"""
+
+import argparse
+import json
+import time
+from random import Random
+from typing import Any
+
+from planaria.protocols.routing.analysis import (
+    MUS,
+    OMEGAS,
+    PAPER,
+    RHOS,
+    combinations,
+    control,
+    crossing,
+    saved,
+)
+from planaria.protocols.routing.experiment import simulate
+
+DEFAULT = (1_000, 10_000, 50_000, 100_000, 200_000, 300_000, 500_000)
+
+
+def rows(sizes: list[int], publications: int) -> list[dict[str, Any]]:
+    found = []
+    for size in sizes:
+        for rho in RHOS:
+            for mu in MUS:
+                start = time.process_time()
+                rng = Random(f"{size}/{rho}/{mu}")
+                run = simulate(PAPER, size, rho, mu, max(rho, 1 / mu), publications, rng)
+                row = {
+                    "subscriptions": size,
+                    "rho": rho,
+                    "mu_inverse": round(1 / mu),
+                    "bc_closed": control(PAPER, size, rho, mu),
+                    "bc_simulated": run.control,
+                    "cpu_seconds": time.process_time() - start,
+                }
+                for number, omega in enumerate(OMEGAS, 1):
+                    row[f"bs{number}_closed"] = saved(PAPER, size, omega)
+                    row[f"bs{number}_simulated"] = omega * (PAPER.links - run.transmissions)
+                found.append(row)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--subscriptions", type=int, nargs="+", default=DEFAULT)
+    parser.add_argument("--publications", type=int, default=2_000)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    table = rows(list(options.subscriptions), options.publications)
+    crossings = [
+        {"omega": omega, "rho": rho, "mu_inverse": round(1 / mu), "subscriptions": found}
+        for omega, rho, mu in combinations()
+        if (found := crossing(PAPER, omega, rho, mu)) is not None
+    ]
+    if options.json:
+        print(json.dumps({"rows": table, "crossings": crossings}))
+        return
+    print("      N   rho  1/mu     b_c closed  simulated     b_s1 closed  simulated   cpu s")
+    for it in table:
+        print(
+            f"{it['subscriptions']:>7} {it['rho']:>5.0f} {it['mu_inverse']:>5}"
+            f" {it['bc_closed']:>14.1f} {it['bc_simulated']:>10.1f}"
+            f" {it['bs1_closed']:>15.0f} {it['bs1_simulated']:>10.0f} {it['cpu_seconds']:>7.1f}"
+        )
+    print("\nfrom so many subscriptions on flooding is cheaper:")
+    for it in crossings:
+        print(
+            f"omega {it['omega']:>5.0f}/s  rho {it['rho']:>4.0f} s  1/mu {it['mu_inverse']:>4} s"
+            f"  {it['subscriptions']:>9,.0f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
