@@ -161,9 +161,9 @@ class Trial:
         legitimate = calm >= self.overlay.calm
         outcome = self.outcome(legitimate=legitimate, violations=[] if legitimate else found)
         outcome.intervals, outcome.messages = healed, messages
+        outcome.metrics = self.overlay.metrics(self.simulator.nodes)
+        outcome.metrics |= self.overlay.totals(self.simulator.nodes)
         if legitimate:
-            outcome.metrics = self.overlay.metrics(self.simulator.nodes)
-            outcome.metrics |= self.overlay.totals(self.simulator.nodes)
             outcome.relapse = self._relapse()
             outcome.metrics |= self._rates(outcome.metrics)
         return outcome

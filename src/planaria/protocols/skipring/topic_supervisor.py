@@ -21,6 +21,7 @@ from planaria.protocols.skipring.sums import children
 
 RATE_MIN = 64  # configurations per timeout that even a small topic may use
 PATIENCE = 10  # timeouts for an accused member to answer: two slow messages and a little
+VERSION_MODULUS = 1 << 62  # versions fit the wire; a wrap costs one subscriber a few timeouts
 RECOUNT_EVERY = 64  # timeouts between two recomputations of all sums: a corrupt one must not last
 
 
@@ -73,7 +74,7 @@ class TopicSupervisor(Stateful):
     def window(self) -> int:
         """Over how many timeouts those whom a configuration wakes should spread their requests."""
         load = max(self.requests, self.requests_before) + len(self.outbox)
-        return min(WINDOW_MAX, 1 + 4 * load // self.rate)
+        return min(WINDOW_MAX, max(1, 1 + 4 * load // self.rate))
 
     def on_get_configuration(self, message: GetConfiguration) -> list[Send]:
         """SUBSCRIBE and GETCONFIGURATION: record the asker itself (E6), then configure it."""
@@ -145,7 +146,7 @@ class TopicSupervisor(Stateful):
             probe = self.outbox.pop(id)
             if id in self.database:
                 self._sent += 1
-                self.version += 1
+                self.version = (self.version + 1) % VERSION_MODULUS
                 sends.append(Send(id, self.configuration(id, probe=probe)))
         return sends
 
