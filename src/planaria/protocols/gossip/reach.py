@@ -28,8 +28,8 @@ def estimated(values: list[float]) -> Estimate:
     mean = sum(values) / max(1, n)
     spread = sum((value - mean) ** 2 for value in values) / max(1, n - 1)
     half = NORMAL_95 * sqrt(spread / max(1, n))
-    if spread == 0.0 and 0.0 <= mean <= 1.0:
-        half = 3.0 / max(1, n)
+    if spread == 0.0:
+        half = 3.0 / max(1, n) * max(1.0, abs(mean))
     return Estimate(mean, half, n)
 
 
