@@ -61,9 +61,9 @@ class ChangingTree:
         self._tell([id, *self.neighbours(id), below])
         return id
 
-    def crash(self) -> NodeId:
+    def crash(self, victim: NodeId | None = None) -> NodeId:
         """A broker is gone at once; its children find a new parent."""
-        id = self.rng.choice(sorted(self.parents))
+        id = self.rng.choice(sorted(self.parents)) if victim is None else victim
         touched = self.neighbours(id)
         above = self.parents.pop(id)
         orphans = [it for it in touched if it != above]
