@@ -25,6 +25,7 @@ REGISTERED: Mapping[str, str] = {
     "gossip": "planaria.simulator.gossip:GOSSIP",
     "mobile": "planaria.simulator.mobility:MOBILE",
     "ring": "planaria.simulator.ring:RING",
+    "tree": "planaria.simulator.tree:TREE",
 }
 
 

@@ -1,0 +1,43 @@
+"""Arbitrary states of a host of the tree: variables and messages, from a random stream."""
+
+from collections.abc import Sequence
+from random import Random
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.protocols.dht.arbitrary import any_id, corrupt_member
+from planaria.protocols.dht.arbitrary import forge_message as forge_for_dht
+from planaria.protocols.dht.keys import Keyset, KeySpace
+from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.messages import Link, Unlink
+from planaria.protocols.tree.place import REFRESH_PERIOD, SUSPECT_AGE_MAX, Answer
+
+
+def corrupt_host(host: TreeHost, ids: Sequence[NodeId], rng: Random) -> None:
+    """Any value in every variable of both layers."""
+    corrupt_member(host.dht, ids, rng)
+    place, size = host.place, host.dht.space.size
+
+    def keyset() -> Keyset | None:
+        return rng.choice([None, (rng.randrange(size), rng.randrange(size))])
+
+    def some_ids(most: int) -> list[NodeId]:
+        return [any_id(ids, rng) for _ in range(rng.randrange(most))]
+
+    place.parent = rng.choice([None, any_id(ids, rng)])
+    place.children = tuple(some_ids(6))
+    place.searched, place.searching = keyset(), keyset()
+    place.answers = [Answer(any_id(ids, rng), any_id(ids, rng)) for _ in range(rng.randrange(6))]
+    place.asked = [*host.dht.lookups.pending][: rng.randrange(4)]
+    place.dirty = rng.random() < 0.5
+    place.age = rng.randrange(-5, 2 * REFRESH_PERIOD)
+    place.searches = rng.randrange(-2, 10)
+    place.suspects = {id: rng.randrange(-2, 2 * SUSPECT_AGE_MAX) for id in some_ids(4)}
+    place.claims = some_ids(4)
+
+
+def forge_message(ids: Sequence[NodeId], space: KeySpace, rng: Random) -> Message:
+    """Any message of either layer."""
+    if rng.random() < 0.3:
+        return rng.choice([Link, Unlink])(any_id(ids, rng))
+    return forge_for_dht(ids, space, rng)

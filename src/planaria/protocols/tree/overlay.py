@@ -1,0 +1,102 @@
+"""The tree over the DHT as an overlay: how to make, break and judge a network of `TreeHost`."""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from planaria.core.ids import NodeId, stable_hash
+from planaria.core.message import Message
+from planaria.core.node import Command, Node
+from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.node import Leave, Lookup
+from planaria.protocols.dht.overlay import CONTACTS, give_places, walk_lookups
+from planaria.protocols.ring.sorted_ring import SILENCE_MAX
+from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
+from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.legitimacy import RightTree, is_tree, violations
+from planaria.protocols.tree.reference_tree import reference_tree
+
+
+class TreeOverlay(Overlay):
+    """A tree of hosts over a DHT: at most `degree` neighbours each, found by a few lookups.
+
+    For a degree above three the bound is likely for each host, not certain.
+    """
+
+    name = "tree"
+    calm = SILENCE_MAX + 2  # a neighbour found late may still be dropped for its silence before
+
+    def __init__(self, degree: int = 3, space: KeySpace | None = None) -> None:
+        self.space = space or KeySpace()
+        self.tree = reference_tree(degree, self.space.bits)
+
+    def spawn(self, id: NodeId, rng: Random) -> TreeHost:
+        """A newcomer knows the contacts."""
+        return TreeHost(id, self.space, self.tree, CONTACTS)
+
+    def legitimate(self, n: int, rng: Random) -> list[Node]:
+        """Everybody beside whom the definitions put there."""
+        hosts = [self.spawn(id, rng) for id in range(n)]
+        give_links(hosts)
+        return [*hosts]
+
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Arbitrary variables in both layers."""
+        assert isinstance(node, TreeHost)
+        if not node.dht.leaving:
+            corrupt_host(node, ids, rng)
+
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        """An arbitrary message to anybody."""
+        return rng.choice(ids), forge_message(ids, self.space, rng)
+
+    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+        """Compare with the one right ring and the one right tree."""
+        return violations(_hosts(nodes), channel, self.space, self.tree)
+
+    def may_crash(self, node: Node) -> bool:
+        """All but one contact: who joins after all contacts died has nobody to ask."""
+        return node.id != CONTACTS[0]
+
+    def leave(self, node: Node) -> Command | None:
+        """Any member but that contact may leave."""
+        assert isinstance(node, TreeHost)
+        return None if node.dht.leaving or node.id == CONTACTS[0] else Leave()
+
+    def publish(self, node: Node, number: int) -> Command | None:
+        """Look a key up."""
+        return Lookup(stable_hash("publication", number) % self.space.size)
+
+    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+        """The shape of the present tree."""
+        return shape({id: it for id, it in _hosts(nodes).items() if not it.dht.leaving})
+
+
+def give_links(hosts: Sequence[TreeHost]) -> None:
+    """Make `hosts` a legitimate DHT with a legitimate tree over it."""
+    space, tree = hosts[0].dht.space, hosts[0].place.tree
+    give_places([host.dht for host in hosts], space)
+    right = RightTree([host.id for host in hosts], space, tree)
+    for host in hosts:
+        host.place.parent = right.parent[host.id]
+        host.place.children = tuple(sorted(right.children[host.id], key=right.topmost.__getitem__))
+        host.place.searched = host.dht.keyset
+
+
+def shape(hosts: Mapping[NodeId, TreeHost]) -> dict[str, Any]:
+    """Figures of a tree of hosts, for people and programs."""
+    links = {id: host.neighbours for id, host in hosts.items()}
+    space = next(iter(hosts.values())).dht.space
+    hops = walk_lookups({id: host.dht for id, host in hosts.items()}, space)
+    return {
+        "hosts": len(hosts),
+        "tree": is_tree(links),
+        "degree_max": max((len(near) for near in links.values()), default=0),
+        "lookup_hops_mean": sum(hops) / max(1, len(hops)),
+        "lookup_hops_max": max(hops, default=0),
+    }
+
+
+def _hosts(nodes: Mapping[NodeId, Node]) -> dict[NodeId, TreeHost]:
+    return {id: node for id, node in nodes.items() if isinstance(node, TreeHost)}

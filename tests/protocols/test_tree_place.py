@@ -1,0 +1,204 @@
+"""A host's place in the tree, rule by rule."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Effect, LinkDown, Send
+from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.member import Located, Unlocated
+from planaria.protocols.dht.node import Leave, Lookup
+from planaria.protocols.tree.figures import (
+    edges,
+    host_tree,
+    mean,
+    measure,
+    reconfiguration_area,
+)
+from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.legitimacy import is_tree
+from planaria.protocols.tree.messages import Link, Unlink
+from planaria.protocols.tree.overlay import give_links
+from planaria.protocols.tree.place import (
+    CLAIMS_MAX,
+    REFRESH_PERIOD,
+    SEARCHES_MAX,
+    SUSPECT_AGE_MAX,
+    TreeLink,
+)
+from planaria.protocols.tree.reference_tree import BinaryTree
+
+SPACE, TREE = KeySpace(4, lambda host: host), BinaryTree(4)
+
+
+def network(ids: Sequence[NodeId]) -> dict[NodeId, TreeHost]:
+    hosts = {id: TreeHost(id, SPACE, TREE) for id in ids}
+    give_links(list(hosts.values()))
+    return hosts
+
+
+def carry(hosts: dict[NodeId, TreeHost], source: NodeId, effects: Sequence[Effect]) -> list[Effect]:
+    """Deliver messages one by one until none is left; returns the other effects, with the source's
+    first."""
+    pending, others = [(source, it) for it in effects], []
+    for at, effect in pending:
+        if not isinstance(effect, Send):
+            others.append(effect)
+        elif effect.target in hosts:
+            target = effect.target
+            pending += [(target, it) for it in hosts[target].on_message(effect.message)]
+        else:
+            pending += [(at, it) for it in hosts[at].on_command(LinkDown(effect.target))]
+    return others
+
+
+def test_host_repairs_any_neighbours_when_it_next_searches() -> None:
+    hosts = network([5, 9, 11, 13, 15])
+    hosts[9].place.parent, hosts[9].place.children = 11, (9, 15, 15)
+    hosts[9].place.dirty = True
+    links = carry(hosts, 9, hosts[9].on_timeout())
+    assert sorted(hosts[9].neighbours) == [5, 13]
+    assert links.count(TreeLink(11, up=False)) == 1
+    assert is_tree({id: host.neighbours for id, host in hosts.items()})
+
+
+def test_host_searches_for_no_reason_now_and_then() -> None:
+    hosts = network([5, 9, 13])
+    hosts[5].place.parent = 13  # nobody will tell it that this is false
+    started = 0
+    for time in range(1, REFRESH_PERIOD + 2):
+        before = hosts[5].place.searching
+        hosts[5].on_timeout()
+        if before is None and hosts[5].place.searching is not None:
+            started = time
+            break
+    assert started == REFRESH_PERIOD
+
+
+def test_claim_of_a_stranger_makes_both_look_again_and_the_wrong_one_lets_go() -> None:
+    hosts = network([5, 9, 11, 13, 15])
+    hosts[5].place.parent, hosts[5].place.children = 9, (15,)
+    others = carry(hosts, 5, [Send(15, Link(5))])
+    assert TreeLink(15, up=False) in others
+    assert hosts[5].neighbours == [9]
+    assert hosts[15].neighbours == [13]
+
+
+def test_lost_neighbour_is_not_taken_back_before_it_speaks() -> None:
+    hosts = network([5, 9, 13])
+    effects = hosts[9].on_command(LinkDown(13))
+    assert TreeLink(13, up=False) in effects
+    assert 13 in hosts[9].place.suspects
+    hosts[9].place.on_message(Link(13))
+    assert 13 not in hosts[9].place.suspects
+    hosts[9].place.suspects = {13: 0}
+    for _ in range(SUSPECT_AGE_MAX + 1):
+        hosts[9].place.on_timeout()
+    assert hosts[9].place.suspects == {}
+
+
+def test_searches_between_two_timeouts_are_bounded() -> None:
+    host = TreeHost(7, SPACE, TREE)
+    asked = 0
+    for stranger in (1, 2, 3, 4, 5, 6, 8, 9, 10):
+        before = host.place.searches
+        host.on_message(Link(stranger))
+        asked += host.place.searches - before
+    assert asked == SEARCHES_MAX
+    host.on_timeout()
+    assert host.place.dirty is False
+
+
+def test_claims_are_bounded_and_claimants_hear_that_they_are_none() -> None:
+    host = TreeHost(7, SPACE, TREE)
+    host.place.searches = SEARCHES_MAX
+    for stranger in range(8, 8 + 2 * CLAIMS_MAX):
+        host.on_message(Link(stranger))
+    assert len(host.place.claims) == CLAIMS_MAX
+    effects = host.on_timeout()
+    told = [it.target for it in effects if isinstance(it, Send) and isinstance(it.message, Unlink)]
+    assert told == list(range(8, 8 + CLAIMS_MAX))
+
+
+def test_search_that_gets_no_answer_begins_again() -> None:
+    hosts = network([5, 9, 13])
+    place = hosts[9].place
+    place.searching, place.asked = (1, 2), [3]
+    hosts[9].on_timeout()
+    assert place.searching == hosts[9].dht.keyset
+    key = place.asked[0]
+    place.on_answer(Unlocated(key))
+    assert place.searching is None
+    assert place.dirty
+
+
+def test_answers_of_a_search_for_an_older_keyset_are_not_adopted() -> None:
+    hosts = network([5, 9, 13])
+    place = hosts[9].place
+    place.dirty = True
+    hosts[9].on_timeout()
+    hosts[9].dht.ring.left = (SPACE.label(7), 7)
+    before = place.neighbours
+    for key, owner, predecessor in ((4, 5, 13), (15, 5, 13), (12, 13, 9), (0, 5, 13)):
+        if key in place.asked:
+            place.on_answer(Located(key, owner, predecessor, 1))
+    assert place.neighbours == before
+    assert place.searched != hosts[9].dht.keyset
+
+
+def test_leaver_lets_all_links_go_and_refuses_new_ones() -> None:
+    hosts = network([5, 9, 13])
+    effects = hosts[9].on_command(Leave())
+    assert [it for it in effects if isinstance(it, TreeLink)] == [
+        TreeLink(5, up=False),
+        TreeLink(13, up=False),
+    ]
+    assert hosts[9].neighbours == []
+    assert hosts[9].on_message(Link(5)) == [Send(5, Unlink(9))]
+    hosts[9].place.parent = 13
+    assert TreeLink(13, up=False) in hosts[9].on_timeout()
+
+
+def test_lookups_of_the_application_pass_through() -> None:
+    hosts = network([5, 9, 13])
+    assert carry(hosts, 5, hosts[5].on_command(Lookup(12))) == [Located(12, 13, 9, 2)]
+
+
+def test_state_of_a_host_survives_a_restart() -> None:
+    host = network([5, 9, 13])[9]
+    host.on_timeout()
+    other = TreeHost(9, SPACE, TREE)
+    other.restore(host.snapshot())
+    assert other.snapshot() == host.snapshot()
+    assert other.on_timeout() == host.on_timeout()
+
+
+def test_area_of_the_join_in_the_worked_example_is_the_joiner_and_both_ends() -> None:
+    before = host_tree(TREE, [5, 9, 11, 13, 15])
+    after = host_tree(TREE, [4, 5, 9, 11, 13, 15])
+    assert sorted(reconfiguration_area(before, after)) == [4, 5, 9]
+    assert reconfiguration_area(after, after) == []
+    without_13 = host_tree(TREE, [4, 5, 9, 11, 15])
+    assert sorted(reconfiguration_area(after, without_13)) == [9, 11, 15]
+    assert len(edges(without_13)) == 4
+
+
+def test_figures_3_and_4_have_the_papers_shape() -> None:
+    """Most hosts have one or three neighbours, none more; the area does not grow with N."""
+    few = measure(BinaryTree(8), 10, 6, 5, Random(1))
+    many = measure(BinaryTree(8), 60, 6, 5, Random(1))
+    assert few[0].degree_max <= 3
+    assert many[0].degree_max == 3
+    assert many[0].shares[1].mean + many[0].shares[3].mean > 0.5
+    assert sum(share.mean for share in many[0].shares.values()) == pytest.approx(1)
+    for area in (few[1], many[1]):
+        assert 1 < area.join.mean < 8
+        assert area.join.mean == pytest.approx(area.join_others.mean + 1)
+        assert area.leave.mean == pytest.approx(area.leave_others.mean + 1)
+
+
+def test_mean_of_equal_samples_has_no_interval() -> None:
+    assert mean([2.0, 2.0, 2.0]).interval == 0
+    assert mean([1.0, 3.0]).mean == 2
