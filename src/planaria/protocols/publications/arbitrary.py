@@ -18,6 +18,8 @@ from planaria.protocols.publications.store import place_of
 from planaria.protocols.publications.trie import Inner
 from planaria.protocols.skipring.labels import CIRCLE
 
+INVENTORS = 16  # about so many members of a network invent: all of a small one, a few of a large
+
 
 def any_publication(ids: Sequence[NodeId], rng: Random) -> Publication:
     """Something that somebody might have said."""
@@ -30,8 +32,9 @@ def corrupt_history(history: History, ids: Sequence[NodeId], rng: Random) -> Non
     for publication in list(history.store.publications()):
         if rng.random() < 0.5:
             history.store.remove(place_of(publication))
-    for _ in range(rng.randrange(4)):
-        history.store.insert(any_publication(ids, rng))
+    if rng.random() * len(ids) < INVENTORS:
+        for _ in range(rng.randrange(4)):
+            history.store.insert(any_publication(ids, rng))
     corrupt_caches(history.antientropy, ids, rng)
     horizon = history.horizon
     horizon.lo = rng.choice([0, 0, rng.randrange(10**6)])
