@@ -31,13 +31,14 @@ def disseminate(
     me, size = membership.me, membership.size
     known = list(membership.view)
     fanout = min(parameters.fanout(max(size, len(known) + 1)), len(known))
-    effects = _sends(event, membership.group, rng.sample(known, fanout), me)
+    effects = _sends(event, membership.group, _some(known, fanout, rng), me)
     if publisher or rng.random() < parameters.p_sel(size):
         tables: dict[str, list[NodeId]] = {}
         for id, (above, _) in links.contacts.items():
             tables.setdefault(above, []).append(id)
         for above, ids in tables.items():
-            effects += _sends(event, above, rng.sample(ids, min(parameters.a, len(ids))), me)
+            chosen = _some(ids, min(parameters.a, len(ids)), rng)
+            effects += _sends(event, above, chosen, me)
     return effects
 
 
@@ -45,3 +46,12 @@ def _sends(event: Event, group: str, targets: Iterable[NodeId], me: NodeId) -> l
     topic, msg_id, payload = event.topic, event.msg_id, event.payload
     copy = Event(group, topic, msg_id, payload, event.publisher, event.sequence, me)
     return [Send(target, copy) for target in targets]
+
+
+def _some(ids: list[NodeId], count: int, rng: Random) -> list[NodeId]:
+    """`count` different ones of `ids`, which is shuffled: a third of the price of `rng.sample`."""
+    draw, left = rng.random, len(ids)
+    for place in range(count):
+        other = place + int(draw() * (left - place))
+        ids[place], ids[other] = ids[other], ids[place]
+    return ids[:count]
