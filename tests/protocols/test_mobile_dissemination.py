@@ -1,5 +1,6 @@
 """Dissemination (Tables 4 and 5, amended): who gets what, how often, at what cost, from whom."""
 
+from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -32,6 +33,9 @@ class Scripted(Standing):
     def reaches(self, a: NodeId, b: NodeId, second: int) -> bool:
         appears = self.later.get((min(a, b), max(a, b)))
         return super().reaches(a, b, second) or (appears is not None and appears <= second)
+
+    def near(self, id: NodeId, others: Mapping[NodeId, object], second: int) -> list[NodeId]:
+        return Motion.near(self, id, others, second)
 
 
 class ScriptedOverlay(MovingOverlay):

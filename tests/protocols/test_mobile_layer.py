@@ -272,6 +272,24 @@ def test_publication_of_a_lonely_node_waits_for_company() -> None:
     assert (2, b"hello?") in room.delivered
 
 
+def test_two_that_meet_again_send_what_both_have_one_way_only() -> None:
+    a, b = node(1), node(2)
+    see_each_other(a, b)
+    room = Room(a, b)
+    for number in range(40):  # more than one beat takes
+        a.on_command(Publish(T, b"%d" % number))
+    for _ in range(12):
+        room.round()
+    assert a.layers[T].copies + b.layers[T].copies == 40
+    a.on_command(LinkDown(2))
+    b.on_command(LinkDown(1))
+    see_each_other(a, b)
+    for _ in range(20):
+        room.round()
+    assert a.layers[T].copies + b.layers[T].copies == 80
+    assert len(room.delivered) == 40
+
+
 def test_ids_are_remembered_for_longer_than_publications_are_replayed() -> None:
     a, b = node(1), node(2)
     see_each_other(a, b)

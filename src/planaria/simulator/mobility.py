@@ -66,18 +66,13 @@ class World:
 
     def near(self, id: NodeId) -> list[NodeId]:
         """Who is heard in range of `id`: a radio notices a death as silence, after a while."""
-        now, reaches = self.now, self.motion.reaches
-        return [
-            other
-            for other, host in self.hosts.items()
-            if other != id and now - host.awake <= SILENT_MAX and reaches(id, other, now)
-        ]
+        near = self.motion.near(id, self.hosts, self.now)
+        return [peer for peer in near if self.now - self.hosts[peer].awake <= SILENT_MAX]
 
     def graph(self, alive: Mapping[NodeId, Node]) -> dict[NodeId, list[NodeId]]:
         """Who is in range of whom among those that live."""
-        reaches, now = self.motion.reaches, self.now
-        ids = sorted(alive)
-        return {id: [p for p in ids if p != id and reaches(id, p, now)] for id in ids}
+        near = self.motion.near
+        return {id: sorted(near(id, alive, self.now)) for id in sorted(alive)}
 
 
 class Host(Node):
@@ -225,7 +220,7 @@ class MovingOverlay(MobileOverlay):
             missed = self.world.books.missed(self._layer_graph(nodes))
             found += [Violation("agreement", id, f"lacks {payload!r}") for payload, id in missed]
         motion = self.world.motion
-        if isinstance(motion, Waypoint) and self.world.now <= motion.until:
+        if self.world.now <= motion.until:
             found.append(Violation("moving", None, f"until second {motion.until}"))
         return found
 

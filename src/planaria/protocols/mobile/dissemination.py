@@ -115,22 +115,18 @@ class Dissemination(Stateful):
         """The items of one beat: first what was sent and never acknowledged, then what waits."""
         items: list[Item] = []
         size = 0
-        chosen: dict[bytes, int] = {}
-        for id, generation in [*outbox.sent.items(), *outbox.waiting.items()]:
+        pending = {**outbox.sent, **outbox.waiting}
+        outbox.sent, outbox.waiting, outbox.serial = {}, {}, None
+        for id, generation in pending.items():
             if id not in self.store:
-                outbox.drop(id)
                 continue
             item = self.store[id][0]
             size += len(item.payload)
             if len(items) == ITEMS_MAX or (items and size > BATCH_BYTES_MAX):
-                break
-            chosen[id] = generation
+                outbox.waiting[id] = generation
+                continue
+            outbox.sent[id], outbox.serial = generation, serial
             items.append(Item(id, generation, item.length, item.payload))
-            outbox.drop(id)
-        for id, generation in outbox.sent.items():
-            if id not in chosen and id in self.store:
-                outbox.waiting.setdefault(id, generation)
-        outbox.sent, outbox.serial = chosen, serial if chosen else None
         return tuple(items)
 
     def age(self) -> None:

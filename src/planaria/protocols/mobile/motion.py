@@ -1,7 +1,7 @@
 """Where nodes are: standing graphs, random waypoint, recorded traces. Pure functions of a seed."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from planaria.core.chance import stream
@@ -16,6 +16,8 @@ STANDSTILL_MAX = 1000  # seconds to look for a connected standstill
 class Motion(ABC):
     """Where everybody is at every whole second, and who is then in range of whom."""
 
+    until = -1  # the second after which nobody moves
+
     @abstractmethod
     def place(self, id: NodeId, second: int) -> Point:
         """The place of `id`."""
@@ -23,6 +25,10 @@ class Motion(ABC):
     @abstractmethod
     def reaches(self, a: NodeId, b: NodeId, second: int) -> bool:
         """Are two nodes in range of each other?"""
+
+    def near(self, id: NodeId, others: Mapping[NodeId, object], second: int) -> list[NodeId]:
+        """Who of `others` is in range of `id`."""
+        return [other for other in others if other != id and self.reaches(id, other, second)]
 
     @abstractmethod
     def join(self, id: NodeId, others: Sequence[NodeId]) -> None:
@@ -34,7 +40,7 @@ class Standing(Motion):
 
     def __init__(self, graph: Graph, seed: int) -> None:
         self.places = dict(enumerate(graph.places))
-        self.near = {id: dict.fromkeys(peers) for id, peers in graph.neighbours().items()}
+        self.edges = {id: dict.fromkeys(peers) for id, peers in graph.neighbours().items()}
         self.seed = seed
 
     def place(self, id: NodeId, second: int) -> Point:
@@ -43,15 +49,19 @@ class Standing(Motion):
 
     def reaches(self, a: NodeId, b: NodeId, second: int) -> bool:
         """An edge of the graph."""
-        return b in self.near.get(a, {})
+        return b in self.edges.get(a, {})
+
+    def near(self, id: NodeId, others: Mapping[NodeId, object], second: int) -> list[NodeId]:
+        """The neighbours in the graph."""
+        return [peer for peer in self.edges.get(id, {}) if peer in others]
 
     def join(self, id: NodeId, others: Sequence[NodeId]) -> None:
         """In range of two others, so that neither becomes a critical point."""
         rng = stream(self.seed, "join", id)
         points = sorted(rng.sample(sorted(others), min(2, len(others))))
-        self.near[id] = dict.fromkeys(points)
+        self.edges[id] = dict.fromkeys(points)
         for point in points:
-            self.near[point][id] = None
+            self.edges[point][id] = None
         self.places[id] = (rng.random(), rng.random())
 
 
@@ -138,6 +148,7 @@ class Trace(Radio):
             raise UsageError(f"{source}: nodes must be numbered 0, 1, 2, ...")
         for track in self.points.values():
             track.sort()
+        self.until = max(track[-1][0] for track in self.points.values())
 
     def place(self, id: NodeId, second: int) -> Point:
         """On the line between the two records around `second`; before and after, at the ends."""
