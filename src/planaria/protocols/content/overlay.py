@@ -1,0 +1,202 @@
+"""The content overlay: how to make, break and judge brokers on a tree that heals."""
+
+from collections.abc import Mapping, Sequence
+from math import ceil, log2
+from random import Random
+from typing import Any
+
+from msgspec import structs
+
+from planaria.core.chance import derive
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Command, Node
+from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.protocols.content.broker import ContentBroker
+from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.node import Leave
+from planaria.protocols.dht.overlay import CONTACTS
+from planaria.protocols.ring.sorted_ring import SILENCE_MAX
+from planaria.protocols.routing.arbitrary import forge as forge_for_routing
+from planaria.protocols.routing.arbitrary import scramble
+from planaria.protocols.routing.commands import PublishContent
+from planaria.protocols.routing.filters import Filter
+from planaria.protocols.routing.leases import Lease
+from planaria.protocols.routing.legitimacy import Judge
+from planaria.protocols.routing.overlay import INTERVALS
+from planaria.protocols.routing.strategies import reduced
+from planaria.protocols.routing.timing import Timing, timing
+from planaria.protocols.routing.workload import UNIVERSE, random_attributes, random_filter
+from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
+from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.legitimacy import RightTree
+from planaria.protocols.tree.legitimacy import violations as tree_violations
+from planaria.protocols.tree.overlay import give_links, shape
+from planaria.protocols.tree.reference_tree import BinaryTree
+
+CLIENTS = 3  # at each broker, with refresh times of their own
+RECONFIGURATION = 32  # timeouts in which the tree is whole again after a crash that was noticed
+
+
+class ContentOverlay(Overlay):
+    """Subscriptions by content over a tree of brokers that joins, crashes and heals."""
+
+    name = "content"
+
+    def __init__(
+        self,
+        brokers: int = 0,
+        subscriptions: int = 100,
+        strategy: str = "covering",
+        hierarchical: bool = False,
+        rho: int = 4,
+    ) -> None:
+        self.brokers, self.subscriptions, self.rho = brokers, subscriptions, rho
+        self.options = {"strategy": strategy, "hierarchical": hierarchical}
+        self.space, self.tree = KeySpace(), BinaryTree(160)
+        self.timing = self._timing(2)
+        self.each = 0
+        self.seed = 0
+        self.judged = 0
+        self.tree_right: int | None = None
+        self.last_wrong = 0
+        self._judge = Judge(UNIVERSE)
+
+    @property
+    def calm(self) -> int:  # type: ignore[override]
+        """Long enough for late droppings of the ring, and to see publications arrive."""
+        return SILENCE_MAX + 2 + self.reach
+
+    @property
+    def reach(self) -> int:
+        """Intervals in which a publication is everywhere, however slow the links."""
+        return self.timing.memory - RECONFIGURATION - self.rho
+
+    def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
+        """The first state called `name`, of `brokers` brokers if that was asked."""
+        n = self.brokers or n
+        self.timing = self._timing(n)
+        self.each = ceil(self.subscriptions / n)
+        self.seed = protocol.getrandbits(64)
+        self.judged, self.tree_right, self.last_wrong = 0, None, 0
+        return super().start(name, n, rng, protocol)
+
+    def wishes(self, id: NodeId) -> list[tuple[int, Filter]]:
+        """What the clients of broker `id` want, the same after a restart."""
+        rng = Random(derive(self.seed, "wishes", id))
+        return [(rng.randrange(CLIENTS), random_filter(rng)) for _ in range(self.each)]
+
+    def make(self, id: NodeId, rng: Random) -> ContentBroker:
+        """A broker without clients."""
+        host = TreeHost(id, self.space, self.tree, CONTACTS)
+        return ContentBroker(id, host, self.timing, rng, **self.options)
+
+    def spawn(self, id: NodeId, rng: Random) -> ContentBroker:
+        """A newcomer with its clients, that knows the contacts."""
+        broker = self.make(id, rng)
+        for client, filter in self.wishes(id):
+            broker.subscribe(client, [filter])
+        return broker
+
+    def legitimate(self, n: int, rng: Random) -> list[Node]:
+        """Ring, tree and every table as they are when nothing has changed for long."""
+        brokers = {id: self.spawn(id, rng) for id in range(n)}
+        give_links([broker.host for broker in brokers.values()])
+        for broker in brokers.values():
+            place = broker.host.place
+            broker.links, broker.parent = dict.fromkeys(place.neighbours), place.parent
+            broker.table.clock = rng.randrange(self.timing.pi)
+            broker.round = rng.randrange(self.timing.rho)
+        right = RightTree(list(brokers), self.space, self.tree)
+        down = sorted((id for id in brokers if right.parent[id] is not None), key=right.depth)
+        for id in reversed(down):
+            self._agree(brokers[id], brokers[right.parent[id] or 0])
+        for id in down:
+            self._agree(brokers[right.parent[id] or 0], brokers[id])
+        for broker in brokers.values():
+            broker.table.reindex()
+        return list(brokers.values())
+
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Arbitrary variables in all three layers; what clients want is given."""
+        assert isinstance(node, ContentBroker)
+        if not node.host.dht.leaving:
+            corrupt_host(node.host, ids, rng)
+            scramble(node, ids, rng)
+
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        """An arbitrary message of any layer."""
+        if rng.random() < 0.5:
+            return forge_for_routing(ids, rng)
+        return rng.choice(ids), forge_message(ids, self.space, rng)
+
+    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+        """The DHT and the tree first; only on the right tree can routing be judged."""
+        brokers = {id: node for id, node in nodes.items() if isinstance(node, ContentBroker)}
+        flight = list(channel)
+        self.judged += 1
+        hosts = {id: broker.host for id, broker in brokers.items()}
+        found = tree_violations(hosts, flight, self.space, self.tree)
+        if found:
+            self.tree_right = None
+        else:
+            self.tree_right = self.judged if self.tree_right is None else self.tree_right
+            present = {id: it for id, it in brokers.items() if not it.host.dht.leaving}
+            parents = {id: it.host.place.parent for id, it in present.items()}
+            found = self._judge.violations(present, parents, flight)
+        if found:
+            self.last_wrong = self.judged
+        return found
+
+    def may_crash(self, node: Node) -> bool:
+        """All but one contact: who joins after all contacts died has nobody to ask."""
+        return node.id != CONTACTS[0]
+
+    def leave(self, node: Node) -> Command | None:
+        """Any broker but that contact may leave, and its clients with it."""
+        assert isinstance(node, ContentBroker)
+        return None if node.host.dht.leaving or node.id == CONTACTS[0] else Leave()
+
+    def publish(self, node: Node, number: int) -> Command | None:
+        """One of the notifications of the small world, numbered."""
+        return PublishContent(random_attributes(Random(number)), b"%d" % number)
+
+    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+        """The shape of the tree, table sizes, traffic, and whether routing kept its bound."""
+        brokers = [node for node in nodes.values() if isinstance(node, ContentBroker)]
+        present = {it.id: it.host for it in brokers if not it.host.dht.leaving}
+        routing = 0 if self.tree_right is None else max(0, self.last_wrong - self.tree_right + 1)
+        return {
+            **shape(present),
+            "table_entries": sum(len(it) for b in brokers for it in b.table.entries.values()),
+            "control_messages": sum(broker.announcer.sent for broker in brokers),
+            "notification_messages": sum(broker.notifications_sent for broker in brokers),
+            "routing_intervals": routing,
+            "bound_intervals": self.timing.delta,
+            "within_bound": self.tree_right is not None and routing <= self.timing.delta,
+        }
+
+    def _timing(self, n: int) -> Timing:
+        """Leases for the longest path that is likely among `n` hashed brokers.
+
+        The depth of such a tree is that of a random search tree, below 2 log2 n + 4 in practice.
+        """
+        depth = ceil(2 * log2(max(2, n))) + 4
+        flooding = self.options["strategy"] == "flooding"
+        found = timing(self.rho, INTERVALS, 2 * depth, flooding=flooding)
+        return structs.replace(found, memory=found.memory + RECONFIGURATION)
+
+    def _agree(self, source: ContentBroker, target: ContentBroker) -> None:
+        """Let `target` know what it has to know of what is behind `source`."""
+        known = {
+            id: lease.filter
+            for destination, leases in source.table.entries.items()
+            if destination != target.id
+            for id, lease in leases.items()
+        }
+        if source.hierarchical and target.id != source.parent:
+            known = {}
+        found = reduced(source.strategy, known, identify=source.announcer.filter_id)
+        source.announcer.told[target.id] = found
+        if found:
+            target.table.entries[source.id] = {id: Lease(it) for id, it in found.items()}
