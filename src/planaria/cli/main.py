@@ -11,6 +11,7 @@ from planaria.core.errors import PlanariaError, UsageError
 # One module per command group, imported when it is used: `planaria --version` loads none.
 COMMANDS = {
     "filter": "planaria.cli.filters:filters",
+    "hunt": "planaria.cli.hunt:hunt",
     "sim": "planaria.cli.sim:sim",
     "trace": "planaria.cli.trace:trace",
 }

@@ -1,0 +1,186 @@
+"""`planaria hunt OVERLAY`: many trials on Spark; which seeds fail, how fast do others heal?"""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import to_builtins
+
+from planaria import __version__
+from planaria.cli.main import INTERRUPTED
+from planaria.cli.sim import DEFAULTS, Overlays, _option, _spec
+from planaria.core.errors import UsageError
+from planaria.simulator.overlays import REGISTERED, Kind, find_kind
+from planaria.spark.session import require, session
+
+if TYPE_CHECKING:
+    from planaria.spark.hunt import Hunt
+
+FINDINGS_SHOWN = 20
+
+
+class Quarries(Overlays):
+    """Like `sim`: each overlay is a command, so that each can have its own options."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command for one overlay; `UsageError` if there is none."""
+        if cmd_name.startswith("-"):
+            raise UsageError(f"name the overlay first: planaria hunt OVERLAY {cmd_name} ...")
+        kind = find_kind(cmd_name)
+
+        def run(**values: Any) -> int:
+            return _hunt(cmd_name, kind, values)
+
+        command = click.Command(cmd_name, callback=run, params=_common(), help=hunt.help)
+        command.params += [_option(option) for option in kind.options]
+        return command
+
+
+@click.group(
+    cls=Quarries,
+    subcommand_metavar="OVERLAY [OPTIONS]",
+    invoke_without_command=True,
+    context_settings={"ignore_unknown_options": True},  # so that `Quarries` can say what is wrong
+)
+@click.pass_context
+def hunt(ctx: click.Context) -> None:
+    """Try arbitrary states, fault schedules and schedulers of OVERLAY, one for each seed, on Spark.
+
+    OVERLAY is a registered name, path/to/file.py:Class or module:Class. The same command goes on
+    where it was stopped. Exit code 0: nothing found; 1: a promise was broken; 2: the command is
+    wrong.
+    """
+    if ctx.invoked_subcommand is None:
+        raise UsageError(f"which overlay? one of {', '.join(sorted(REGISTERED))}, or a file:Class")
+
+
+def _common() -> list[click.Parameter]:
+    def option(*names: str, **settings: Any) -> click.Parameter:
+        settings.setdefault("show_default", "default" in settings)
+        return click.Option(list(names), **settings)
+
+    several: dict[str, Any] = {"multiple": True, "show_default": True}
+    return [
+        option("--seeds", default="2000", help="How many starts, or which: 5000:9999."),
+        option("--n", default="1:12", help="How many nodes, or from:to."),
+        option("--start", default=("corrupt", "legitimate"), help="First states.", **several),
+        option("--schedulers", default="all", help="all, or some of them: fifo,starve."),
+        option(
+            "--nemesis", default=("all",), metavar="FILE|NAME", help="Fault schedules.", **several
+        ),
+        option("--intervals", type=int, default=DEFAULTS.intervals, help="Bound for healing."),
+        option("--closure", type=int, default=DEFAULTS.closure, help="Intervals it must stay."),
+        option("--shrink", type=click.IntRange(0), default=20, help="Findings to make smaller."),
+        option("--out", metavar="DIR|URL", help="Results  [default: out/hunt/OVERLAY-VERSION]"),
+        option(
+            "--master", metavar="URL", help="Spark  [default: $PLANARIA_SPARK_MASTER, local[*]]"
+        ),
+        option("--json", "as_json", is_flag=True, help="One JSON object instead of tables."),
+    ]
+
+
+def _hunt(reference: str, kind: Kind, values: dict[str, Any]) -> int:
+    require()
+    from planaria.spark.sweep import Stopped
+
+    campaign = _campaign(reference, kind, values)
+    try:
+        result = _run(campaign, values["master"], values["shrink"])
+    except Stopped as stopped:
+        click.echo(f"planaria: {stopped}", err=True)
+        return INTERRUPTED
+    result = {"overlay": reference, **result, "version": __version__}
+    click.echo(json.dumps(result) if values["as_json"] else _told(result))
+    return 1 if result["findings"] or result["errors"] else 0
+
+
+def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
+    """The hunt that the options describe; all that is wrong with them is said here."""
+    from planaria.spark.grid import parse_numbers
+    from planaria.spark.hunt import (
+        Hunt,
+        Quarry,
+        chosen_schedulers,
+        named_schedules,
+        source_files,
+    )
+    from planaria.spark.store import code_version
+
+    given = {option.name: values[option.name.replace("-", "_")] for option in kind.options}
+    single = {**{name: getattr(DEFAULTS, name) for name in DEFAULTS.__struct_fields__}}
+    asked = _spec(reference, kind, {**single, "nemesis": (), "fault": ()}, given).asked
+    schedules = named_schedules(values["nemesis"])
+    sources = source_files(reference, list(schedules))
+    grid = {
+        "overlay": [shlex.join(asked)],
+        "start": list(dict.fromkeys(values["start"])),
+        "n": list(parse_numbers(values["n"], "--n")),
+        "scheduler": chosen_schedulers(values["schedulers"]),
+        "nemesis": list(schedules),
+        "intervals": [values["intervals"]],
+        "closure": [values["closure"]],
+    }
+    plain = values["seeds"].isdecimal()
+    seeds = range(int(values["seeds"])) if plain else parse_numbers(values["seeds"], "--seeds")
+    place = reference if reference in REGISTERED else _absolute(reference)
+    options = {name.replace("-", "_"): value for name, value in given.items()}
+    slug = re.sub(r"[^\w.]+", "-", reference)
+    out = values["out"] or f"out/hunt/{slug}-{code_version(sources)}"
+    return Hunt(Quarry(place, asked, options, schedules), grid, seeds, out, sources)
+
+
+def _absolute(reference: str) -> str:
+    place, _, name = reference.rpartition(":")
+    return f"{Path(place).resolve()}:{name}" if place.endswith(".py") else reference
+
+
+def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any]:
+    from planaria.spark.hunt import raised, recovery
+
+    with session(master) as spark:
+        fresh = campaign.sweep.run(spark)
+        rows = campaign.sweep.rows(spark).cache()
+        findings = campaign.findings(spark, rows, shrunk_max)
+        return {
+            "starts": len(campaign.sweep.cells),
+            "fresh": fresh,
+            "starts_per_minute": round(campaign.sweep.rate),
+            "findings": [to_builtins(finding) for finding in findings],
+            "errors": raised(rows),
+            "recovery": [row.asDict() for row in recovery(rows).collect()],
+            "out": campaign.out,
+        }
+
+
+def _told(result: dict[str, Any]) -> str:
+    """What people read."""
+    head = f"{result['overlay']}: {result['starts']:,} starts"
+    if result["fresh"]:
+        head += f", {result['fresh']:,} of them now, {result['starts_per_minute']:,} a minute"
+    lines = [head, "", "intervals to legitimacy after the last fault", ""]
+    names = ["start", "nemesis", "starts", "failed", "void", "p50", "p99", "max"]
+    table = [names, *([_figure(row[name]) for name in names] for row in result["recovery"])]
+    widths = [max(len(row[column]) for row in table) for column in range(len(names))]
+    for row in table:
+        text = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        text += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  ".join(text))
+    findings = result["findings"]
+    lines += ["", f"findings: {len(findings) or 'none'}"]
+    for it in findings[:FINDINGS_SHOWN]:
+        lines += [f"- {it['checker']}, seed {it['seed']}: {it['detail']}", f"  {it['replay']}"]
+        if it["smaller"]:
+            lines += [f"  smaller:  {it['smaller']}", f"  scenario: {it['scenario']}"]
+    if len(findings) > FINDINGS_SHOWN:
+        lines.append(f"  and {len(findings) - FINDINGS_SHOWN} more (--json)")
+    lines += [
+        f"error in {it['cells']:,}: {it['error']}\n  {it['replay']}" for it in result["errors"]
+    ]
+    return "\n".join([*lines, f"results in {result['out']}"])
+
+
+def _figure(value: Any) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

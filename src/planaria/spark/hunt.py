@@ -1,0 +1,213 @@
+"""The hunt for failing seeds: arbitrary states, fault schedules and schedulers, as a sweep.
+
+Every seed is one trial. One that does not converge, does not stay legitimate or breaks a safety
+property is a finding; a second sweep shrinks the findings to minimal scenarios. The trials that
+healed give the time to legitimacy per class of faults.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyspark.sql.functions as sql
+from msgspec import Struct
+from pyspark.sql import DataFrame, SparkSession
+
+from planaria.core.errors import InvariantViolation, UsageError
+from planaria.core.overlay import Violation
+from planaria.simulator.links import SCHEDULERS
+from planaria.simulator.overlays import REGISTERED, find_kind
+from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule, print_schedule
+from planaria.simulator.trial import NODES_MAX, Outcome, Spec, Trial, shrink
+from planaria.spark.checks import errors
+from planaria.spark.grid import Cell, Value, rotated
+from planaria.spark.metrics import percentiles
+from planaria.spark.sweep import Result, Sweep, Work
+
+SHARE = 250  # trials of a dozen nodes take some 10 ms each: a task is a matter of seconds
+SHRINK_MESSAGES_MAX = 5_000_000  # a minute or so of simulation for the convenience of a small one
+COLUMNS = {
+    "legitimate": "bool",
+    "healed_in": "int64",  # intervals from the end of the faults until legitimate
+    "messages": "int64",
+    "checker": "string",  # the promise that was broken; null: none
+    "detail": "string",
+    "void": "bool",  # some fault changed nothing, so the trial tested less than it says
+}
+SHRUNK_COLUMNS = {"smaller": "string", "checker": "string", "scenario": "string"}
+
+
+class Quarry(Struct, frozen=True):
+    """What is hunted in: an overlay with its options, and fault schedules by name.
+
+    `reference` is how workers find the overlay, `asked` how a command line names it.
+    """
+
+    reference: str
+    asked: tuple[str, ...]
+    options: dict[str, Any]
+    schedules: dict[str, str]
+
+    def spec(self, cell: Cell) -> Spec:
+        """The trial of a cell."""
+        given: Mapping[str, Any] = cell.parameters
+        names = ("n", "start", "scheduler", "intervals", "closure")
+        faults = parse_schedule(self.schedules[given["nemesis"]], given["nemesis"])
+        fixed = {name: given[name] for name in names}
+        return Spec(seed=cell.seed, faults=faults, asked=self.asked, **fixed)
+
+    def command(self, spec: Spec) -> str:
+        """The command line that repeats a trial."""
+        return spec.command(find_kind(self.reference).make(**self.options))
+
+    def replay(self, cell: Cell) -> str:
+        """The command line that repeats the trial of a cell."""
+        return self.command(self.spec(cell))
+
+    def attempt(self, spec: Spec) -> tuple[Trial, Outcome, InvariantViolation | None]:
+        """Run a trial, as `planaria sim` would; a broken promise is an answer, not an error."""
+        kind = find_kind(self.reference)
+        trial = Trial(kind.make(**self.options), spec, [checker() for checker in kind.checkers])
+        try:
+            outcome = trial.run()
+        except InvariantViolation as violation:
+            found = [Violation(violation.checker, None, violation.detail)]
+            return trial, trial.outcome(legitimate=False, violations=found), violation
+        return trial, outcome, trial.violation(*outcome.failure) if outcome.failure else None
+
+    def try_cell(self, cell: Cell) -> Result:
+        """One start of the hunt."""
+        _, outcome, violation = self.attempt(self.spec(cell))
+        summary = {
+            "legitimate": outcome.legitimate,
+            "healed_in": outcome.intervals,
+            "messages": outcome.messages,
+            "checker": violation.checker if violation else None,
+            "detail": violation.detail if violation else None,
+            "void": bool(outcome.ineffective),
+        }
+        return Result(summary, failed=violation is not None)
+
+    def shrink_cell(self, cell: Cell) -> Result:
+        """The smallest trial found that breaks the same promise as this cell's."""
+        spec, spent = self.spec(cell), 0
+        _, _, found = self.attempt(spec)
+        if found is None:
+            raise UsageError(f"seed {cell.seed} does not fail: nothing to shrink")
+
+        def fails(smaller: Spec) -> bool:
+            nonlocal spent
+            if spent > SHRINK_MESSAGES_MAX:
+                return False
+            trial, _, violation = self.attempt(smaller)
+            spent += trial.simulator.sent
+            return violation is not None and violation.checker == found.checker
+
+        small = shrink(spec, fails)
+        _, _, violation = self.attempt(small)
+        assert violation is not None  # `small` is `spec` or was seen to fail
+        command = self.command(small)
+        text = f"# {violation.checker}: {violation.detail}\n# {command}\n"
+        scenario = text + print_schedule(small.faults)
+        summary = {"smaller": command, "checker": violation.checker, "scenario": scenario}
+        return Result(summary, failed=False)
+
+
+class Finding(Struct):
+    """A trial that broke a promise; `smaller` and `scenario` if it was shrunk."""
+
+    seed: int
+    n: int
+    checker: str
+    detail: str
+    replay: str
+    smaller: str | None = None
+    scenario: str | None = None
+
+
+class Hunt:
+    """A campaign against one overlay: the sweep of its starts, and of its findings."""
+
+    def __init__(
+        self,
+        quarry: Quarry,
+        grid: Mapping[str, Sequence[Value]],
+        seeds: Sequence[int],
+        out: str,
+        sources: Sequence[Path] = (),
+    ) -> None:
+        _check(quarry, grid)
+        self.quarry, self.out, self.sources = quarry, out, sources
+        work = Work("hunt", COLUMNS, quarry.try_cell, quarry.replay)
+        self.sweep = Sweep(work, rotated(grid, seeds), out, share=SHARE, sources=sources)
+
+    def findings(self, spark: SparkSession, rows: DataFrame, shrunk_max: int) -> list[Finding]:
+        """All broken promises, small networks first, the first `shrunk_max` of them shrunk."""
+        broken = rows.where("checker is not null").orderBy("n", "seed")
+        found = broken.select("cell", "seed", "n", "checker", "detail", "replay").collect()
+        findings = {row.cell: Finding(*row[1:]) for row in found}
+        cells = [self.sweep.cells[row.cell] for row in found[:shrunk_max]]
+        if not cells:
+            return list(findings.values())
+        work = Work("shrink", SHRUNK_COLUMNS, self.quarry.shrink_cell, self.quarry.replay)
+        sweep = Sweep(work, cells, f"{self.out}/shrunk", sources=self.sources)
+        sweep.run(spark)
+        for row in sweep.rows(spark).where("error is null").collect():
+            cell = sweep.cells[row.cell].key("hunt")
+            name = f"findings/{row.checker}-seed{row.seed}.scenario"
+            self.sweep.store.write(name, row.scenario.encode())
+            findings[cell].smaller = row.smaller
+            findings[cell].scenario = f"{self.out}/{name}"
+        return list(findings.values())
+
+
+def recovery(rows: DataFrame) -> DataFrame:
+    """Intervals to legitimacy per start and class of faults, of the trials that healed."""
+    by = ["start", "nemesis"]
+    counted = rows.groupBy(*by).agg(
+        sql.count("*").alias("starts"),
+        sql.count_if(sql.col("checker").isNotNull() | sql.col("error").isNotNull()).alias("failed"),
+        sql.count_if("void").alias("void"),
+    )
+    healed = percentiles(rows.where("legitimate"), by, "healed_in").drop("runs")
+    return counted.join(healed, by, "left").orderBy(*by)
+
+
+def raised(rows: DataFrame) -> list[dict[str, Any]]:
+    """Trials that could not even be run, by what they raised."""
+    return [row.asDict() for row in errors(rows).collect()]
+
+
+def named_schedules(names: Sequence[str]) -> dict[str, str]:
+    """Fault schedules by name or file; `all` stands for every built-in one."""
+    asked = dict.fromkeys(one for name in names for one in (NAMED if name == "all" else [name]))
+    return {name: print_schedule(load_schedule(name)) for name in asked}
+
+
+def chosen_schedulers(text: str) -> list[str]:
+    """`all`, or some of them with commas between."""
+    names = list(SCHEDULERS) if text == "all" else list(dict.fromkeys(text.split(",")))
+    unknown = [name for name in names if name not in SCHEDULERS]
+    if unknown:
+        raise UsageError(f"no scheduler {unknown[0]!r}: all, or of {', '.join(SCHEDULERS)}")
+    return names
+
+
+def source_files(reference: str, schedules: Sequence[str]) -> list[Path]:
+    """The files that decide what happens and are not part of this package."""
+    overlay = [] if reference in REGISTERED else [reference.rpartition(":")[0]]
+    names = [name for name in overlay if name.endswith(".py")]
+    return [Path(name) for name in [*names, *(it for it in schedules if it not in NAMED)]]
+
+
+def _check(quarry: Quarry, grid: Mapping[str, Sequence[Value]]) -> None:
+    """What a trial would refuse, refused before a hundred thousand of them do."""
+    overlay = find_kind(quarry.reference).make(**quarry.options)
+    for start in grid["start"]:
+        if start not in overlay.starts:
+            known = ", ".join(overlay.starts)
+            raise UsageError(f"no start {start!r} for {quarry.asked[0]}: one of {known}")
+    for n in grid["n"]:
+        if not 1 <= int(n) <= NODES_MAX:
+            raise UsageError(f"n {n}: between 1 and {NODES_MAX}")
+    Trial(overlay, quarry.spec(Cell({name: values[0] for name, values in grid.items()}, 0)))

@@ -1,0 +1,163 @@
+"""A sweep's directory, on any filesystem that pyarrow knows (local, S3, HDFS, ...).
+
+    DIR/sweep.json             which experiment, by which version of the code
+    DIR/summary/BATCH.parquet  a row per cell of a batch; written last: with it the batch is done
+    DIR/TABLE/BATCH.parquet    what else the cells of the batch gave
+
+Files get their names when they are whole. What another process left under a hidden name, and
+tables of a batch without a summary, are nobody's results and never read.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow
+from pyarrow import fs, parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from planaria import __version__
+from planaria.core.errors import UsageError
+from planaria.spark.session import PACKAGE
+
+SUMMARY = "summary"
+MANIFEST = "sweep.json"
+LAYOUT = 1
+READERS_MAX = 16  # partitions of a table as it is read: results are small
+
+
+def code_version(sources: Iterable[Path] = ()) -> str:
+    """Changes with every line of code that can change a result, and with these files."""
+    digest = blake2b(digest_size=6)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] != "cli":
+            digest.update(f"{place.as_posix()}\n".encode() + path.read_bytes())
+    for path in sources:
+        digest.update(path.read_bytes())
+    return f"{__version__}+{digest.hexdigest()}"
+
+
+class Store:
+    """The directory `out`, by path or URL; workers make their own from the same text."""
+
+    def __init__(self, out: str) -> None:
+        self.out = out
+
+    @cached_property
+    def _place(self) -> tuple[Any, str]:
+        if "://" not in self.out:
+            return fs.LocalFileSystem(), str(Path(self.out).absolute())
+        try:
+            filesystem, root = fs.FileSystem.from_uri(self.out)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot use {self.out}: {_reason(error)}") from None
+        return filesystem, root
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"out": self.out}
+
+    def claim(self, experiment: str, version: str) -> None:
+        """Make the directory one of this experiment and version, or `UsageError` if it is not."""
+        filesystem, root = self._place
+        mine = {"layout": LAYOUT, "experiment": experiment, "code": version}
+        try:
+            with filesystem.open_input_stream(f"{root}/{MANIFEST}") as source:
+                theirs = json.loads(source.read())
+        except FileNotFoundError:
+            if self._entries(""):
+                raise UsageError(
+                    f"{self.out} is not empty and holds no sweep: name another"
+                ) from None
+            self.write(MANIFEST, json.dumps(mine).encode())
+            return
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot read {self.out}/{MANIFEST}: {_reason(error)}") from None
+        for name, value in mine.items():
+            found = theirs.get(name) if isinstance(theirs, dict) else None
+            if found != value:
+                raise UsageError(
+                    f"{self.out} holds results of {name} {found!r}, this is {value!r}: "
+                    "name another directory, or delete that one"
+                )
+
+    def write(self, name: str, content: bytes | pyarrow.Table) -> None:
+        """Put a file there, whole or not at all."""
+        filesystem, root = self._place
+        directory, _, file = f"{root}/{name}".rpartition("/")
+        part = f"{directory}/.{file}.{uuid4().hex}.part"
+        try:
+            filesystem.create_dir(directory, recursive=True)
+            try:
+                with filesystem.open_output_stream(part) as sink:
+                    if isinstance(content, bytes):
+                        sink.write(content)
+                    else:
+                        parquet.write_table(content, sink, compression="zstd")
+                filesystem.move(part, f"{root}/{name}")
+            except BaseException:
+                if filesystem.get_file_info(part).type != fs.FileType.NotFound:
+                    filesystem.delete_file(part)
+                raise
+        except OSError as error:
+            raise UsageError(f"cannot write {self.out}/{name}: {_reason(error)}") from None
+
+    def batches(self) -> list[str]:
+        """The names of all batches that are done."""
+        return self._entries(SUMMARY)
+
+    def column(self, batch: str, name: str) -> list[Any]:
+        """One column of the summary of a batch."""
+        table = self._read(f"{SUMMARY}/{batch}", [name])
+        return list(table[name].to_pylist())
+
+    def table(self, spark: SparkSession, name: str, schema: pyarrow.Schema) -> DataFrame:
+        """All rows of a table, of batches that are done, read by the workers."""
+        there = self._entries(name)
+        files = [f"{name}/{batch}" for batch in self.batches() if batch in there]
+        parts = max(1, min(len(files), READERS_MAX))
+
+        def read(numbers: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            for batch in numbers:
+                for number in batch.column(0).to_pylist():
+                    yield from self._read(files[number], None).cast(schema).to_batches()
+
+        numbers = spark.range(0, len(files), 1, parts)
+        return numbers.mapInArrow(read, from_arrow_schema(schema))
+
+    def schema(self, name: str) -> pyarrow.Schema:
+        """The columns of a table, by the first of its files."""
+        done = self.batches()
+        for batch in self._entries(name):
+            if batch in done:
+                return self._read(f"{name}/{batch}", None).schema
+        raise UsageError(f"{self.out} has no table {name!r}")
+
+    def _read(self, name: str, columns: list[str] | None) -> pyarrow.Table:
+        filesystem, root = self._place
+        try:
+            with filesystem.open_input_file(f"{root}/{name}") as source:
+                return parquet.ParquetFile(source).read(columns=columns)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"cannot read {self.out}/{name}: {_reason(error)}; delete it and run again"
+            ) from None
+
+    def _entries(self, directory: str) -> list[str]:
+        """The visible files and directories in one of ours, sorted."""
+        filesystem, root = self._place
+        selector = fs.FileSelector(f"{root}/{directory}".rstrip("/"), allow_not_found=True)
+        try:
+            found = filesystem.get_file_info(selector)
+        except OSError as error:
+            raise UsageError(f"cannot read {self.out}: {_reason(error)}") from None
+        return sorted(info.base_name for info in found if not info.base_name.startswith("."))
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).splitlines()[0]

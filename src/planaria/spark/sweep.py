@@ -1,0 +1,223 @@
+"""Sweeps: every cell of an experiment once, as Spark tasks that can be stopped and gone on with.
+
+A task runs a batch of cells in one worker, writes their results itself (a batch write of Spark is
+all or nothing: one failing task would lose every finished simulation) and reports one row. Nothing
+of Spark reaches a simulation, so a cell gives the same bytes in a worker and in any other process.
+"""
+
+import re
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from msgspec import Struct, field
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
+
+from planaria.core.errors import PlanariaError, UsageError
+from planaria.core.ids import stable_hash
+from planaria.spark.checks import complete
+from planaria.spark.grid import Cell
+from planaria.spark.progress import Meter
+from planaria.spark.store import SUMMARY, Store, code_version
+
+BATCHES_PER_CORE = 8  # at least, if there are cells enough: an even load, and progress to be seen
+STOP_SECONDS_MAX = 5.0  # a worker has two seconds to end before Spark kills it
+LOOK_SECONDS = 0.2
+_ARROW = {bool: "bool", int: "int64", float: "float64", str: "string"}
+
+
+class SweepFailed(PlanariaError):
+    """Spark gave up; what is done is kept."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The user stopped a sweep; the text says what is done and how to go on."""
+
+
+class Result(Struct):
+    """What one cell gave: a row of the summary, tables, and whether it counts as a failure."""
+
+    summary: dict[str, Any]
+    tables: dict[str, pyarrow.Table] = field(default_factory=dict)
+    failed: bool = False
+
+
+class Work(Struct, frozen=True):
+    """What a worker needs to know of an experiment."""
+
+    name: str
+    columns: Mapping[str, str]  # of the summary, with their Arrow types
+    run: Callable[[Cell], Result]
+    replay: Callable[[Cell], str]  # the command that repeats a cell
+
+
+class Report(Struct, frozen=True):
+    """The row that a task returns."""
+
+    batch: str
+    cells: int
+    failed: int
+    seconds: float
+
+
+class Sweep:
+    """An experiment's cells, and the directory in which their results are or will be.
+
+    `share` is how many cells may share a task: as many as run in a few seconds. `sources` are
+    files, beyond this package, that decide what a cell gives.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        cells: Sequence[Cell],
+        out: str,
+        *,
+        share: int = 1,
+        sources: Sequence[Path] = (),
+    ) -> None:
+        self.work, self.share, self.store = work, share, Store(out)
+        self.cells = {cell.key(work.name): cell for cell in cells}
+        if len(self.cells) < len(cells):
+            raise UsageError(f"{work.name}: {len(cells) - len(self.cells)} cells are there twice")
+        self.schema = summary_schema(work, cells)
+        self.rate = 0.0  # cells a minute, of the last run
+        self.store.claim(work.name, code_version(sources))
+
+    def missing(self) -> list[str]:
+        """The cells that have no result yet."""
+        done = {key for batch in self.store.batches() for key in self.store.column(batch, "cell")}
+        return [key for key in self.cells if key not in done]
+
+    def alone(self, key: str) -> Result:
+        """Run one cell again, here, with nothing written and nothing caught."""
+        if key not in self.cells:
+            raise UsageError(f"{self.work.name} has no cell {key!r}")
+        return self.work.run(self.cells[key])
+
+    def run(self, spark: SparkSession) -> int:
+        """Run what is missing and return how many cells that were."""
+        todo = self.missing()
+        if not todo:
+            return 0
+        batches = self._batches(todo, spark.sparkContext.defaultParallelism)
+        with Meter(self.work.name, len(self.cells), len(self.cells) - len(todo)) as meter:
+            self._act(spark, batches, meter)
+            self.rate = meter.per_minute(len(todo))
+        return len(todo)
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """The summary of all cells, after the data was found to be complete and without doubles."""
+        return complete(spark, self.store.table(spark, SUMMARY, self.schema), list(self.cells))
+
+    def _batches(self, todo: Sequence[str], cores: int) -> list[list[Cell]]:
+        size = max(1, min(self.share, -(-len(todo) // (BATCHES_PER_CORE * cores))))
+        cells = [self.cells[key] for key in todo]
+        return [cells[first : first + size] for first in range(0, len(cells), size)]
+
+    def _act(self, spark: SparkSession, batches: list[list[Cell]], meter: Meter) -> None:
+        """The action runs in a thread of its own: the main one must hear Ctrl-C."""
+        context, group = spark.sparkContext, f"planaria-{self.work.name}-{time.monotonic_ns()}"
+        done, failed = context.accumulator(0), context.accumulator(0)
+        errors: list[Exception] = []
+        work, store = self.work, self.store
+
+        def task(parts: Iterable[list[Cell]]) -> Iterator[Report]:
+            for part in parts:
+                report = run_batch(work, store, part)
+                done.add(report.cells)
+                failed.add(report.failed)
+                yield report
+
+        def act() -> None:
+            context.setJobGroup(group, work.name, interruptOnCancel=True)
+            try:
+                context.parallelize(batches, len(batches)).mapPartitions(task).collect()
+            except Exception as error:
+                errors.append(error)
+
+        thread = InheritableThread(target=act, daemon=True)
+        thread.start()
+        try:
+            _watch(thread, lambda: meter.show(done.value, failed.value))
+        except KeyboardInterrupt:
+            context.cancelJobGroup(group)
+            thread.join(STOP_SECONDS_MAX)
+            raise Stopped(f"stopped: {self._standing()}") from None
+        if errors:
+            raise self._failure(errors[0])
+
+    def _standing(self) -> str:
+        left = len(self.missing())
+        done = f"{len(self.cells) - left:,} of {len(self.cells):,}"
+        return f"{done} are done in {self.store.out}; the same command goes on from there"
+
+    def _failure(self, error: Exception) -> PlanariaError:
+        ours = re.search(r"core\.errors\.UsageError: (.*)", str(error))
+        if ours:
+            return UsageError(ours[1])
+        reason = "a worker died again and again"
+        if "Python worker exited unexpectedly" not in str(error):
+            lines = [line for line in str(error).splitlines() if "Exception" in line]
+            reason = (lines or [repr(error)])[0].strip()
+        return SweepFailed(f"{self.work.name}: {reason}; {self._standing()}")
+
+
+def run_batch(work: Work, store: Store, cells: Sequence[Cell]) -> Report:
+    """Run cells one after another and write what they gave; the same cells, the same files."""
+    started = time.monotonic()
+    rows: list[dict[str, Any]] = []
+    tables: dict[str, list[pyarrow.Table]] = {}
+    failed = 0
+    for cell in cells:
+        row, result = _run_cell(work, cell)
+        rows.append(row)
+        failed += result is None or result.failed
+        for name, table in (result.tables if result else {}).items():
+            key = pyarrow.array([row["cell"]] * len(table), "string")
+            tables.setdefault(name, []).append(table.add_column(0, "cell", key))
+    batch = f"{stable_hash(*(row['cell'] for row in rows), bits=64):016x}.parquet"
+    for name, pieces in tables.items():
+        store.write(f"{name}/{batch}", pyarrow.concat_tables(pieces))
+    schema = summary_schema(work, cells)
+    store.write(f"{SUMMARY}/{batch}", pyarrow.Table.from_pylist(rows, schema))
+    return Report(batch, len(cells), failed, time.monotonic() - started)
+
+
+def summary_schema(work: Work, cells: Sequence[Cell]) -> pyarrow.Schema:
+    """The columns of a summary: the cell, its parameters, its results, and what went wrong."""
+    if not cells:
+        raise UsageError(f"{work.name}: a sweep needs at least one cell")
+    parameters = {name: _ARROW[type(it)] for name, it in cells[0].parameters.items()}
+    ours = ("cell", "seed", "error", "replay")
+    twice = [name for name in work.columns if name in parameters or name in ours]
+    twice += [name for name in parameters if name in ours]
+    if twice:
+        raise UsageError(f"{work.name}: {twice[0]} is the name of two columns")
+    columns = {"cell": "string", "seed": "int64", **parameters, **work.columns}
+    return pyarrow.schema([*columns.items(), ("error", "string"), ("replay", "string")])
+
+
+def _run_cell(work: Work, cell: Cell) -> tuple[dict[str, Any], Result | None]:
+    """A simulation that raises is a result too: it would raise again, so the sweep goes on."""
+    row = {"cell": cell.key(work.name), "seed": cell.seed, **cell.parameters}
+    try:
+        result = work.run(cell)
+        row |= {name: result.summary[name] for name in work.columns}
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno}"
+        text = f"{type(error).__name__}: {error} in {where}"
+        return row | {"error": text, "replay": work.replay(cell)}, None
+    return row | {"replay": work.replay(cell)}, result
+
+
+def _watch(thread: threading.Thread, look: Callable[[], None]) -> None:
+    while thread.is_alive():
+        thread.join(LOOK_SECONDS)
+        look()
