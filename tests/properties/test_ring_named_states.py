@@ -7,7 +7,6 @@ from planaria.core.ids import NodeId
 from planaria.core.node import LinkDown, Subscribe, Unsubscribe
 from planaria.protocols.skipring.messages import GetConfiguration, SetData
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, RingOverlay
-from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.simulator.engine import Entry
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, must_heal
@@ -220,15 +219,8 @@ def test_partition_heals_however_long_it_was(groups: int, length: float, n: int)
         assert outcome.intervals > 0 or length < 40
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "skew"])
+@pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("n", [16, 40])
 def test_named_nemesis_does_not_last(name: str, n: int) -> None:
-    """Skewed clocks do not apply: the ring reads none."""
     for seed in SEEDS:
         must_heal(RingOverlay(), Spec(n, seed, "legitimate", load_schedule(name)))
-
-
-def test_ring_reads_no_clock() -> None:
-    nodes = RingOverlay().legitimate(1, stream(1))
-    assert isinstance(nodes[1], Supervisor)
-    assert not nodes[1].reads_clock
