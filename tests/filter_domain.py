@@ -80,18 +80,24 @@ LITERALS: dict[str, tuple[type, list[tuple[str, Any]]]] = {
 
 
 @st.composite
+def topic_patterns(draw: st.DrawFn) -> Condition:
+    """The topic matches an MQTT pattern."""
+    level = st.sampled_from([*LEVELS[:2], "+"])
+    stem = draw(st.lists(level, min_size=1, max_size=2))
+    stem = [draw(st.sampled_from(LEVELS)), *stem[1:]] if draw(st.booleans()) else stem
+    pattern = "/".join([*stem, *(["#"] if draw(st.booleans()) else [])])
+    return Condition(
+        f"topic = '{pattern}'",
+        lambda it: it.get("topic") is not None and _selects(pattern, it["topic"]),
+    )
+
+
+@st.composite
 def comparisons(draw: st.DrawFn) -> Condition:
     """One constraint of any supported form."""
     name = draw(st.sampled_from(["n", "n", "s", "s", "t", "f", "topic"]))
     if name == "topic":
-        level = st.sampled_from([*LEVELS[:2], "+"])
-        stem = draw(st.lists(level, min_size=1, max_size=2))
-        stem = [draw(st.sampled_from(LEVELS)), *stem[1:]] if draw(st.booleans()) else stem
-        pattern = "/".join([*stem, *(["#"] if draw(st.booleans()) else [])])
-        return Condition(
-            f"topic = '{pattern}'",
-            lambda it: it.get("topic") is not None and _selects(pattern, it["topic"]),
-        )
+        return draw(topic_patterns())
     if name == "f":
         wanted = draw(st.booleans())
         return Condition("f" if wanted else "NOT f", lambda it: it.get("f") is wanted)

@@ -12,7 +12,7 @@ from planaria.protocols.routing.values import Value
 LEASES_MAX = 256  # in one message: some 50 kB of ordinary filters, far below a frame
 STAMPS = 1 << 32  # numbers of messages go round; half of them is a longer time than a lease
 
-LeaseId = Annotated[int, Meta(ge=0, lt=1 << 63)]
+LeaseId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Stamp = Annotated[int, Meta(ge=0, lt=STAMPS)]
 NotificationId = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Leases = Annotated[tuple[tuple[LeaseId, Filter], ...], Meta(max_length=LEASES_MAX)]

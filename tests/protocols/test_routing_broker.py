@@ -1,0 +1,239 @@
+"""One broker, input by input: what it believes, what it tells whom, and what it refuses."""
+
+import subprocess
+import sys
+from random import Random
+from typing import Any
+
+import pytest
+
+from planaria.core.codec import Codec
+from planaria.core.errors import MalformedMessage, UsageError
+from planaria.core.message import Message
+from planaria.core.node import Effects, Publish, Send
+from planaria.protocols.routing.broker import ATTRIBUTES_MAX, Broker
+from planaria.protocols.routing.commands import DeliverTo, PublishContent, SubscribeTo
+from planaria.protocols.routing.filters import Filter, filter_id
+from planaria.protocols.routing.messages import LEASES_MAX, STAMPS, Notify, Update
+from planaria.protocols.routing.sql import parse
+from planaria.protocols.routing.timestamps import Timestamp
+from planaria.protocols.routing.timing import timing
+from planaria.protocols.routing.values import Values
+
+TIMING = timing(3, (0, 1.5), 2)
+
+
+def broker(strategy: str = "covering", *, hierarchical: bool = False, links: int = 3) -> Broker:
+    """Broker 0 with neighbours 1, 2, ...; the first of them is its parent."""
+    found = Broker(0, TIMING, Random(1), strategy=strategy, hierarchical=hierarchical)
+    found.set_links(list(range(1, links + 1)), 1)
+    return found
+
+
+def lease(condition: str) -> tuple[int, Filter]:
+    (filter,) = parse(condition)
+    return filter_id(filter), filter
+
+
+def update(sender: int, *conditions: str, stamp: int = 1, **options: Any) -> Update:
+    return Update(sender, stamp, tuple(lease(it) for it in conditions), **options)
+
+
+def notify(sender: int, number: int, **attributes: Any) -> Notify:
+    return Notify(sender, number.to_bytes(16, "big"), attributes)
+
+
+def targets(effects: Effects, kind: type[Message]) -> list[int]:
+    sends = [it for it in effects if isinstance(it, Send)]
+    return [it.target for it in sends if isinstance(it.message, kind)]
+
+
+def test_a_notification_goes_where_it_is_wanted_and_never_back() -> None:
+    it = broker()
+    it.on_message(update(1, "a = 1"))
+    it.on_message(update(2, "a > 0"))
+    assert targets(it.on_message(notify(1, 1, a=1)), Notify) == [2]
+    assert targets(it.on_message(notify(3, 2, a=1)), Notify) == [1, 2]
+    assert targets(it.on_message(notify(3, 3, a=2)), Notify) == [2]
+    assert it.on_message(notify(3, 4, a=-1)) == []
+    assert it.on_message(notify(2, 3, a=2)) == []  # seen before
+
+
+def test_a_new_filter_is_told_at_once_to_all_but_its_source() -> None:
+    it = broker()
+    assert targets(it.on_message(update(2, "a > 0")), Update) == [1, 3]
+    assert targets(it.on_message(update(2, "a > 5", stamp=2)), Update) == []  # covered
+    assert targets(it.on_message(update(3, "a > 5")), Update) == [2]  # covered for all but 2
+
+
+def test_hierarchical_tells_the_parent_alone_and_sends_everything_up() -> None:
+    it = broker(hierarchical=True)
+    assert targets(it.on_message(update(2, "a > 0")), Update) == [1]
+    assert targets(it.on_message(update(1, "a > 0")), Update) == []
+    assert targets(it.on_message(notify(3, 1, a=9)), Notify) == [1, 2]
+    assert targets(it.on_message(notify(3, 2, a=-9)), Notify) == [1]
+
+
+def test_flooding_tells_nobody_and_sends_everything_everywhere() -> None:
+    it = broker("flooding")
+    assert it.on_message(update(2, "a > 0")) == []
+    assert it.table.entries == {}
+    assert targets(it.on_message(notify(3, 1, b=1)), Notify) == [1, 2]
+
+
+def test_a_late_cancel_does_not_remove_what_a_newer_message_renewed() -> None:
+    it = broker()
+    id, _ = lease("a = 1")
+    it.on_message(update(1, "a = 1", stamp=STAMPS - 1))
+    it.on_message(update(1, "a = 1", stamp=3))  # stamps go round
+    it.on_message(Update(1, STAMPS - 1, (), (id,)))
+    assert id in it.table.of(1)
+    it.on_message(Update(1, 4, (), (id,)))
+    assert it.table.of(1) == {}
+
+
+def test_a_lost_cover_and_what_it_hid_travel_in_one_message() -> None:
+    it = broker(links=2)
+    it.on_message(update(2, "a > 0", "a > 5"))
+    it.on_message(Update(2, 2, (), (lease("a > 0")[0],)))
+    (send,) = [it for it in it.on_timeout() if isinstance(it, Send) and it.target == 1]
+    assert isinstance(send.message, Update)
+    assert send.message.leases == (lease("a > 5"),)
+    assert send.message.cancels == (lease("a > 0")[0],)
+
+
+def test_cancels_wait_if_their_news_do_not_fit_into_one_message() -> None:
+    it = broker(links=2)
+    it.on_message(update(2, "a >= 0"))
+    many = [f"a = {number}" for number in range(LEASES_MAX + 10)]
+    it.on_message(update(2, *many[:LEASES_MAX], stamp=2))
+    it.on_message(update(2, *many[LEASES_MAX:], stamp=3))
+    it.on_message(Update(2, 4, (), (lease("a >= 0")[0],)))
+    first = [m.message for m in it.on_timeout() if isinstance(m, Send) and m.target == 1]
+    second = [m.message for m in it.on_timeout() if isinstance(m, Send) and m.target == 1]
+    assert [len(m.leases) for m in first if isinstance(m, Update)] == [LEASES_MAX, 10]
+    assert all(m.cancels == () for m in first if isinstance(m, Update))
+    assert [m.cancels for m in second if isinstance(m, Update)] == [(lease("a >= 0")[0],)]
+
+
+@pytest.mark.parametrize(
+    "false",
+    [
+        Update(1, 1, ((5, parse("a = 1")[0]),)),  # an id that names another filter
+        Update(1, 1, ((filter_id(Filter((("a", Values()),))), Filter((("a", Values()),))),)),
+        Update(0, 1, (lease("a = 1"),)),  # from myself
+        Notify(0, bytes(16), {"a": 1}),
+        Notify(1, bytes(16), {f"a{number}": 1 for number in range(ATTRIBUTES_MAX + 1)}),
+        Notify(1, bytes(16), {"a": 1}, b"", 10**6),  # older than anybody remembers
+    ],
+)
+def test_what_no_broker_says_is_dropped(false: Message) -> None:
+    it = broker()
+    before = it.snapshot()
+    assert it.on_message(false) == []
+    assert it.snapshot() == before
+
+
+def test_leases_of_a_lost_link_run_out_and_are_not_canceled() -> None:
+    it = broker()
+    it.on_message(update(2, "a = 1"))
+    assert it.link_down(2) == []
+    assert targets(it.on_timeout(), Update) == []
+    assert lease("a = 1")[0] in it.table.of(2)
+    cancels = []
+    for _ in range(2 * TIMING.pi):
+        sends = [m.message for m in it.on_timeout() if isinstance(m, Send)]
+        cancels += [m.cancels for m in sends if isinstance(m, Update) and m.cancels]
+    assert it.table.of(2) == {}
+    assert cancels == [(lease("a = 1")[0],)] * 2
+
+
+def test_a_new_link_gets_the_table_and_what_it_missed() -> None:
+    it = broker(links=2)
+    it.on_message(update(1, "a = 1"))
+    it.on_message(notify(1, 1, a=7))
+    effects = it.link_up(3)
+    assert targets(effects, Update) == [3]
+    assert targets(effects, Notify) == []
+    assert targets(it.on_message(update(3, "a = 7")), Notify) == [3]
+    assert targets(it.on_message(update(3, "a = 7", stamp=2)), Notify) == []
+
+
+def test_a_neighbour_that_starts_anew_is_told_everything_again() -> None:
+    it = broker(links=2)
+    it.on_message(update(1, "a = 1"))
+    it.on_message(update(2, "a = 7"))
+    it.on_message(notify(1, 1, a=7))
+    effects = it.on_message(update(2, hello=True))
+    assert targets(effects, Update) == [2]
+    assert targets(effects, Notify) == [2]
+
+
+def test_a_client_is_served_by_any_of_its_filters_and_by_topic() -> None:
+    it = broker()
+    it.on_command(SubscribeTo(4, parse("a = 1 OR topic = 'news/#'")))
+    effects = it.on_command(PublishContent({"a": 1, "topic": "news/x"}, b"p"))
+    (delivery,) = [it for it in effects if isinstance(it, DeliverTo)]
+    assert (delivery.client, delivery.topic, delivery.payload) == (4, "news/x", b"p")
+    assert any(isinstance(it, DeliverTo) for it in it.on_command(Publish("news", b"q")))
+
+
+def test_a_caller_is_told_what_cannot_be() -> None:
+    it = broker()
+    with pytest.raises(UsageError, match="client"):
+        it.on_command(SubscribeTo(-1, parse("a = 1")))
+    with pytest.raises(UsageError, match="attributes"):
+        it.on_command(PublishContent({str(number): 1 for number in range(ATTRIBUTES_MAX + 1)}))
+    with pytest.raises(UsageError, match="strategy"):
+        broker("quantum")
+
+
+def test_state_can_be_stored_and_loaded() -> None:
+    it = broker()
+    it.on_message(update(1, "a = 1"))
+    it.on_message(notify(2, 1, a=1))
+    other = broker()
+    other.restore(it.snapshot())
+    assert other.snapshot() == it.snapshot()
+    assert other.on_message(notify(2, 1, a=1)) == []
+    assert targets(other.on_message(notify(2, 2, a=1)), Notify) == [1]
+
+
+def test_messages_survive_the_wire_with_all_kinds_of_values() -> None:
+    codec = Codec()
+    attributes: dict[str, Any] = {"n": 1.5, "s": "x", "b": True, "t": Timestamp(5), "i": -3}
+    message = Notify(1, bytes(range(16)), attributes, b"p", 3)
+    again = codec.decode(codec.encode(message))
+    assert again == message
+    assert isinstance(again, Notify)
+    assert [type(it) for it in again.attributes.values()] == [float, str, bool, Timestamp, int]
+    conditions = (
+        "a = 1 AND b <> 'x' AND t < TIMESTAMP '2013-01-01' AND f AND topic = 'a/#'",
+        "x IS NOT NULL",
+    )
+    asked = update(1, *conditions, cancels=(5,), hello=True)
+    assert codec.decode(codec.encode(asked)) == asked
+    with pytest.raises(MalformedMessage):
+        codec.decode(codec.encode(Notify(1, b"short", {})))
+
+
+def test_a_run_is_the_same_under_every_hash_seed() -> None:
+    program = (
+        "from planaria.protocols.routing.overlay import RoutingOverlay\n"
+        "from planaria.simulator.trial import Spec, Trial\n"
+        "trial = Trial(RoutingOverlay('merging'), Spec(n=7, seed=3))\n"
+        "print(trial.run())\n"
+        "print([node.snapshot() for node in trial.simulator.nodes.values()])\n"
+    )
+    results = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "77")
+    ]
+    assert len(results[0]) > 1_000
+    assert results[0] == results[1] == results[2]
