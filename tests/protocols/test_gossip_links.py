@@ -166,3 +166,14 @@ def test_gap_below_a_topic_with_several_supertopics_links_to_all_of_them() -> No
     world.heal(100)
     assert topics_held(world, "a/b/c") == ["a", "x"]
     assert world.publish(7, "a/b/c", b"both") == [*range(11)]
+
+
+def test_supertopic_table_spreads_with_membership_messages() -> None:
+    """Nobody can search: no neighbourhood, no contacts. One member knows the way up."""
+    world = World(chain_wishes(3, 12), contacts=())
+    for node in world.processes:
+        node.neighbours.view = {}
+        if node.id > 3:
+            node.groups["a/b"].links.contacts = {}
+    world.run(12)
+    assert all(world[id].groups["a/b"].links.contacts for id in world.members("a/b"))
