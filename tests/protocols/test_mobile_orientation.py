@@ -48,6 +48,26 @@ def test_heights_stay_exclusive_and_level_with_old_views_in_any_schedule(seeds: 
                     assert all(view <= now[j] for j, (view, _) in node.views.items()), i
 
 
+def test_heights_are_never_believed_too_high_while_they_level_out(seeds: Seeds) -> None:
+    """From any heights that neighbours know of each other, residues mislead nobody."""
+    for graph in [graph for graph in small_graphs() if len(graph) > 2]:
+        for seed in range(seeds(4, 200)):
+            rng = Random(seed)
+            lab = heights(
+                graph, [rng.randrange(999) for _ in graph], [rng.randrange(12) for _ in graph]
+            )
+            lab.rng = rng
+            for node in lab.nodes:  # no whole heights for a while
+                node.restore({"loud": 0, "audit": dict.fromkeys(node.peers(), 5)})
+            for _ in range(200):
+                lab.step()
+                now = levels(lab)
+                assert lab.exclusive()
+                for node in lab.nodes:
+                    assert isinstance(node, Heights)
+                    assert all(view <= now[j] for j, (view, _) in node.views.items())
+
+
 def test_heights_of_level_neighbours_travel_modulo_3() -> None:
     lab = heights(RING, [5, 3, 8, 1, 9, 2])
     words: list[Word] = []

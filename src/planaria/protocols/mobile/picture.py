@@ -25,7 +25,7 @@ _PAGE = """<!DOCTYPE html>
 <svg viewBox="-20 -20 740 740" id="picture"><defs><marker id="tip" viewBox="0 0 8 8" refX="7"
  refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="#789"/>
 </marker></defs><g id="links"></g><g id="nodes"></g></svg>
-<p class="key"><span style="border: 2px solid #2a7f62"></span>has its turn
+<p class="key"><span style="border: 2px solid #2a7f62"></span>has its turn in this second
 <span style="background: #f2b134"></span>has the publication
 <span style="border: 2px solid #b3202a"></span>published it (nobody in the network knows this)
 &nbsp; arrows point to the one who waits less</p>
