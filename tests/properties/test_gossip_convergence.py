@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -19,6 +20,8 @@ from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, must_heal
 
 Seeds = Callable[[int, int], int]
+
+ROOT = Path(__file__).resolve().parents[2]
 
 NEMESES = [name for name in NAMED if name not in ("none", "skew", "bitflip")]
 
@@ -152,7 +155,7 @@ def test_same_seed_gives_the_same_run_under_every_hash_seed() -> None:
     runs = [
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "src"},
+            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT / "src")},
         ).stdout
         for hash_seed in ("0", "7")
     ]  # fmt: skip

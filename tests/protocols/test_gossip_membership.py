@@ -161,6 +161,18 @@ def test_message_of_myself_changes_nothing() -> None:
     assert member.view == {2: 3}
 
 
+def test_news_of_others_is_one_older_on_arrival_and_too_old_at_the_limit() -> None:
+    member = Membership(1, "a", size=9)
+    news = Shuffle("a", 2, ((2, 0), (3, 3), (4, AGE_MAX)), ((50, 3), (60, 64)), (), ())
+    member.on_shuffle(news, DIALS, Random(1), ())
+    assert member.view == {2: 1, 3: 4}
+    assert member.sketch == {50: 4}
+    fresher = Shuffle("a", 5, ((3, 0),), ((50, 9),), (), ())
+    member.on_shuffle(fresher, DIALS, Random(1), ())
+    assert member.view == {2: 1, 3: 1}
+    assert member.sketch == {50: 4}
+
+
 def test_exchange_swaps_entries_of_full_views() -> None:
     asker = Membership(1, "a", view=dict.fromkeys(range(10, 15), 1), size=3)
     asked = Membership(2, "a", view=dict.fromkeys(range(20, 25), 1), size=3)
