@@ -7,7 +7,7 @@ import pytest
 
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
-from planaria.core.node import Effects, Node
+from planaria.core.node import Effects, Node, Send
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
 from planaria.protocols.ring.sorted_ring import HOPS_MAX, SILENCE_MAX, SortedRing
@@ -169,11 +169,30 @@ def test_wrong_belief_is_answered_by_its_owner_once() -> None:
     one, two = SortedRing("test", 1, 10), SortedRing("test", 2, 20)
     one.left = (5, 2)
     asked = one.on_timeout()[0]
-    (told,) = two.on_message(Check("test", (10, 1), 5, False))
+    told, greeted = two.on_message(Check("test", (10, 1), 5, False))
     assert asked.message == Check("test", (10, 1), 5, False)
-    assert told.message == Check("test", (20, 2), 10, False)
-    assert one.on_message(Check("test", (20, 2), 10, False)) == []
+    assert told.message == greeted.message == Check("test", (20, 2), 10, False)
+    assert one.on_message(told.message) == [Send(2, Check("test", (10, 1), 20, False))]
     assert one.right == (20, 2)
+    assert one.on_message(greeted.message) == []
+    assert two.on_message(Check("test", (10, 1), 20, False)) == []
+
+
+def test_new_neighbour_is_greeted_at_once_and_an_old_one_at_the_timeout() -> None:
+    ring = SortedRing("test", 1, 10)
+    assert ring.learn((20, 2)) == [Send(2, Check("test", (10, 1), 20, False))]
+    assert ring.learn((20, 2)) == []
+    closer = ring.learn((15, 3))
+    assert closer[0] == Send(3, Check("test", (10, 1), 15, False))
+    assert closer[1] == Send(3, Introduce("test", (20, 2), False, 1))
+
+
+def test_two_labels_of_one_neighbour_end_when_it_speaks() -> None:
+    ring = SortedRing("test", 1, 10)
+    ring.left, ring.right, ring.ring = (5, 2), (20, 3), None
+    ring.right = (30, 2)
+    ring.on_message(Check("test", (5, 2), 10, False))
+    assert ring.neighbours() == [(5, 2)]
 
 
 def test_lost_neighbour_is_called_at_growing_intervals_and_not_for_ever() -> None:

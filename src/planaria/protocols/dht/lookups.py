@@ -9,8 +9,8 @@ from msgspec import Struct
 from planaria.core.node import Stateful
 
 PENDING_MAX = 256  # questions of one host at a time; a search of the tree has at most a few
-REPEAT_AFTER = 8  # timeouts: every hop may take one or two, and there are log N hops
-TRIES_MAX = 4
+TRIES_MAX = 4  # repeated after 2, 4 and 8 timeouts, given up after 16 more: 30 in all, as every
+# one of log N hops may take one or two where links are slow
 NONCES = 1 << 32
 
 
@@ -55,10 +55,11 @@ class Lookups(Stateful):
         lost: list[int] = []
         for key, asked in list(self.pending.items()):
             asked.age += 1
-            if 0 <= asked.age < REPEAT_AFTER and 0 <= asked.nonce < NONCES:
+            sound = 0 < asked.tries <= TRIES_MAX and 0 <= asked.nonce < NONCES
+            if sound and 0 <= asked.age < 1 << asked.tries:
                 continue
             asked.age, asked.tries = 0, asked.tries + 1
-            if 0 < asked.tries <= TRIES_MAX and 0 <= asked.nonce < NONCES:
+            if sound and asked.tries <= TRIES_MAX:
                 repeat.append((key, asked.nonce))
             else:
                 del self.pending[key]

@@ -13,7 +13,7 @@ from planaria.core.message import Message
 from planaria.core.node import Effect, Send, Stateful
 from planaria.protocols.dht.fingers import Fingers
 from planaria.protocols.dht.keys import Keyset, KeySpace
-from planaria.protocols.dht.lookups import Lookups
+from planaria.protocols.dht.lookups import NONCES, Lookups
 from planaria.protocols.dht.messages import (
     HEIRS_MAX,
     HOPS_MAX,
@@ -160,11 +160,16 @@ class DhtMember(Stateful):
         return effects
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
-        """A send to `peer` failed: do without it."""
+        """A send to `peer` failed: do without it, and ask again what may have been lost with it."""
+        if peer not in self.fingers.ids() and peer not in [it[1] for it in self.ring.neighbours()]:
+            return []
         self.fingers.forget(peer)
-        effects = self.ring.miss([peer], self._shortcuts())
+        effects: list[Effect] = [*self.ring.miss([peer], self._shortcuts())]
         self.fingers.repair(self.successor)
-        return [*effects]
+        for key, asked in list(self.lookups.pending.items()):
+            if 0 <= asked.nonce < NONCES and 0 <= key < self.space.size:
+                effects += self._find(Find(self.id, self.space.label(key), asked.nonce, 0))
+        return effects
 
     def lookup(self, key: int) -> list[Effect]:
         """Ask who owns `key`; `Located` or `Unlocated` comes at once or later."""

@@ -71,7 +71,7 @@ class SortedRing(Stateful):
         me: Ref = (self.label, self.id)
         for ref, cyclic in ((self.left, False), (self.right, False), (self.ring, True)):
             if ref is not None:
-                effects.append(Send(ref[1], Check(self.group, me, ref[0], cyclic)))
+                effects.append(self._ask(ref, cyclic=cyclic))
         if self.ring is None:
             # An end of the list that does not know the other end looks for it (Alg. 2, l. 3).
             inward = self.right if self.left is None else self.left if self.right is None else None
@@ -104,7 +104,7 @@ class SortedRing(Stateful):
 
         The loss of a connection may be an error, or the beginning of a partition.
         """
-        gone = [id for id in ids if self._label_known(id) is not None]
+        gone = [id for id in ids if self._labels_known(id)]
         for id in gone:
             self.forget(id)
             self.lost.setdefault(id, 0)
@@ -119,19 +119,19 @@ class SortedRing(Stateful):
         """
         if ref[1] == self.id:
             return []
-        if self._label_known(ref[1]) not in (None, ref[0]):
+        if self._believes_otherwise(ref):
             self.forget(ref[1])  # the same node under an older label
         side = "left" if self._key(ref) < self._key((self.label, self.id)) else "right"
         known: Ref | None = getattr(self, side)
-        if known is None:
-            setattr(self, side, ref)
-            return []
         if known == ref:
             return []
-        closer = self._between(ref, known)
-        if closer:
+        if known is None:
             setattr(self, side, ref)
-            return [Send(ref[1], Introduce(self.group, known, False, hops + 1))]
+            return [self._ask(ref, cyclic=False)]
+        if self._between(ref, known):
+            setattr(self, side, ref)
+            told = Introduce(self.group, known, False, hops + 1)
+            return [self._ask(ref, cyclic=False), Send(ref[1], told)]
         return self._delegate(ref, known, shortcuts, hops)
 
     # Rules
@@ -169,7 +169,7 @@ class SortedRing(Stateful):
         if message.believed != self.label:
             me: Ref = (self.label, self.id)
             effects.append(Send(sender[1], Check(self.group, me, sender[0], False)))
-        if self._label_known(sender[1]) not in (None, sender[0]):
+        if self._believes_otherwise(sender):
             self.forget(sender[1])  # the same node under an older label
         return effects + self._introduce(
             Introduce(self.group, sender, message.cyclic, 0), shortcuts
@@ -180,7 +180,7 @@ class SortedRing(Stateful):
         if ref[1] == self.id or hops >= HOPS_MAX:
             return []
         self.lost.pop(ref[1], None)
-        if self._label_known(ref[1]) not in (None, ref[0]):
+        if self._believes_otherwise(ref):
             # Hearsay against what I believe of a neighbour: every CHECK asks it anyway (E22).
             return []
         if not message.cyclic:
@@ -197,13 +197,17 @@ class SortedRing(Stateful):
         """I am an end; `ref` claims the other end. The farther of two wins, the other is told."""
         if self.left is None and self.right is None:
             return self.learn(ref, shortcuts, hops)  # two nodes alone: neighbours on the list too
-        if self.ring is None or self.ring[1] == ref[1]:
+        if self.ring is None:
             self.ring = ref
+            return [self._ask(ref, cyclic=True)]
+        if self.ring[1] == ref[1]:
             return []
         winner, loser = (ref, self.ring) if self._between(self.ring, ref) else (self.ring, ref)
-        self.ring = winner
-        told = Send(loser[1], Introduce(self.group, winner, False, hops + 1))
-        return [told, *self.learn(loser, shortcuts, hops)]
+        told = [Send(loser[1], Introduce(self.group, winner, False, hops + 1))]
+        if winner != self.ring:
+            self.ring = winner
+            told.append(self._ask(winner, cyclic=True))
+        return told + self.learn(loser, shortcuts, hops)
 
     def _delegate(self, ref: Ref, known: Ref, shortcuts: Iterable[Ref], hops: int) -> list[Send]:
         """Hand `ref` to the known node closest to it on my side of it, at worst to `known`."""
@@ -230,11 +234,17 @@ class SortedRing(Stateful):
         me = Introduce(self.group, (self.label, self.id), False, 0)
         return [Send(id, me) for id, age in self.lost.items() if age & (age - 1) == 0]
 
-    def _label_known(self, id: NodeId) -> RingLabel | None:
-        for ref in (self.left, self.right, self.ring):
-            if ref is not None and ref[1] == id:
-                return ref[0]
-        return None
+    def _ask(self, ref: Ref, *, cyclic: bool) -> Send:
+        """CHECK: say who I am and who I think `ref` is; at each timeout, and to a new neighbour at
+        once, so that joining takes messages and not timeouts."""
+        return Send(ref[1], Check(self.group, (self.label, self.id), ref[0], cyclic))
+
+    def _labels_known(self, id: NodeId) -> list[RingLabel]:
+        return [ref[0] for ref in self.neighbours() if ref[1] == id]
+
+    def _believes_otherwise(self, ref: Ref) -> bool:
+        """Do I have this node as a neighbour, under another label?"""
+        return any(label != ref[0] for label in self._labels_known(ref[1]))
 
     def _between(self, ref: Ref, far: Ref) -> bool:
         """Does `ref` lie strictly between me and `far`?"""
