@@ -42,7 +42,7 @@ def test_join_crash_and_restart_of_any_broker_lose_and_duplicate_nothing(
     strategy: str, up: bool, seeds: Callable[[int, int], int]
 ) -> None:
     """The clients of a broker that lost its memory are new to it: they may hear things again."""
-    for seed in range(seeds(4, 500)):
+    for seed in range(seeds(2, 500)):
         tree = ChangingTree(RoutingOverlay(strategy, up, subscriptions=40), 13, seed)
         tree.run(5 * INTERVAL, every=10)
         restarted = []
@@ -61,7 +61,7 @@ def test_join_crash_and_restart_of_any_broker_lose_and_duplicate_nothing(
 def test_definition_2_from_any_state_safety_and_liveness_hold_in_the_end(
     strategy: str, up: bool
 ) -> None:
-    for seed in range(3):
+    for seed in range(2):
         overlay = RoutingOverlay(strategy, up)
         trial = Trial(overlay, Spec(n=13, seed=seed))
         book = DeliveryBook(trial.simulator.nodes)
