@@ -140,6 +140,7 @@ def _absolute(reference: str) -> str:
 def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any]:
     from planaria.spark.hunt import raised, recovery
 
+    click.echo("planaria: starting Spark", err=True)
     with session(master) as spark:
         fresh = campaign.sweep.run(spark)
         rows = campaign.sweep.rows(spark).cache()

@@ -62,7 +62,7 @@ def percentiles(rows: DataFrame, by: Sequence[str], value: str) -> DataFrame:
 
 def _student(freedom: Column) -> Column:
     """Student's t at 97.5%: Cornish and Fisher's expansion, exact values where there are few."""
-    z, v = Z, freedom.cast("double")
+    z, v = Z, sql.nullif(freedom, sql.lit(0)).cast("double")
     far = (
         sql.lit(z)
         + (z**3 + z) / (4 * v)

@@ -28,7 +28,6 @@ from planaria.spark.session import PACKAGE
 SUMMARY = "summary"
 MANIFEST = "sweep.json"
 LAYOUT = 1
-READERS_MAX = 16  # partitions of a table as it is read: results are small
 
 
 def code_version(sources: Iterable[Path] = ()) -> str:
@@ -120,7 +119,7 @@ class Store:
         """All rows of a table, of batches that are done, read by the workers."""
         there = self._entries(name)
         files = [f"{name}/{batch}" for batch in self.batches() if batch in there]
-        parts = max(1, min(len(files), READERS_MAX))
+        parts = max(1, min(len(files), spark.sparkContext.defaultParallelism))
 
         def read(numbers: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             for batch in numbers:

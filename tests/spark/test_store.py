@@ -1,0 +1,122 @@
+"""A sweep's directory: whole files or none, of one experiment and one version."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyarrow import fs, parquet
+
+from planaria.core.errors import UsageError
+from planaria.spark.store import Store, code_version
+from spark_lab import contents
+
+TABLE = pyarrow.table({"cell": ["a", "b"]})
+
+
+def claimed(path: Path) -> Store:
+    store = Store(str(path))
+    store.claim("x", "1")
+    return store
+
+
+def test_a_claimed_directory_is_claimed_again_by_the_same_experiment_and_version(
+    tmp_path: Path,
+) -> None:
+    claimed(tmp_path / "a/b")
+    claimed(tmp_path / "a/b")
+    assert list(contents(tmp_path)) == ["a/b/sweep.json"]
+
+
+@pytest.mark.parametrize(("experiment", "version"), [("y", "1"), ("x", "2")])
+def test_another_experiment_or_version_is_refused(
+    tmp_path: Path, experiment: str, version: str
+) -> None:
+    claimed(tmp_path)
+    with pytest.raises(UsageError, match="name another directory"):
+        Store(str(tmp_path)).claim(experiment, version)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"layout": 0}', "\xff"])
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sweep.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError):
+        claimed(tmp_path)
+
+
+def test_a_directory_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(UsageError, match="not empty"):
+        claimed(tmp_path)
+
+
+def test_a_file_or_a_place_without_permission_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for place in (str(file), str(file / "below"), "/proc/planaria", "nonsense://x/y"):
+        with pytest.raises(UsageError) as raised:
+            Store(place).claim("x", "1")
+        assert "\n" not in str(raised.value)
+        assert place in str(raised.value)
+
+
+def test_a_full_disk_leaves_nothing_that_could_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = claimed(tmp_path)
+
+    def full(table: pyarrow.Table, sink: Any, **_: object) -> None:
+        sink.write(b"half")
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(parquet, "write_table", full)
+    with pytest.raises(UsageError, match="No space left on device"):
+        store.write("summary/b.parquet", TABLE)
+    assert list(contents(tmp_path)) == ["sweep.json"]
+    assert store.batches() == []
+
+
+def test_what_a_dead_process_left_half_written_is_no_batch(tmp_path: Path) -> None:
+    store = claimed(tmp_path)
+    store.write("summary/b.parquet", TABLE)
+    (tmp_path / "summary/.c.parquet.0.part").write_bytes(b"half")
+    assert store.batches() == ["b.parquet"]
+    assert store.column("b.parquet", "cell") == ["a", "b"]
+
+
+def test_a_damaged_file_is_named_and_not_read(tmp_path: Path) -> None:
+    store = claimed(tmp_path)
+    store.write("summary/b.parquet", TABLE)
+    path = tmp_path / "summary/b.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(UsageError, match=r"summary/b\.parquet.*delete it"):
+        store.column("b.parquet", "cell")
+
+
+def test_a_url_is_as_good_as_a_path(tmp_path: Path) -> None:
+    store = Store(tmp_path.as_uri())
+    store.claim("x", "1")
+    store.write("summary/b.parquet", TABLE)
+    assert claimed(tmp_path).batches() == store.batches() == ["b.parquet"]
+
+
+def test_any_filesystem_of_pyarrow_will_do(tmp_path: Path) -> None:
+    """The same calls on a filesystem that is not the local one."""
+    local = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    store = Store("elsewhere://bucket")
+    store.__dict__["_place"] = (local, "results")
+    store.claim("x", "1")
+    store.write("summary/b.parquet", TABLE)
+    assert json.loads((tmp_path / "results/sweep.json").read_text())["experiment"] == "x"
+    assert store.column("b.parquet", "cell") == ["a", "b"]
+
+
+def test_the_code_version_follows_the_sources(tmp_path: Path) -> None:
+    source = tmp_path / "overlay.py"
+    source.write_text("x = 1")
+    before = code_version([source])
+    assert code_version([source]) == before != code_version()
+    source.write_text("x = 2")
+    assert code_version([source]) != before

@@ -1,0 +1,94 @@
+"""One Spark session for all tests, and small experiments that workers can import.
+
+A test module asks for the session with `pytest_plugins = ("spark_lab",)`.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.simulator.trace import Recorder
+from planaria.simulator.trial import Spec, Trial
+from planaria.spark.grid import Cell
+from planaria.spark.session import session
+from planaria.spark.sweep import Result, Sweep, Work
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with session("local[2]", {"spark.driver.memory": "1g"}) as started:
+        yield started
+
+
+Run = Callable[[Cell], Result]
+
+
+def replay(cell: Cell) -> str:
+    return f"planaria sim {cell.parameters['x']} --seed {cell.seed}"
+
+
+def times(cell: Cell) -> Result:
+    """x times the seed, and a table of as many rows as x."""
+    x = int(cell.parameters["x"])
+    table = pyarrow.table({"row": pyarrow.array(range(x), "int64")})
+    return Result({"value": float(x * cell.seed)}, {"rows": table}, failed=x == 2)
+
+
+def fragile(cell: Cell) -> Result:
+    if cell.parameters["x"] == 3:
+        raise KeyError("three")
+    return times(cell)
+
+
+def sleepy(cell: Cell) -> Result:
+    time.sleep(0.4)
+    return times(cell)
+
+
+def mortal(cell: Cell) -> Result:
+    """Kills its worker the first time."""
+    marker = Path(str(cell.parameters["marker"]))
+    if not marker.exists():
+        marker.touch()
+        os._exit(9)
+    return Result({"value": 1.0})
+
+
+def doomed(cell: Cell) -> Result:
+    os._exit(9)
+
+
+def traced(cell: Cell) -> Result:
+    """A trial of the ring with everything that happened in it."""
+    spec = Spec(int(cell.parameters["x"]), cell.seed, intervals=100)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "trace")
+        with Recorder(path, "everything", {"seed": str(cell.seed)}) as recorder:
+            outcome = Trial(RingOverlay(), spec, [recorder]).run()
+        table = parquet.read_table(path)
+    return Result({"value": float(outcome.intervals)}, {"trace": table})
+
+
+def work(run: Run = times) -> Work:
+    return Work(str(getattr(run, "__name__", run)), {"value": "float64"}, run, replay)
+
+
+def sweep(run: Run, cells: Sequence[Cell], out: Path, share: int = 1) -> Sweep:
+    return Sweep(work(run), cells, str(out), share=share)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """All files below `directory`."""
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
