@@ -159,6 +159,21 @@ def test_a_new_link_gets_the_table_and_what_it_missed() -> None:
     assert targets(it.on_message(update(3, "a = 7", stamp=2)), Notify) == []
 
 
+def test_a_replayed_notification_says_how_long_it_was_kept() -> None:
+    """Kept anew at each broker it would outlive the ids that keep it from coming twice."""
+    it = broker(links=2)
+    it.on_message(Notify(1, bytes(16), {"a": 7}, b"", 4))
+    for _ in range(5):
+        it.on_timeout()
+    effects = [*it.link_up(3), *it.on_message(update(3, "a = 7"))]
+    (kept,) = [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, Notify)]
+    assert kept.age == 4 + 5
+    for _ in range(2 * TIMING.memory):
+        it.on_timeout()
+    assert targets([*it.link_up(4), *it.on_message(update(4, "a = 7"))], Notify) == []
+    assert it.memory.knows(bytes(16))
+
+
 def test_a_neighbour_that_starts_anew_is_told_everything_again() -> None:
     it = broker(links=2)
     it.on_message(update(1, "a = 1"))
