@@ -84,9 +84,9 @@ def test_erratum_4_pit_needs_independent_coins_and_is_958_not_99992() -> None:
 
 
 def test_erratum_4_what_9999_over_a_link_really_takes() -> None:
-    """g=15 with a=1, or g=10 with a=3, says the erratum: so it is with coins, to .9998 or so.
+    """g=15 with a=1, or g=10 with a=3, says the erratum: so it is with coins.
 
-    Sending to exactly a, 12 relays of one message each are enough.
+    Sending to exactly a, 11 relays of one message each are enough.
     """
     assert analysis.pit(1000, Parameters(g=15), 0.85, coins=True) > 0.9999
     assert analysis.pit(1000, Parameters(g=10, a=3), 0.85, coins=True) > 0.9999
