@@ -21,6 +21,7 @@ from planaria.simulator.engine import Observer
 from planaria.simulator.trial import Trial
 
 REGISTERED: Mapping[str, str] = {
+    "content": "planaria.simulator.content:CONTENT",
     "dht": "planaria.protocols.dht.overlay:DhtOverlay",
     "gossip": "planaria.simulator.gossip:GOSSIP",
     "mobile": "planaria.simulator.mobility:MOBILE",
