@@ -13,10 +13,12 @@ from typing import Any
 from planaria.core.ids import NodeId
 from planaria.core.node import Send
 from planaria.protocols.publications.antientropy_messages import Digest
+from planaria.protocols.ring.messages import Check as RingCheck
 from planaria.protocols.ring.messages import Introduce, RingMessage
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.inquiry import PATIENCE, Inquiry
 from planaria.protocols.skipring.messages import (
+    WINDOW_MAX,
     Check,
     GetConfiguration,
     IntroduceShortcut,
@@ -95,9 +97,7 @@ class Subscriber(Place):
             self.inquiry.alarm(1)
             return self._ask_to_leave() if self.inquiry.on_timeout(1.0, 1) else []
         effects: list[Send] = []
-        if self.label is None:
-            self.inquiry.alarm(1)
-        else:
+        if self.label is not None:
             self._notice_trouble()
             effects += self._greet(digest)
         effects += self._ask_when_due()
@@ -170,7 +170,7 @@ class Subscriber(Place):
         if sender == self.id:
             return []
         if not self.member or self.leaving:
-            return [Send(sender, RemoveConnections(self.topic, self.id))]
+            return self._decline(sender)
         self._hear(sender)
         if message.believed == self.label and message.sender in (self.pred, self.succ):
             return []
@@ -187,7 +187,7 @@ class Subscriber(Place):
         if sender == self.id:
             return []
         if not self.member or self.leaving:
-            return [Send(sender, RemoveConnections(self.topic, self.id))]
+            return self._decline(sender)
         self._hear(sender)
         assert self.label is not None
         if message.subtree is not None and label in children(self.label):
@@ -222,13 +222,23 @@ class Subscriber(Place):
         """Peers repairing without a supervisor: help them; else it is a contradiction (A4)."""
         if not self.member or self.leaving:
             return []
-        ring = self.orphan or self.as_sorted_ring(self.topic)
+        if self.orphan is not None:
+            return self.orphan.on_message(message, self._guides())
+        ring = self.as_sorted_ring(self.topic)
         effects = ring.on_message(message, self._guides())
-        if self.orphan is None:
-            found = (ring.predecessor, ring.successor)
-            if found != (self.pred, self.succ):
-                self.inquiry.alarm(self.window)
-        return effects
+        if (ring.predecessor, ring.successor) != (self.pred, self.succ):
+            self.inquiry.alarm(self.window)
+        # I adopt nobody, so I greet nobody: two such helpers would greet each other for ever.
+        handed_on = [send for send in effects if not isinstance(send.message, RingCheck)]
+        return self._correct(message) + handed_on
+
+    def _correct(self, message: RingMessage) -> list[Send]:
+        """Tell my label to an orphan that believes another."""
+        if not isinstance(message, RingCheck) or message.believed == self.label:
+            return []
+        label, sender = message.sender
+        me: Ref = (self.label or 0, self.id)
+        return [Send(sender, RingCheck(self.topic, me, label, False))] if sender != self.id else []
 
     def doubt(self, id: NodeId, label: int | None) -> None:
         """A broadcast was refused: `id` says it is at `label`; if I believe otherwise, ask."""
@@ -259,8 +269,17 @@ class Subscriber(Place):
         self.inquiry.alarm(self.window)
 
     def _ask_when_due(self) -> list[Send]:
-        """Actions (i), (ii), (iv): ask when alarmed, else so rarely that all ask less than once."""
-        if not self.inquiry.on_timeout(self.probability, self.window):
+        """Actions (i), (ii), (iv): ask when alarmed, else so rarely that all ask less than once.
+
+        One without a label asks at once, then ever more rarely: it does not know how many join
+        beside it, and its first request stands in the supervisor's outbox.
+        """
+        window = self.window
+        if not self.member:
+            window = min(WINDOW_MAX, 1 + self.inquiry.waiting)
+            if not self.alarmed:
+                self.inquiry.alarm(1)
+        if not self.inquiry.on_timeout(self.probability, window):
             return []
         return [self._request(self.inquiry.supervisor)]
 
@@ -292,6 +311,14 @@ class Subscriber(Place):
         if not self.leaving:
             self.inquiry.alarm(1)
         return effects
+
+    def _decline(self, sender: NodeId) -> list[Send]:
+        """I am not in the ring: whoever believes so must forget me, unless I am about to be (E11).
+
+        The first to be configured know neighbours that are still waiting for their configuration.
+        """
+        joining = not self.leaving and 0 < self.inquiry.waiting < PATIENCE
+        return [] if joining else [Send(sender, RemoveConnections(self.topic, self.id))]
 
     def _hear(self, sender: NodeId) -> None:
         before, after = self.silence
