@@ -1,0 +1,161 @@
+"""How long the skip ring takes to heal, and what that costs the supervisor.
+
+    python benchmarks/recovery.py            # a few minutes
+    python benchmarks/recovery.py --full     # n up to 4,096, five seeds
+    python benchmarks/recovery.py --join 100000
+
+Intervals are counted the honest way: until the last interval end at which something was wrong, in
+a variable or in flight. Arbitrary states are arbitrary in the overlay; histories stay empty.
+"""
+
+import argparse
+import resource
+import time
+from collections.abc import Sequence
+from math import log2
+from random import Random
+from statistics import mean
+
+from msgspec import Struct
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Node
+from planaria.protocols.skipring.arbitrary import (
+    any_message,
+    corrupt_subscriber,
+    corrupt_supervisor,
+)
+from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.topic_supervisor import RATE_MIN
+from planaria.simulator.delays import INTERVAL
+from planaria.simulator.engine import Entry
+from planaria.simulator.trial import Spec, Trial
+
+STARTS = ("fresh", "wiped", "crash50", "permuted", "corrupt", "swapped")
+SIZES = (16, 64, 256, 1024)
+SIZES_FULL = (16, 64, 256, 1024, 4096)
+
+
+class OverlayOnly(RingOverlay):
+    """The ring with arbitrary states of the overlay alone."""
+
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Arbitrary values in every variable but the history."""
+        peers = [id for id in ids if id not in self.supervisors]
+        if isinstance(node, Supervisor):
+            corrupt_supervisor(node, self.topic, peers, rng)
+        else:
+            corrupt_subscriber(self.subscriber(node), peers, rng)
+
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        """Any message of the overlay to anybody."""
+        peers = [id for id in ids if id not in self.supervisors]
+        return rng.choice(ids), any_message(self.topic, peers, self.supervisors, rng)
+
+
+class Load:
+    """Messages to and from the supervisor, in each interval."""
+
+    kinds = ("send",)
+
+    def __init__(self, supervisors: Sequence[NodeId]) -> None:
+        self.supervisors = supervisors
+        self.inward: list[int] = [0]
+        self.outward: list[int] = [0]
+
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """Count a message when it is sent."""
+        for counts, end in ((self.inward, entry.target), (self.outward, entry.source)):
+            if end in self.supervisors:
+                counts.extend([0] * (tick // INTERVAL - len(counts) + 1))
+                counts[tick // INTERVAL] += 1
+
+
+class Recovery(Struct, frozen=True):
+    """One run until legitimacy."""
+
+    intervals: int
+    requests: float
+    configurations: float
+    peak_in: float
+    peak_out: float
+    messages: float
+
+
+def rate(n: int) -> int:
+    """Configurations per timeout that the supervisor of n members allows itself."""
+    return max(RATE_MIN, n // max(1, n.bit_length()))
+
+
+def recover(start: str, n: int, seed: int) -> Recovery:
+    """Heal from `start`; what is counted is per live member, peaks per stated rate."""
+    overlay = OverlayOnly()
+    load = Load(overlay.supervisors)
+    trial = Trial(overlay, Spec(n, seed, start, intervals=1000, closure=0), [load])
+    outcome = trial.run()
+    if outcome.failure:
+        raise SystemExit(f"{start} n={n} seed={seed}: {outcome.failure}")
+    members = len(trial.simulator.nodes) - 1
+    healed = outcome.intervals + 1
+    inward, outward = load.inward[:healed], load.outward[:healed]
+    return Recovery(
+        outcome.intervals,
+        sum(inward) / members,
+        sum(outward) / members,
+        max(inward, default=0) / rate(members),
+        max(outward, default=0) / rate(members),
+        outcome.messages / members,
+    )
+
+
+def table(sizes: Sequence[int], seeds: int) -> None:
+    """One row for each start and size."""
+    print("| start | n | intervals | per log2 n | in | out | peak in | peak out | messages |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for start in STARTS:
+        for n in sizes:
+            runs = [recover(start, n, seed) for seed in range(seeds)]
+            spans = sorted(run.intervals for run in runs)
+            print(
+                f"| {start} | {n} | {spans[0]}-{spans[-1]} | {mean(spans) / log2(n):.1f} "
+                f"| {mean(run.requests for run in runs):.1f} "
+                f"| {mean(run.configurations for run in runs):.1f} "
+                f"| {max(run.peak_in for run in runs):.1f} "
+                f"| {max(run.peak_out for run in runs):.1f} "
+                f"| {mean(run.messages for run in runs):.0f} |",
+                flush=True,
+            )
+    print("\nin, out: messages to and from the supervisor per member, whole recovery.")
+    print("peaks: of one interval, in units of the rate max(64, n / log2 n).")
+
+
+def join(n: int) -> None:
+    """Everybody joins at once."""
+    began = time.process_time()
+    trial = Trial(RingOverlay(), Spec(n, 1, "fresh", intervals=200, closure=0))
+    outcome = trial.run()
+    seconds = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+    print(
+        f"join n={n}: legitimate={outcome.legitimate} intervals={outcome.intervals} "
+        f"({outcome.intervals / log2(n):.1f} log2 n) messages={outcome.messages} "
+        f"CPU={seconds:.0f} s peak={peak:.2f} GiB"
+    )
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="up to n = 4,096 with five seeds")
+    parser.add_argument("--join", type=int, metavar="N", help="only: N subscribers join at once")
+    arguments = parser.parse_args()
+    if arguments.join:
+        join(arguments.join)
+    else:
+        table(SIZES_FULL if arguments.full else SIZES, 5 if arguments.full else 3)
+
+
+if __name__ == "__main__":
+    main()
