@@ -1,32 +1,19 @@
-"""One Spark session for all tests, and small experiments that workers can import.
-
-A test module asks for the session with `pytest_plugins = ("spark_lab",)`.
-"""
+"""Small experiments for the tests of sweeps, where workers can import them."""
 
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow
-import pytest
 from pyarrow import parquet
-from pyspark.sql import SparkSession
 
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trace import Recorder
 from planaria.simulator.trial import Spec, Trial
 from planaria.spark.grid import Cell
-from planaria.spark.session import session
 from planaria.spark.sweep import Result, Sweep, Work
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    with session("local[2]", {"spark.driver.memory": "1g"}) as started:
-        yield started
-
 
 Run = Callable[[Cell], Result]
 

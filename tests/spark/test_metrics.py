@@ -8,7 +8,7 @@ from planaria.core.errors import UsageError
 from planaria.spark.checks import complete, errors
 from planaria.spark.metrics import means, percentiles, shares
 
-pytest_plugins = ("spark_lab",)
+pytest_plugins = ("spark_session",)
 
 
 def test_means_have_students_interval(spark: SparkSession) -> None:

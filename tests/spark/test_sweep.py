@@ -17,7 +17,7 @@ from planaria.spark.store import Store
 from planaria.spark.sweep import Result, Stopped, Sweep, SweepFailed, Work, run_batch
 from spark_lab import contents, doomed, fragile, mortal, replay, sleepy, sweep, times, traced, work
 
-pytest_plugins = ("spark_lab",)
+pytest_plugins = ("spark_session",)
 
 
 def test_every_cell_runs_once_and_small_ones_share_a_task(

@@ -1,0 +1,124 @@
+"""`planaria hunt`: exit codes, tables for people, JSON for programs, one line for mistakes."""
+
+import json
+import socket
+from pathlib import Path
+
+import click
+import pytest
+from pyspark.sql import SparkSession
+
+from planaria import __version__
+from planaria.cli.hunt import hunt
+from planaria.cli.main import main
+from planaria.simulator.overlays import REGISTERED
+from spark_lab import contents
+from toys import ROOT, SORTED
+
+pytest_plugins = ("spark_session",)
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("PLANARIA_SPARK_MASTER", raising=False)
+
+
+def test_a_sound_overlay_gives_exit_code_0_and_recovery_times(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["hunt", SORTED, "--seeds", "30", "--n", "2:6", "--nemesis", "crash", "--nemesis"]
+    words += ["none", "--schedulers", "fifo,lifo", "--out", str(tmp_path)]
+    assert main([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["starts"], result["fresh"], result["version"]) == (30, 30, __version__)
+    assert result["starts_per_minute"] > 0
+    assert result["findings"] == result["errors"] == []
+    kinds = [(row["start"], row["nemesis"]) for row in result["recovery"]]
+    assert kinds == [(a, b) for a in ("corrupt", "legitimate") for b in ("crash", "none")]
+    for row in result["recovery"]:
+        assert 0 <= row["p50"] <= row["p99"] <= row["max"] <= 60
+    assert sum(row["starts"] for row in result["recovery"]) == 30
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "findings: none" in told
+    assert told.startswith(f"{SORTED}: 30 starts\n")
+
+
+def test_a_broken_overlay_gives_exit_code_1_and_commands_that_repeat_it(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["hunt", "tests/broken.py:Raising", "--seeds", "2", "--n", "3", "--nemesis", "none"]
+    assert main([*words, "--out", str(tmp_path / "x"), "--shrink", "1"]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert "findings: 2" in told
+    assert sum(line.startswith("- no-exception, seed ") for line in told) == 2
+    smaller = next(line for line in told if line.startswith("  smaller:  "))
+    assert smaller.startswith("  smaller:  planaria sim tests/broken.py:Raising --n ")
+    scenario = next(line for line in told if line.startswith("  scenario: "))
+    assert Path(scenario.removeprefix("  scenario: ")).read_text().startswith("# no-exception: ")
+
+
+@pytest.mark.parametrize("overlay", sorted(REGISTERED))
+def test_the_options_of_an_overlay_do_not_collide_with_those_of_the_hunt(overlay: str) -> None:
+    command = hunt.get_command(click.Context(hunt), overlay)
+    assert command is not None
+    names = [name for param in command.params for name in param.opts]
+    assert len(names) == len({*names})
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([], "which overlay?"),
+        (["--seeds", "5"], "name the overlay first"),
+        (["no-such-overlay"], "no overlay 'no-such-overlay'"),
+        ([SORTED, "--seeds", "0"], "at least one cell"),
+        ([SORTED, "--seeds", "many"], "--seeds 'many'"),
+        ([SORTED, "--seeds", "9:5"], "range is empty"),
+        ([SORTED, "--n", "0:3"], "n 0: between 1 and"),
+        ([SORTED, "--n", "1-3"], "--n '1-3'"),
+        ([SORTED, "--start", "upside-down"], "no start 'upside-down'"),
+        ([SORTED, "--schedulers", "fifo,kind"], "no scheduler 'kind'"),
+        ([SORTED, "--nemesis", "nobody"], "nemesis 'nobody'"),
+        ([SORTED, "--intervals", "0"], "intervals 0"),
+        ([SORTED, "--closure", "-1"], "closure -1"),
+        ([SORTED, "--out", "README.md"], "README.md"),
+        ([SORTED, "--out", "docs"], "not empty"),
+        ([SORTED, "--out", "/proc/planaria"], "cannot write"),
+        (["ring", "--supervisors", "x"], "'x' is not a valid integer"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if "--out" not in words and words:
+        words = [*words, "--out", str(tmp_path)] if not words[0].startswith("-") else words
+    assert main(["hunt", *words]) == 2
+    error = capsys.readouterr().err
+    assert complaint in error
+    assert error.count("\n") == 1
+
+
+def test_results_of_another_version_are_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = {"layout": 1, "experiment": "hunt", "code": "0.0.1+abc"}
+    (tmp_path / "sweep.json").write_text(json.dumps(theirs))
+    before = contents(tmp_path)
+    assert main(["hunt", "ring", "--seeds", "1", "--out", str(tmp_path)]) == 2
+    assert "holds results of code '0.0.1+abc'" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+def test_a_master_that_is_not_there_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{unused.getsockname()[1]}"
+        words = ["hunt", "ring", "--seeds", "1", "--out", str(tmp_path / "out")]
+        assert main([*words, "--master", master]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("planaria: error: nobody answers")
+    assert main([*words, "--master", "moon"]) == 2
+    assert "planaria: error: master 'moon'" in capsys.readouterr().err

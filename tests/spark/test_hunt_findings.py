@@ -1,0 +1,106 @@
+"""The hunt finds what is broken, makes it small, and finds nothing where nothing is."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from planaria.cli.main import main
+from planaria.simulator.overlays import REGISTERED, find_kind
+from planaria.simulator.schedule import parse_schedule
+from planaria.spark.grid import Cell, Grid, rotated
+from planaria.spark.hunt import Hunt, Quarry, named_schedules, recovery
+from toys import ROOT, SORTED
+
+pytest_plugins = ("spark_session",)
+
+AXES: Grid = {"scheduler": ["fifo", "starve"], "intervals": [60], "closure": [10]}
+
+
+@pytest.fixture(autouse=True)
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def quarry(reference: str, *nemesis: str, **options: Any) -> Quarry:
+    return Quarry(reference, (reference,), options, named_schedules(nemesis))
+
+
+def cells(starts: list[str], n: list[int], nemesis: list[str], seeds: int) -> tuple[Cell, ...]:
+    return rotated({"start": starts, "n": n, "nemesis": nemesis, **AXES}, range(seeds))
+
+
+def test_it_finds_the_broken_promises_and_no_others_and_shrinks_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The nodes are deaf to failures, so crashes and nothing else keep them from healing."""
+    deaf = quarry("tests/broken.py:DeafToFailure", "none", "crash", "churn")
+    grid: Grid = {
+        "start": ["legitimate"],
+        "n": [5, 9],
+        "nemesis": ["none", "crash", "churn"],
+        **AXES,
+    }
+    hunt = Hunt(deaf, grid, range(24), str(tmp_path))
+    assert hunt.sweep.run(spark) == 24
+    rows = hunt.sweep.rows(spark).cache()
+    table = {row.nemesis: row for row in recovery(rows).collect()}
+    assert table["none"].failed == 0
+    assert table["none"].p50 == table["none"].max == 0
+    assert table["crash"].failed == table["crash"].starts == 8
+    findings = hunt.findings(spark, rows, shrunk_max=3)
+    assert len(findings) == rows.where("checker is not null").count() >= 8
+    assert [it.n for it in findings] == sorted(it.n for it in findings)
+    assert [it.smaller is not None for it in findings[:4]] == [True, True, True, False]
+    for finding in findings[:3]:
+        assert finding.smaller is not None
+        assert finding.scenario is not None
+        assert "--n 2 " in finding.smaller or "--n 3 " in finding.smaller
+        assert "--scheduler" not in finding.smaller
+        words = shlex.split(finding.smaller)
+        text = Path(finding.scenario).read_text()
+        assert f"# {finding.smaller}\n" in text
+        assert [str(it) for it in parse_schedule(text)] == [words[words.index("--fault") + 1]]
+        assert main([*words[1:], "--no-shrink"]) == 1
+    again = Hunt(deaf, grid, range(24), str(tmp_path))
+    assert again.sweep.run(spark) == 0
+    assert again.findings(spark, again.sweep.rows(spark), 3) == findings
+    rows.unpersist()
+
+
+@pytest.mark.parametrize(
+    ("overlay", "checker"),
+    [
+        ("tests/broken.py:Forgetful", "convergence"),
+        ("tests/broken.py:Raising", "no-exception"),
+        ("tests/broken.py:Repeating", "delivered-once"),
+        ("tests/hunted.py:Relapsing", "closure"),
+        (SORTED, None),
+    ],
+)
+def test_each_kind_of_broken_promise_is_found(overlay: str, checker: str | None) -> None:
+    hunted = quarry(overlay, "none", "lossy")
+    tried = [hunted.try_cell(it) for it in cells(["corrupt"], [4, 8], ["none", "lossy"], 8)]
+    found = {result.summary["checker"] for result in tried}
+    assert found - {None} == {checker} - {None}
+    assert {result.failed for result in tried} == {name is not None for name in found}
+
+
+@pytest.mark.parametrize("overlay", sorted(REGISTERED))
+def test_every_registered_overlay_can_be_hunted(overlay: str) -> None:
+    options = {it.name.replace("-", "_"): it.default for it in find_kind(overlay).options}
+    hunted = quarry(overlay, "none", "restart", **options)
+    for cell in cells(["corrupt", "legitimate"], [1, 6], ["none", "restart"], 6):
+        result = hunted.try_cell(cell)
+        assert set(result.summary) >= {"legitimate", "healed_in", "checker"}
+        assert hunted.replay(cell).startswith(f"planaria sim {overlay} --n ")
+
+
+def test_a_fault_without_effect_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """One node alone has no links to cut."""
+    grid: Grid = {"start": ["legitimate"], "n": [1], "nemesis": ["partition"], **AXES}
+    hunt = Hunt(quarry(SORTED, "partition"), grid, range(4), str(tmp_path))
+    hunt.sweep.run(spark)
+    assert [row.void for row in recovery(hunt.sweep.rows(spark)).collect()] == [4]
