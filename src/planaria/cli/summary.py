@@ -53,7 +53,12 @@ def table(summary: dict[str, Any]) -> str:
     rows = [(name, str(summary[name])) for name in ("overlay", "n", "seed", "start")]
     rows += [("legitimate", healed), ("messages", str(summary["messages"]))]
     told = [*TOLD, *(name for name, _ in rows)]
-    rows += [(name, _value(value)) for name, value in summary.items() if name not in told]
+    rows += [
+        (name if not line else "", text)
+        for name, value in summary.items()
+        if name not in told
+        for line, text in enumerate(_lines(value))
+    ]
     for it in summary["faults"]:
         effect = f"(injected {it['injected']}, affected {it['affected']})"
         rows.append(("fault", f"{it['action']}  {effect}"))
@@ -70,6 +75,16 @@ def table(summary: dict[str, Any]) -> str:
         rows.append(("smaller", failure["shrunk"]))
     width = max(len(name) for name, _ in rows) + 2
     return "\n".join(f"{name:<{width}}{value}" for name, value in rows)
+
+
+def _lines(value: Any) -> list[str]:
+    """A value on one line; a list of records as a table of its own, half widths left to JSON."""
+    if not (isinstance(value, list) and value and isinstance(value[0], dict)):
+        return [_value(value)]
+    names = [name for name in value[0] if not name.endswith("_95")]
+    cells = [names, *([_value(record[name]) for name in names] for record in value)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
 
 
 def _value(value: Any) -> str:
