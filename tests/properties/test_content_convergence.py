@@ -5,12 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Effect
+from planaria.core.node import Effect, Send
 from planaria.protocols.content.broker import ContentBroker, content_broker
 from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.node import Leave
 from planaria.protocols.routing.broker import Broker
+from planaria.protocols.routing.messages import Notify
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.tree.place import TreeLink
 from planaria.protocols.tree.reference_tree import BinaryTree
@@ -21,7 +22,7 @@ from planaria.simulator.trial import Outcome, Spec, Trial
 
 CHANGES = {
     "join": "at 2 join count=3",
-    "crash": "at 3 crash count=1\nat 14 crash count=2",
+    "crash": "at 3 crash count=1\nat 14 crash count=1",
     "leave": "at 3 leave count=2",
     "restart": "at 3 restart count=1 state=none",
     "churn": "at 1 join count=2\nat 2 crash count=1\nat 3 leave count=1\nat 4 join count=1",
@@ -107,6 +108,20 @@ def test_broker_that_leaves_lets_its_links_and_clients_go() -> None:
     assert any(isinstance(it, TreeLink) and not it.up for it in effects)
     assert broker.links == {}
     assert broker.clients == {}
+
+
+def test_broker_that_leaves_hands_over_what_nobody_else_may_have() -> None:
+    broker = settled(8)[3]
+    beside = [broker.host.dht.predecessor, broker.host.dht.successor]
+    lost = broker.publish({"kind": "fire", "level": 3, "urgent": True}, b"only copy")
+    assert lost  # and none of these sends ever arrives
+    handed = [
+        it.target
+        for it in broker.on_command(Leave())
+        if isinstance(it, Send) and isinstance(it.message, Notify)
+    ]
+    reached = [it.target for it in lost if isinstance(it, Send)]
+    assert sorted(handed) == sorted({it for it in beside if it is not None} - {*reached})
 
 
 def test_state_of_all_layers_survives_a_restart() -> None:

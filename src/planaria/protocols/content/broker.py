@@ -10,7 +10,7 @@ from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effect, Effects, LinkDown
+from planaria.core.node import Command, Effect, Effects, LinkDown, Send
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.member import is_for_dht
 from planaria.protocols.dht.node import Leave, Lookup
@@ -51,11 +51,22 @@ class ContentBroker(Broker):
     def on_command(self, command: Command) -> Effects:
         """Clients speak to the routing, the driver to the DHT."""
         if isinstance(command, Leave):
+            handed = self._hand_over()
             self.clients = {}
-            return self._on_tree(self.host.on_command(command))
+            return [*handed, *self._on_tree(self.host.on_command(command))]
         if isinstance(command, Lookup | LinkDown):
             return self._on_tree(self.host.on_command(command))
         return super().on_command(command)
+
+    def _hand_over(self) -> list[Effect]:
+        """Give recent notifications to all who stay beside me: some may be nowhere else."""
+        dht = self.host.dht
+        beside = [id for id in (dht.predecessor, dht.successor, *self.links) if id is not None]
+        return [
+            Send(id, message)
+            for id in dict.fromkeys(beside)
+            for message in self.memory.replayed(id)
+        ]
 
     def _on_tree(self, effects: Sequence[Effect]) -> list[Effect]:
         """Let the links follow the tree."""
