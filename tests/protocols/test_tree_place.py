@@ -10,6 +10,7 @@ from planaria.core.node import Effect, LinkDown, Send
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.member import Located, Unlocated
 from planaria.protocols.dht.node import Leave, Lookup
+from planaria.protocols.ring.messages import Introduce
 from planaria.protocols.tree.figures import (
     edges,
     host_tree,
@@ -77,6 +78,14 @@ def test_host_searches_for_no_reason_now_and_then() -> None:
     assert started == REFRESH_PERIOD
 
 
+def test_change_of_the_own_keyset_is_a_reason_to_search_at_once() -> None:
+    """The amendment to the notifications of the paper (erratum 3)."""
+    hosts = network([5, 9, 13])
+    assert hosts[9].place.searching is None
+    hosts[9].on_message(Introduce("dht", (SPACE.label(7), 7), False, 0))
+    assert hosts[9].place.searching == (7, 9)
+
+
 def test_claim_of_a_stranger_makes_both_look_again_and_the_wrong_one_lets_go() -> None:
     hosts = network([5, 9, 11, 13, 15])
     hosts[5].place.parent, hosts[5].place.children = 9, (15,)
@@ -97,6 +106,18 @@ def test_lost_neighbour_is_not_taken_back_before_it_speaks() -> None:
     for _ in range(SUSPECT_AGE_MAX + 1):
         hosts[9].place.on_timeout()
     assert hosts[9].place.suspects == {}
+
+
+def test_search_that_finds_a_suspect_is_not_adopted_but_repeated() -> None:
+    """The DHT may name a host that crashed: taking it back would make the link flap."""
+    hosts = network([5, 9, 13])
+    hosts[9].place.parent, hosts[9].place.children = None, (5,)
+    hosts[9].place.suspects, hosts[9].place.dirty = {13: 0}, True
+    carry(hosts, 9, hosts[9].place.review())
+    assert hosts[9].neighbours == [5]
+    assert hosts[9].place.dirty
+    carry(hosts, 9, hosts[9].on_message(Link(13)))
+    assert sorted(hosts[9].neighbours) == [5, 13]
 
 
 def test_searches_between_two_timeouts_are_bounded() -> None:
