@@ -32,6 +32,9 @@ from planaria.protocols.skipring.messages import (
 from planaria.protocols.skipring.place import Place
 from planaria.protocols.skipring.sums import children, parent
 
+# How often a member hands a reference of orphans on, for each bit of a label: about twice what it
+# takes over shortcuts. Stale references must not walk the ring for n intervals (SCALING).
+HOPS_PER_BIT = 4
 SILENCE_MAX = 8  # timeouts without a CHECK before a ring neighbour is missed (E21)
 
 
@@ -224,6 +227,8 @@ class Subscriber(Place):
             return []
         if self.orphan is not None:
             return self.orphan.on_message(message, self._guides())
+        if isinstance(message, Introduce) and message.hops > HOPS_PER_BIT * self.window:
+            return []
         ring = self.as_sorted_ring(self.topic)
         effects = ring.on_message(message, self._guides())
         if (ring.predecessor, ring.successor) != (self.pred, self.succ):
