@@ -1,0 +1,126 @@
+"""When a subscriber asks which supervisor, and whose answer it obeys."""
+
+from random import Random
+
+import pytest
+
+from planaria.protocols.skipring.inquiry import (
+    PATIENCE,
+    RETRY,
+    ROUNDS_MAX,
+    VERSION_AGE_MAX,
+    Inquiry,
+)
+from planaria.protocols.skipring.messages import WINDOW_MAX, SetData
+
+FIRST, SECOND, THIRD, STRANGER = 100, 101, 102, 999
+
+
+def calm_inquiry(seed: int = 1) -> Inquiry:
+    inquiry = Inquiry((FIRST, SECOND, THIRD), Random(seed))
+    inquiry.calm()
+    return inquiry
+
+
+def answer(supervisor: int = FIRST, version: int = 5) -> SetData:
+    return SetData("news", supervisor, version, 0, None, None, 1, False)
+
+
+def test_calm_one_asks_with_its_probability() -> None:
+    for probability in (0.0, 0.25, 1.0):
+        inquiry, asked = calm_inquiry(), 0
+        for _ in range(1000):
+            asked += inquiry.on_timeout(probability, 5)
+            inquiry.calm()
+        assert abs(asked - 1000 * probability) <= 60
+
+
+@pytest.mark.parametrize("window", [1, 2, 7, WINDOW_MAX, 10**9, -3])
+def test_alarmed_one_asks_within_its_window(window: int) -> None:
+    waits = []
+    for seed in range(200):
+        inquiry = calm_inquiry(seed)
+        inquiry.alarm(window)
+        waits.append(next(at for at in range(1, 100) if inquiry.on_timeout(0.0, 1)))
+    bound = min(max(window, 1), WINDOW_MAX)
+    assert max(waits) <= bound
+    assert len(set(waits)) > bound / 2, "requests are not spread"
+
+
+def test_further_alarm_never_postpones_a_request() -> None:
+    for seed in range(50):
+        inquiry = calm_inquiry(seed)
+        inquiry.alarm(3)
+        due = inquiry.due
+        inquiry.alarm(WINDOW_MAX)
+        assert inquiry.due == due
+
+
+@pytest.mark.parametrize("due", [-5, 0, 10**6])
+def test_corrupt_due_time_does_not_silence_it(due: int) -> None:
+    inquiry = calm_inquiry()
+    inquiry.due = due
+    assert any(inquiry.on_timeout(0.0, 1) for _ in range(WINDOW_MAX))
+
+
+def test_silent_supervisor_is_left_for_the_next_one_and_all_for_oneself() -> None:
+    inquiry = calm_inquiry()
+    inquiry.alarm(1)
+    asked = []
+    for _ in range(PATIENCE * ROUNDS_MAX * 3 + 2):
+        inquiry.on_timeout(0.0, 1)
+        asked.append(inquiry.supervisor)
+        if inquiry.hopeless:
+            break
+    assert inquiry.hopeless
+    assert list(dict.fromkeys(asked)) == [FIRST, SECOND, THIRD]
+    inquiry.calm()
+    assert not inquiry.hopeless
+
+
+def test_routine_request_without_answer_becomes_an_alarm() -> None:
+    inquiry = calm_inquiry()
+    assert inquiry.on_timeout(1.0, 1)
+    asked = [inquiry.on_timeout(0.0, 1) for _ in range(RETRY + 1)]
+    assert any(asked)
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "moved"),
+    [(FIRST, SECOND, True), (SECOND, THIRD, False), (FIRST, STRANGER, False)],
+)
+def test_only_the_supervisor_it_asks_may_send_it_on(source: int, to: int, moved: bool) -> None:
+    inquiry = calm_inquiry()
+    assert inquiry.move(source, to) == moved
+    assert inquiry.supervisor == (to if moved else FIRST)
+
+
+def test_word_of_a_stranger_is_not_heeded() -> None:
+    assert not calm_inquiry().heed(answer(STRANGER))
+
+
+def test_word_of_a_farther_supervisor_is_heeded_only_while_the_own_is_silent() -> None:
+    inquiry = calm_inquiry()
+    assert not inquiry.heed(answer(SECOND))
+    inquiry.alarm(1)
+    inquiry.on_timeout(0.0, 1)
+    assert inquiry.heed(answer(SECOND))
+    assert inquiry.supervisor == SECOND
+    assert inquiry.heed(answer(FIRST)), "a closer one is always heeded"
+
+
+def test_configuration_that_a_newer_one_overtook_is_refused_for_a_while() -> None:
+    inquiry = calm_inquiry()
+    assert inquiry.heed(answer(version=7))
+    assert not inquiry.heed(answer(version=6))
+    assert inquiry.heed(answer(version=7))
+
+
+def test_absurd_version_does_not_shut_it_for_good() -> None:
+    """The version remembered may be corrupt: it counts for a few timeouts only."""
+    inquiry = calm_inquiry()
+    inquiry.version, inquiry.version_age = 1 << 60, 0
+    assert not inquiry.heed(answer(version=6))
+    for _ in range(VERSION_AGE_MAX):
+        inquiry.on_timeout(0.0, 1)
+    assert inquiry.heed(answer(version=6))

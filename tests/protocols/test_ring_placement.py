@@ -1,0 +1,38 @@
+"""Which supervisor serves which topic: consistent hashing."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planaria.protocols.skipring.placement import preference
+
+SUPERVISORS = st.lists(st.integers(0, 10**6), min_size=1, max_size=9, unique=True)
+TOPICS = [f"topic/{number}" for number in range(200)]
+
+
+@given(SUPERVISORS)
+def test_every_supervisor_is_in_every_order_once(supervisors: list[int]) -> None:
+    for topic in TOPICS[:20]:
+        assert sorted(preference(topic, supervisors)) == sorted(supervisors)
+
+
+@given(SUPERVISORS)
+def test_order_does_not_depend_on_how_supervisors_are_listed(supervisors: list[int]) -> None:
+    for topic in TOPICS[:20]:
+        assert preference(topic, supervisors) == preference(topic, supervisors[::-1])
+
+
+@given(SUPERVISORS.filter(lambda several: len(several) > 1), st.integers(0, 8))
+def test_removal_of_one_supervisor_moves_only_its_topics(
+    supervisors: list[int], which: int
+) -> None:
+    """Section 1.3: and each to the next in its own order."""
+    gone = supervisors[which % len(supervisors)]
+    left = [id for id in supervisors if id != gone]
+    for topic in TOPICS[:40]:
+        before = preference(topic, supervisors)
+        assert preference(topic, left) == tuple(id for id in before if id != gone)
+
+
+def test_topics_spread_over_supervisors() -> None:
+    serving = [preference(topic, range(4))[0] for topic in TOPICS]
+    assert all(serving.count(id) for id in range(4))

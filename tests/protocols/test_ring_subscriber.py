@@ -1,0 +1,219 @@
+"""The handlers of a subscriber: what it compares, whom it wakes, what it keeps."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Send
+from planaria.protocols.ring.messages import Check as RingCheck
+from planaria.protocols.ring.messages import Introduce
+from planaria.protocols.skipring.messages import (
+    Check,
+    GetConfiguration,
+    IntroduceShortcut,
+    Ref,
+    RemoveConnections,
+    SetData,
+    Unsubscribe,
+    Wake,
+)
+from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
+
+ME, SUPERVISOR = 50, 1000
+
+
+def member(label: int | None, pred: Ref | None = None, succ: Ref | None = None) -> Subscriber:
+    """A calm member that believes in this place."""
+    one = Subscriber("news", ME, (SUPERVISOR,), Random(1))
+    one.label, one.pred, one.succ = label, pred, succ
+    one.inquiry.calm()
+    return one
+
+
+def usual() -> Subscriber:
+    """Label 2 (at 1/4) of SR(8), between 4 and 5; its shortcuts are 0 and 1."""
+    return member(2, (4, 14), (5, 15))
+
+
+def sent(effects: Sequence[Send]) -> list[tuple[NodeId, Message]]:
+    return [(send.target, send.message) for send in effects]
+
+
+def configure(
+    label: int | None, pred: Ref | None, succ: Ref | None, probe: bool = False
+) -> SetData:
+    return SetData("news", SUPERVISOR, 1, label, pred, succ, 9, probe)
+
+
+def test_check_that_agrees_causes_nothing() -> None:
+    one = usual()
+    assert one.on_check(Check("news", (4, 14), 2, None)) == []
+    assert not one.alarmed
+
+
+@pytest.mark.parametrize(("sender", "believed"), [((4, 14), 3), ((6, 14), 2), ((4, 99), 2)])
+def test_check_that_disagrees_lets_both_ask(sender: Ref, believed: int) -> None:
+    """A1: waking only one would livelock when the other is the wrong one."""
+    one = usual()
+    ((woken, message),) = sent(one.on_check(Check("news", sender, believed, None)))
+    assert woken == sender[1]
+    assert isinstance(message, Wake)
+    assert one.alarmed
+    assert (one.pred, one.succ) == ((4, 14), (5, 15)), "peers write nothing"
+
+
+def test_configuration_replaces_everything_and_wakes_whom_it_displaces() -> None:
+    """A2, E18: the displaced are woken, not kept."""
+    one = usual()
+    one.shortcuts = {0: 10, 1: 11}
+    one.inquiry.alarm(1)
+    effects = sent(one.on_set_data(configure(2, (4, 14), (1, 11))))
+    assert effects == [(15, Wake("news", 9))]
+    assert (one.label, one.pred, one.succ) == (2, (4, 14), (1, 11))
+    assert not one.alarmed
+
+
+def test_configuration_with_another_label_wakes_all_neighbours() -> None:
+    """S3."""
+    one = usual()
+    one.shortcuts = {0: 10, 1: 11}
+    woken = [id for id, _ in sent(one.on_set_data(configure(7, (3, 13), (0, 20))))]
+    assert sorted(woken) == [10, 11, 14, 15]
+    assert one.shortcuts == {}
+
+
+def test_probe_is_answered_at_once() -> None:
+    one = usual()
+    ((target, message),) = sent(one.on_set_data(configure(2, (4, 14), (5, 15), probe=True)))
+    assert target == SUPERVISOR
+    assert isinstance(message, GetConfiguration)
+
+
+def test_configuration_of_itself_as_neighbour_is_not_kept() -> None:
+    """E2."""
+    one = usual()
+    one.on_set_data(configure(0, (1, ME), (1, ME)))
+    assert one.ring == []
+
+
+def test_shortcut_fills_its_slot_and_two_claimants_both_ask() -> None:
+    """A4."""
+    one = usual()
+    assert one.on_introduce_shortcut(IntroduceShortcut("news", (4, 14), (0, 10), None, None)) == []
+    assert one.shortcuts == {0: 10}
+    woken = one.on_introduce_shortcut(IntroduceShortcut("news", (4, 14), (0, 20), None, None))
+    assert [id for id, _ in sent(woken)] == [10, 20]
+    assert one.shortcuts == {0: 20}
+
+
+@pytest.mark.parametrize("ref", [(3, 13), (0, ME)])
+def test_unexpected_shortcut_is_dropped(ref: Ref) -> None:
+    one = usual()
+    assert one.on_introduce_shortcut(IntroduceShortcut("news", (4, 14), ref, None, None)) == []
+    assert one.shortcuts == {}
+
+
+def test_timeout_greets_neighbours_and_introduces_them_to_each_other() -> None:
+    one = usual()
+    one.shortcuts = {0: 10, 1: 11}
+    messages = sent(one.on_timeout())
+    checked = {id: m.believed for id, m in messages if isinstance(m, Check)}
+    shown = {id: m.ref for id, m in messages if isinstance(m, IntroduceShortcut)}
+    assert checked == {14: 4, 15: 5}
+    assert shown == {10: (1, 11), 11: (0, 10)}
+    assert len(messages) == 4
+
+
+@pytest.mark.parametrize(
+    ("label", "pred", "succ"), [(2, (4, 14), (3, 13)), (1 << 39, (4, 14), (5, 15)), (2, None, None)]
+)
+def test_implausible_gaps_raise_the_alarm(label: int, pred: Ref | None, succ: Ref | None) -> None:
+    """A3."""
+    one = member(label, pred, succ)
+    one.on_timeout()
+    assert one.alarmed
+
+
+def test_silent_neighbour_is_missed_and_accused() -> None:
+    """E21."""
+    one, requests = usual(), list[GetConfiguration]()
+    for _ in range(SILENCE_MAX + 6):
+        one.on_check(Check("news", (5, 15), 2, None))
+        messages = [message for _, message in sent(one.on_timeout())]
+        requests += [m for m in messages if isinstance(m, GetConfiguration)]
+    assert requests
+    assert {id for request in requests for id in request.missing} == {14}
+    one.on_check(Check("news", (4, 14), 2, None))
+    assert one.missing == [], "it was heard, and is accused no longer"
+
+
+def test_leaver_repeats_its_request_until_it_is_let_go() -> None:
+    """E7."""
+    one = usual()
+    assert sent(one.leave()) == [(SUPERVISOR, Unsubscribe("news", ME))]
+    assert (SUPERVISOR, Unsubscribe("news", ME)) in sent(one.on_timeout())
+    late = sent(one.on_set_data(configure(2, (4, 14), (5, 15))))
+    assert late == [(SUPERVISOR, Unsubscribe("news", ME))]
+    farewell = sent(one.on_set_data(configure(None, None, None)))
+    assert farewell == [(id, RemoveConnections("news", ME)) for id in (14, 15)]
+    assert not one.member
+
+
+def test_member_that_is_told_it_is_none_asks_again() -> None:
+    one = usual()
+    one.on_set_data(configure(None, None, None))
+    assert one.label is None
+    assert [type(message) for _, message in sent(one.on_timeout())] == [GetConfiguration]
+
+
+def test_stranger_declines_to_be_a_neighbour_but_a_joiner_waits() -> None:
+    """E11; the first to be configured know neighbours that are not yet."""
+    one = member(None)
+    gone = [(14, RemoveConnections("news", ME))]
+    assert sent(one.on_check(Check("news", (4, 14), 2, None))) == gone
+    one.on_timeout()
+    assert one.on_check(Check("news", (4, 14), 2, None)) == []
+    one.leaving = True
+    assert sent(one.on_check(Check("news", (4, 14), 2, None))) == gone
+
+
+def test_joiner_asks_at_once_and_then_ever_more_rarely() -> None:
+    one = Subscriber("news", ME, (SUPERVISOR,), Random(1))
+    asked = [at for at in range(20) if one.on_timeout()]
+    assert asked[0] == 0
+    assert 3 <= len(asked) <= 10
+
+
+@pytest.mark.parametrize(
+    ("label", "pred", "succ", "sides"),
+    [
+        (0, (3, 13), (2, 12), (None, (2, 12), (3, 13))),  # the minimum
+        (3, (1, 11), (0, 10), ((1, 11), None, (0, 10))),  # the maximum
+        (2, (0, 10), (1, 11), ((0, 10), (1, 11), None)),
+        (2, (1, 11), (0, 10), ((0, 10), (1, 11), None)),  # the wrong way round
+    ],
+)
+def test_place_becomes_one_of_a_sorted_ring(
+    label: int, pred: Ref, succ: Ref, sides: tuple[Ref | None, Ref | None, Ref | None]
+) -> None:
+    ring = member(label, pred, succ).as_sorted_ring("news")
+    assert (ring.left, ring.right, ring.ring) == sides
+
+
+def test_helper_corrects_an_orphan_and_greets_nobody() -> None:
+    """Two helpers that greeted would greet each other for ever."""
+    one = usual()
+    believes_right = RingCheck("news", (9, 19), 2, False)
+    assert not [m for _, m in sent(one.on_ring_message(believes_right)) if isinstance(m, RingCheck)]
+    assert one.alarmed
+    corrections = sent(one.on_ring_message(RingCheck("news", (9, 19), 7, False)))
+    assert (19, RingCheck("news", (2, ME), 9, False)) in corrections
+
+
+def test_helper_does_not_hand_a_reference_on_for_ever() -> None:
+    one = usual()
+    assert one.on_ring_message(Introduce("news", (3, 13), False, 0))
+    assert one.on_ring_message(Introduce("news", (3, 13), False, 1000)) == []

@@ -1,0 +1,194 @@
+"""The handlers of the supervisor: requests, leave-takings, suspicions, probes among supervisors."""
+
+from collections.abc import Sequence
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Effect, LinkDown, Send
+from planaria.protocols.skipring.messages import (
+    GetConfiguration,
+    Moved,
+    Probe,
+    ProbeReply,
+    SetData,
+    Unsubscribe,
+)
+from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.supervisor import MOVED_AGE_MAX, Supervisor
+from planaria.protocols.skipring.topic_supervisor import PATIENCE, RATE_MIN, TopicSupervisor
+
+NO_SUMS = (None, None)
+CLOSE, FAR = preference("news", (1000, 1001))
+
+
+def topic(*members: NodeId) -> TopicSupervisor:
+    served = TopicSupervisor("news", CLOSE)
+    served.database.entries = list(members)
+    return served
+
+
+def ask(id: NodeId, *missing: NodeId, label: int | None = None) -> GetConfiguration:
+    return GetConfiguration("news", id, label, NO_SUMS, list(missing))
+
+
+def configured(effects: Sequence[Effect]) -> dict[NodeId, SetData]:
+    return {
+        effect.target: effect.message
+        for effect in effects
+        if isinstance(effect, Send) and isinstance(effect.message, SetData)
+    }
+
+
+def sent(effects: Sequence[Effect]) -> list[tuple[NodeId, Message]]:
+    return [(effect.target, effect.message) for effect in effects if isinstance(effect, Send)]
+
+
+def test_asker_is_recorded_and_configured_with_its_new_neighbours() -> None:
+    """SUBSCRIBE and S1."""
+    served = topic(10, 11)
+    answers = configured(served.on_get_configuration(ask(12)))
+    assert served.database.entries == [10, 11, 12]
+    assert answers[12].label == 2
+    assert (answers[12].pred, answers[12].succ) == ((0, 10), (1, 11))
+    assert sorted(answers) == [10, 11, 12]
+
+
+def test_single_member_has_no_neighbours() -> None:
+    """E15."""
+    answer = configured(topic().on_get_configuration(ask(7)))[7]
+    assert (answer.label, answer.pred, answer.succ) == (0, None, None)
+
+
+def test_node_that_others_miss_is_never_recorded_by_that() -> None:
+    """E6: only the asker itself."""
+    served = topic(10, 11)
+    served.on_get_configuration(ask(10, 77, label=0))
+    assert 77 not in served.database
+    assert not served.suspects
+
+
+def test_missed_member_is_asked_and_removed_when_it_does_not_answer() -> None:
+    """3.3."""
+    served = topic(10, 11, 12)
+    answers = configured(served.on_get_configuration(ask(10, 12, label=0)))
+    assert answers[12].probe
+    probes = 1
+    for _ in range(PATIENCE + 1):
+        answers = configured(served.on_timeout())
+        probes += 12 in answers and answers[12].probe
+    assert probes >= 2, "the question may have been lost"
+    assert served.database.entries == [10, 11]
+
+
+def test_missed_member_that_answers_stays() -> None:
+    served = topic(10, 11, 12)
+    served.on_get_configuration(ask(10, 12, label=0))
+    served.on_get_configuration(ask(12, label=2))
+    for _ in range(PATIENCE + 1):
+        served.on_timeout()
+    assert 12 in served.database
+
+
+def test_nobody_can_accuse_itself() -> None:
+    served = topic(10, 11)
+    served.on_get_configuration(ask(10, 10, label=0))
+    assert not served.suspects
+
+
+def test_leaver_is_always_let_go() -> None:
+    """E7: also one that is not recorded."""
+    served = topic(10, 11, 12)
+    for leaver in (10, 10, 77):
+        answers = configured(served.on_unsubscribe(Unsubscribe("news", leaver)))
+        assert answers[leaver].label is None
+    assert served.database.entries == [12, 11]
+
+
+def test_timeout_configures_one_member_in_turn() -> None:
+    """Round robin; E16: nobody if there is nobody."""
+    served = topic(*range(5))
+    turn = [list(configured(served.on_timeout())) for _ in range(10)]
+    assert turn == [[1], [2], [3], [4], [0]] * 2
+    assert not topic().on_timeout()
+
+
+def test_rate_of_configurations_is_bounded_and_nobody_is_forgotten() -> None:
+    served, seen = topic(), set[NodeId]()
+    for id in range(1000):
+        seen |= configured(served.on_get_configuration(ask(id))).keys()
+    assert len(seen) <= RATE_MIN + 1000 // 10
+    for _ in range(40):
+        answers = configured(served.on_timeout())
+        assert len(answers) <= served.rate
+        seen |= answers.keys()
+    assert seen == set(range(1000))
+
+
+def test_load_is_told_along() -> None:
+    served = topic()
+    calm = configured(served.on_get_configuration(ask(0)))[0].window
+    for id in range(1, 2000):
+        served.on_get_configuration(ask(id))
+    answers = configured(served.on_timeout())
+    assert calm == 1 < max(answer.window for answer in answers.values())
+
+
+def test_different_sum_of_a_child_is_followed_down_when_all_is_calm() -> None:
+    """SCALING, digest: the child is configured and must answer at once."""
+    served = topic(*range(8))
+    false = GetConfiguration("news", 1, 1, (12345, served.database.sum_of(3)), [])
+    assert 2 not in configured(served.on_get_configuration(false)), "sums need time to climb"
+    served.calm = 100
+    answers = configured(served.on_get_configuration(false))
+    assert answers[2].probe
+    assert 3 not in answers
+
+
+def test_equal_sums_cause_nothing() -> None:
+    served = topic(*range(8))
+    served.calm = 100
+    sums = served.database.sum_of(2), served.database.sum_of(3)
+    answers = configured(served.on_get_configuration(GetConfiguration("news", 1, 1, sums, [])))
+    assert list(answers) == [1]
+
+
+# Several supervisors
+
+
+def test_supervisor_farther_from_the_topic_probes_the_closer_one_and_hands_over() -> None:
+    far = Supervisor(FAR, (CLOSE, FAR))
+    far.on_message(ask(7))
+    assert (CLOSE, Probe("news", FAR)) in sent(far.on_timeout())
+    far.on_message(ProbeReply("news", CLOSE))
+    assert sent(far.on_message(ask(8))) == [(8, Moved("news", FAR, CLOSE))]
+    assert (7, Moved("news", FAR, CLOSE)) in sent(far.on_timeout())
+    assert not far.topics
+
+
+def test_closer_supervisor_probes_nobody_and_answers_probes() -> None:
+    close = Supervisor(CLOSE, (CLOSE, FAR))
+    close.on_message(ask(7))
+    assert not [m for _, m in sent(close.on_timeout()) if isinstance(m, Probe)]
+    assert sent(close.on_message(Probe("news", FAR))) == [(FAR, ProbeReply("news", CLOSE))]
+    assert not close.on_message(Probe("news", 5)), "a stranger got an answer"
+
+
+def test_answer_to_a_probe_counts_for_a_few_timeouts() -> None:
+    far = Supervisor(FAR, (CLOSE, FAR))
+    far.on_message(ProbeReply("news", CLOSE))
+    for _ in range(MOVED_AGE_MAX + 1):
+        far.on_timeout()
+    assert configured(far.on_message(ask(8)))[8].label == 0
+
+
+def test_failed_send_to_a_member_makes_it_a_suspect() -> None:
+    close = Supervisor(CLOSE, (CLOSE, FAR))
+    close.on_message(ask(7))
+    close.on_command(LinkDown(7))
+    assert 7 in close.topics["news"].suspects
+
+
+def test_stored_database_of_any_content_is_taken() -> None:
+    close = Supervisor(CLOSE, (CLOSE, FAR))
+    close.restore({"topics": {"news": {"entries": [3, None, 3, -1, 4]}}})
+    assert close.topics["news"].database.entries == [3, 4]
