@@ -110,7 +110,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
     from planaria.spark.store import code_version
 
     given = {option.name: values[option.name.replace("-", "_")] for option in kind.options}
-    single = {**{name: getattr(DEFAULTS, name) for name in DEFAULTS.__struct_fields__}}
+    single = {name: getattr(DEFAULTS, name) for name in DEFAULTS.__struct_fields__}
     asked = _spec(reference, kind, {**single, "nemesis": (), "fault": ()}, given).asked
     schedules = named_schedules(values["nemesis"])
     sources = source_files(reference, list(schedules))

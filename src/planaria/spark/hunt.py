@@ -24,7 +24,7 @@ from planaria.spark.grid import Cell, Value, rotated
 from planaria.spark.metrics import percentiles
 from planaria.spark.sweep import Result, Sweep, Work
 
-SHARE = 250  # trials of a dozen nodes take some 10 ms each: a task is a matter of seconds
+SHARE = 50  # trials of a dozen nodes take some 100 ms each: a task is a matter of seconds
 SHRINK_MESSAGES_MAX = 5_000_000  # a minute or so of simulation for the convenience of a small one
 COLUMNS = {
     "legitimate": "bool",

@@ -104,6 +104,7 @@ def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "Spark
         "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR", str(Path(__file__).parent / "conf")),
     }
     if local:
+        environment["SPARK_WORKER_DIR"] = scratch  # local-cluster would use its own installation
         environment["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     with _environment(environment):
         try:

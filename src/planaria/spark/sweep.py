@@ -62,7 +62,6 @@ class Report(Struct, frozen=True):
     batch: str
     cells: int
     failed: int
-    seconds: float
 
 
 class Sweep:
@@ -107,9 +106,9 @@ class Sweep:
             return 0
         batches = self._batches(todo, spark.sparkContext.defaultParallelism)
         with Meter(self.work.name, len(self.cells), len(self.cells) - len(todo)) as meter:
-            self._act(spark, batches, meter)
-            self.rate = meter.per_minute(len(todo))
-        return len(todo)
+            fresh = sum(report.cells for report in self._act(spark, batches, meter))
+            self.rate = meter.per_minute(fresh)
+        return fresh
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """The summary of all cells, after the data was found to be complete and without doubles."""
@@ -120,10 +119,11 @@ class Sweep:
         cells = [self.cells[key] for key in todo]
         return [cells[first : first + size] for first in range(0, len(cells), size)]
 
-    def _act(self, spark: SparkSession, batches: list[list[Cell]], meter: Meter) -> None:
+    def _act(self, spark: SparkSession, batches: list[list[Cell]], meter: Meter) -> list[Report]:
         """The action runs in a thread of its own: the main one must hear Ctrl-C."""
         context, group = spark.sparkContext, f"planaria-{self.work.name}-{time.monotonic_ns()}"
         done, failed = context.accumulator(0), context.accumulator(0)
+        reports: list[Report] = []
         errors: list[Exception] = []
         work, store = self.work, self.store
 
@@ -137,7 +137,9 @@ class Sweep:
         def act() -> None:
             context.setJobGroup(group, work.name, interruptOnCancel=True)
             try:
-                context.parallelize(batches, len(batches)).mapPartitions(task).collect()
+                reports.extend(
+                    context.parallelize(batches, len(batches)).mapPartitions(task).collect()
+                )
             except Exception as error:
                 errors.append(error)
 
@@ -151,6 +153,7 @@ class Sweep:
             raise Stopped(f"stopped: {self._standing()}") from None
         if errors:
             raise self._failure(errors[0])
+        return reports
 
     def _standing(self) -> str:
         left = len(self.missing())
@@ -170,7 +173,6 @@ class Sweep:
 
 def run_batch(work: Work, store: Store, cells: Sequence[Cell]) -> Report:
     """Run cells one after another and write what they gave; the same cells, the same files."""
-    started = time.monotonic()
     rows: list[dict[str, Any]] = []
     tables: dict[str, list[pyarrow.Table]] = {}
     failed = 0
@@ -186,7 +188,7 @@ def run_batch(work: Work, store: Store, cells: Sequence[Cell]) -> Report:
         store.write(f"{name}/{batch}", pyarrow.concat_tables(pieces))
     schema = summary_schema(work, cells)
     store.write(f"{SUMMARY}/{batch}", pyarrow.Table.from_pylist(rows, schema))
-    return Report(batch, len(cells), failed, time.monotonic() - started)
+    return Report(batch, len(cells), failed)
 
 
 def summary_schema(work: Work, cells: Sequence[Cell]) -> pyarrow.Schema:
