@@ -112,7 +112,9 @@ def test_ctrl_c_stops_soon_keeps_what_is_done_and_the_same_call_goes_on(
     assert one.rows(spark).count() == 20
 
 
-def test_a_full_disk_in_a_worker_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_place_that_a_worker_cannot_write_to_is_one_line(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     one = sweep(times, crossed({"x": [1]}, range(1)), tmp_path)
     (tmp_path / "summary").write_text("a file where a directory should be")
     with pytest.raises(UsageError, match=r"cannot (write|read) .*summary") as raised:
