@@ -32,11 +32,11 @@ demo: $(STAMP)
 	$(BIN)/planaria sim content --brokers 12 --subscriptions 60 --nemesis churn --seed 5
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # The same tests with many more seeds and examples; takes hours, made for nights.
 campaign: $(STAMP)
-	PLANARIA_CAMPAIGN=1 $(BIN)/python -m pytest -n $(WORKERS)
+	PLANARIA_CAMPAIGN=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
