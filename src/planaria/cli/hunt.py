@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from planaria import __version__
 from planaria.cli.main import INTERRUPTED
-from planaria.cli.sim import DEFAULTS, Overlays, _option, _spec
+from planaria.cli.sim import DEFAULTS, Overlays, click_option, spec_of
 from planaria.core.errors import UsageError
 from planaria.simulator.overlays import REGISTERED, Kind, find_kind
 from planaria.spark.session import require, session
@@ -35,7 +35,7 @@ class Quarries(Overlays):
             return _hunt(cmd_name, kind, values)
 
         command = click.Command(cmd_name, callback=run, params=_common(), help=hunt.help)
-        command.params += [_option(option) for option in kind.options]
+        command.params += [click_option(option) for option in kind.options]
         return command
 
 
@@ -111,7 +111,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
 
     given = {option.name: values[option.name.replace("-", "_")] for option in kind.options}
     single = {name: getattr(DEFAULTS, name) for name in DEFAULTS.__struct_fields__}
-    asked = _spec(reference, kind, {**single, "nemesis": (), "fault": ()}, given).asked
+    asked = spec_of(reference, kind, {**single, "nemesis": (), "fault": ()}, given).asked
     schedules = named_schedules(values["nemesis"])
     sources = source_files(reference, list(schedules))
     grid = {

@@ -62,7 +62,7 @@ def _command(reference: str, kind: Kind) -> click.Command:
 
     promise = (kind.make.__doc__ or "").strip().split("\n")[0]
     command = click.Command(reference, callback=run, params=_common(), help=promise)
-    command.params += [_option(option) for option in kind.options]
+    command.params += [click_option(option) for option in kind.options]
     for output in kind.outputs:
         flag = click.Option([f"--{output.name}"], type=Path, metavar="FILE", help=output.help)
         command.params.append(flag)
@@ -94,7 +94,8 @@ def _common() -> list[click.Parameter]:
     ]
 
 
-def _option(option: Option) -> click.Option:
+def click_option(option: Option) -> click.Option:
+    """An overlay's own option as the command line offers it."""
     names = [f"--{option.name}"]
     if isinstance(option.default, bool):
         names = [f"--{option.name}/--no-{option.name}"]
@@ -107,7 +108,7 @@ def _option(option: Option) -> click.Option:
 def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     given = {o.name: values[o.name.replace("-", "_")] for o in kind.options}
     overlay = kind.make(**{name.replace("-", "_"): value for name, value in given.items()})
-    spec = _spec(reference, kind, values, given)
+    spec = spec_of(reference, kind, values, given)
 
     def attempt(
         spec: Spec, watchers: Sequence[Observer] = ()
@@ -145,7 +146,8 @@ def _tracing(replay: str, seed: int, values: dict[str, Any]) -> Iterator[list[Re
         yield [recorder]
 
 
-def _spec(reference: str, kind: Kind, values: dict[str, Any], given: dict[str, Any]) -> Spec:
+def spec_of(reference: str, kind: Kind, values: dict[str, Any], given: dict[str, Any]) -> Spec:
+    """The trial that the options ask for."""
     asked = [reference]
     for option in kind.options:
         value = given[option.name]
