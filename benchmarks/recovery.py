@@ -13,21 +13,12 @@ import resource
 import time
 from collections.abc import Sequence
 from math import log2
-from random import Random
 from statistics import mean
 
 from msgspec import Struct
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
-from planaria.core.node import Node
-from planaria.protocols.skipring.arbitrary import (
-    any_message,
-    corrupt_subscriber,
-    corrupt_supervisor,
-)
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.topic_supervisor import RATE_MIN
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Entry
@@ -36,23 +27,6 @@ from planaria.simulator.trial import Spec, Trial
 STARTS = ("fresh", "wiped", "crash50", "permuted", "corrupt", "swapped")
 SIZES = (16, 64, 256, 1024)
 SIZES_FULL = (16, 64, 256, 1024, 4096)
-
-
-class OverlayOnly(RingOverlay):
-    """The ring with arbitrary states of the overlay alone."""
-
-    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
-        """Arbitrary values in every variable but the history."""
-        peers = [id for id in ids if id not in self.supervisors]
-        if isinstance(node, Supervisor):
-            corrupt_supervisor(node, self.topic, peers, rng)
-        else:
-            corrupt_subscriber(self.subscriber(node), peers, rng)
-
-    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
-        """Any message of the overlay to anybody."""
-        peers = [id for id in ids if id not in self.supervisors]
-        return rng.choice(ids), any_message(self.topic, peers, self.supervisors, rng)
 
 
 class Load:
@@ -91,7 +65,7 @@ def rate(n: int) -> int:
 
 def recover(start: str, n: int, seed: int) -> Recovery:
     """Heal from `start`; what is counted is per live member, peaks per stated rate."""
-    overlay = OverlayOnly()
+    overlay = RingOverlay(histories=False)
     load = Load(overlay.supervisors)
     trial = Trial(overlay, Spec(n, seed, start, intervals=1000, closure=0), [load])
     outcome = trial.run()

@@ -2,17 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from random import Random
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, tag_of
 from planaria.core.node import Node
 from planaria.core.overlay import Violation
-from planaria.protocols.skipring.arbitrary import (
-    any_message,
-    corrupt_subscriber,
-    corrupt_supervisor,
-)
 from planaria.protocols.skipring.labels import position
 from planaria.protocols.skipring.legitimacy import topic_violations
 from planaria.protocols.skipring.messages import Ref
@@ -148,18 +142,3 @@ def ring_order(members: Sequence[Subscriber]) -> list[tuple[NodeId, NodeId, Node
     before = [order[-1], *order[:-1]]
     after = [*order[1:], order[0]]
     return [(b.id, one.id, a.id) for b, one, a in zip(before, order, after, strict=True)]
-
-
-class OverlayOnly(RingOverlay):
-    """The ring with arbitrary states of the overlay alone: histories cost more than the rest."""
-
-    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
-        peers = [id for id in ids if id not in self.supervisors]
-        if isinstance(node, Supervisor):
-            corrupt_supervisor(node, self.topic, peers, rng)
-        else:
-            corrupt_subscriber(self.subscriber(node), peers, rng)
-
-    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
-        peers = [id for id in ids if id not in self.supervisors]
-        return rng.choice(ids), any_message(self.topic, peers, self.supervisors, rng)

@@ -9,7 +9,6 @@ from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, load_schedule
 from planaria.simulator.trial import Spec, must_heal
-from ring_lab import OverlayOnly
 
 LARGE = [(64, 5, 1000), (256, 5, 100), (1024, 1, 20)]  # size, seeds in a test and a campaign
 INTERVALS_PER_LEVEL = 14  # what any start may take for each doubling of n
@@ -21,7 +20,9 @@ def test_large_ring_heals_from_arbitrary_states(
 ) -> None:
     for seed in range(seeds(few, many)):
         scheduler = SCHEDULERS[seed % len(SCHEDULERS)]
-        must_heal(OverlayOnly(), Spec(n, seed, "corrupt", scheduler=scheduler, closure=3))
+        must_heal(
+            RingOverlay(histories=False), Spec(n, seed, "corrupt", scheduler=scheduler, closure=3)
+        )
 
 
 def test_large_ring_with_its_histories_heals_from_arbitrary_states(

@@ -4,6 +4,7 @@ Each node exchanges with one neighbour per tick (one second). At `FAULT` somethi
 question is what live publications are missing in the end, and whether dead ones came back.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
 
@@ -17,21 +18,21 @@ D = POLICY.epoch_seconds
 START = 10_000 * D
 
 
-class Rule:
+class Rule(ABC):
     """A rejected rule's view of the window; only `lo` and what it deletes differ."""
 
     def __init__(self) -> None:
         self.lo = 0
         self.now = 0
 
+    @abstractmethod
     def tick(self, seconds: int, stored: list[int]) -> list[int]:
         """Read the clock; which buckets to delete."""
-        raise NotImplementedError
 
     def accepts(self, epoch: int) -> bool:
         return epoch >= self.lo
 
-    def meet(self, other: "Rule") -> None:
+    def meet(self, other: "Rule") -> None:  # noqa: B027 - most rules hear nothing
         """Hear what a neighbour advertises."""
 
 

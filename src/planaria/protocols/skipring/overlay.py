@@ -47,9 +47,10 @@ class RingOverlay(Overlay):
 
     calm = PATIENCE + 2  # a suspicion that a fault left half-way has been judged by then
 
-    def __init__(self, supervisors: int = 1, topic: str = TOPIC) -> None:
+    def __init__(self, supervisors: int = 1, topic: str = TOPIC, *, histories: bool = True) -> None:
         self.supervisors = tuple(SUPERVISOR_BASE + number for number in range(supervisors))
         self.topic = topic
+        self.histories = histories  # are publications corrupted and forged too, or the ring alone?
 
     def spawn(self, id: NodeId, rng: Random) -> Node:
         """A peer that subscribes at once, or a supervisor that knows nobody."""
@@ -106,12 +107,13 @@ class RingOverlay(Overlay):
             corrupt_supervisor(node, self.topic, peers, rng)
         elif isinstance(node, Peer) and self.topic in node.topics:
             corrupt_subscriber(node.topics[self.topic].subscriber, peers, rng)
-            corrupt_history(node.topics[self.topic].history, peers, rng)
+            if self.histories:
+                corrupt_history(node.topics[self.topic].history, peers, rng)
 
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """Any message to anybody."""
         peers = [id for id in ids if id not in self.supervisors] or [0]
-        if rng.random() < 0.3:
+        if self.histories and rng.random() < 0.3:
             return rng.choice(ids), any_publication_message(self.topic, peers, rng)
         return rng.choice(ids), any_message(self.topic, peers, self.supervisors, rng)
 
