@@ -12,6 +12,7 @@ from planaria.core.errors import PlanariaError, UsageError
 COMMANDS = {
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
+    "reproduce": "planaria.cli.reproduce:reproduce",
     "sim": "planaria.cli.sim:sim",
     "trace": "planaria.cli.trace:trace",
 }

@@ -1,0 +1,136 @@
+"""Runs studies of the papers on Spark and writes what they promise: tables, figures, one report.
+
+DIR/report.html             everything, in one file
+DIR/PAPER/TABLE.parquet     and TABLE.csv: the tables
+DIR/PAPER/FIGURE.svg        the figures
+DIR/sweeps/PAPER-NAME/      the rows of every simulation, from which all of it is made
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow
+from msgspec import Struct
+from pyarrow import csv
+from pyspark.sql import DataFrame, SparkSession
+
+from planaria.core.errors import PlanariaError, UsageError
+from planaria.spark.checks import errors
+from planaria.spark.experiments.study import SCALES, Experiment, Figure, Study, find_study
+from planaria.spark.report import Page, report
+from planaria.spark.store import Store, code_version
+from planaria.spark.sweep import Result, Sweep
+
+REPORT = "report.html"
+
+
+class Unkept(PlanariaError):
+    """A study did not give what it promises; a mistake in the study."""
+
+
+class Verdict(Struct, frozen=True):
+    """How a reproduction ended: the claims of the papers, and the checks and errors of ours."""
+
+    claims: list[dict[str, Any]]
+    checks: list[dict[str, Any]]
+    errors: list[dict[str, Any]]
+    report: str
+
+    @property
+    def good(self) -> bool:
+        """Did all that we promise hold? A false claim of a paper is a finding, no failure."""
+        return not self.errors and all(check["holds"] for check in self.checks)
+
+
+class Reproduction:
+    """Some studies at one scale, and the directory or URL in which their results are or will be."""
+
+    def __init__(self, studies: Sequence[Study], scale: str, out: str) -> None:
+        if scale not in SCALES:
+            raise UsageError(f"no scale {scale!r}: {', '.join(SCALES)}")
+        self.studies, self.scale, self.out = studies, scale, out
+        self.version = code_version()
+        self.store = Store(out)
+        self.store.claim("reproduce", self.version)
+        self.sweeps = {
+            study.name: {it.name: self._sweep(study, it) for it in study.experiments(scale)}
+            for study in studies
+        }
+
+    def run(self, spark: SparkSession) -> Verdict:
+        """Run what is missing, then make every table, figure and the report anew."""
+        pages = [self._study(spark, study) for study in self.studies]
+        self.store.write(REPORT, report(pages, self.scale, self.version).encode())
+
+        def gathered(name: str) -> list[dict[str, Any]]:
+            return [
+                {"study": page.study.name, **row} for page in pages for row in page.tables[name]
+            ]
+
+        raised = [dict(error) for page in pages for error in page.errors]
+        return Verdict(gathered("claims"), gathered("checks"), raised, f"{self.out}/{REPORT}")
+
+    def _sweep(self, study: Study, experiment: Experiment) -> Sweep:
+        work = experiment.work(study.name)
+        place = f"{self.out}/sweeps/{work.name}"
+        return Sweep(work, experiment.cells, place, share=experiment.share)
+
+    def _study(self, spark: SparkSession, study: Study) -> Page:
+        rows: dict[str, DataFrame] = {}
+        raised: list[dict[str, Any]] = []
+        for name, sweep in self.sweeps[study.name].items():
+            sweep.run(spark)
+            told = sweep.rows(spark).cache()
+            raised += [row.asDict() for row in errors(told).collect()]
+            rows[name] = told.where("error is null")
+        tables = {
+            name: promised(study, name, table).toArrow()
+            for name, table in _made(study, spark, rows).items()
+        }
+        for name, table in tables.items():
+            self._write(f"{study.name}/{name}", table)
+        read = {name: table.to_pylist() for name, table in tables.items()}
+        blocks = study.page(read)
+        for block in blocks:
+            if isinstance(block, Figure):
+                self.store.write(f"{study.name}/{block.name}.svg", block.svg.encode())
+        return Page(study, read, blocks, raised)
+
+    def _write(self, name: str, table: pyarrow.Table) -> None:
+        self.store.write(f"{name}.parquet", table)
+        sink = io.BytesIO()
+        csv.write_csv(table, sink)
+        self.store.write(f"{name}.csv", sink.getvalue())
+
+
+def promised(study: Study, name: str, table: DataFrame) -> DataFrame:
+    """The table with just the columns that the study promises, in their order."""
+    lacking = [column for column in study.promised[name] if column not in table.columns]
+    if lacking:
+        raise Unkept(f"{study.name}/{name} has no column {lacking[0]}")
+    return table.select(*study.promised[name])
+
+
+def _made(study: Study, spark: SparkSession, rows: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    made = dict(study.tables(spark, rows))
+    if sorted(made) != sorted(study.promised):
+        raise Unkept(f"{study.name} promises {sorted(study.promised)}, it made {sorted(made)}")
+    return made
+
+
+def one_cell(studies: Sequence[Study], key: str) -> Result:
+    """Run one cell again, alone and here; at whichever scale it is."""
+    for study in studies:
+        for scale in SCALES:
+            for experiment in study.experiments(scale):
+                name = experiment.work(study.name).name
+                for cell in experiment.cells:
+                    if cell.key(name) == key:
+                        return experiment.run(cell)
+    raise UsageError(f"no cell {key!r} in {', '.join(study.name for study in studies)}")
+
+
+def chosen(names: Sequence[str]) -> list[Study]:
+    """The studies of these names, each once."""
+    return [find_study(name) for name in dict.fromkeys(names)]
