@@ -7,7 +7,7 @@ that came or went.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from random import Random
 
@@ -48,6 +48,25 @@ class Area(Struct, frozen=True):
     join_others: Mean
     leave: Mean
     leave_others: Mean
+
+
+class Change(Struct, frozen=True):
+    """One host joined or left: the trees before and after."""
+
+    kind: str
+    host: int
+    before: Parents
+    after: Parents
+
+    @property
+    def area(self) -> int:
+        """Hosts in the reconfiguration area, without the one that came or went."""
+        return len(reconfiguration_area(self.before, self.after)) - (self.kind == "join")
+
+    @property
+    def neighbours(self) -> int:
+        """How many links the host has while it is there: the ideal area, by section 4.2.2."""
+        return degrees(self.after if self.kind == "join" else self.before)[self.host]
 
 
 class Directory(View):
@@ -110,39 +129,46 @@ def reconfiguration_area(before: Parents, after: Parents) -> list[int]:
     return list(found)
 
 
+def churn(tree: ReferenceTree, hosts: int, changes: int, rng: Random) -> Iterator[Change]:
+    """`hosts` hosts at random keys; then one joins and one leaves, `changes` times (4.1)."""
+    size = tree.last - tree.first + 1
+    if not 2 <= hosts < size:
+        raise UsageError(f"{hosts} hosts on {size} keys: at least 2, and a key must be free")
+    places: list[int] = []
+    while len(places) < hosts:
+        places.append(_free_key(tree, places, rng))
+    now = host_tree(tree, places)
+    for _ in range(changes):
+        joining = _free_key(tree, places, rng)
+        places.append(joining)
+        now, before = host_tree(tree, places), now
+        yield Change("join", joining, before, now)
+        leaving = places.pop(rng.randrange(len(places)))
+        now, before = host_tree(tree, places), now
+        yield Change("leave", leaving, before, now)
+
+
 def measure(
     tree: ReferenceTree, hosts: int, networks: int, changes: int, rng: Random
 ) -> tuple[Degrees, Area]:
     """Both figures for `hosts` hosts: `networks` networks with `changes` joins and leaves each."""
-    keys = range(tree.first, tree.last + 1)
-    if not 2 <= hosts < len(keys):
-        raise UsageError(f"{hosts} hosts on {len(keys)} keys: at least 2, and a key must be free")
     shares: dict[int, list[float]] = {}
-    joins: list[int] = []
-    leaves: list[int] = []
+    areas: dict[str, list[int]] = {"join": [], "leave": []}
     highest = 0
     for _ in range(networks):
-        places = rng.sample(keys, hosts)
-        now = host_tree(tree, places)
-        for _ in range(changes):
-            free = [key for key in keys if key not in now]
-            places.append(rng.choice(free))
-            now, before = host_tree(tree, places), now
-            joins.append(len(reconfiguration_area(before, now)))
-            places.pop(rng.randrange(len(places)))
-            now, before = host_tree(tree, places), now
-            leaves.append(len(reconfiguration_area(before, now)))
-        counts = list(degrees(now).values())
+        for change in churn(tree, hosts, changes, rng):
+            areas[change.kind].append(change.area)
+        counts = list(degrees(change.after).values())
         highest = max(highest, *counts)
         for degree in range(1, max(tree.degree, highest) + 1):
             shares.setdefault(degree, []).append(counts.count(degree) / hosts)
     means = {degree: mean(values) for degree, values in shares.items()}
     return Degrees(hosts, means, highest), Area(
         hosts,
-        join=mean(joins),
-        join_others=mean([size - 1 for size in joins]),
-        leave=mean([size + 1 for size in leaves]),
-        leave_others=mean(leaves),
+        join=mean([size + 1 for size in areas["join"]]),
+        join_others=mean(areas["join"]),
+        leave=mean([size + 1 for size in areas["leave"]]),
+        leave_others=mean(areas["leave"]),
     )
 
 
@@ -152,6 +178,13 @@ def mean(values: Sequence[float]) -> Mean:
     middle = sum(values) / n
     variance = sum((value - middle) ** 2 for value in values) / max(1, n - 1)
     return Mean(middle, T_95 * sqrt(variance / n))
+
+
+def _free_key(tree: ReferenceTree, taken: Sequence[int], rng: Random) -> int:
+    """Any key at which no host is; there may be too many keys for a list of them."""
+    while (key := rng.randint(tree.first, tree.last)) in taken:
+        pass
+    return key
 
 
 def _to_root(host: int, parents: Parents) -> list[int]:
