@@ -8,74 +8,12 @@ of hops is over nodes and origins; 'hottest' is the node that sends most in one 
 
 import argparse
 import json
-from collections import deque
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from planaria.core.node import Effect, Send
-from planaria.literal.flooding import LiteralFlooding
-from planaria.protocols.publications.broadcast import Broadcast, view
-from planaria.protocols.publications.broadcast_messages import Arc, Flood
-from planaria.protocols.publications.publication import Publication
-from planaria.protocols.skipring.labels import predecessor, shortcut_labels, successor
+from planaria.spark.experiments.skipring_broadcast import RULES, broadcast, skip_ring
 
 SIZES = [64, 256, 1024, 4096, 16384]
-Graph = dict[int, list[int]]
-Handler = Callable[[int, Any], list[Effect]]
-
-
-def skip_ring(n: int) -> Graph:
-    graph = {}
-    for x in range(n):
-        beside = [y for y in (predecessor(x, n), successor(x, n)) if y != x]
-        found = [*beside, *(far for y in beside for far in shortcut_labels(x, y))]
-        graph[x] = list(dict.fromkeys(found))
-    return graph
-
-
-def by_broadcast(graph: Graph, origin: int, doubt: bool) -> tuple[list[Effect], Handler]:
-    views = {x: view(x, x, [(y, y) for y in graph[x]], doubt) for x in graph}
-    nodes = {x: Broadcast("t", x) for x in graph}
-
-    def handle(target: int, message: Any) -> list[Effect]:
-        node = nodes[target]
-        if isinstance(message, Arc):
-            return node.on_arc(views[target], message).effects
-        assert isinstance(message, Flood)
-        return node.on_flood(views[target], message).effects
-
-    publication = Publication(origin, 0, 0, 0, 0, b"payload")
-    return nodes[origin].publish(views[origin], publication), handle
-
-
-def by_literal(graph: Graph, origin: int) -> tuple[list[Effect], Handler]:
-    nodes = {x: LiteralFlooding(graph[x]) for x in graph}
-    return nodes[origin].publish(b"payload"), lambda target, message: nodes[target].on_message(
-        message
-    )
-
-
-RULES: dict[str, Callable[[Graph, int], tuple[list[Effect], Handler]]] = {
-    "arc": lambda graph, origin: by_broadcast(graph, origin, doubt=False),
-    "flood": lambda graph, origin: by_broadcast(graph, origin, doubt=True),
-    "literal": by_literal,
-}
-
-
-def broadcast(graph: Graph, origin: int, rule: str) -> tuple[int, dict[int, int], int]:
-    """Messages, hops per node, sends of the hottest node."""
-    first, handle = RULES[rule](graph, origin)
-    queue = deque([(origin, first)])
-    hops, sends = {origin: 0}, dict.fromkeys(graph, 0)
-    while queue:
-        sender, effects = queue.popleft()
-        for effect in effects:
-            assert isinstance(effect, Send)
-            sends[sender] += 1
-            hops.setdefault(effect.target, hops[sender] + 1)
-            queue.append((effect.target, handle(effect.target, effect.message)))
-    return sum(sends.values()), hops, max(sends.values())
 
 
 def measure(n: int, origins: int) -> list[dict[str, Any]]:
@@ -89,12 +27,14 @@ def measure(n: int, origins: int) -> list[dict[str, Any]]:
                 "n": n,
                 "rule": rule,
                 "origins": len(sample),
-                "reached": min(len(hops) for _, hops, _ in runs),
-                "messages": max(messages for messages, _, _ in runs),
-                "hops_max": max(max(hops.values()) for _, hops, _ in runs),
-                "hops_mean": sum(sum(h.values()) for _, h, _ in runs) / len(runs) / max(1, n - 1),
-                "hottest_max": max(hottest for _, _, hottest in runs),
-                "hottest_mean": sum(hottest for _, _, hottest in runs) / len(runs),
+                "reached": min(len(run.hops) for run in runs),
+                "messages": max(run.messages for run in runs),
+                "hops_max": max(max(run.hops.values()) for run in runs),
+                "hops_mean": sum(sum(run.hops.values()) for run in runs)
+                / len(runs)
+                / max(1, n - 1),
+                "hottest_max": max(run.hottest for run in runs),
+                "hottest_mean": sum(run.hottest for run in runs) / len(runs),
             }
         )
     return rows

@@ -15,73 +15,20 @@ from collections.abc import Sequence
 from math import log2
 from statistics import mean
 
-from msgspec import Struct
-
-from planaria.core.ids import NodeId
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.topic_supervisor import RATE_MIN
-from planaria.simulator.delays import INTERVAL
-from planaria.simulator.engine import Entry
 from planaria.simulator.trial import Spec, Trial
+from planaria.spark.experiments.skipring_recovery import STARTS, Recovery, recover
 
-STARTS = ("fresh", "wiped", "crash50", "permuted", "corrupt", "swapped")
 SIZES = (16, 64, 256, 1024)
 SIZES_FULL = (16, 64, 256, 1024, 4096)
 
 
-class Load:
-    """Messages to and from the supervisor, in each interval."""
-
-    kinds = ("send",)
-
-    def __init__(self, supervisors: Sequence[NodeId]) -> None:
-        self.supervisors = supervisors
-        self.inward: list[int] = [0]
-        self.outward: list[int] = [0]
-
-    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
-        """Count a message when it is sent."""
-        for counts, end in ((self.inward, entry.target), (self.outward, entry.source)):
-            if end in self.supervisors:
-                counts.extend([0] * (tick // INTERVAL - len(counts) + 1))
-                counts[tick // INTERVAL] += 1
-
-
-class Recovery(Struct, frozen=True):
-    """One run until legitimacy."""
-
-    intervals: int
-    requests: float
-    configurations: float
-    peak_in: float
-    peak_out: float
-    messages: float
-
-
-def rate(n: int) -> int:
-    """Configurations per timeout that the supervisor of n members allows itself."""
-    return max(RATE_MIN, n // max(1, n.bit_length()))
-
-
-def recover(start: str, n: int, seed: int) -> Recovery:
-    """Heal from `start`; what is counted is per live member, peaks per stated rate."""
-    overlay = RingOverlay(histories=False)
-    load = Load(overlay.supervisors)
-    trial = Trial(overlay, Spec(n, seed, start, intervals=1000, closure=0), [load])
-    outcome = trial.run()
-    if outcome.failure:
-        raise SystemExit(f"{start} n={n} seed={seed}: {outcome.failure}")
-    members = len(trial.simulator.nodes) - 1
-    healed = outcome.intervals + 1
-    inward, outward = load.inward[:healed], load.outward[:healed]
-    return Recovery(
-        outcome.intervals,
-        sum(inward) / members,
-        sum(outward) / members,
-        max(inward, default=0) / rate(members),
-        max(outward, default=0) / rate(members),
-        outcome.messages / members,
-    )
+def heal(start: str, n: int, seed: int) -> Recovery:
+    """A recovery that must come to its end."""
+    run = recover(start, n, seed)
+    if not run.healed:
+        raise SystemExit(f"{start} n={n} seed={seed}: not legitimate in time")
+    return run
 
 
 def table(sizes: Sequence[int], seeds: int) -> None:
@@ -90,7 +37,7 @@ def table(sizes: Sequence[int], seeds: int) -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for start in STARTS:
         for n in sizes:
-            runs = [recover(start, n, seed) for seed in range(seeds)]
+            runs = [heal(start, n, seed) for seed in range(seeds)]
             spans = sorted(run.intervals for run in runs)
             print(
                 f"| {start} | {n} | {spans[0]}-{spans[-1]} | {mean(spans) / log2(n):.1f} "

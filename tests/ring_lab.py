@@ -1,10 +1,9 @@
 """A skip ring in a simulator: states written down, faults by hand, and books of what was sent."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message, tag_of
+from planaria.core.message import Message
 from planaria.core.node import Node
 from planaria.core.overlay import Violation
 from planaria.protocols.skipring.labels import position
@@ -14,27 +13,10 @@ from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
-from planaria.simulator.engine import Entry, Simulator
+from planaria.simulator.engine import Simulator
+from planaria.spark.experiments.skipring_traffic import Traffic
 
 LONG_LABEL = (1 << 39) + 0x1234567  # 40 bits: action (ii) comes once in 10^15 intervals
-
-
-class Traffic:
-    """Counts what is sent: by kind of message, and to and from supervisors."""
-
-    kinds = ("send",)
-
-    def __init__(self, supervisors: Iterable[NodeId]) -> None:
-        self.supervisors = frozenset(supervisors)
-        self.by_tag: Counter[str] = Counter()
-        self.to_supervisors = self.from_supervisors = self.between_peers = 0
-
-    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
-        assert entry.message is not None
-        self.by_tag[tag_of(entry.message).removeprefix("skipring.")] += 1
-        self.to_supervisors += entry.target in self.supervisors
-        self.from_supervisors += entry.source in self.supervisors
-        self.between_peers += not {entry.target, entry.source} & self.supervisors
 
 
 class RingLab:

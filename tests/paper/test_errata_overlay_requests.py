@@ -1,15 +1,11 @@
 """Errata E13, E14, E18, E19, E21: who asks the supervisor, when, and about whom."""
 
 from fractions import Fraction
-from itertools import accumulate
 
 import pytest
 
-from literal_skipring import LONG, Run, ref, without
-from planaria.core.chance import stream
 from planaria.literal.skipring.amendments import ALL, E13_TEXT, E14_TEXT
-from planaria.literal.skipring.labels import label
-from planaria.literal.skipring.subscriber import Subscriber
+from planaria.spark.experiments.skipring_literal import LONG, Run, expected_requests, ref, without
 
 
 def test_e13_every_reading_of_action_iii_heals_and_reporting_all_is_quickest() -> None:
@@ -24,17 +20,6 @@ def test_e13_every_reading_of_action_iii_heals_and_reporting_all_is_quickest() -
         means.append(sum(intervals or 0 for intervals in found) / len(found))
     assert means[2] < means[0]
     assert means[2] < means[1]
-
-
-def _expected_requests(amendments: frozenset[str], n: int) -> list[float]:
-    """From the node's own rule: expected requests per interval in SR(1), SR(2), ..., SR(n)."""
-    node = Subscriber(1, stream(1, "requests"), amendments, 0)
-    each = []
-    for index in range(n):
-        node.label = label(index)
-        node.left = None if index == 0 else ref("0", 2)
-        each.append(sum(node.request_probabilities()))
-    return list(accumulate(each))
 
 
 def _closed_form(n: int, *, halved: bool, both: bool) -> Fraction:
@@ -58,26 +43,26 @@ def _closed_form(n: int, *, halved: bool, both: bool) -> Fraction:
 def test_e14_the_rule_and_the_closed_form_agree(
     amendments: frozenset[str], halved: bool, both: bool
 ) -> None:
-    for n, expected in enumerate(_expected_requests(amendments, 1024), 1):
+    for n, expected in enumerate(expected_requests(amendments, 1024), 1):
         if n & (n - 1) == 0 or n < 40:
             assert expected == pytest.approx(float(_closed_form(n, halved=halved, both=both)))
 
 
 def test_e14_theorem_5_fails_for_every_n_from_2_on() -> None:
     """There are two labels of length 1, not one, and label 0 runs action (iv) in any state."""
-    printed = _expected_requests(without("E14"), 1024)
+    printed = expected_requests(without("E14"), 1024)
     assert printed[0] == 0.5
     assert printed[1] == 1.0
     assert printed[3] == 1.125
     assert min(printed[1:]) >= 1
     assert printed[-1] == pytest.approx(1.2749, abs=1e-4)
-    prose = _expected_requests(without("E14") | {E14_TEXT}, 1024)
+    prose = expected_requests(without("E14") | {E14_TEXT}, 1024)
     assert min(prose) >= 1
     assert prose[-1] == pytest.approx(1.7749, abs=1e-4)
 
 
 def test_e14_half_the_probability_keeps_the_load_below_one_for_every_n() -> None:
-    amended = _expected_requests(ALL, 1024)
+    amended = expected_requests(ALL, 1024)
     assert amended[1] == 0.75
     assert amended[-1] == pytest.approx(0.8874, abs=1e-4)
     # Labels of length k >= 2 add 1/(4 k^2) in all; the whole series is pi^2/24 - 1/4 + 3/4.
@@ -91,7 +76,7 @@ def test_e14_measured_requests_follow_the_rule() -> None:
         run.simulator.run(500 * 100)
         assert run.is_legitimate()
         measured = run.overlay.metrics(run.simulator.nodes)["requests_per_interval"]
-        expected = _expected_requests(amendments, 16)[-1]
+        expected = expected_requests(amendments, 16)[-1]
         assert measured == pytest.approx(expected, abs=0.12)
         assert (measured > 1) is (amendments != ALL)
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from literal_skipring import Run
 from planaria.literal.skipring.amendments import ALL, E22
+from planaria.spark.experiments.skipring_literal import Run
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from literal_skipring import Run, without
 from planaria.core.chance import stream
 from planaria.core.node import Send, Unsubscribe
 from planaria.literal.skipring import messages
@@ -10,6 +9,7 @@ from planaria.literal.skipring.amendments import ALL, E6_TEXT
 from planaria.literal.skipring.labels import label
 from planaria.literal.skipring.messages import SetData
 from planaria.literal.skipring.supervisor import Supervisor
+from planaria.spark.experiments.skipring_literal import Run, without
 
 
 def _supervisor(amendments: frozenset[str], database: dict[str, int | None]) -> Supervisor:

@@ -1,10 +1,13 @@
-"""Runs of the literal skip ring: given states, random states, and how they end."""
+"""Runs of the literal skip ring: given states, random states, and how they end. For tests too."""
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
+from planaria.core.chance import stream
 from planaria.core.ids import NodeId
 from planaria.literal.skipring.amendments import ALL
+from planaria.literal.skipring.labels import label
 from planaria.literal.skipring.messages import Ref
 from planaria.literal.skipring.overlay import SUPERVISOR, LiteralSkipRing
 from planaria.literal.skipring.subscriber import Subscriber
@@ -35,6 +38,7 @@ class Run:
     def legitimate(
         cls, amendments: frozenset[str], n: int, seed: int = 1, detection: float = 1.0
     ) -> "Run":
+        """SR(n), with everybody where it belongs."""
         overlay = LiteralSkipRing(amendments, detection)
         simulator = Simulator(seed)
         for node in overlay.legitimate(n, simulator.rng):
@@ -43,6 +47,7 @@ class Run:
 
     @classmethod
     def joining(cls, amendments: frozenset[str], n: int, seed: int = 1) -> "Run":
+        """Everybody joins at once."""
         overlay = LiteralSkipRing(amendments)
         simulator = Simulator(seed)
         for node in overlay.fresh(n, simulator.rng):
@@ -77,18 +82,22 @@ class Run:
 
     @property
     def supervisor(self) -> Supervisor:
+        """The supervisor."""
         node = self.simulator.nodes[SUPERVISOR]
         assert isinstance(node, Supervisor)
         return node
 
     @property
     def subscribers(self) -> list[Subscriber]:
+        """All subscribers that live."""
         return [node for node in self.simulator.nodes.values() if isinstance(node, Subscriber)]
 
     def holder(self, label: str) -> Subscriber:
+        """Who has this label."""
         return next(node for node in self.subscribers if node.label == label)
 
     def is_legitimate(self) -> bool:
+        """Is everything exactly SR(n)?"""
         return not self.overlay.violations(self.simulator.nodes, self.simulator.channel())
 
     def heals(self, intervals: int) -> int | None:
@@ -122,4 +131,16 @@ class Run:
 
 
 def ref(label: str, id: NodeId) -> Ref:
+    """A reference to a node, under a label."""
     return Ref(label, id)
+
+
+def expected_requests(amendments: frozenset[str], n: int) -> list[float]:
+    """From the node's own rule: expected requests per interval in SR(1), SR(2), ..., SR(n)."""
+    node = Subscriber(1, stream(1, "requests"), amendments, SUPERVISOR)
+    each = []
+    for index in range(n):
+        node.label = label(index)
+        node.left = None if index == 0 else ref("0", 2)
+        each.append(sum(node.request_probabilities()))
+    return list(accumulate(each))
