@@ -1,0 +1,102 @@
+"""A network that heals before one's eyes: which invariants fail, interval by interval.
+
+A picture that moves in a terminal; elsewhere a line whenever a phase of the healing is over.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from planaria.core.overlay import Violation
+from planaria.simulator.trial import Trial
+
+FRAME_SECONDS = 0.08  # slow enough to see, over in seconds
+HISTORY_SHOWN = 48  # intervals
+HEIGHTS = "▁▂▃▄▅▆▇█"
+
+
+class Watched(Trial):
+    """A trial that shows what fails whenever it looks."""
+
+    view: "View | None" = None
+
+    def violations(self) -> list[Violation]:
+        """As ever, but seen."""
+        found = super().violations()
+        if self.view is not None:
+            self.view.show(self.simulator.interval, found)
+        return found
+
+
+class View:
+    """What a person sees of one trial."""
+
+    def __init__(self, what: str, stream: TextIO) -> None:
+        self.what = what
+        self.history: dict[str, list[int]] = {}
+        self.looks = 0
+        self._console = Console(file=stream, highlight=False)
+        self._live: Live | None = None
+        self._told: Counter[str] | None = None
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+
+    def show(self, interval: int, found: Sequence[Violation]) -> None:
+        """The state at the end of an interval."""
+        counts = Counter(violation.invariant for violation in found)
+        for name in counts:
+            self.history.setdefault(name, [0] * self.looks)
+        for name, past in self.history.items():
+            past.append(counts[name])
+        self.looks += 1
+        if self._live is not None:
+            self._live.update(self._picture(interval), refresh=True)
+            time.sleep(FRAME_SECONDS)
+        elif self._told is None or news(self._told, counts):
+            self._told = counts
+            text = f"{self.what}: interval {interval}: {broken(counts)}"
+            self._console.print(text, soft_wrap=True, markup=False)
+
+    def end(self, text: str, *, good: bool) -> None:
+        """How it ended, below what was seen."""
+        if self._live is not None:
+            self._live.stop()
+        style = "bold green" if good else "bold red"
+        self._console.print(f"{self.what}: {text}", style=style, soft_wrap=True, markup=False)
+
+    def _picture(self, interval: int) -> Group:
+        grid = Table.grid(padding=(0, 2))
+        for name, past in self.history.items():
+            colour = "red" if past[-1] else "green"
+            grid.add_row(
+                Text(name),
+                Text(heights(past[-HISTORY_SHOWN:], max(past)), style=colour),
+                Text(f"{past[-1]:,} broken" if past[-1] else "holds", style=colour),
+            )
+        return Group(Text(f"{self.what}, interval {interval}", style="bold"), grid)
+
+
+def heights(past: Sequence[int], most: int) -> str:
+    """A line of bars: nothing where nothing fails, the tallest where most does."""
+    top = len(HEIGHTS) - 1
+    return "".join(HEIGHTS[-(-count * top // most)] if count else "·" for count in past)
+
+
+def news(told: Counter[str], now: Counter[str]) -> bool:
+    """Is `now` worth a line after `told`? Half of it is gone, or most of it is new."""
+    return now.total() <= told.total() / 2 > 0 or (now - told).total() > now.total() / 2
+
+
+def broken(counts: Counter[str]) -> str:
+    """Which invariants fail how often, in words."""
+    if not counts:
+        return "all invariants hold"
+    named = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
+    return f"{counts.total():,} broken ({named})"
