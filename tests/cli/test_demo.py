@@ -106,7 +106,7 @@ def test_the_demo_fails_if_a_network_does_not_heal(
 ) -> None:
     monkeypatch.setattr(studies, "STUDIES", {"toy": "toy_study:STUDY"})
     good = demo.Network("ring", 4, 1, {})
-    bad = demo.Network(f"{HUNTED}:Relapsing", 8, 1, {})
+    bad = demo.Network(f"{HUNTED}:Relapsing", 30, 1, {})
     for networks, code in [((good,), 0), ((good, bad), 1)]:
         monkeypatch.setattr(demo, "NETWORKS", networks)
         assert main(["demo", "--out", str(tmp_path / str(code))]) == code
