@@ -1,13 +1,11 @@
-"""A protocol with a bug that only time brings out, for the hunt to find.
+"""Protocols with bugs that only time brings out, for the hunt to find.
 
 planaria hunt tests/hunted.py:Relapsing --seeds 100
 """
 
-from random import Random
-
-from broken import SortedList, SortedNode
-from planaria.core.ids import NodeId
-from planaria.core.node import Effects, Node
+from broken import SortedNode, _Broken
+from planaria.core.message import Message
+from planaria.core.node import Effects, Send
 
 AGE = 14  # timeouts after which a node is confused: long after every network has healed
 
@@ -25,16 +23,20 @@ class AgeingNode(SortedNode):  # type: ignore[valid-type,misc]
         return effects
 
 
-class Relapsing(SortedList):  # type: ignore[valid-type,misc]
+class Relapsing(_Broken):
     """Sorted lists of nodes that age."""
 
-    name = "tests/hunted.py:Relapsing"
+    name, node = "tests/hunted.py:Relapsing", AgeingNode
 
-    def spawn(self, id: NodeId, rng: Random) -> Node:
-        return AgeingNode(id)
 
-    def legitimate(self, n: int, rng: Random) -> list[Node]:
-        nodes: list[Node] = [AgeingNode(right.id) for right in super().legitimate(n, rng)]
-        for node, right in zip(nodes, super().legitimate(n, rng), strict=True):
-            node.restore(right.snapshot())
-        return nodes
+class EchoingNode(SortedNode):  # type: ignore[valid-type,misc]
+    """Says everything to itself once more, twice."""
+
+    def on_message(self, message: Message) -> Effects:
+        return [*super().on_message(message), *[Send(self.id, message)] * 2]
+
+
+class Storming(_Broken):
+    """A few messages become more than any machine can deliver."""
+
+    name, node = "tests/hunted.py:Storming", EchoingNode

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from broken import Chatty, DeafToFailure, Forgetful, Raising, Repeating, UnfairSimulator
+from hunted import Storming
 from planaria.cli.main import main
 from planaria.core.errors import InvariantViolation, UsageError
 from planaria.core.ids import NodeId
@@ -206,6 +207,32 @@ def test_start_brings_faults_of_its_own() -> None:
         "at 0 for 2 partition groups=2",
         "at 1 crash count=1",
     ]
+
+
+def test_a_storm_of_messages_ends_at_its_bound_with_a_command_that_repeats_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every message becomes two more, up to 50 ticks later: 200 intervals would never end."""
+    trial = Trial(Storming(), Spec(3, 1, messages=5_000))
+    outcome, violation = trial.judge()
+    assert violation is not None
+    assert (violation.checker, violation.detail) == ("messages", "more than 5,000 messages")
+    assert not outcome.legitimate
+    assert 5_000 < outcome.messages < 10_000
+    monkeypatch.chdir(ROOT)
+    program, *words = shlex.split(violation.replay)
+    assert (program, main([*words, "--no-shrink"])) == ("planaria", 1)
+    assert "failed      messages, seed 1" in capsys.readouterr().out
+
+
+def test_a_bound_that_is_just_kept_changes_nothing() -> None:
+    free = Trial(sorted_list(), Spec(6, 1))
+    expected, _ = free.judge()
+    sent = free.simulator.sent
+    outcome, violation = Trial(sorted_list(), Spec(6, 1, messages=sent)).judge()
+    assert (outcome, violation) == (expected, None)
+    _, violation = Trial(sorted_list(), Spec(6, 1, messages=sent - 1)).judge()
+    assert violation is not None
 
 
 def fails(overlay: Overlay) -> Callable[[Spec], bool]:

@@ -11,12 +11,17 @@ from planaria.cli.main import main
 from planaria.simulator.overlays import REGISTERED, find_kind
 from planaria.simulator.schedule import parse_schedule
 from planaria.spark.grid import Cell, Grid, rotated
-from planaria.spark.hunt import Hunt, Quarry, named_schedules, recovery
+from planaria.spark.hunt import Hunt, Quarry, diverse, named_schedules, recovery
 from toys import ROOT, SORTED
 
 pytest_plugins = ("spark_session",)
 
-AXES: Grid = {"scheduler": ["fifo", "starve"], "intervals": [60], "closure": [10]}
+AXES: Grid = {
+    "scheduler": ["fifo", "starve"],
+    "intervals": [60],
+    "closure": [10],
+    "messages": [20_000],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +75,19 @@ def test_it_finds_the_broken_promises_and_no_others_and_shrinks_them(
     rows.unpersist()
 
 
+def test_one_finding_of_each_kind_is_shrunk_before_a_second_of_any() -> None:
+    broken = [
+        ("convergence", "sorted at 1: has 2"),
+        ("convergence", "sorted at 0: has 3"),
+        ("closure", "sorted at 0: has 3"),
+        ("convergence", "sorted at 4: has 5"),
+        ("convergence", "channel at 2: names 7"),
+        ("closure", "sorted at 2: has 3"),
+    ]
+    assert diverse(broken) == [0, 2, 4, 1, 5, 3]
+    assert diverse([]) == []
+
+
 @pytest.mark.parametrize(
     ("overlay", "checker"),
     [
@@ -77,6 +95,7 @@ def test_it_finds_the_broken_promises_and_no_others_and_shrinks_them(
         ("tests/broken.py:Raising", "no-exception"),
         ("tests/broken.py:Repeating", "delivered-once"),
         ("tests/hunted.py:Relapsing", "closure"),
+        ("tests/hunted.py:Storming", "messages"),
         (SORTED, None),
     ],
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from planaria.spark.hunt import Hunt
 
 FINDINGS_SHOWN = 20
+MESSAGES_MAX = 1_000_000  # of one trial: a minute, and 20 times what the longest sound one sends
 
 
 class Quarries(Overlays):
@@ -73,6 +74,7 @@ def _common() -> list[click.Parameter]:
         ),
         option("--intervals", type=int, default=DEFAULTS.intervals, help="Bound for healing."),
         option("--closure", type=int, default=DEFAULTS.closure, help="Intervals it must stay."),
+        option("--messages", type=int, default=MESSAGES_MAX, help="Bound for each trial."),
         option("--shrink", type=click.IntRange(0), default=20, help="Findings to make smaller."),
         option("--out", metavar="DIR|URL", help="Results  [default: out/hunt/OVERLAY-VERSION]"),
         option(
@@ -122,6 +124,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
         "nemesis": list(schedules),
         "intervals": [values["intervals"]],
         "closure": [values["closure"]],
+        "messages": [values["messages"]],
     }
     plain = values["seeds"].isdecimal()
     seeds = range(int(values["seeds"])) if plain else parse_numbers(values["seeds"], "--seeds")

@@ -1,7 +1,7 @@
 """`planaria sim OVERLAY`: one trial, from any start, under any faults; did it heal, did it stay?"""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,11 @@ from planaria import __version__
 from planaria.cli.files import write_atomically
 from planaria.cli.summary import summary, table
 from planaria.core.errors import InvariantViolation, UsageError
-from planaria.core.overlay import Violation
 from planaria.simulator.engine import Observer
 from planaria.simulator.overlays import REGISTERED, Kind, Option, find_kind
 from planaria.simulator.schedule import Schedule, compose, load_schedule, parse_schedule
 from planaria.simulator.trace import LEVELS, Recorder
-from planaria.simulator.trial import Outcome, Spec, Trial, shrink
-
-SHRINK_MESSAGES_MAX = 5_000_000  # a minute or so of simulation for the convenience of a small one
+from planaria.simulator.trial import OPTIONS, Spec, Trial, shrink_failure
 
 DEFAULTS = Spec(n=16, seed=0)
 
@@ -87,6 +84,7 @@ def _common() -> list[click.Parameter]:
         option("--drift", type=float, default=d.drift, help="Timeouts vary by this share."),
         option("--intervals", type=int, default=d.intervals, help="Bound for healing."),
         option("--closure", type=int, default=d.closure, help="Intervals it must then stay."),
+        option("--messages", type=int, default=d.messages, help="Bound for messages, of all."),
         option("--trace", type=Path, metavar="FILE", help="Write a trace (Parquet)."),
         option("--trace-level", type=click.Choice(LEVELS), help="[default: everything with FILE]"),
         option("--shrink/--no-shrink", default=True, help="Look for a smaller failing trial."),
@@ -110,21 +108,24 @@ def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     overlay = kind.make(**{name.replace("-", "_"): value for name, value in given.items()})
     spec = spec_of(reference, kind, values, given)
 
-    def attempt(
-        spec: Spec, watchers: Sequence[Observer] = ()
-    ) -> tuple[Trial, Outcome, InvariantViolation | None]:
-        trial = Trial(overlay, spec, [*watchers, *(checker() for checker in kind.checkers)])
-        return trial, *_judge(trial)
+    def prepare(spec: Spec, watchers: Sequence[Observer] = ()) -> Trial:
+        return Trial(overlay, spec, [*watchers, *(checker() for checker in kind.checkers)])
+
+    def attempt(spec: Spec) -> tuple[Trial, InvariantViolation | None]:
+        trial = prepare(spec)
+        return trial, trial.judge()[1]
 
     with _tracing(spec.command(overlay), spec.seed, values) as watchers:
-        trial, outcome, violation = attempt(spec, watchers)
+        trial = prepare(spec, watchers)
+        outcome, violation = trial.judge()
     for output in kind.outputs:
         path = values[output.name.replace("-", "_")]
         if path is not None:
             write_atomically(path, output.render(trial))
     shrunk = None
     if violation is not None and values["shrink"]:
-        shrunk = _shrunk(spec, violation.checker, attempt).command(overlay)
+        click.echo("planaria: looking for a smaller trial that fails (--no-shrink)", err=True)
+        shrunk = shrink_failure(spec, violation.checker, attempt).command(overlay)
     result = summary(trial, outcome, violation, shrunk)
     for watcher in watchers:
         result["message_types"] = watcher.counters.totals()
@@ -155,36 +156,10 @@ def spec_of(reference: str, kind: Kind, values: dict[str, Any], given: dict[str,
             asked += [f"--{'' if value else 'no-'}{option.name}"] * (value != option.default)
         elif value != option.default:
             asked += [f"--{option.name}", str(value)]
-    names = ("n", "seed", "start", "scheduler", "delay", "drift", "intervals", "closure")
-    return Spec(**{name: values[name] for name in names}, faults=_faults(values), asked=(*asked,))
+    common = {name: values[name] for name in ("n", "seed", *OPTIONS)}
+    return Spec(**common, faults=_faults(values), asked=(*asked,))
 
 
 def _faults(values: dict[str, Any]) -> Schedule:
     loaded = [load_schedule(name) for name in values["nemesis"]]
     return compose(*loaded, *(parse_schedule(line, "--fault") for line in values["fault"]))
-
-
-def _judge(trial: Trial) -> tuple[Outcome, InvariantViolation | None]:
-    """How a trial ended, also if a checker stopped it half-way."""
-    try:
-        outcome = trial.run()
-    except InvariantViolation as violation:
-        found = [Violation(violation.checker, None, violation.detail)]
-        return trial.outcome(legitimate=False, violations=found), violation
-    return outcome, trial.violation(*outcome.failure) if outcome.failure else None
-
-
-def _shrunk(spec: Spec, checker: str, attempt: Callable[..., Any]) -> Spec:
-    """A smaller trial that breaks the same promise."""
-    click.echo("planaria: looking for a smaller trial that fails (--no-shrink: do not)", err=True)
-    spent = 0
-
-    def fails(smaller: Spec) -> bool:
-        nonlocal spent
-        if spent > SHRINK_MESSAGES_MAX:
-            return False
-        trial, _, violation = attempt(smaller)
-        spent += trial.simulator.sent
-        return violation is not None and violation.checker == checker
-
-    return shrink(spec, fails)

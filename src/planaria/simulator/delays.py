@@ -4,6 +4,7 @@ One table look-up per message serves every distribution at the same price.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from planaria.core.errors import UsageError
 
@@ -48,6 +49,7 @@ def late(low: int, high: int, share: float = 0.02, factor: int = 10) -> Delay:
 DEFAULT_DELAY = uniform(1, INTERVAL // 2)
 
 
+@lru_cache(maxsize=16)  # a table takes as long as a small trial sends messages
 def parse_delay(text: str) -> Delay:
     """`fixed:10`, `uniform:1:50`, `heavy:10[:1.5]` or `late:1:50`, as written on a command line."""
     name, *numbers = text.split(":")

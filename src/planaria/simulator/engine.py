@@ -4,6 +4,7 @@ Knows nodes, messages and effects, nothing of any protocol. Faults reach it thro
 rules on the links, the order within a tick, holding a node's inputs, adding and removing nodes.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -40,6 +41,10 @@ class Entry(Struct, frozen=True, gc=False):
     source: int
     number: int
     cause: int
+
+
+class TooManyMessages(Exception):
+    """More was sent than the run may send."""
 
 
 class LinkRule(Protocol):
@@ -79,6 +84,7 @@ class Simulator:
         self.clock_skew: dict[NodeId, int] = {}
         self.slowness: dict[NodeId, float] = {}
         self.sent = 0
+        self.sent_max = sys.maxsize  # a storm of messages doubles in every tick: it must end
         self.delivered = 0
         self.undeliverable = 0
         self._buckets: defaultdict[int, list[Entry]] = defaultdict(list)
@@ -155,13 +161,15 @@ class Simulator:
         return self.tick // INTERVAL
 
     def run(self, ticks: int) -> None:
-        """Let `ticks` pass."""
+        """Let `ticks` pass; more than `sent_max` messages raise `TooManyMessages`."""
         pop = self._buckets.pop
         for tick in range(self.tick + 1, self.tick + ticks + 1):
             self.tick = tick
             bucket = pop(tick, None)
             if bucket:
                 self._run_bucket(bucket if self.order is None else self.order(bucket))
+                if self.sent > self.sent_max:
+                    raise TooManyMessages(f"more than {self.sent_max:,} messages")
 
     def run_interval(self) -> None:
         """Let one interval pass."""

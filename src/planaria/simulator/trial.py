@@ -15,21 +15,26 @@ from planaria.core.errors import InvariantViolation, PlanariaError, UsageError
 from planaria.core.overlay import Overlay, Violation
 from planaria.simulator.checkers import SafetyBroken
 from planaria.simulator.delays import INTERVAL, parse_delay
-from planaria.simulator.engine import Observer, Simulator
+from planaria.simulator.engine import Observer, Simulator, TooManyMessages
 from planaria.simulator.links import use_scheduler
 from planaria.simulator.nemesis import Injection, Nemesis
 from planaria.simulator.schedule import Action, Schedule, compose, parse_schedule
 
 NODES_MAX = 1_000_000  # 2 kB each: more than this is a typing error on any machine
 INTERVALS_MAX = 1_000_000
+MESSAGES_MAX = 1_000_000_000  # a day of simulation: more is a storm, not an experiment
 SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more than this
+SHRINK_MESSAGES_MAX = 5_000_000  # nor more than a minute or so of simulation
+
+
+OPTIONS = ("start", "scheduler", "delay", "drift", "intervals", "closure", "messages")
 
 
 class Spec(Struct, frozen=True):
     """Everything that determines a trial.
 
-    `asked` is how a command line names the overlay, with the overlay's own options after it; empty
-    stands for the overlay's name.
+    `messages` bounds what may be sent in all. `asked` is how a command line names the overlay, with
+    the overlay's own options after it; empty stands for the overlay's name.
     """
 
     n: int
@@ -41,6 +46,7 @@ class Spec(Struct, frozen=True):
     drift: float = 0.0
     intervals: int = 200
     closure: int = 10
+    messages: int = MESSAGES_MAX
     asked: tuple[str, ...] = ()
 
     def command(self, overlay: Overlay) -> str:
@@ -48,7 +54,7 @@ class Spec(Struct, frozen=True):
         words = ["planaria", "sim", *(self.asked or (overlay.name,))]
         words += ["--n", str(self.n), "--seed", str(self.seed)]
         defaults = Spec(0, 0)
-        for name in ("start", "scheduler", "delay", "drift", "intervals", "closure"):
+        for name in OPTIONS:
             value = getattr(self, name)
             if value != getattr(defaults, name):
                 words += [f"--{name}", str(value)]
@@ -84,6 +90,7 @@ class Trial:
         _check(spec)
         self.overlay, self.spec = overlay, spec
         self.simulator = Simulator(spec.seed, delay=parse_delay(spec.delay), drift=spec.drift)
+        self.simulator.sent_max = spec.messages
         for observer in observers:
             self.simulator.watch(observer)
         rng = stream(spec.seed, "start")
@@ -123,10 +130,21 @@ class Trial:
             return self._run()
         except SafetyBroken as broken:
             raise self.violation(broken.checker, broken.detail, broken.tick) from None
+        except TooManyMessages as storm:
+            raise self.violation("messages", str(storm)) from None
         except PlanariaError:
             raise
         except Exception as error:
             raise self.violation("no-exception", _where(error)) from error
+
+    def judge(self) -> tuple[Outcome, InvariantViolation | None]:
+        """Run, and say how it ended; a broken promise is an answer, not an error."""
+        try:
+            outcome = self.run()
+        except InvariantViolation as violation:
+            found = [Violation(violation.checker, None, violation.detail)]
+            return self.outcome(legitimate=False, violations=found), violation
+        return outcome, self.violation(*outcome.failure) if outcome.failure else None
 
     def violation(self, checker: str, detail: str, tick: int | None = None) -> InvariantViolation:
         """The error for a promise that this trial broke, with the command that repeats it."""
@@ -193,6 +211,24 @@ def must_heal(overlay: Overlay, spec: Spec, observers: Sequence[Observer] = ()) 
     return outcome
 
 
+Attempt = Callable[[Spec], tuple[Trial, InvariantViolation | None]]
+
+
+def shrink_failure(spec: Spec, checker: str, attempt: Attempt) -> Spec:
+    """A smaller trial that breaks the same promise, found with a bounded effort."""
+    spent = 0
+
+    def fails(smaller: Spec) -> bool:
+        nonlocal spent
+        if spent > SHRINK_MESSAGES_MAX:
+            return False
+        trial, violation = attempt(smaller)
+        spent += trial.simulator.sent
+        return violation is not None and violation.checker == checker
+
+    return shrink(spec, fails)
+
+
 def shrink(spec: Spec, fails: Callable[[Spec], bool]) -> Spec:
     """The smallest trial found that still fails: fewer faults, then fewer nodes, then shorter."""
     budget = SHRINK_TRIALS_MAX
@@ -237,6 +273,7 @@ def _check(spec: Spec) -> None:
         "n": (1, NODES_MAX),
         "intervals": (1, INTERVALS_MAX),
         "closure": (0, INTERVALS_MAX),
+        "messages": (1, MESSAGES_MAX),
         "drift": (0, 0.5),
     }
     for name, (low, high) in bounds.items():

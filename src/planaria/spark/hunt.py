@@ -5,6 +5,7 @@ property is a finding; a second sweep shrinks the findings to minimal scenarios.
 healed give the time to legitimacy per class of faults.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,20 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria.core.errors import InvariantViolation, UsageError
-from planaria.core.overlay import Violation
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.overlays import REGISTERED, find_kind
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule, print_schedule
-from planaria.simulator.trial import NODES_MAX, Outcome, Spec, Trial, shrink
+from planaria.simulator.trial import NODES_MAX, Outcome, Spec, Trial, shrink_failure
 from planaria.spark.checks import errors
 from planaria.spark.grid import Cell, Value, rotated
 from planaria.spark.metrics import percentiles
 from planaria.spark.sweep import Result, Sweep, Work
 
 SHARE = 50  # trials of a dozen nodes take some 100 ms each: a task is a matter of seconds
-SHRINK_MESSAGES_MAX = 5_000_000  # a minute or so of simulation for the convenience of a small one
 COLUMNS = {
     "legitimate": "bool",
     "healed_in": "int64",  # intervals from the end of the faults until legitimate
-    "messages": "int64",
+    "sent": "int64",  # messages, until legitimate
     "checker": "string",  # the promise that was broken; null: none
     "detail": "string",
     "void": "bool",  # some fault changed nothing, so the trial tested less than it says
@@ -51,7 +50,7 @@ class Quarry(Struct, frozen=True):
     def spec(self, cell: Cell) -> Spec:
         """The trial of a cell."""
         given: Mapping[str, Any] = cell.parameters
-        names = ("n", "start", "scheduler", "intervals", "closure")
+        names = ("n", "start", "scheduler", "intervals", "closure", "messages")
         faults = parse_schedule(self.schedules[given["nemesis"]], given["nemesis"])
         fixed = {name: given[name] for name in names}
         return Spec(seed=cell.seed, faults=faults, asked=self.asked, **fixed)
@@ -65,15 +64,10 @@ class Quarry(Struct, frozen=True):
         return self.command(self.spec(cell))
 
     def attempt(self, spec: Spec) -> tuple[Trial, Outcome, InvariantViolation | None]:
-        """Run a trial, as `planaria sim` would; a broken promise is an answer, not an error."""
+        """Run a trial, as `planaria sim` would."""
         kind = find_kind(self.reference)
         trial = Trial(kind.make(**self.options), spec, [checker() for checker in kind.checkers])
-        try:
-            outcome = trial.run()
-        except InvariantViolation as violation:
-            found = [Violation(violation.checker, None, violation.detail)]
-            return trial, trial.outcome(legitimate=False, violations=found), violation
-        return trial, outcome, trial.violation(*outcome.failure) if outcome.failure else None
+        return trial, *trial.judge()
 
     def try_cell(self, cell: Cell) -> Result:
         """One start of the hunt."""
@@ -81,7 +75,7 @@ class Quarry(Struct, frozen=True):
         summary = {
             "legitimate": outcome.legitimate,
             "healed_in": outcome.intervals,
-            "messages": outcome.messages,
+            "sent": outcome.messages,
             "checker": violation.checker if violation else None,
             "detail": violation.detail if violation else None,
             "void": bool(outcome.ineffective),
@@ -90,20 +84,16 @@ class Quarry(Struct, frozen=True):
 
     def shrink_cell(self, cell: Cell) -> Result:
         """The smallest trial found that breaks the same promise as this cell's."""
-        spec, spent = self.spec(cell), 0
+        spec = self.spec(cell)
         _, _, found = self.attempt(spec)
         if found is None:
             raise UsageError(f"seed {cell.seed} does not fail: nothing to shrink")
 
-        def fails(smaller: Spec) -> bool:
-            nonlocal spent
-            if spent > SHRINK_MESSAGES_MAX:
-                return False
+        def attempt(smaller: Spec) -> tuple[Trial, InvariantViolation | None]:
             trial, _, violation = self.attempt(smaller)
-            spent += trial.simulator.sent
-            return violation is not None and violation.checker == found.checker
+            return trial, violation
 
-        small = shrink(spec, fails)
+        small = shrink_failure(spec, found.checker, attempt)
         _, _, violation = self.attempt(small)
         assert violation is not None  # `small` is `spec` or was seen to fail
         command = self.command(small)
@@ -142,11 +132,12 @@ class Hunt:
         self.sweep = Sweep(work, rotated(grid, seeds), out, share=SHARE, sources=sources)
 
     def findings(self, spark: SparkSession, rows: DataFrame, shrunk_max: int) -> list[Finding]:
-        """All broken promises, small networks first, the first `shrunk_max` of them shrunk."""
+        """All broken promises, small networks first; `shrunk_max` of them, of all kinds, shrunk."""
         broken = rows.where("checker is not null").orderBy("n", "seed")
         found = broken.select("cell", "seed", "n", "checker", "detail", "replay").collect()
         findings = {row.cell: Finding(*row[1:]) for row in found}
-        cells = [self.sweep.cells[row.cell] for row in found[:shrunk_max]]
+        chosen = diverse([(row.checker, row.detail) for row in found])[:shrunk_max]
+        cells = [self.sweep.cells[found[at].cell] for at in chosen]
         if not cells:
             return list(findings.values())
         work = Work("shrink", SHRUNK_COLUMNS, self.quarry.shrink_cell, self.quarry.replay)
@@ -159,6 +150,20 @@ class Hunt:
             findings[cell].smaller = row.smaller
             findings[cell].scenario = f"{self.out}/{name}"
         return list(findings.values())
+
+
+def diverse(broken: Sequence[tuple[str, str]]) -> list[int]:
+    """In which order to look at broken promises (checker, detail): one of each kind comes first.
+
+    A kind is the checker with the first word of what it says: the invariant, or the exception.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    turns = []
+    for place, (checker, detail) in enumerate(broken):
+        kind = (checker, detail.split(" ", 1)[0])
+        turns.append((seen[kind], place))
+        seen[kind] += 1
+    return [place for _, place in sorted(turns)]
 
 
 def recovery(rows: DataFrame) -> DataFrame:
