@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, LinkUp, Publish, Subscribe
 from planaria.protocols.mobile.anonymity import Sighting, best_guess, bound, first_sender, watched
@@ -185,7 +186,7 @@ class Watch:
         beat = entry.message
         if node in self.observers and isinstance(beat, Beat) and beat.sender not in self.observers:
             for item in beat.items:
-                self.first.setdefault(item.payload[: item.length], (beat.sender, node))
+                self.first.setdefault(item.payload, (beat.sender, node))
 
 
 def sightings(graph: str, observers: list[NodeId], times: int, seed: int) -> list[Sighting]:
@@ -261,13 +262,15 @@ def test_first_hop_from_a_publisher_looks_like_any_other_hop() -> None:
     own, relayed = beat_of(publisher=True), beat_of(publisher=False)
     assert (own.sender, own.word, own.serial) == (relayed.sender, relayed.word, relayed.serial)
     (mine,), (passed,) = own.items, relayed.items
-    assert (mine.generation, len(mine.payload)) == (passed.generation, len(passed.payload))
+    assert (mine.generation, len(mine.body)) == (passed.generation, len(passed.body))
     assert len(mine.id) == len(passed.id)
 
 
 def test_padding_hides_the_size_and_nothing_is_lost() -> None:
     news = MobileNode(0, Random(0), padding=100)
     news.on_command(Subscribe(TOPIC))
-    items = [news.layers[TOPIC].news.publish(b"x" * size, Random(size)) for size in (0, 1, 99, 100)]
-    assert {len(item.payload) for item in items} == {100}
-    assert [item.length for item in items] == [0, 1, 99, 100]
+    payloads = [b"", b"x", b"\0" * 98 + b"\x80", b"\0"]
+    items = [news.layers[TOPIC].news.publish(it, Random(len(it))) for it in payloads]
+    assert [item.payload for item in items] == payloads
+    beats = [Beat(TOPIC, 1, 1, None, (0,), (item,)) for item in items]
+    assert len({len(Codec().encode(beat)) for beat in beats}) == 1

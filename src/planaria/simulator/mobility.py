@@ -173,8 +173,9 @@ class MovingOverlay(MobileOverlay):
         connection_points: int = 0,
         echo: bool = False,
         padding: int = 0,
+        walk: int = 0,
     ) -> None:
-        super().__init__(orientation, layers, connection_points, echo, padding)
+        super().__init__(orientation, layers, connection_points, echo, padding, walk)
         if publications < 0 or moving < 0:
             raise UsageError("publications and moving: not less than 0")
         self.graph = graph
@@ -282,6 +283,7 @@ MOBILE = Kind(
         Option("connection-points", 0, "Links a node asks for; 0: all in range."),
         Option("echo", False, "Send a publication back to whom it came from, as Table 4 does."),
         Option("padding", 0, "Pad payloads to a multiple of this many bytes."),
+        Option("walk", 0, "Hand a publication over so many times, on average, then flood it."),
     ),
     outputs=(Output("html", "An animation of the run, in one file.", _animation),),
 )

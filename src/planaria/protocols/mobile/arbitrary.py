@@ -10,8 +10,8 @@ from planaria.protocols.mobile.edge_bits import EdgeBits
 from planaria.protocols.mobile.heights import GAP_MAX, HEIGHT_MAX, Heights
 from planaria.protocols.mobile.layer import ASKED, CLOSING, SERIALS, UP, Layer, Link
 from planaria.protocols.mobile.messages import (
-    GENERATIONS_MAX,
     ITEM_ID_BYTES,
+    STEM,
     Beat,
     Item,
     LinkDownOk,
@@ -36,7 +36,7 @@ def item(rng: Random) -> Item:
     """A publication that nobody made."""
     payload = rng.randbytes(rng.randrange(8))
     id = rng.randbytes(ITEM_ID_BYTES)
-    return Item(id, rng.randrange(GENERATIONS_MAX + 1), len(payload), payload)
+    return Item(id, rng.randrange(STEM + 1), payload)
 
 
 def word(rng: Random) -> Word:
@@ -60,7 +60,6 @@ def scramble(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
         layer.links[peer] = Link(
             state=rng.choice([ASKED, UP, UP, CLOSING]),
             quiet=rng.randrange(6),
-            serial=rng.randrange(SERIALS),
             heard=rng.choice([None, rng.randrange(SERIALS)]),
             ack=rng.choice([None, rng.randrange(SERIALS)]),
             replayed=rng.random() < 0.5,
@@ -68,6 +67,7 @@ def scramble(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
         )
     for peer in [peer for peer in layer.links if rng.random() < 0.2]:
         del layer.links[peer]
+    layer.serial = rng.randrange(SERIALS)
     layer.refused = {peer: rng.randrange(-2, 9) for peer in rng.sample(list(ids), 1)}
     _scramble_orientation(layer, ids, rng)
     _scramble_news(layer, ids, rng)
@@ -98,6 +98,9 @@ def _scramble_news(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
         news.seen[garbage.id] = rng.randrange(-10_000, 10_000)
         if rng.random() < 0.3:
             news.local[garbage.id] = None
+        if rng.random() < 0.3:
+            news.hidden[garbage.id] = rng.randrange(-5, 20)
+            news.walking[garbage.id] = rng.random() < 0.5
         news.input[garbage.id] = [rng.choice(ids)]
     news.input[rng.randbytes(ITEM_ID_BYTES)] = []
     news.local[rng.randbytes(ITEM_ID_BYTES)] = None

@@ -13,7 +13,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.protocols.mobile.graphs import Point, component
 from planaria.protocols.mobile.legitimacy import linked, points_to
-from planaria.protocols.mobile.messages import Beat
+from planaria.protocols.mobile.messages import STEM, Beat
 from planaria.protocols.mobile.node import MobileNode
 
 PICTURES_MAX = 400  # seconds that are kept for the animation
@@ -45,6 +45,8 @@ class Books:
         self.duplicated = 0
         self.forged = 0
         self.copies = 0
+        self.handed_over = 0
+        self.garbage = 0
         self.beats = 0
         self.turns: dict[NodeId, int] = {}
         self.turned: dict[int, list[NodeId]] = {}
@@ -82,7 +84,13 @@ class Books:
         """A message goes out."""
         if isinstance(message, Beat):
             self.beats += 1
-            self.copies += len(message.items)
+            for item in message.items:
+                if item.payload not in self.publications:
+                    self.garbage += 1
+                elif item.generation == STEM:
+                    self.handed_over += 1
+                else:
+                    self.copies += 1
 
     def timeout(self, id: NodeId, second: int, turns: int, *, linked: bool) -> None:
         """A node's timeout passed, with a turn or without."""
@@ -151,6 +159,8 @@ class Books:
             "duplicated": self.duplicated,
             "missed": len(self.missed(graph)),
             "sends": self.copies,
+            "handed_over": self.handed_over,
+            "sends_of_garbage": self.garbage,
             "beats": self.beats,
             "rounds": self.rounds(),
             "longest_wait": self.longest_wait,

@@ -16,7 +16,9 @@ from planaria.protocols.mobile.messages import (
     ITEM_ID_BYTES,
     ITEMS_MAX,
     PAYLOAD_BYTES_MAX,
+    STEM,
     Item,
+    padded,
 )
 
 REPLAY_TIMEOUTS = 128  # how long a publication is kept for links that come up
@@ -26,6 +28,9 @@ MEMORY_TIMEOUTS = 2 * (GENERATIONS_MAX + 1) * REPLAY_TIMEOUTS
 MEMORY_MAX = 1 << 16  # ids: 16 per timeout for the whole time
 STORE_MAX = 4096  # publications kept for replay; the oldest goes first
 LOCAL_MAX = 1024  # own publications that wait for a turn; then publishing says no
+# Timeouts, drawn from here to twice as many, that a node which handed a publication over waits for
+# its flood. Longer than a flood takes to come back, or who loses patience first began it.
+EMBARGO = 64
 BATCH_BYTES_MAX = 1 << 19  # one beat stays below the largest frame
 
 
@@ -40,6 +45,14 @@ class Outbox(Struct):
         """The neighbour has it."""
         self.waiting.pop(id, None)
 
+    def flood(self, id: bytes, generation: int) -> None:
+        """The neighbour is to get it, unless it already is; a copy handed over does not count."""
+        if self.sent.get(id, STEM) != STEM:
+            return
+        self.sent.pop(id, None)
+        if self.waiting.get(id, STEM) == STEM:
+            self.waiting[id] = generation
+
     def acknowledged(self, serial: int | None) -> None:
         """The neighbour got the beat `serial`."""
         if serial is not None and serial == self.serial:
@@ -47,67 +60,106 @@ class Outbox(Struct):
 
 
 class Dissemination(Stateful):
-    """Input and local buffers of Table 4, with what the amendments need."""
+    """Input and local buffers of Table 4, with what the amendments need.
 
-    variables = ("input", "local", "store", "seen", "now")
-    __slots__ = ("echo", "input", "local", "now", "padding", "seen", "store")
+    With `walk` a publication walks before it is flooded: its publisher hands it to a neighbour
+    drawn at random, who hands it on, and so on, so many times on average. Whoever it walked through
+    waits for the flood and takes part as if it had heard nothing before.
+    """
 
-    def __init__(self, *, echo: bool = False, padding: int = 0) -> None:
+    variables = ("input", "local", "walking", "hidden", "store", "seen", "now")
+    __slots__ = (*variables, "echo", "walk", "padding")
+
+    def __init__(self, *, echo: bool = False, padding: int = 0, walk: int = 0) -> None:
         self.echo = echo
         self.padding = padding
+        self.walk = walk
         self.input: dict[bytes, list[NodeId]] = {}  # id -> neighbours that sent it
         self.local: dict[bytes, None] = {}
+        self.walking: dict[bytes, bool] = {}  # id -> here for the first time: it must walk on
+        self.hidden: dict[bytes, int] = {}  # id -> timeouts to wait for the flood
         self.store: dict[bytes, tuple[Item, int]] = {}  # id -> item, since when; oldest first
         self.seen: dict[bytes, int] = {}  # id -> since when; oldest first
         self.now = 0  # own timeouts
 
     def repair(self) -> None:
         """A buffer may only name what the store holds."""
-        for id in [id for id in self.input if id not in self.store]:
-            del self.input[id]
-        for id in [id for id in self.local if id not in self.store]:
-            del self.local[id]
+        for table in (self.input, self.local, self.walking, self.hidden):
+            for id in [id for id in table if id not in self.store]:
+                del table[id]
+        for id in [id for id in self.walking if id not in self.hidden]:
+            del self.walking[id]
 
     def publish(self, payload: bytes, rng: Random) -> Item:
         """Put a publication into the local buffer; it waits for a turn like any other."""
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise CapacityExceeded(f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}")
-        if len(self.local) >= LOCAL_MAX:
+        if len(self.local) + len(self.walking) >= LOCAL_MAX:
             raise CapacityExceeded(f"{LOCAL_MAX} publications wait for a turn: try again later")
         id = rng.getrandbits(8 * ITEM_ID_BYTES).to_bytes(ITEM_ID_BYTES, "big")
-        item = Item(id, GENERATIONS_MAX, len(payload), self._padded(payload))
-        self.local[id] = None
+        item = Item(id, GENERATIONS_MAX, padded(payload, self.padding))
+        if self.walk:
+            self.walking[id], self.hidden[id] = True, EMBARGO
+        else:
+            self.local[id] = None
         self._keep(item)
         return item
 
     def receive(self, item: Item, sender: NodeId, topic: str) -> list[Deliver]:
         """The first copy is delivered and goes into the input buffer; the others are dropped."""
         known = item.id in self.seen
+        if item.generation == STEM:
+            return self._hand_over(item, topic, known=known)
         senders = self.input.get(item.id)
         if senders is not None and sender not in senders:
             senders.append(sender)
-        if known:
+        if known and item.id not in self.hidden:
             return []
+        for table in (self.hidden, self.walking):
+            table.pop(item.id, None)
         self.input[item.id] = [sender]
         self._keep(item)
-        return [Deliver(topic, item.id, item.payload[: item.length])]
+        return [] if known else [Deliver(topic, item.id, item.payload)]
 
-    def collect(self, outboxes: dict[NodeId, Outbox]) -> None:
-        """A turn: empty both buffers into what each neighbour is to get (Table 4, R1)."""
+    def _hand_over(self, item: Item, topic: str, *, known: bool) -> list[Deliver]:
+        """A publication walks in; it walks on at the next turn, unless its flood was here."""
+        if known and item.id not in self.hidden:
+            return []
+        self.walking[item.id], self.hidden[item.id] = False, EMBARGO
+        if known:
+            return []
+        self._keep(Item(item.id, GENERATIONS_MAX, item.body))
+        return [Deliver(topic, item.id, item.payload)]
+
+    def collect(self, outboxes: dict[NodeId, Outbox], rng: Random) -> None:
+        """A turn: empty the buffers into what each neighbour is to get (Table 4, R1)."""
+        self._walk(outboxes, rng)
         for id in [*self.input, *self.local]:
             senders = [] if self.echo else self.input.get(id, [])
             generation = self.store[id][0].generation
             for peer, outbox in outboxes.items():
-                if peer not in senders and id not in outbox.sent:
-                    outbox.waiting.setdefault(id, generation)
+                if peer not in senders:
+                    outbox.flood(id, generation)
         self.input, self.local = {}, {}
+
+    def _walk(self, outboxes: dict[NodeId, Outbox], rng: Random) -> None:
+        """What walks goes to one neighbour, or has walked enough and is flooded from here."""
+        for id, first in self.walking.items():
+            if first or (self.walk and rng.random() * self.walk >= 1):
+                outboxes[rng.choice(list(outboxes))].waiting[id] = STEM
+                self.hidden[id] = rng.randrange(EMBARGO, 2 * EMBARGO)
+            else:
+                del self.hidden[id]
+                self.local[id] = None
+        self.walking = {}
 
     def replay(self) -> Outbox:
         """All recent publications, for a link that came up: agreement when a relay left (14)."""
+        buffers = (self.input, self.local, self.hidden)
         waiting = {
             id: item.generation - 1
             for id, (item, _) in self.store.items()
-            if item.generation and id not in self.input and id not in self.local
+            if item.generation and not any(id in buffer for buffer in buffers)
         }
         return Outbox(waiting=waiting)
 
@@ -121,30 +173,48 @@ class Dissemination(Stateful):
             if id not in self.store:
                 continue
             item = self.store[id][0]
-            size += len(item.payload)
+            size += len(item.body)
             if len(items) == ITEMS_MAX or (items and size > BATCH_BYTES_MAX):
                 outbox.waiting[id] = generation
                 continue
             outbox.sent[id], outbox.serial = generation, serial
-            items.append(Item(id, generation, item.length, item.payload))
+            items.append(Item(id, generation, item.body))
         return tuple(items)
 
     def age(self) -> None:
         """One timeout passed: forget what is old enough, keep what still waits for a turn."""
         self.now += 1
-        while self.seen and not self._young(next(iter(self.seen.values())), MEMORY_TIMEOUTS):
-            del self.seen[next(iter(self.seen))]
+        for _ in range(len(self.seen)):
+            id, since = next(iter(self.seen.items()))
+            if self._young(since, MEMORY_TIMEOUTS):
+                break
+            del self.seen[id]
+            if since > self.now:
+                self.seen[id] = self.now
         for _ in range(len(self.store)):
             id, (item, since) = next(iter(self.store.items()))
             if self._young(since, REPLAY_TIMEOUTS):
-                return
+                break
             del self.store[id]
-            if id in self.input or id in self.local:
+            if since > self.now or self._waits(id):
                 self.store[id] = (item, self.now)
+        self._end_embargo()
 
     def _young(self, since: int, limit: int) -> bool:
-        """A time in the future is a corrupted one, and as good as long ago."""
+        """Not long ago. A time in the future is a corrupted one, and becomes the present: to
+        forget what was delivered would be worse than to remember it for too long."""
         return 0 <= self.now - since < limit
+
+    def _waits(self, id: bytes) -> bool:
+        return id in self.input or id in self.local or id in self.hidden
+
+    def _end_embargo(self) -> None:
+        """Whoever handed a publication over and never saw its flood begins one: it was lost."""
+        for id in self.hidden:
+            self.hidden[id] = min(self.hidden[id], 2 * EMBARGO) - (id not in self.walking)
+        for id in [id for id, left in self.hidden.items() if left <= 0 and id not in self.walking]:
+            del self.hidden[id]
+            self.local[id] = None
 
     def _keep(self, item: Item) -> None:
         self.seen[item.id] = self.now
@@ -153,12 +223,5 @@ class Dissemination(Stateful):
             del self.seen[next(iter(self.seen))]
         while len(self.store) > STORE_MAX:
             oldest = next(iter(self.store))
-            for table in (self.store, self.input, self.local):
+            for table in (self.store, self.input, self.local, self.walking, self.hidden):
                 table.pop(oldest, None)
-
-    def _padded(self, payload: bytes) -> bytes:
-        """`payload` up to the next multiple of the padding: sizes then tell nothing."""
-        if not self.padding:
-            return payload
-        blocks = max(1, -(-len(payload) // self.padding))
-        return payload.ljust(min(blocks * self.padding, PAYLOAD_BYTES_MAX), b"\0")

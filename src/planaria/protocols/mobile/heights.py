@@ -107,9 +107,9 @@ class Heights(Orientation):
             self.views[peer] = (word[1], word[2])
         elif len(word) == 1 and word[0] <= 2:
             height, lid = self.views[peer]
-            if abs(height - self.height) <= 1:  # else a residue says nothing; an audit will come
-                step = (word[0] - self.height + 1) % 3 - 1
-                self.views[peer] = (self.height + step, lid)
+            # Far from one's own height, the least one that it can be: heights only grow.
+            base = self.height - 1 if abs(height - self.height) <= 1 else height
+            self.views[peer] = (base + (word[0] - base) % 3, lid)
 
     def _step_to(self, height: int) -> None:
         if height > HEIGHT_MAX:

@@ -15,6 +15,7 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send, Stateful
 from planaria.protocols.mobile.dissemination import Dissemination, Outbox
 from planaria.protocols.mobile.messages import (
+    STEM,
     Beat,
     LinkDownOk,
     LinkUpKo,
@@ -26,7 +27,9 @@ from planaria.protocols.mobile.messages import (
 from planaria.protocols.mobile.orientation import Orientation
 
 DEGREE_MAX = 64  # links of one layer; a radio in a denser crowd says KO
-SILENCE_MAX = 8  # timeouts without a beat until a neighbour counts as gone
+# Timeouts without a beat until a neighbour counts as gone. A node slowed down eightfold beats
+# every 8 intervals, and its beats take up to 4: slow is not gone.
+SILENCE_MAX = 16
 ASK_MAX = 4  # requests without an answer until a peer counts as deaf
 REFUSED_MAX = 256  # peers that said no; those out of reach are forgotten at each timeout
 REFUSED = 8  # timeouts until a peer that said KO, or nothing, is asked again
@@ -43,7 +46,6 @@ class Link(Struct):
 
     state: str = ASKED
     quiet: int = 0  # timeouts since the peer was last heard
-    serial: int = 0
     heard: int | None = None
     stale: int = 0
     ack: int | None = None
@@ -54,7 +56,7 @@ class Link(Struct):
 class Layer(Stateful):
     """A member of one layer."""
 
-    variables = ("links", "refused", "leaving", "turns", "copies")
+    variables = ("links", "refused", "leaving", "serial", "turns", "copies")
 
     def __init__(
         self,
@@ -72,6 +74,9 @@ class Layer(Stateful):
         self.links: dict[NodeId, Link] = {}
         self.refused: dict[NodeId, int] = {}
         self.leaving: int | None = None  # timeouts left to hand over what it holds
+        # Of beats, for all links: a link that comes up again goes on counting, so that beats of
+        # its former life are old.
+        self.serial = 0
         self.turns = 0
         self.copies = 0  # items sent, each to one neighbour
 
@@ -203,7 +208,7 @@ class Layer(Stateful):
             link.outbox.acknowledged(beat.ack)
         effects: list[Effect] = []
         for item in beat.items:
-            if not self.news.echo:
+            if not self.news.echo and item.generation != STEM:
                 link.outbox.drop(item.id)
             effects += self.news.receive(item, peer, self.topic)
         if beat.items:
@@ -239,9 +244,10 @@ class Layer(Stateful):
         turn = bool(self.orientation.peers()) and self.orientation.takes_turn(rng)
         if turn:
             if peers:
-                self.news.collect({peer: self.links[peer].outbox for peer in peers})
+                self.news.collect({peer: self.links[peer].outbox for peer in peers}, rng)
                 self.turns += 1
             self.orientation.reverse()
+        self.serial = (self.serial + 1) % SERIALS
         for peer, link in self.links.items():
             if link.state == UP:
                 effects.append(Send(peer, self._beat(peer, link, turn=turn and peer in peers)))
@@ -293,11 +299,10 @@ class Layer(Stateful):
                 link.outbox = self.news.replay()
 
     def _beat(self, peer: NodeId, link: Link, *, turn: bool) -> Beat:
-        link.serial = (link.serial + 1) % SERIALS
-        items = self.news.batch(link.outbox, link.serial) if turn else ()
+        items = self.news.batch(link.outbox, self.serial) if turn else ()
         self.copies += len(items)
         word = self.orientation.word(peer)
-        return Beat(self.topic, self.id, link.serial, link.ack, word, items)
+        return Beat(self.topic, self.id, self.serial, link.ack, word, items)
 
     def _go(self) -> list[Effect]:
         """A leaver that holds nothing any more, or waited long enough, says goodbye."""
@@ -307,6 +312,7 @@ class Layer(Stateful):
         holds = (
             self.news.input
             or self.news.local
+            or self.news.walking
             or any(link.outbox.waiting or link.outbox.sent for link in up)
         )
         if up and holds and self.leaving >= 0:

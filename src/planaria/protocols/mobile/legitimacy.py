@@ -4,6 +4,7 @@
 `acyclic`: the true direction of all links, from both ends' variables, has no cycle.
 `level`: heights of neighbours differ by at most one (three states: can be lifted to such heights).
 `view`: what a node believes of a neighbour is true, or one step old.
+`order`: no node waits for a beat that its neighbour has not sent yet.
 `exclusive`: no two neighbours both take themselves for a sink.
 `spreading`: no publication is still on its way.
 `channel`: no false word and no handshake is in flight.
@@ -17,7 +18,7 @@ from planaria.core.overlay import Violation
 from planaria.protocols.mobile.edge_bits import EdgeBits
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import SERIALS, UP, Layer
-from planaria.protocols.mobile.messages import Beat, MobileMessage
+from planaria.protocols.mobile.messages import Beat, LinkUpOk, MobileMessage, RequestLinkUp
 from planaria.protocols.mobile.three_state import ThreeState
 
 Layers = Mapping[NodeId, Layer]
@@ -34,7 +35,7 @@ def violations(
         found.append(Violation("acyclic", cycle[0], f"on a directed cycle among {cycle}"))
     for id, layer in layers.items():
         found += _level_and_view(id, layer, layers)
-    found += _lift(layers) + _exclusive(layers) + _spreading(layers)
+    found += _order(layers) + _lift(layers) + _exclusive(layers) + _spreading(layers)
     return found + _channel(layers, channel)
 
 
@@ -159,6 +160,21 @@ def _level_and_view(id: NodeId, layer: Layer, layers: Layers) -> list[Violation]
     return found
 
 
+def _order(layers: Layers) -> list[Violation]:
+    """Beats up to the one last heard are taken for old ones: it must have been sent."""
+    return [
+        Violation("order", id, f"waits for beat {link.heard} of {peer}")
+        for id, layer in layers.items()
+        for peer, link in layer.links.items()
+        if link.heard is not None and peer in layers and _ahead(link.heard, layers[peer].serial)
+    ]
+
+
+def _ahead(serial: int, last: int) -> bool:
+    """Is `serial` later than `last`, in the circle of serials?"""
+    return 0 < (serial - last) % SERIALS < SERIALS // 2
+
+
 def _lift(layers: Layers) -> list[Violation]:
     """Three states: walk from node to node adding up differences; a cycle must add up to zero."""
     lift: dict[NodeId, int] = {}
@@ -200,7 +216,7 @@ def _spreading(layers: Layers) -> list[Violation]:
         outboxes = [link.outbox for link in layer.links.values() if link.state == UP]
         if not outboxes:
             continue  # nobody to send to: what waits may wait
-        waiting = len(layer.news.input) + len(layer.news.local)
+        waiting = len(layer.news.input) + len(layer.news.local) + len(layer.news.hidden)
         waiting += sum(len(outbox.waiting) + len(outbox.sent) for outbox in outboxes)
         if waiting:
             found.append(Violation("spreading", id, f"{waiting} copies still to be sent or heard"))
@@ -216,7 +232,8 @@ def _channel(layers: Layers, channel: Iterable[tuple[NodeId, Message]]) -> list[
             continue
         sender = layers.get(message.sender)
         if not isinstance(message, Beat):
-            if sender is not None:  # strangers may say no as often as they are asked
+            # Strangers may say no as often as they are asked; the dead must not say yes.
+            if sender is not None or isinstance(message, RequestLinkUp | LinkUpOk):
                 detail = f"{type(message).__name__} from {message.sender}"
                 found.append(Violation("channel", target, detail))
         elif message.items:
@@ -234,6 +251,8 @@ def _misleads(target: Layer, sender: Layer, beat: Beat) -> bool:
         return False
     if link.heard is not None and (beat.serial - link.heard) % SERIALS >= SERIALS // 2:
         return False  # older than what was heard: thrown away
+    if _ahead(beat.serial, sender.serial):
+        return True
     truth, mine, word = sender.orientation, target.orientation, beat.word
     if isinstance(truth, Heights) and isinstance(mine, Heights):
         if len(word) == 4:

@@ -10,7 +10,9 @@ from planaria.core.topics import TOPIC_BYTES_MAX
 
 ITEM_ID_BYTES = 16  # random: two publications of a lifetime never collide, and none names anybody
 GENERATIONS_MAX = 15  # how often a publication may be replayed from link to new link
+STEM = GENERATIONS_MAX + 1  # the generation of a copy that is handed over, before the flood begins
 PAYLOAD_BYTES_MAX = 1 << 18
+MARK = b"\x80"  # where a payload ends and its padding begins
 ITEMS_MAX = 16  # of one turn and link; the rest waits for the next turn
 WORD_MAX = 8  # integers an orientation says to one neighbour
 
@@ -21,12 +23,27 @@ Word = Annotated[tuple[Value, ...], Meta(max_length=WORD_MAX)]
 
 
 class Item(Struct, frozen=True, array_like=True, gc=False):
-    """A publication on its way; `length` bytes of `payload` are meant, the rest is padding."""
+    """A publication on its way; `body` is its payload, a mark, and padding.
+
+    The mark is inside: a length beside it would be longer for a longer payload.
+    """
 
     id: Annotated[bytes, Meta(min_length=ITEM_ID_BYTES, max_length=ITEM_ID_BYTES)]
-    generation: Annotated[int, Meta(ge=0, le=GENERATIONS_MAX)]
-    length: Annotated[int, Meta(ge=0, le=PAYLOAD_BYTES_MAX)]
-    payload: Annotated[bytes, Meta(max_length=PAYLOAD_BYTES_MAX)]
+    generation: Annotated[int, Meta(ge=0, le=STEM)]
+    body: Annotated[bytes, Meta(max_length=PAYLOAD_BYTES_MAX + 1)]
+
+    @property
+    def payload(self) -> bytes:
+        """What was published; garbage without a mark is taken as it is."""
+        return self.body.rstrip(b"\0").removesuffix(MARK)
+
+
+def padded(payload: bytes, multiple: int) -> bytes:
+    """The body of a payload, as long as any other of up to that many bytes, or of no padding."""
+    size = len(payload) + 1
+    if multiple:
+        size = min(-(-size // multiple) * multiple, PAYLOAD_BYTES_MAX + 1)
+    return (payload + MARK).ljust(size, b"\0")
 
 
 class MobileMessage(Message, frozen=True):

@@ -49,7 +49,16 @@ ORIENTATIONS: Mapping[str, type[Heights] | type[ThreeState] | type[EdgeBits]] = 
 class MobileNode(Node):
     """Publisher and subscriber in any number of layers; the default orientation heals itself."""
 
-    __slots__ = ("connection_points", "echo", "layers", "orientation", "padding", "reach", "rng")
+    __slots__ = (
+        "connection_points",
+        "echo",
+        "walk",
+        "layers",
+        "orientation",
+        "padding",
+        "reach",
+        "rng",
+    )
     variables: ClassVar[tuple[str, ...]] = ("reach",)
 
     def __init__(
@@ -61,6 +70,7 @@ class MobileNode(Node):
         connection_points: int = 0,
         echo: bool = False,
         padding: int = 0,
+        walk: int = 0,
     ) -> None:
         super().__init__(id)
         if orientation not in ORIENTATIONS:
@@ -70,6 +80,7 @@ class MobileNode(Node):
         self.connection_points = connection_points
         self.echo = echo
         self.padding = padding
+        self.walk = walk
         self.layers: dict[str, Layer] = {}
         self.reach: dict[NodeId, None] = {}
 
@@ -135,7 +146,7 @@ class MobileNode(Node):
             return
         if layer is None and len(self.layers) >= LAYERS_MAX:
             raise CapacityExceeded(f"{LAYERS_MAX} layers: leave one first")
-        news = Dissemination(echo=self.echo, padding=self.padding)
+        news = Dissemination(echo=self.echo, padding=self.padding, walk=self.walk)
         self.layers[topic] = Layer(
             topic, self.id, self.new_orientation(), news, self.connection_points
         )

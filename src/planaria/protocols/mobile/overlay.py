@@ -15,6 +15,8 @@ from planaria.protocols.mobile.layer import Layer, Link
 from planaria.protocols.mobile.node import MobileNode
 from planaria.protocols.mobile.three_state import ThreeState
 
+WALK_MAX = 16  # more would take longer than nodes wait for the flood
+
 
 class MobileOverlay(Overlay):
     """Anonymous topics over link reversal; a driver adds places, hosts and who reaches whom."""
@@ -28,14 +30,21 @@ class MobileOverlay(Overlay):
         connection_points: int = 0,
         echo: bool = False,
         padding: int = 0,
+        walk: int = 0,
     ) -> None:
         if layers < 1:
             raise UsageError(f"{layers} layers: at least 1")
+        for name, value in (("connection-points", connection_points), ("padding", padding)):
+            if value < 0:
+                raise UsageError(f"{name} {value}: not less than 0")
+        if not 0 <= walk <= WALK_MAX:
+            raise UsageError(f"walk {walk}: from 0 to {WALK_MAX}")
         self.orientation = orientation
         self.topics = [f"layer/{number}" for number in range(layers)]
         self.connection_points = connection_points
         self.echo = echo
         self.padding = padding
+        self.walk = walk
         self.neighbours: dict[NodeId, list[NodeId]] = {}  # who can reach whom
         MobileNode(0, Random(0), orientation=orientation)  # a wrong name is said now
 
@@ -50,6 +59,7 @@ class MobileOverlay(Overlay):
             connection_points=self.connection_points,
             echo=self.echo,
             padding=self.padding,
+            walk=self.walk,
         )
         for topic in self.topics:
             node.on_command(Subscribe(topic))

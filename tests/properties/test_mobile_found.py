@@ -1,0 +1,110 @@
+"""What the hunt found in the mobile overlay, each as the trial that failed and as its cause."""
+
+from random import Random
+
+import pytest
+
+from planaria.core.node import Deliver
+from planaria.protocols.mobile.dissemination import Dissemination
+from planaria.protocols.mobile.heights import Heights
+from planaria.protocols.mobile.layer import SILENCE_MAX
+from planaria.protocols.mobile.legitimacy import violations
+from planaria.protocols.mobile.messages import Item, padded
+from planaria.protocols.mobile.overlay import members
+from planaria.simulator.checkers import DeliveredOnce
+from planaria.simulator.mobility import MovingOverlay
+from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
+from planaria.simulator.trial import Spec, Trial
+
+FOUND = [
+    (3, 1691, "corrupt", "fifo", "corrupt"),
+    (4, 2956, "corrupt", "newest", "corrupt"),
+    (8, 426, "corrupt", "fifo", "corrupt"),
+    (9, 2578, "corrupt", "lifo", "corrupt"),
+    (3, 1946, "legitimate", "priority", "slow"),
+    (5, 557, "legitimate", "newest", "slow"),
+    (8, 2672, "legitimate", "starve", "slow"),
+    (4, 2016, "legitimate", "fifo", "churn"),
+    (8, 1607, "legitimate", "starve", "churn"),
+    (9, 2725, "legitimate", "starve", "restart"),
+    (12, 68, "legitimate", "priority", "restart"),
+    (2, 10057, "fresh", "priority", "crash"),
+]
+
+
+@pytest.mark.parametrize(("n", "seed", "start", "scheduler", "nemesis"), FOUND)
+def test_trial_that_failed_heals(
+    n: int, seed: int, start: str, scheduler: str, nemesis: str
+) -> None:
+    assert nemesis in NAMED
+    spec = Spec(n, seed, start, scheduler=scheduler, faults=load_schedule(nemesis))
+    outcome = Trial(MovingOverlay(), spec, [DeliveredOnce()]).run()
+    assert outcome.failure is None
+
+
+def test_what_was_delivered_is_remembered_by_a_clock_set_back() -> None:
+    news = Dissemination()
+    news.now = 150
+    item = Item(b"i" * 16, 3, padded(b"once", 0))
+    assert news.receive(item, 1, "t") == [Deliver("t", item.id, b"once")]
+    news.now = 7
+    for _ in range(20):
+        news.age()
+    assert news.receive(item, 2, "t") == []
+
+
+def test_neighbour_slowed_down_eightfold_is_not_gone() -> None:
+    """It beats every 8 intervals, and what it says takes up to 4."""
+    assert SILENCE_MAX > 8 + 4
+    faults = parse_schedule("at 1 for 30 slow count=1 factor=8")
+    trial = Trial(MovingOverlay("path:2"), Spec(2, 1, "legitimate", faults=faults))
+    while trial.simulator.tick < 3000:
+        trial.simulator.run_interval()
+        layers = members(trial.simulator.nodes, "layer/0")
+        assert not [
+            it for it in violations(layers, {0: [1], 1: [0]}, []) if it.invariant == "links"
+        ]
+
+
+def test_beat_of_the_former_life_of_a_link_does_not_silence_the_new_one() -> None:
+    overlay = MovingOverlay("path:2")
+    trial = Trial(overlay, Spec(2, 3, "legitimate"))
+    trial.simulator.run(1000)
+    layers = members(trial.simulator.nodes, "layer/0")
+    last = layers[0].serial
+    layers[0].lose(1)
+    layers[1].lose(0)
+    trial.simulator.run(400)
+    layers[1].links[0].heard = last  # an old beat that came after the link was up again
+    trial.simulator.run(200)
+    assert layers[1].links[0].heard != last
+    assert layers[1].links[0].stale == 0
+
+
+def test_waiting_for_a_beat_that_was_not_sent_yet_is_not_legitimate() -> None:
+    overlay = MovingOverlay("path:2")
+    trial = Trial(overlay, Spec(2, 3, "legitimate"))
+    trial.simulator.run(1000)
+    layers = members(trial.simulator.nodes, "layer/0")
+    layers[1].links[0].heard = layers[0].serial + 9
+    found = violations(layers, {0: [1], 1: [0]}, [])
+    assert [(it.invariant, it.node) for it in found] == [("order", 1)]
+
+
+def test_residue_far_from_ones_own_height_is_the_least_height_that_it_can_be() -> None:
+    node = Heights(0, Random(0))
+    node.height = 2
+    assert node.link_up(1, (0, 0, 9, 1))
+    node.height = 5
+    for true in range(7):
+        node.hear(1, (true % 3,))
+        assert node.views[1] == (true, 9)
+
+
+def test_publications_walk_and_heal_under_every_fault() -> None:
+    for seed, nemesis in enumerate(sorted(NAMED)):
+        overlay = MovingOverlay("grid:3x3", publications=2, walk=3)
+        spec = Spec(9, seed, "legitimate", faults=load_schedule(nemesis))
+        outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+        assert outcome.failure is None
+        assert outcome.metrics["missed"] == 0
