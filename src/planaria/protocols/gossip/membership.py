@@ -4,7 +4,8 @@ A partial view of (b+1) ln S members. A newcomer's subscription is forwarded unt
 it; then, in every interval, each member exchanges a few entries with the one it has not heard of
 for longest. Entries move rather than multiply, so everybody stays known by about as many as it
 knows. Ages travel with entries and only a process itself sets its own back to 0: the dead, the
-departed and the invented die out, whatever the tables held.
+departed and the invented die out, whatever the tables held. Whoever found a member silent believes
+no news of it from before: else a few processes with slow links hand round a dead one for long.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +42,7 @@ class Membership(Struct):
     view: dict[NodeId, int] = field(default_factory=dict)
     asked: dict[NodeId, int] = field(default_factory=dict)
     sketch: sketches.Sketch = field(default_factory=dict)
-    remembered: list[NodeId] = field(default_factory=list)
+    remembered: dict[NodeId, int] = field(default_factory=dict)  # intervals since found silent
     size: int = 1
 
     def repair(self, parameters: Parameters) -> None:
@@ -57,9 +58,11 @@ class Membership(Struct):
         self.view = good
         self.asked = {id: n for id, n in self.asked.items() if id in good and 0 <= n <= PATIENCE}
         if self.remembered:
-            unique = dict.fromkeys(self.remembered)
-            self.remembered = [id for id in unique if id != self.me and id not in good]
-            del self.remembered[:-REMEMBERED_MAX]
+            silent = [id for id in self.remembered if id != self.me and id not in good]
+            ages = self.remembered
+            self.remembered = {
+                id: max(0, min(ages[id], AGE_MAX)) for id in silent[-REMEMBERED_MAX:]
+            }
 
     def on_timeout(
         self, parameters: Parameters, rng: Random, contacts: Contacts, known: Sequence[NodeId] = ()
@@ -75,6 +78,8 @@ class Membership(Struct):
             self.forget(id)
         self.asked = {id: waited + 1 for id, waited in self.asked.items()}
         self.view = {id: age + 1 for id, age in self.view.items() if age < AGE_MAX}
+        silent = self.remembered.items()
+        self.remembered = {id: min(since + 1, AGE_MAX) for id, since in silent}
         targets = [id for id, waited in self.asked.items() if waited % RETRY == 0]
         partner = max(
             (id for id in self.view if id not in self.asked),
@@ -163,13 +168,14 @@ class Membership(Struct):
         self.view.pop(id, None)
         self.asked.pop(id, None)
         self.sketch.pop(sketches.rank(id), None)
-        if id in self.remembered:
-            self.remembered.remove(id)
+        self.remembered.pop(id, None)
 
     def forget(self, id: NodeId) -> None:
         """`id` is out of reach; it may come back."""
-        if self.view.pop(id, None) is not None:
-            self.remembered = [*(it for it in self.remembered if it != id), id][-REMEMBERED_MAX:]
+        known = self.view.pop(id, None) is not None
+        known |= self.remembered.pop(id, None) is not None
+        if known:
+            self.remembered[id] = 0
         self.asked.pop(id, None)
 
     def members(self, rng: Random, count: int, without: NodeId) -> list[tuple[NodeId, int]]:
@@ -204,16 +210,17 @@ class Membership(Struct):
     def _take(self, entries: Iterable[tuple[NodeId, int]], room: int, given: list[NodeId]) -> None:
         """Put `entries` into the view, in free places first, then in those of `given`.
 
-        News of others is one older than they say: otherwise it would not age on its way.
+        News of others is one older than they say: otherwise it would not age on its way. News of
+        one that was found silent since then is no news.
         """
-        view = self.view
+        view, silent = self.view, self.remembered
         given = [id for id in given if id in view]
         for id, told in entries:
             age = told + 1
             if id in view:
                 view[id] = min(age, view[id])
                 continue
-            if id == self.me or age > AGE_MAX:
+            if id == self.me or age > silent.get(id, AGE_MAX):
                 continue
             if len(view) >= room:
                 while given and given[0] not in view:

@@ -41,7 +41,7 @@ def _fill(
 ) -> None:
     membership.sketch = dict(sketched)
     membership.size = sketch.estimate(membership.sketch)
-    membership.asked, membership.remembered = {}, []
+    membership.asked, membership.remembered = {}, {}
     count = min(parameters.view(len(members)), len(members) - 1)
     chosen = rng.sample(members, min(count + 1, len(members)))
     membership.view = dict.fromkeys([id for id in chosen if id != membership.me][:count], 0)
