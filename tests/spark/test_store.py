@@ -120,3 +120,23 @@ def test_the_code_version_follows_the_sources(tmp_path: Path) -> None:
     assert code_version([source]) == before != code_version()
     source.write_text("x = 2")
     assert code_version([source]) != before
+
+
+@pytest.mark.parametrize(
+    ("out", "shown", "below"),
+    [
+        ("out/a?b", "out/a?b", "out/a?b/c/d"),
+        ("/data/", "/data/", "/data/c/d"),
+        ("s3://bucket/a", "s3://bucket/a", "s3://bucket/a/c/d"),
+        (
+            "s3://key:word@bucket/a?scheme=http",
+            "s3://bucket/a",
+            "s3://key:word@bucket/a/c/d?scheme=http",
+        ),
+    ],
+)
+def test_a_directory_below_keeps_the_options_of_its_url_and_nobody_sees_its_secret(
+    out: str, shown: str, below: str
+) -> None:
+    assert Store(out).shown == shown
+    assert Store(out).below("c/d") == below

@@ -49,7 +49,7 @@ class Reproduction:
     def __init__(self, studies: Sequence[Study], scale: str, out: str) -> None:
         if scale not in SCALES:
             raise UsageError(f"no scale {scale!r}: {', '.join(SCALES)}")
-        self.studies, self.scale, self.out = studies, scale, out
+        self.studies, self.scale = studies, scale
         self.version = code_version()
         self.store = Store(out)
         self.store.claim("reproduce", self.version)
@@ -69,11 +69,13 @@ class Reproduction:
             ]
 
         raised = [dict(error) for page in pages for error in page.errors]
-        return Verdict(gathered("claims"), gathered("checks"), raised, f"{self.out}/{REPORT}")
+        return Verdict(
+            gathered("claims"), gathered("checks"), raised, f"{self.store.shown}/{REPORT}"
+        )
 
     def _sweep(self, study: Study, experiment: Experiment) -> Sweep:
         work = experiment.work(study.name)
-        place = f"{self.out}/sweeps/{work.name}"
+        place = self.store.below(f"sweeps/{work.name}")
         return Sweep(work, experiment.cells, place, share=experiment.share)
 
     def _study(self, spark: SparkSession, study: Study) -> Page:

@@ -9,6 +9,7 @@ tables of a batch without a summary, are nobody's results and never read.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import blake2b
@@ -48,6 +49,22 @@ class Store:
     def __init__(self, out: str) -> None:
         self.out = out
 
+    @property
+    def shown(self) -> str:
+        """The place as people may see it: a URL can hold a key and a secret."""
+        return re.sub(r"(?<=://)[^/@]*@", "", self._split()[0])
+
+    def below(self, name: str) -> str:
+        """The path or URL of a directory in this one."""
+        place, options = self._split()
+        return f"{place.rstrip('/')}/{name}{options}"
+
+    def _split(self) -> tuple[str, str]:
+        if "://" not in self.out:
+            return self.out, ""
+        place, question, options = self.out.partition("?")
+        return place, question + options
+
     @cached_property
     def _place(self) -> tuple[Any, str]:
         if "://" not in self.out:
@@ -55,7 +72,7 @@ class Store:
         try:
             filesystem, root = fs.FileSystem.from_uri(self.out)
         except (OSError, ValueError) as error:
-            raise UsageError(f"cannot use {self.out}: {_reason(error)}") from None
+            raise UsageError(f"cannot use {self.shown}: {_reason(error)}") from None
         return filesystem, root
 
     def __getstate__(self) -> dict[str, str]:
@@ -71,17 +88,17 @@ class Store:
         except FileNotFoundError:
             if self._entries(""):
                 raise UsageError(
-                    f"{self.out} is not empty and holds no sweep: name another"
+                    f"{self.shown} is not empty and holds no sweep: name another"
                 ) from None
             self.write(MANIFEST, json.dumps(mine).encode())
             return
         except (OSError, ValueError) as error:
-            raise UsageError(f"cannot read {self.out}/{MANIFEST}: {_reason(error)}") from None
+            raise UsageError(f"cannot read {self.shown}/{MANIFEST}: {_reason(error)}") from None
         for name, value in mine.items():
             found = theirs.get(name) if isinstance(theirs, dict) else None
             if found != value:
                 raise UsageError(
-                    f"{self.out} holds results of {name} {found!r}, this is {value!r}: "
+                    f"{self.shown} holds results of {name} {found!r}, this is {value!r}: "
                     "name another directory, or delete that one"
                 )
 
@@ -104,7 +121,7 @@ class Store:
                     filesystem.delete_file(part)
                 raise
         except OSError as error:
-            raise UsageError(f"cannot write {self.out}/{name}: {_reason(error)}") from None
+            raise UsageError(f"cannot write {self.shown}/{name}: {_reason(error)}") from None
 
     def batches(self) -> list[str]:
         """The names of all batches that are done."""
@@ -135,7 +152,7 @@ class Store:
         for batch in self._entries(name):
             if batch in done:
                 return self._read(f"{name}/{batch}", None).schema
-        raise UsageError(f"{self.out} has no table {name!r}")
+        raise UsageError(f"{self.shown} has no table {name!r}")
 
     def _read(self, name: str, columns: list[str] | None) -> pyarrow.Table:
         filesystem, root = self._place
@@ -144,7 +161,7 @@ class Store:
                 return parquet.ParquetFile(source).read(columns=columns)
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"cannot read {self.out}/{name}: {_reason(error)}; delete it and run again"
+                f"cannot read {self.shown}/{name}: {_reason(error)}; delete it and run again"
             ) from None
 
     def _entries(self, directory: str) -> list[str]:
@@ -154,7 +171,7 @@ class Store:
         try:
             found = filesystem.get_file_info(selector)
         except OSError as error:
-            raise UsageError(f"cannot read {self.out}: {_reason(error)}") from None
+            raise UsageError(f"cannot read {self.shown}: {_reason(error)}") from None
         return sorted(info.base_name for info in found if not info.base_name.startswith("."))
 
 

@@ -158,7 +158,7 @@ class Sweep:
     def _standing(self) -> str:
         left = len(self.missing())
         done = f"{len(self.cells) - left:,} of {len(self.cells):,}"
-        return f"{done} are done in {self.store.out}; the same command goes on from there"
+        return f"{done} are done in {self.store.shown}; the same command goes on from there"
 
     def _failure(self, error: Exception) -> PlanariaError:
         ours = re.search(r"core\.errors\.UsageError: (.*)", str(error))
