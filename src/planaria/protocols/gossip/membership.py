@@ -58,11 +58,9 @@ class Membership(Struct):
         self.view = good
         self.asked = {id: n for id, n in self.asked.items() if id in good and 0 <= n <= PATIENCE}
         if self.remembered:
-            silent = [id for id in self.remembered if id != self.me and id not in good]
-            ages = self.remembered
-            self.remembered = {
-                id: max(0, min(ages[id], AGE_MAX)) for id in silent[-REMEMBERED_MAX:]
-            }
+            silent = self.remembered.items()
+            kept = [(id, n) for id, n in silent if id != self.me and id not in good]
+            self.remembered = {id: max(0, n) for id, n in kept[-REMEMBERED_MAX:]}
 
     def on_timeout(
         self, parameters: Parameters, rng: Random, contacts: Contacts, known: Sequence[NodeId] = ()
