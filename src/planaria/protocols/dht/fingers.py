@@ -15,7 +15,7 @@ from planaria.protocols.dht.messages import LEVELS_MAX, AskFinger, Finger
 class Fingers(Stateful):
     """One member's fingers, by level. A component: its owner passes messages and time on."""
 
-    __slots__ = ("id", "known", "space", "turn")
+    __slots__ = ("_sound", "id", "known", "space", "turn")
 
     variables = ("known", "turn")
 
@@ -23,6 +23,7 @@ class Fingers(Stateful):
         self.id, self.space = id, space
         self.known: dict[int, NodeId] = {}
         self.turn = 0
+        self._sound: tuple[NodeId | None, dict[int, NodeId]] = (None, {})  # repaired last
 
     def ids(self) -> list[NodeId]:
         """All hosts pointed at, the nearest first."""
@@ -30,6 +31,8 @@ class Fingers(Stateful):
 
     def repair(self, successor: NodeId | None) -> None:
         """Level 0 is the successor; each further level lies beyond the one below, before me."""
+        if (successor, self.known) == self._sound:
+            return
         if successor is None:
             self.known = {}
             return
@@ -41,6 +44,7 @@ class Fingers(Stateful):
             if 0 < level < LEVELS_MAX and there > far:
                 known[level], far = self.known[level], there
         self.known = known
+        self._sound = (successor, dict(known))
 
     def forget(self, id: NodeId) -> None:
         """Point at `id` no more; the level below finds another."""

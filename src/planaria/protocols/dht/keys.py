@@ -27,7 +27,7 @@ def hashed_place(id: NodeId) -> int:
 class KeySpace:
     """The ring of 2^bits keys, and the place of every host on it."""
 
-    __slots__ = ("_places", "bits", "place", "size")
+    __slots__ = ("_places", "_refs", "bits", "place", "size")
 
     def __init__(
         self, bits: int = HASH_BITS, place: Callable[[NodeId], int] = hashed_place
@@ -36,6 +36,7 @@ class KeySpace:
             raise UsageError(f"{bits} bits: a key has 1 to {HASH_BITS}")
         self.bits, self.size, self.place = bits, 1 << bits, place
         self._places: dict[NodeId, int] = {}
+        self._refs: dict[NodeId, tuple[bytes, NodeId]] = {}
 
     def key(self, id: NodeId) -> int:
         """The place of host `id`: nobody can be told a false one."""
@@ -53,6 +54,15 @@ class KeySpace:
     def label(self, key: int) -> bytes:
         """`key` as it travels and as the sorted ring orders it."""
         return key.to_bytes((self.bits + 7) // 8, "big")
+
+    def ref(self, id: NodeId) -> tuple[bytes, NodeId]:
+        """Host `id` as a member of the sorted ring: its label, and itself."""
+        found = self._refs.get(id)
+        if found is None:
+            if len(self._refs) >= PLACES_MAX:
+                self._refs.clear()
+            found = self._refs[id] = (self.label(self.key(id)), id)
+        return found
 
     def keyset(self, owner: NodeId, predecessor: NodeId) -> Keyset:
         """The keys of `owner` behind `predecessor`; a host behind itself owns all."""

@@ -1,6 +1,7 @@
 """Which invariants of the DHT fail, and where: judged by sorting the members, nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -14,7 +15,7 @@ from planaria.protocols.ring.messages import Check, Introduce, Remove, RingMessa
 class RightRing:
     """The one legitimate DHT of a list of members."""
 
-    def __init__(self, ids: list[NodeId], space: KeySpace) -> None:
+    def __init__(self, ids: Sequence[NodeId], space: KeySpace) -> None:
         self.places = sorted((space.place(id) % space.size, id) for id in ids)
         self.line = [id for _, id in self.places]
         self.position = {id: position for position, id in enumerate(self.line)}
@@ -30,8 +31,17 @@ class RightRing:
 
     def fingers(self, id: NodeId) -> dict[int, NodeId]:
         """The members 1, 2, 4, 8, ... steps ahead, as long as that is not all the way round."""
-        n = len(self.line)
-        return {level: self.ahead(id, 2**level) for level in range(64) if 2**level < n}
+        n, fingers, level = len(self.line), {}, 0
+        while 2**level < n:
+            fingers[level] = self.ahead(id, 2**level)
+            level += 1
+        return fingers
+
+
+@lru_cache(maxsize=4)  # members change rarely, and are judged at every interval's end
+def right_ring(ids: tuple[NodeId, ...], space: KeySpace) -> RightRing:
+    """The legitimate DHT of these members."""
+    return RightRing(ids, space)
 
 
 def violations(
@@ -39,7 +49,7 @@ def violations(
 ) -> list[Violation]:
     """Every invariant that fails; `members` are all hosts, also those that have left."""
     found: list[Violation] = []
-    right = RightRing([id for id in sorted(members) if not members[id].leaving], space)
+    right = right_ring(tuple(id for id in sorted(members) if not members[id].leaving), space)
     for member in members.values():
         found += _left(member) if member.leaving else _present(member, right)
     for target, message in channel:

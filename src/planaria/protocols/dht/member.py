@@ -191,12 +191,14 @@ class DhtMember(Stateful):
 
     def repair(self) -> None:
         """Put my own variables right: every label is what the id says, every finger in order."""
-        ring = self.ring
-        ring.label = self._ref(self.id)[0]
-        for side in ("left", "right", "ring"):
-            ref = getattr(ring, side)
-            if ref is not None:
-                setattr(ring, side, self._ref(ref[1]))
+        ring, ref = self.ring, self.space.ref
+        ring.label = ref(self.id)[0]
+        if ring.left is not None:
+            ring.left = ref(ring.left[1])
+        if ring.right is not None:
+            ring.right = ref(ring.right[1])
+        if ring.ring is not None:
+            ring.ring = ref(ring.ring[1])
         self.fingers.repair(self.successor)
 
     # Rules
@@ -270,7 +272,7 @@ class DhtMember(Stateful):
         return message
 
     def _ref(self, id: NodeId) -> Ref:
-        return self.space.label(self.space.key(id)), id
+        return self.space.ref(id)
 
     def _shortcuts(self) -> list[Ref]:
         return [self._ref(id) for id in self.fingers.ids()]

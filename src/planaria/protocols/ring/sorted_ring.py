@@ -244,7 +244,11 @@ class SortedRing(Stateful):
 
     def _believes_otherwise(self, ref: Ref) -> bool:
         """Do I have this node as a neighbour, under another label?"""
-        return any(label != ref[0] for label in self._labels_known(ref[1]))
+        label, id = ref
+        for known in (self.left, self.right, self.ring):
+            if known is not None and known[1] == id and known[0] != label:
+                return True
+        return False
 
     def _between(self, ref: Ref, far: Ref) -> bool:
         """Does `ref` lie strictly between me and `far`?"""

@@ -4,12 +4,13 @@ The reference walks down from the root of the reference tree to each host's topm
 topmost key met on the way is its parent. It shares no code with the search by lookups.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from planaria.core.ids import NodeId
 from planaria.core.overlay import Channel, Violation
 from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.dht.legitimacy import RightRing
+from planaria.protocols.dht.legitimacy import right_ring
 from planaria.protocols.dht.legitimacy import violations as dht_violations
 from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.reference_tree import BinaryTree, ReferenceTree, WideTree
@@ -20,7 +21,7 @@ Walk = Iterator[tuple[int, int, int]]  # root of a subtree, and its first and la
 class RightTree:
     """The one legitimate tree of a list of members."""
 
-    def __init__(self, ids: list[NodeId], space: KeySpace, tree: ReferenceTree) -> None:
+    def __init__(self, ids: Sequence[NodeId], space: KeySpace, tree: ReferenceTree) -> None:
         self.tree = tree
         line = sorted((space.place(id) % space.size, id) for id in ids)
         self.topmost: dict[NodeId, int] = {}
@@ -78,15 +79,21 @@ class RightTree:
         return min(tops)[1]
 
 
+@lru_cache(maxsize=4)  # members change rarely, and are judged at every interval's end
+def right_tree(ids: tuple[NodeId, ...], space: KeySpace, tree: ReferenceTree) -> RightTree:
+    """The legitimate tree of these members."""
+    return RightTree(ids, space, tree)
+
+
 def violations(
     hosts: Mapping[NodeId, TreeHost], channel: Channel, space: KeySpace, tree: ReferenceTree
 ) -> list[Violation]:
     """Every invariant of the DHT and of the tree that fails."""
     found = dht_violations({id: host.dht for id, host in hosts.items()}, channel, space)
-    present = [id for id in sorted(hosts) if not hosts[id].dht.leaving]
+    present = tuple(id for id in sorted(hosts) if not hosts[id].dht.leaving)
     if not present:
         return found
-    right, ring = RightTree(present, space, tree), RightRing(present, space)
+    right, ring = right_tree(present, space, tree), right_ring(present, space)
     for id, host in sorted(hosts.items()):
         if host.dht.leaving:
             if host.neighbours:
