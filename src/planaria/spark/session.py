@@ -24,6 +24,7 @@ MASTER_DEFAULT = "local[*]"
 ATTEMPTS = 3  # of a task: a worker that died may have been unlucky
 REACH_SECONDS_MAX = 5.0
 PACKAGE = Path(planaria.__file__).parent
+QUIET = Path(__file__).parent / "conf"  # log4j: nothing below an error
 
 SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "2g",
@@ -38,13 +39,16 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
+NEEDED = ("pyspark", "pyarrow", "pandas", "rich", "jinja2", "matplotlib")
+
 _LOCAL = re.compile(r"local(?:\[(\*|[1-9]\d*)(?:\s*,\s*[1-9]\d*)?\])?$")
+_LOOPBACK = re.compile(r"spark://(localhost|127\.[\d.]+|\[::1\]):\d+$")
 _OTHER = re.compile(r"local-cluster\[.+\]$|yarn$|k8s://.+")
 
 
 def require() -> None:
     """`UsageError` unless what the extra `spark` brings is installed."""
-    missing = [name for name in ("pyspark", "pyarrow", "pandas", "rich") if not find_spec(name)]
+    missing = [name for name in NEEDED if not find_spec(name)]
     if missing:
         raise UsageError(f"this needs {missing[0]}: pip install 'planaria[spark]'")
 
@@ -89,6 +93,7 @@ def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "Spark
     from pyspark.sql import SparkSession
 
     local = master.startswith("local")
+    here = local or _LOOPBACK.match(master) is not None
     scratch = until.enter_context(tempfile.TemporaryDirectory(prefix="planaria-spark-"))
     chosen = {**SETTINGS, "spark.sql.warehouse.dir": scratch}
     if local:
@@ -100,10 +105,10 @@ def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "Spark
         builder = builder.config(name, value)
     environment = {
         "JAVA_HOME": str(launcher(find_java(), until)),
-        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable if local else "python3"),
-        "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR", str(Path(__file__).parent / "conf")),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable if here else "python3"),
+        "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR", str(QUIET)),
     }
-    if local:
+    if here:
         environment["SPARK_WORKER_DIR"] = scratch  # local-cluster would use its own installation
         environment["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     with _environment(environment):
