@@ -4,7 +4,7 @@ Shares no code with filters, strategies or tables: a filter is read from its ran
 way, and what must be known over a link is collected by walking the tree.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from planaria.core.ids import NodeId
@@ -15,6 +15,20 @@ from planaria.protocols.routing.messages import Update
 
 Tree = Mapping[NodeId, Sequence[NodeId]]  # every broker's neighbours
 Mask = int  # one bit for each notification of the universe
+Subscriptions = list[tuple[int, Filter]]
+
+
+class Expected:
+    """What must be known over one direction of a link."""
+
+    __slots__ = ("masks", "subscriptions", "union")
+
+    def __init__(self, subscriptions: Subscriptions, mask: Callable[[Filter], Mask]) -> None:
+        self.subscriptions = subscriptions
+        self.masks: dict[Mask, Filter] = {}  # each with one filter that means it
+        for _, filter in subscriptions:
+            self.masks.setdefault(mask(filter), filter)
+        self.union = _union(self.masks)
 
 
 class Judge:
@@ -23,6 +37,8 @@ class Judge:
     def __init__(self, universe: Sequence[Mapping[str, Any]]) -> None:
         self.universe = universe
         self._masks: dict[Filter, Mask] = {}
+        # By identity, with the filter itself to keep it alive: a filter's hash is slow.
+        self._seen: dict[int, tuple[Filter, Mask]] = {}
 
     def violations(
         self, brokers: Mapping[NodeId, Broker], parents: Mapping[NodeId, NodeId | None],
@@ -31,15 +47,14 @@ class Judge:
         """Every entry that is missing, stale or in flight without a reason."""
         tree = _neighbours(parents)
         found: list[Violation] = []
-        expected: dict[tuple[NodeId, NodeId], list[tuple[int, Filter]]] = {}
+        expected: dict[tuple[NodeId, NodeId], Expected] = {}
         for id, broker in brokers.items():
             for neighbour in tree[id]:
                 silent = broker.strategy == "flooding" or (
                     broker.hierarchical and parents[id] == neighbour
                 )
-                expected[id, neighbour] = (
-                    [] if silent else list(_behind(brokers, tree, neighbour, id))
-                )
+                behind = [] if silent else list(_behind(brokers, tree, neighbour, id))
+                expected[id, neighbour] = Expected(behind, self.mask)
         for id, broker in brokers.items():
             found += self._links(broker, tree[id], expected)
             found += self._clients(broker)
@@ -50,7 +65,7 @@ class Judge:
 
     def _links(
         self, broker: Broker, near: Sequence[NodeId],
-        expected: Mapping[tuple[NodeId, NodeId], list[tuple[int, Filter]]],
+        expected: Mapping[tuple[NodeId, NodeId], Expected],
     ) -> Iterator[Violation]:  # fmt: skip
         id = broker.id
         if sorted(broker.links) != sorted(near):
@@ -65,25 +80,23 @@ class Judge:
             yield from self._same(broker, f"told {neighbour}", told, expected.get((neighbour, id)))
 
     def _same(
-        self, broker: Broker, where: str, have: Mapping[int, Filter],
-        expected: list[tuple[int, Filter]] | None,
+        self, broker: Broker, where: str, have: Mapping[int, Filter], expected: Expected | None
     ) -> Iterator[Violation]:  # fmt: skip
         if expected is None:
             return
-        wanted = [filter for _, filter in expected]
         if broker.strategy == "simple":
-            if have != dict(expected):
+            if have != dict(expected.subscriptions):
                 yield Violation("entries", broker.id, f"{where}: other subscriptions than are")
             return
-        if broker.strategy == "identity" and sorted(have) != sorted({id for id, _ in expected}):
+        ids = {id for id, _ in expected.subscriptions}
+        if broker.strategy == "identity" and sorted(have) != sorted(ids):
             yield Violation("entries", broker.id, f"{where}: other filters than are subscribed")
-        masks = [self.mask(filter) for filter in have.values()]
-        for filter in wanted:
-            mask = self.mask(filter)
-            if not any(mask & ~it == 0 for it in masks):
+        masks = dict.fromkeys(self.mask(filter) for filter in have.values())
+        for mask, filter in expected.masks.items():
+            if mask not in masks and not any(mask & ~it == 0 for it in masks):
                 yield Violation("missing", broker.id, f"{where}: nothing covers {filter}")
                 break
-        surplus = _union(masks) & ~_union([self.mask(it) for it in wanted])
+        surplus = _union(masks) & ~expected.union
         if surplus and broker.announcer.waste_max == 0:
             yield Violation("stale", broker.id, f"{where}: {surplus.bit_count()} wanted by nobody")
 
@@ -96,32 +109,34 @@ class Judge:
                 yield Violation("clients", broker.id, detail)
 
     def _in_flight(
-        self, target: NodeId, message: Update,
-        expected: Mapping[tuple[NodeId, NodeId], list[tuple[int, Filter]]],
+        self, target: NodeId, message: Update, expected: Mapping[tuple[NodeId, NodeId], Expected]
     ) -> Iterator[Violation]:  # fmt: skip
         wanted = expected.get((target, message.sender))
         if wanted is None:
             if message.leases:
                 yield Violation("channel", target, f"leases from {message.sender}, no neighbour")
             return
-        true = _union([self.mask(filter) for _, filter in wanted])
-        if any(self.mask(filter) & ~true for _, filter in message.leases):
+        if any(self.mask(filter) & ~wanted.union for _, filter in message.leases):
             yield Violation("channel", target, "a lease in flight that nobody wants")
-        ids = {id for id, _ in wanted}
+        ids = {id for id, _ in wanted.subscriptions} if message.cancels else {}
         if any(id in ids for id in message.cancels):
             yield Violation("channel", target, "a cancel in flight of what somebody wants")
 
     def mask(self, filter: Filter) -> Mask:
         """Which notifications of the universe `filter` matches."""
-        found = self._masks.get(filter)
-        if found is None:
-            found = 0
-            for place, attributes in enumerate(self.universe):
-                if all(
-                    _allowed(values, attributes.get(name)) for name, values in filter.constraints
-                ):
-                    found |= 1 << place
-            self._masks[filter] = found
+        seen = self._seen.get(id(filter))
+        if seen is None:
+            found = self._masks.get(filter)
+            if found is None:
+                found = self._masks[filter] = self._try(filter)
+            seen = self._seen[id(filter)] = filter, found
+        return seen[1]
+
+    def _try(self, filter: Filter) -> Mask:
+        found = 0
+        for place, attributes in enumerate(self.universe):
+            if all(_allowed(values, attributes.get(name)) for name, values in filter.constraints):
+                found |= 1 << place
         return found
 
 
@@ -138,7 +153,7 @@ def _allowed(values: Any, value: Any) -> bool:
     )
 
 
-def _union(masks: Sequence[Mask]) -> Mask:
+def _union(masks: Iterable[Mask]) -> Mask:
     found = 0
     for mask in masks:
         found |= mask
