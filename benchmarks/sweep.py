@@ -1,7 +1,9 @@
 """Sweeps on Spark against a plain loop over the same simulations; trace rows into Parquet.
 
 Wall time, because that is what a user waits for: run it on a machine that does nothing else. All
-run a few small ones first, so that no start of anything is in the figures.
+run a few small ones first, so that no start of anything is in the figures. The cluster is a real
+one, a master and two workers of one core on this machine; what it writes is compared byte for byte
+with what `local[2]` writes.
 """
 
 import argparse
@@ -20,6 +22,7 @@ from pyarrow import parquet
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trace import Recorder
 from planaria.simulator.trial import Spec, Trial
+from planaria.spark.cluster import standalone
 from planaria.spark.grid import Cell, crossed
 from planaria.spark.session import session
 from planaria.spark.store import Store
@@ -72,6 +75,14 @@ def on_spark(
     return seconds[1:]
 
 
+def contents(directory: Path) -> dict[str, bytes]:
+    """All result files below `directory`, by name."""
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in sorted(directory.rglob("*.parquet"))
+    }
+
+
 def measure(n: int, simulations: int, out: Path) -> dict[str, Any]:
     cells = crossed({"n": [n]}, range(simulations))
     plain(crossed({"n": [2]}, range(8)), record, out / "first")
@@ -80,12 +91,15 @@ def measure(n: int, simulations: int, out: Path) -> dict[str, Any]:
     jobs = [(cells, simulate), (cells, record)]
     one, one_traced = on_spark("local[1]", jobs, out / "one")
     two, two_traced = on_spark("local[2]", jobs, out / "two")
+    with standalone() as master:
+        cluster, cluster_traced = on_spark(master, jobs, out / "cluster")
+    identical = contents(out / "cluster") == contents(out / "two")
     files = (out / "traced/trace").glob("*.parquet")
     rows = sum(parquet.ParquetFile(path).metadata.num_rows for path in files)
     return {
         "simulations": simulations,
         "n": n,
-        "seconds": {"plain loop": alone, "local[1]": one, "local[2]": two},
+        "seconds": {"plain loop": alone, "local[1]": one, "local[2]": two, "cluster": cluster},
         "overhead_of_local_1": one / alone - 1,
         "times_local_1": one / two,
         "trace_rows": rows,
@@ -93,7 +107,9 @@ def measure(n: int, simulations: int, out: Path) -> dict[str, Any]:
             "plain loop": rows / alone_traced,
             "local[1]": rows / one_traced,
             "local[2]": rows / two_traced,
+            "cluster": rows / cluster_traced,
         },
+        "cluster_identical": identical,
     }
 
 
@@ -120,6 +136,8 @@ def main() -> None:
         f"\nlocal[1] costs {result['overhead_of_local_1']:.1%} (mark: 10%), "
         f"local[2] is {result['times_local_1']:.2f} x local[1] (mark: 1.7)"
     )
+    same = "the same bytes as" if result["cluster_identical"] else "OTHER bytes than"
+    print(f"a standalone cluster of two workers wrote {same} local[2]")
 
 
 if __name__ == "__main__":
