@@ -1,48 +1,53 @@
 """How fair, how fast, how costly, how anonymous? Link reversal on seven graphs and in motion.
 
-    python benchmarks/mobile.py [--seeds 2] [--json]
+    python benchmarks/mobile.py [fairness cost convergence anonymity] [--seeds 10] [--json]
 
 Fairness: 200 intervals from a legitimate start. Cost: one publication, rounds (intervals) until all
-have it, copies sent; beside it plain flooding by reference (2|E| - n + 1 copies, eccentricity in
-hops) and Table 4 as printed, stopped after 40 rounds. Convergence: corrupt starts. Anonymity: one
-node or a few watch, every other node publishes six times.
+have it, copies sent; beside it plain flooding by reference (2|E| - n + 1 copies) and Table 4 as
+printed, stopped after 40 rounds. Convergence: corrupt starts. Anonymity: how often some nodes that
+watch name the publisher; they may know only the graph, or everybody's turns, and be silent.
 """
 
 import argparse
 import json
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from math import sqrt
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from planaria.core.chance import stream
 from planaria.core.ids import NodeId
-from planaria.core.node import Publish
 from planaria.literal.mobile import graph_of, table_4
-from planaria.protocols.mobile.anonymity import Sighting, best_guess, bound, first_sender
+from planaria.protocols.mobile.anonymity import bound, bound_of_first, walk_ends
+from planaria.protocols.mobile.attack import (
+    Flood,
+    Log,
+    Watch,
+    by_lessons,
+    by_turns,
+    floods,
+    knowing_when,
+    success,
+)
 from planaria.protocols.mobile.graphs import parse_graph
-from planaria.protocols.mobile.messages import Beat
-from planaria.simulator.engine import Entry
+from planaria.simulator import mobile_figures
 from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.trial import Spec, Trial
 
-TOPIC = "layer/0"
 GRAPHS = ("path:64", "ring:64", "grid:8x8", "star:64", "complete:16", "rgg:64:8", "tree:64")
+ORIENTATIONS = ("heights", "three-state", "edge-bits")
+WALKS = (0, 8)
+JUDGED = 3  # runs in which the one who learnt from the other runs guesses
 Row = dict[str, Any]
 
 
 def fairness(seeds: int) -> Iterator[Row]:
     """Executions per node and round, longest wait, from a legitimate start."""
-    for orientation in ("heights", "three-state", "edge-bits"):
+    for orientation in ORIENTATIONS:
         for graph in GRAPHS:
-            rows = []
-            for seed in range(seeds):
-                overlay = MovingOverlay(graph, orientation)
-                trial = Trial(overlay, Spec(64, seed, "legitimate"))
-                trial.simulator.run(20_000)
-                rows.append(overlay.metrics(trial.simulator.nodes))
+            rows = [mobile_figures.fairness(graph, orientation, seed) for seed in range(seeds)]
             yield {
                 "orientation": orientation,
                 "graph": graph,
@@ -57,34 +62,21 @@ def cost(seeds: int) -> Iterator[Row]:
     """One publication by a random node after 10 intervals."""
     for graph in GRAPHS:
         found: Row = {"graph": graph}
-        for orientation in ("heights", "three-state", "edge-bits"):
-            rounds, copies, links = [], [], []
-            for seed in range(seeds):
-                overlay = MovingOverlay(graph, orientation)
-                trial = Trial(overlay, Spec(64, seed, "legitimate"))
-                trial.simulator.run(1000)
-                publisher = stream(seed, "publisher").choice(sorted(trial.simulator.nodes))
-                trial.simulator.command(publisher, Publish(TOPIC, b"x"))
-                books = overlay.world.books
-                while len(books.publications[b"x"].arrivals) < len(trial.simulator.nodes):
-                    trial.simulator.run_interval()
-                rounds.append(books.rounds())
-                trial.simulator.run(2000)
-                copies.append(books.copies)
-                graph_now = overlay.world.graph(trial.simulator.nodes)
-                links.append(sum(map(len, graph_now.values())) // 2)
-            found |= {"links": sum(links) / seeds, f"{orientation}_rounds": sum(rounds) / seeds}
-            found |= {f"{orientation}_sends": sum(copies) / seeds}
-        yield found | printed(graph)
+        for orientation in ORIENTATIONS:
+            rows = [mobile_figures.cost(graph, orientation, seed) for seed in range(seeds)]
+            found |= {"links": mean(rows, "links"), f"{orientation}_rounds": mean(rows, "rounds")}
+            found |= {f"{orientation}_sends": mean(rows, "sends")}
+        walked = [mobile_figures.cost(graph, seed=seed, walk=WALKS[-1]) for seed in range(seeds)]
+        found |= {"walk_rounds": mean(walked, "rounds"), "handed_over": mean(walked, "handed_over")}
+        flooded = [mobile_figures.flooding(graph, seed) for seed in range(seeds)]
+        yield found | {"flooding": sum(flooded) / seeds, "table_4_in_40": printed(graph)}
 
 
-def printed(graph: str) -> Row:
-    """Table 4 as printed, with sets, for 40 rounds; and what plain flooding sends."""
+def printed(graph: str) -> int:
+    """Copies of Table 4 as printed, with sets, in 40 rounds."""
     drawn = parse_graph(graph, 64, Random(0))
-    n = drawn.n
-    lids = tuple(Random(1).sample(range(n), n))
-    copies = table_4(graph_of(n, drawn.edges), lids, 0, 40, lists=False)
-    return {"table_4_in_40": sum(copies), "flooding": 2 * len(drawn.edges) - n + 1}
+    lids = tuple(Random(1).sample(range(drawn.n), drawn.n))
+    return sum(table_4(graph_of(drawn.n, drawn.edges), lids, 0, 40, lists=False))
 
 
 def convergence(seeds: int) -> Iterator[Row]:
@@ -112,52 +104,65 @@ def convergence(seeds: int) -> Iterator[Row]:
         }
 
 
-class Watch:
-    """The first copy of each publication at the observers."""
-
-    kinds = ("deliver",)
-
-    def __init__(self, observers: list[NodeId]) -> None:
-        self.observers = observers
-        self.first: dict[bytes, tuple[NodeId, NodeId]] = {}
-
-    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
-        beat = entry.message
-        if node in self.observers and isinstance(beat, Beat) and beat.sender not in self.observers:
-            for item in beat.items:
-                self.first.setdefault(item.payload, (beat.sender, node))
-
-
-def sightings(graph: str, observers: list[NodeId], seed: int) -> list[Sighting]:
-    """Every honest node publishes six times, in random order."""
-    watch = Watch(observers)
-    trial = Trial(MovingOverlay(graph), Spec(64, seed, "legitimate"), [watch])
-    rng = stream(seed, "publishers")
-    turns = [id for id in sorted(trial.simulator.nodes) if id not in observers] * 6
-    rng.shuffle(turns)
-    publishers = {b"%d" % number: id for number, id in enumerate(turns)}
-    for payload, publisher in publishers.items():
-        trial.simulator.command(publisher, Publish(TOPIC, payload))
-        trial.simulator.run(rng.randrange(50, 150))
-    trial.simulator.run(10_000)
-    return [Sighting(watch.first.get(payload), id) for payload, id in publishers.items()]
-
-
-def anonymity() -> Iterator[Row]:
-    """How often observers name the publisher."""
-    cases = [("grid:8x8", [27]), ("grid:8x8", [0]), ("grid:8x8", [9, 14, 49, 54])]
-    cases += [("ring:64", [0]), ("star:64", [1]), ("star:64", [0])]
+def anonymity(seeds: int) -> Iterator[Row]:
+    """How often observers name the publisher; each cell is a mean over seeds and its error."""
+    cases: list[tuple[str, tuple[NodeId, ...]]] = [("grid:8x8", (27,)), ("grid:8x8", (0,))]
+    cases += [("grid:8x8", (9, 14, 49, 54)), ("ring:64", (0,)), ("ring:64", (0, 32))]
+    cases += [("path:64", (31,)), ("star:64", (1,)), ("complete:16", (0,))]
     for graph, observers in cases:
-        neighbours = parse_graph(graph, 64, Random(0)).neighbours()
-        learnt, judged = (sightings(graph, observers, seed) for seed in (1, 2))
-        yield {
-            "graph": graph,
-            "observers": len(observers),
-            "blind_guess": 1 / (len(neighbours) - len(observers)),
-            "first_sender": first_sender(judged),
-            "best_guess": best_guess(learnt, judged),
-            "bound": bound(neighbours, observers),
-        }
+        logs = [mobile_figures.turns(graph, seed=seed) for seed in range(seeds)]
+        for silent in (False, True):
+            watch = Watch(observers, silent)
+            seen = [floods(log, watch) for log in logs]
+            for walk in WALKS:
+                yield guessed(graph, watch, walk, logs, seen)
+
+
+def guessed(
+    graph: str, watch: Watch, walk: int, logs: Sequence[Log], seen: Sequence[Sequence[Flood]]
+) -> Row:
+    """One row of the table of anonymity."""
+    neighbours, observers = logs[0].neighbours, watch.observers
+    ends = walk_ends(neighbours, observers, walk)
+    knowing = [success(judged, ends, by_turns(judged, ends)) for judged in seen]
+    learnt = []
+    for number, judged in enumerate(seen[:JUDGED]):
+        lessons = [flood for other, it in enumerate(seen) if other != number for flood in it]
+        learnt.append(success(judged, ends, by_lessons(lessons, ends)))
+    row: Row = {
+        "graph": graph,
+        "observers": len(observers),
+        "silent": watch.silent,
+        "walk": walk,
+        "blind": 1 / len(ends),
+        "learnt": around(learnt),
+        "knowing_turns": around(knowing),
+        "bound": bound(neighbours, observers, walk),
+        "bound_of_first": bound_of_first(neighbours, observers),
+    }
+    if not walk:
+        row["knowing_when"] = around([knowing_when(log, watch, 3) for log in logs])
+    else:
+        row["knowing_when"] = ""
+    if watch.silent:
+        return row | {"in_the_simulator": ""}
+    named = [it for seed in range(2) for it in mobile_figures.guesses(graph, observers, walk, seed)]
+    return row | {"in_the_simulator": wilson(sum(named), len(named))}
+
+
+def around(values: Sequence[float]) -> str:
+    """Mean and its 95 % interval, half as wide."""
+    middle = sum(values) / len(values)
+    spread = sum((value - middle) ** 2 for value in values) / max(1, len(values) - 1)
+    return f"{middle:.3f} +- {1.96 * sqrt(spread / len(values)):.3f}"
+
+
+def wilson(right: int, total: int) -> str:
+    """A share with its 95 % interval."""
+    z, share = 1.96, right / total
+    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
+    half = z * sqrt(share * (1 - share) / total + z * z / (4 * total**2)) / (1 + z * z / total)
+    return f"{share:.3f} ({middle - half:.3f}-{middle + half:.3f})"
 
 
 def mean(rows: list[Row], name: str) -> float:
@@ -177,23 +182,32 @@ def show(title: str, rows: list[Row]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)))
 
 
+PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
+    "fairness": fairness,
+    "cost": cost,
+    "convergence": convergence,
+    "anonymity": anonymity,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    parts: dict[str, list[Row]] = {
-        "fairness": list(fairness(options.seeds)),
-        "cost of one publication": list(cost(options.seeds)),
-        "convergence": list(convergence(options.seeds)),
-        "anonymity": list(anonymity()),
-    }
+    names = options.parts or list(PARTS)
+    if wrong := [name for name in names if name not in PARTS]:
+        parser.error(f"no part {wrong[0]!r}: {', '.join(PARTS)}")
+    if not options.json:
+        print(f"{Path(sys.executable).name} {platform.python_version()}, {options.seeds} seeds")
+    found = {}
+    for name in names:
+        found[name] = list(PARTS[name](options.seeds))
+        if not options.json:
+            show(name, found[name])
     if options.json:
-        print(json.dumps(parts))
-        return
-    print(f"{Path(sys.executable).name} {platform.python_version()}, {options.seeds} seeds")
-    for title, rows in parts.items():
-        show(title, rows)
+        print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ import pytest
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, LinkUp, Publish, Subscribe
-from planaria.protocols.mobile.anonymity import Sighting, best_guess, bound, first_sender, watched
-from planaria.protocols.mobile.graphs import Edge, Graph, grid, parse_graph
+from planaria.protocols.mobile.graphs import Edge, Graph, grid
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import Link
 from planaria.protocols.mobile.messages import Beat, Item
@@ -17,7 +16,6 @@ from planaria.protocols.mobile.motion import Motion, Standing
 from planaria.protocols.mobile.node import MobileNode
 from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.checkers import DeliveredOnce
-from planaria.simulator.engine import Entry
 from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.trial import Spec, Trial, must_heal
 
@@ -170,63 +168,7 @@ def test_lost_beats_lose_no_publication() -> None:
     assert outcome.metrics["sends"] == 3 * 5 + 40
 
 
-# Anonymity
-
-
-class Watch:
-    """An observer of k nodes: over which link did each publication first arrive at one of them?"""
-
-    kinds = ("deliver",)
-
-    def __init__(self, observers: list[NodeId]) -> None:
-        self.observers = observers
-        self.first: dict[bytes, tuple[NodeId, NodeId]] = {}
-
-    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
-        beat = entry.message
-        if node in self.observers and isinstance(beat, Beat) and beat.sender not in self.observers:
-            for item in beat.items:
-                self.first.setdefault(item.payload, (beat.sender, node))
-
-
-def sightings(graph: str, observers: list[NodeId], times: int, seed: int) -> list[Sighting]:
-    """Every honest node publishes so many times, in random order."""
-    overlay = MovingOverlay(graph)
-    watch = Watch(observers)
-    trial = Trial(overlay, Spec(16, seed, "legitimate"), [watch])
-    rng = Random(seed)
-    turns = [id for id in trial.simulator.nodes if id not in observers] * times
-    rng.shuffle(turns)
-    publishers = {b"%d" % number: id for number, id in enumerate(turns)}
-    for payload, publisher in publishers.items():
-        publish(trial, publisher, payload)
-        trial.simulator.run(rng.randrange(100, 300))
-    trial.simulator.run(3000)
-    return [Sighting(watch.first.get(it), publisher) for it, publisher in publishers.items()]
-
-
-@pytest.mark.parametrize(
-    ("graph", "observers"), [("grid:4x4", [5]), ("ring:16", [0]), ("grid:4x4", [0, 15])]
-)
-def test_observer_of_first_arrivals_does_no_better_than_the_bound(
-    graph: str, observers: list[NodeId]
-) -> None:
-    neighbours = parse_graph(graph, 16, Random(0)).neighbours()
-    limit = bound(neighbours, observers)
-    learnt = sightings(graph, observers, 12, 1)
-    judged = sightings(graph, observers, 12, 2)
-    assert all(it.link in watched(neighbours, observers) for it in judged)
-    assert 0 < first_sender(judged) <= limit < 0.5
-    assert best_guess(learnt, judged) <= limit
-    assert best_guess(judged, judged) <= limit  # not even knowing all the answers beforehand
-
-
-def test_observer_of_all_others_knows_the_publisher() -> None:
-    """What no flooding hides: whoever sees every link of a node sees it speak first."""
-    everybody_else = [id for id in range(9) if id != 4]
-    neighbours = parse_graph("grid:3x3", 9, Random(0)).neighbours()
-    assert bound(neighbours, everybody_else) == 1.0
-    assert first_sender(sightings("grid:3x3", everybody_else, 5, 3)) == 1.0
+# Nothing in a message names its publisher
 
 
 def test_first_hop_from_a_publisher_looks_like_any_other_hop() -> None:

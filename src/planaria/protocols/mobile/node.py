@@ -52,12 +52,12 @@ class MobileNode(Node):
     __slots__ = (
         "connection_points",
         "echo",
-        "walk",
         "layers",
         "orientation",
         "padding",
         "reach",
         "rng",
+        "walk",
     )
     variables: ClassVar[tuple[str, ...]] = ("reach",)
 

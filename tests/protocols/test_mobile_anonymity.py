@@ -1,0 +1,259 @@
+"""Who published? Guessed by observers of k nodes: from arrivals, their times, their sizes."""
+
+from collections import Counter
+from collections.abc import Callable
+from math import sqrt
+from random import Random
+from typing import ClassVar
+
+import pytest
+
+from planaria.core.codec import Codec
+from planaria.core.ids import NodeId
+from planaria.core.node import Publish
+from planaria.protocols.mobile.anonymity import (
+    Sighting,
+    best_guess,
+    bound,
+    bound_of_first,
+    first_sender,
+    walk_ends,
+    watched,
+)
+from planaria.protocols.mobile.attack import (
+    Log,
+    Watch,
+    by_lessons,
+    by_turns,
+    floods,
+    knowing_when,
+    replay,
+    success,
+)
+from planaria.protocols.mobile.graphs import parse_graph
+from planaria.protocols.mobile.messages import STEM, Beat
+from planaria.simulator.engine import Entry
+from planaria.simulator.mobile_figures import Eyes, guesses, turns
+from planaria.simulator.mobility import MovingOverlay
+from planaria.simulator.trial import Spec, Trial
+
+Seeds = Callable[[int, int], int]
+
+TOPIC = "layer/0"
+CASES = [("grid:4x4", (5,)), ("ring:16", (0,)), ("grid:4x4", (0, 15)), ("rgg:16:5", (3, 8))]
+
+
+def neighbours_of(graph: str) -> dict[NodeId, list[NodeId]]:
+    return parse_graph(graph, 16, Random(0)).neighbours()
+
+
+def told(eyes: Eyes, payload: bytes) -> NodeId | None:
+    """Who sent the first copy of any kind."""
+    if payload in eyes.handed:
+        return eyes.handed[payload][0]
+    return eyes.seen[payload][0][0] if payload in eyes.seen else None
+
+
+def watch(
+    graph: str, observers: tuple[NodeId, ...], seed: int, times: int = 8, walk: int = 0
+) -> tuple[Eyes, dict[bytes, NodeId], Log]:
+    """Every honest node publishes so many times, in random order, one by one."""
+    overlay = MovingOverlay(graph, walk=walk)
+    trial = Trial(overlay, Spec(16, seed, "legitimate"))
+    eyes, rng = Eyes(observers, trial.simulator.nodes), Random(seed)
+    trial.simulator.watch(eyes)
+    publishers = [id for id in trial.simulator.nodes if id not in observers] * times
+    rng.shuffle(publishers)
+    published = {b"%d" % number: id for number, id in enumerate(publishers)}
+    for payload, publisher in published.items():
+        trial.simulator.command(publisher, Publish(TOPIC, payload))
+        trial.simulator.run(rng.randrange(100, 300))
+    trial.simulator.run(4000)
+    turned = overlay.world.books.turned
+    order = [id for second in sorted(turned) for id in turned[second]]
+    return eyes, published, Log(order, overlay.world.graph(trial.simulator.nodes))
+
+
+# First arrivals
+
+
+@pytest.mark.parametrize(("graph", "observers"), CASES[:3])
+def test_observer_of_first_arrivals_does_no_better_than_the_bound(
+    graph: str, observers: tuple[NodeId, ...]
+) -> None:
+    limit = bound_of_first(neighbours_of(graph), observers)
+    lessons: list[Sighting] = []
+    judged: list[Sighting] = []
+    for seed, found in ((1, lessons), (2, judged)):
+        eyes, published, _ = watch(graph, observers, seed)
+        links = {payload: (seen[0][0], seen[0][2]) for payload, seen in eyes.seen.items()}
+        found += [Sighting(links[payload], publisher) for payload, publisher in published.items()]
+    assert all(it.link in watched(neighbours_of(graph), observers) for it in judged)
+    assert 0 < first_sender(judged) <= limit < 0.5
+    assert best_guess(lessons, judged) <= limit
+    assert best_guess(judged, judged) <= limit  # not even knowing all the answers beforehand
+
+
+# All arrivals, and all times
+
+
+@pytest.mark.parametrize(("graph", "observers"), CASES[:3])
+def test_replay_of_turns_is_what_the_observers_see(
+    graph: str, observers: tuple[NodeId, ...]
+) -> None:
+    """The attack's model of a flood is the protocol: every publication looks like the replay of
+    one that began with a turn of its publisher."""
+    eyes, published, log = watch(graph, observers, 3, times=4)
+    numbers = log.numbers()
+    looks = {
+        (id, tuple(sorted(replay(log, numbers, Watch(observers), start))))
+        for start, id in enumerate(log.turns)
+        if id not in observers
+    }
+    seen = {payload: tuple(sorted(eyes.seen[payload])) for payload in published}
+    assert all((publisher, seen[payload]) in looks for payload, publisher in published.items())
+
+
+def test_flood_after_a_walk_looks_like_one_that_began_elsewhere() -> None:
+    """Those it walked through take part as if they had heard nothing before."""
+    eyes, published, log = watch("grid:4x4", (5,), 4, times=4, walk=3)
+    numbers = log.numbers()
+    looks: dict[object, list[NodeId]] = {}
+    for start, id in enumerate(log.turns):
+        look = tuple(sorted(replay(log, numbers, Watch((5,)), start)))
+        looks.setdefault(look, []).append(id)
+    handed_over = dict.fromkeys(eyes.handed)
+    began = [looks[tuple(sorted(eyes.seen[it]))] for it in published if it not in handed_over]
+    publishers = [publisher for it, publisher in published.items() if it not in handed_over]
+    elsewhere = [id not in ids for id, ids in zip(publishers, began, strict=True)]
+    assert len(began) > 30
+    assert sum(elsewhere) > len(began) / 2
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize(("graph", "observers"), CASES)
+def test_one_who_knows_all_turns_does_no_better_than_the_bound(
+    graph: str, observers: tuple[NodeId, ...], silent: bool
+) -> None:
+    log = turns(graph, seed=5, intervals=120)
+    judged = floods(log, Watch(observers, silent))
+    for walk in (0, 1, 4):
+        ends = walk_ends(log.neighbours, observers, walk)
+        limit = bound(log.neighbours, observers, walk)
+        best = success(judged, ends, by_turns(judged, ends))
+        assert 1 / len(ends) <= best <= limit + 1e-9
+        if not walk:
+            assert limit == 1.0
+
+
+def test_several_arrivals_name_the_publisher_unless_it_walked() -> None:
+    """The attack works: what the bound of first arrivals does not hold against."""
+    observers = (0, 3, 12, 15)
+    logs = [turns("grid:4x4", seed=seed, intervals=120) for seed in range(6)]
+    seen = [floods(log, Watch(observers)) for log in logs]
+    found = {}
+    for walk in (0, 8):
+        ends = walk_ends(logs[0].neighbours, observers, walk)
+        lessons = by_lessons([flood for known in seen[1:] for flood in known], ends)
+        knowing = success(seen[0], ends, by_turns(seen[0], ends))
+        found[walk] = success(seen[0], ends, lessons), knowing
+    assert found[0][0] > bound_of_first(logs[0].neighbours, observers) > 0.5
+    assert found[0][1] > 0.8
+    assert max(found[8]) <= bound(logs[0].neighbours, observers, 8) < 0.35
+    assert knowing_when(logs[0], Watch(observers), 5) > 0.8
+
+
+@pytest.mark.parametrize(("graph", "observers"), CASES[:3])
+def test_measured_guesses_keep_to_the_bound(
+    graph: str, observers: tuple[NodeId, ...], seeds: Seeds
+) -> None:
+    """In the simulator, at any time, with walks; at most four standard errors above."""
+    named = [it for seed in range(seeds(2, 20)) for it in guesses(graph, observers, 4, seed)]
+    limit = bound(neighbours_of(graph), observers, 4)
+    assert sum(named) / len(named) <= limit + 4 * sqrt(limit * (1 - limit) / len(named))
+    if observers == (0, 15):  # a ring with one observer that sends on gains nothing from walks
+        plain = guesses(graph, observers, 0, 0)
+        assert sum(plain) / len(plain) > 1.3 * limit
+
+
+def test_ends_of_walks_are_those_of_a_stupid_walk() -> None:
+    neighbours, observers, rng = neighbours_of("rgg:16:5"), (3, 8), Random(1)
+    ends = walk_ends(neighbours, observers, 3)
+    for publisher in (0, 5):
+        counts: Counter[object] = Counter()
+        for _ in range(20_000):
+            here, there = publisher, rng.choice(neighbours[publisher])
+            while there not in observers and rng.random() >= 1 / 3:
+                here, there = there, rng.choice(neighbours[there])
+            counts[(here, there) if there in observers else there] += 1
+        assert sum(ends[publisher].values()) == pytest.approx(1, abs=1e-5)
+        for end, share in ends[publisher].items():
+            assert counts[end] / 20_000 == pytest.approx(share, abs=0.02)
+
+
+def test_bound_is_one_where_an_observer_is_all_that_a_node_has() -> None:
+    star = neighbours_of("star:16")
+    assert bound(star, (0,), 8) == pytest.approx(1)
+    assert bound(star, (1,), 8) < 0.1
+    assert bound_of_first(star, (1,)) == pytest.approx(1 / 15)
+
+
+# Sizes
+
+
+def wire_sizes(padding: int) -> dict[int, list[NodeId]]:
+    """Bytes of a beat with one publication -> who published it; everybody's are of one length."""
+
+    class Scale:
+        kinds = ("deliver",)
+        codec = Codec()
+        weighed: ClassVar[dict[bytes, int]] = {}
+
+        def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+            if isinstance(entry.message, Beat) and len(entry.message.items) == 1:
+                beat = entry.message
+                short = Beat(beat.layer, beat.sender, 0, None, (0,), beat.items)
+                self.weighed[beat.items[0].payload] = len(self.codec.encode(short))
+
+    trial = Trial(MovingOverlay("grid:4x4", padding=padding), Spec(16, 1, "legitimate"))
+    scale = Scale()
+    trial.simulator.watch(scale)
+    for id in trial.simulator.nodes:
+        trial.simulator.command(id, Publish(TOPIC, bytes([id + 1]) * (20 * id + 1)))
+        trial.simulator.run(1500)
+    found: dict[int, list[NodeId]] = {}
+    for payload, size in scale.weighed.items():
+        found.setdefault(size, []).append(payload[0] - 1)
+    return found
+
+
+def test_sizes_name_the_publisher_unless_they_are_padded() -> None:
+    """Everybody's publications have a length of their own, and one sees the length of beats."""
+    assert sorted(map(len, wire_sizes(0).values())) == [1] * 16
+    assert [sorted(ids) for ids in wire_sizes(512).values()] == [list(range(16))]
+
+
+# All links
+
+
+@pytest.mark.parametrize("walk", [0, 4])
+def test_observer_of_all_links_knows_the_publisher(walk: int) -> None:
+    """What nothing hides: whoever sees every link of a node sees it speak first."""
+    everybody_else = tuple(id for id in range(9) if id != 4)
+    assert bound(parse_graph("grid:3x3", 9, Random(0)).neighbours(), everybody_else, walk) > 0.999
+    eyes, published, _ = watch("grid:3x3", everybody_else, 3, times=5, walk=walk)
+    assert all(told(eyes, payload) == publisher for payload, publisher in published.items())
+
+
+def test_walk_takes_as_many_steps_as_asked_for_and_costs_no_copy() -> None:
+    overlay = MovingOverlay("grid:4x4", walk=4)
+    trial = Trial(overlay, Spec(16, 1, "legitimate"))
+    for number in range(300):
+        trial.simulator.command(number % 16, Publish(TOPIC, b"%d" % number))
+        trial.simulator.run(200)
+    trial.simulator.run(6000)
+    books = overlay.world.books
+    assert books.handed_over / 300 == pytest.approx(4, rel=0.15)
+    assert books.copies == 300 * 24
+    assert all(len(it.arrivals) == 16 for it in books.publications.values())
+    assert STEM > 15
