@@ -1,0 +1,195 @@
+"""The study of the link reversal paper: its tables by hand, its questions, its cells."""
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from planaria.literal.mobile import graph_of
+from planaria.spark.experiments.mobile import STUDY, SUMMARIES, experiments
+from planaria.spark.experiments.mobile_questions import QUESTIONS, answer
+from planaria.spark.experiments.mobile_runs import whole
+from planaria.spark.experiments.mobile_small import Field, unfair_ours
+from planaria.spark.experiments.study import SCALES, Figure, Shown, find_study
+from planaria.spark.grid import Cell
+from planaria.spark.sweep import summary_schema
+
+pytest_plugins = ("spark_session",)
+
+TYPES = {"int64": "bigint", "float64": "double", "bool": "boolean"}
+PARAMETERS = {
+    "questions": "question string, reading string, n bigint",
+    "fairness": "graph string, orientation string",
+    "spread": "graph string, orientation string, echo boolean",
+    "relay": "nodes bigint",
+    "healing": "graph string, orientation string, start string",
+    "merging": "links bigint, orientation string",
+    "layers": "layers bigint",
+    "figure21": "processors bigint",
+    "connections": "f bigint, gone bigint",
+    "anonymity": "graph string, observers string, walk bigint",
+}
+GOOD: dict[str, list[tuple[Any, ...]]] = {
+    "questions": [
+        (name, reading, 3, failing, 4)
+        for name, question in QUESTIONS.items()
+        for reading, failing in (("ours", 0), ("literal", 1))
+        if getattr(question, reading) is not None
+    ],
+    "fairness": [
+        ("path:4", "heights", 4, 0.5, 1.0, 4, 2.0, 0, 1, 0),
+        ("path:4", "heights", 4, 0.25, 2.0, 6, 1.0, 0, 1, 0),
+        ("path:4", "edge-bits", 4, 9.0, 9.0, 8, 1.0, 0, 1, 0),
+    ],
+    "spread": [
+        ("path:4", "heights", False, 3, 4.0, 5, 3.0, 0, 1.0, 1.0, 0, 30, 3),
+        ("path:4", "heights", False, 3, 2.0, 9, 3.0, 0, 1.0, 1.0, 0, 30, 3),
+        ("grid:3x3", "heights", False, 12, 4.0, 5, 12.0, 0, 1.0, 1.0, 0, 160, 16),
+        ("grid:3x3", "heights", True, 12, 4.0, 5, 24.0, 0, 1.0, 1.0, 0, 160, 16),
+    ],
+    "relay": [(3, False, True), (3, True, False)],
+    "healing": [
+        ("ring:5", "edge-bits", "fresh", 4, True, 0, 0, 3, 0, 0),
+        ("waypoint:9", "heights", "fresh", 9, True, 0, 0, 3, 0, 0),
+    ],
+    "merging": [(2, "heights", 32, 0, 1.0, 12, True, 0, 0)],
+    "layers": [(3, 0, 1.0, 0, 36)],
+    "figure21": [(5, 3, 1)],
+    "connections": [(1, 1, 10, 5), (2, 1, 10, 0), (3, 2, 45, 0), (3, 1, 10, 0)],
+    "anonymity": [
+        ("grid:4x4", "5", 0, 16, 0.1, 0.2, 0.2, 0.3),
+        ("grid:4x4", "5", 4, 16, 0.1, 0.1, 0.1, 0.3),
+        ("grid:4x4", "0+15", 0, 16, 0.1, 0.9, 0.2, 0.3),
+        ("star:9", "0", 0, 9, 0.1, 1.0, 1.0, 1.0),
+    ],
+}
+
+
+def frames(spark: SparkSession, **changed: list[tuple[Any, ...]]) -> dict[str, DataFrame]:
+    """Rows of every experiment, good ones unless told."""
+    found = {}
+    for name, data in (GOOD | changed).items():
+        columns = ", ".join(f"{it} {TYPES[kind]}" for it, kind in SUMMARIES[name].items())
+        found[name] = spark.createDataFrame(data, f"{PARAMETERS[name]}, {columns}")
+    return found
+
+
+def verdicts(table: DataFrame, name: str) -> dict[str, bool]:
+    return {row[name]: row["holds"] for row in table.collect()}
+
+
+def expected_fairness(spark: SparkSession) -> DataFrame:
+    """Of heights alone, with the columns of the issue."""
+    return spark.createDataFrame(
+        [("path:4", 0.375, 1.5, 6, 3.0, 3.0, 9)],
+        "graph string, executions double, ratio double, longest_wait bigint, sends double, "
+        "rounds_mean double, rounds_max bigint",
+    )
+
+
+def test_good_rows_make_every_check_hold_and_four_claims_false(spark: SparkSession) -> None:
+    made = STUDY.tables(spark, frames(spark))
+    assertDataFrameEqual(made["fairness"], expected_fairness(spark), ignoreNullable=True)
+    assert sorted(made) == sorted(STUDY.promised)
+    assert all(tuple(made[name].columns) == tuple(STUDY.promised[name]) for name in made)
+    assert all(verdicts(made["checks"], "check").values())
+    claims = verdicts(made["claims"], "claim")
+    assert [claim for claim, holds in claims.items() if not holds] == [
+        "Lemma 5: a scheme without starvation needs at least so many states",
+        "Section 4.1: the same, sent back too, as Table 4 does",
+        "Section 4.1: copies on a path, as a share of flooding's",
+        "Note 5: share of publishers that speak first to a star's centre",
+    ]
+    literal = made["literal"].collect()
+    assert {row["claim"] for row in literal} < set(claims)
+    found = {row["claim"]: (row["literal"], row["holds"]) for row in literal}
+    assert found["Lemma 1: share of all states with a directed cycle"] == (0.25, False)
+    assert found["Section 4.1: copies on a 3x3 grid, as a share of flooding's"] == (10.0, False)
+    page = STUDY.page({name: table.toArrow().to_pylist() for name, table in made.items()})
+    assert {it.table for it in page if isinstance(it, Shown)} <= set(STUDY.promised)
+    assert len([it for it in page if isinstance(it, Figure)]) == 6
+
+
+def test_false_figures_make_their_claims_and_checks_false(spark: SparkSession) -> None:
+    wrong: dict[str, tuple[Any, ...]] = {
+        "questions": ("cyclic", "ours", 3, 1, 4),
+        "relay": (3, False, False),
+        "healing": ("waypoint:9", "heights", "fresh", 9, False, 1, 1, 3, 0, 1),
+        "fairness": ("path:4", "heights", 4, 0.5, 1.0, 9, 2.0, 1, 2, 0),
+        "layers": (3, 1, 0.0, 0, 36),
+        "anonymity": ("ring:9", "0", 0, 9, 0.1, 0.1, 0.4, 0.3),
+        "spread": ("path:4", "heights", False, 3, 4.0, 5, 4.0, 1, 0.9, 0.9, 0, 30, 3),
+    }
+    made = STUDY.tables(
+        spark, frames(spark, **{name: [*GOOD[name], row] for name, row in wrong.items()})
+    )
+    assert not any(verdicts(made["checks"], "check").values())
+    good = verdicts(STUDY.tables(spark, frames(spark))["claims"], "claim")
+    claims = verdicts(made["claims"], "claim")
+    assert [claim for claim in claims if good[claim] and not claims[claim]] == [
+        "Theorem 1: share of runs in which one layer moves another",
+        "Corollary 1: share of runs in which all layers do what one must",
+        "Lemma 1: share of all states with a directed cycle",
+        "Lemma 7: share of publications that leave their publisher",
+        "Lemma 8: share of subscribers reached on standing graphs",
+        "Lemma 8: publications missed by subscribers that move",
+        "Lemma 8: share of runs in which the news of a relay that left is lost",
+        "Lemma 9: share of nodes without a turn in 200 rounds",
+    ]
+
+
+def test_every_experiment_has_cells_at_every_scale_and_the_same_names() -> None:
+    assert find_study("mobile") is STUDY
+    names = [[it.name for it in experiments(scale)] for scale in SCALES]
+    assert names[0] == names[1] == names[2] == list(SUMMARIES)
+    for scale in SCALES:
+        for experiment in experiments(scale):
+            keys = [cell.key("it") for cell in experiment.cells]
+            assert len(dict.fromkeys(keys)) == len(keys) > 0
+            assert summary_schema(experiment.work("mobile"), experiment.cells)
+
+
+def test_cell_of_every_experiment_fills_its_columns() -> None:
+    for experiment in experiments("quick"):
+        found = experiment.run(experiment.cells[-1]).summary
+        assert sorted(found) == sorted(experiment.columns)
+        kinds = {"int64": int, "float64": float, "bool": bool}
+        assert all(isinstance(found[it], kinds[kind]) for it, kind in experiment.columns.items())
+
+
+def test_printed_text_fails_and_heights_hold_where_the_errata_say_so() -> None:
+    def asked(question: str, reading: str, n: int) -> tuple[int, int]:
+        found = answer(Cell({"question": question, "reading": reading, "n": n}, 0)).summary
+        return found["failing"], found["cases"]
+
+    assert asked("starving", "literal", 4) == (78, 84)
+    assert asked("starving", "ours", 4) == (0, 84)
+    assert asked("two_states", "ours", 3) == (0, 10)
+    assert asked("layer_starving", "literal", 3) == (3, 3)
+    for name, question in QUESTIONS.items():
+        n = question.smallest + (name in ("cyclic", "sinkless", "join_cyclic", "join_starving"))
+        if name not in ("outward", "leave") and question.literal:
+            n = max(n, 3 if name != "step_cyclic" else 4)
+            assert asked(name, "literal", n)[0] > 0, name
+        if question.ours and name != "step_again":
+            assert asked(name, "ours", question.smallest)[0] == 0, name
+
+
+def test_field_hears_everything_at_once_and_sees_cycles_and_starvation() -> None:
+    triangle = graph_of(3, [(0, 1), (0, 2), (1, 2)])
+    field = Field(triangle, (1, 2, 3), (0, 0, 0))
+    assert (field.sinks(), field.acyclic()) == ([0], True)
+    field.fire([0])
+    assert field.sinks() == [1]
+    assert all(view[0] == 1 for node in field.nodes[1:] for view in [node.views[0]])
+    assert field.starved() == []
+    for node in field.nodes:
+        node.reverse = lambda: None  # type: ignore[method-assign]
+    assert field.starved() == [0, 2]
+    assert unfair_ours(3, 0) == (0, 10)
+
+
+def test_whole_says_whether_the_rest_is_connected() -> None:
+    line = {0: [1], 1: [0, 2], 2: [1]}
+    assert whole(line, (0,))
+    assert not whole(line, (1,))
