@@ -15,7 +15,7 @@ from planaria.spark.grid import crossed
 from planaria.spark.progress import LINE_SECONDS, Meter, duration
 from planaria.spark.store import Store
 from planaria.spark.sweep import Result, Stopped, Sweep, SweepFailed, Work, run_batch
-from spark_lab import contents, doomed, fragile, mortal, replay, sleepy, sweep, times, traced, work
+from spark_lab import contents, deadly, fragile, mortal, replay, sleepy, sweep, times, traced, work
 
 pytest_plugins = ("spark_session",)
 
@@ -81,10 +81,26 @@ def test_a_worker_that_dies_is_replaced(spark: SparkSession, tmp_path: Path) -> 
     assert one.rows(spark).first()["value"] == 1.0  # type: ignore[index]
 
 
-def test_a_worker_that_always_dies_ends_the_sweep_and_not_what_is_done(
+def test_cells_that_always_kill_their_worker_are_error_rows_and_the_sweep_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    one = sweep(doomed, crossed({"x": [1]}, range(1)), tmp_path)
+    """Two of them in one batch: each way through it finds one."""
+    one = sweep(deadly, crossed({"x": [1, 2, 3, 4, 5, 6]}, range(1)), tmp_path, share=6)
+    one._batches = lambda todo, cores: [[one.cells[key] for key in todo]]  # type: ignore[method-assign]
+    assert one.run(spark) == 6
+    rows = {row.x: row for row in one.rows(spark).collect()}
+    assert [x for x, row in rows.items() if row.error] == [3, 5]
+    assert (rows[3].error, rows[3].replay) == ("the worker died", "planaria sim 3 --seed 0")
+    assert one.missing() == []
+    assert one.store.marked() == []
+
+
+def test_a_worker_that_dies_of_something_else_ends_the_sweep_and_not_what_is_done(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The command that repeats a cell kills it: there is no row to be had."""
+    fatal = Work("fatal", {"value": "float64"}, times, lambda _: os._exit(9))
+    one = Sweep(fatal, crossed({"x": [1]}, range(1)), str(tmp_path))
     with pytest.raises(SweepFailed, match=r"died again and again; 0 of 1 are done.*same command"):
         one.run(spark)
 

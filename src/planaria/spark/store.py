@@ -3,6 +3,7 @@
     DIR/sweep.json             which experiment, by which version of the code
     DIR/summary/BATCH.parquet  a row per cell of a batch; written last: with it the batch is done
     DIR/TABLE/BATCH.parquet    what else the cells of the batch gave
+    DIR/running/CELL           a cell is under way in a batch whose worker died before
 
 Files get their names when they are whole. What another process left under a hidden name, and
 tables of a batch without a summary, are nobody's results and never read.
@@ -27,6 +28,7 @@ from planaria.core.errors import UsageError
 from planaria.spark.session import PACKAGE
 
 SUMMARY = "summary"
+RUNNING = "running"
 MANIFEST = "sweep.json"
 LAYOUT = 1
 
@@ -122,6 +124,19 @@ class Store:
                 raise
         except OSError as error:
             raise UsageError(f"cannot write {self.shown}/{name}: {_reason(error)}") from None
+
+    def mark(self, cell: str) -> None:
+        """Say that `cell` begins: if its worker dies now, that is known."""
+        self.write(f"{RUNNING}/{cell}", b"")
+
+    def unmark(self, cell: str) -> None:
+        """Say that `cell` has ended."""
+        filesystem, root = self._place
+        filesystem.delete_file(f"{root}/{RUNNING}/{cell}")
+
+    def marked(self) -> list[str]:
+        """The cells that began and did not end."""
+        return self._entries(RUNNING)
 
     def batches(self) -> list[str]:
         """The names of all batches that are done."""

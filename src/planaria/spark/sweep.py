@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow
 from msgspec import Struct, field
-from pyspark import InheritableThread
+from pyspark import InheritableThread, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria.core.errors import PlanariaError, UsageError
@@ -33,6 +33,10 @@ _ARROW = {bool: "bool", int: "int64", float: "float64", str: "string"}
 
 class SweepFailed(PlanariaError):
     """Spark gave up; what is done is kept."""
+
+
+class WorkerDied(SweepFailed):
+    """The workers of a batch died, as often as Spark tries a task."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -101,14 +105,19 @@ class Sweep:
 
     def run(self, spark: SparkSession) -> int:
         """Run what is missing and return how many cells that were."""
-        todo = self.missing()
-        if not todo:
-            return 0
-        batches = self._batches(todo, spark.sparkContext.defaultParallelism)
-        with Meter(self.work.name, len(self.cells), len(self.cells) - len(todo)) as meter:
-            fresh = sum(report.cells for report in self._act(spark, batches, meter))
-            self.rate = meter.per_minute(fresh)
-        return fresh
+        todo = first = self.missing()
+        while todo:
+            marked = self.store.marked()
+            batches = self._batches(todo, spark.sparkContext.defaultParallelism)
+            with Meter(self.work.name, len(self.cells), len(self.cells) - len(todo)) as meter:
+                try:
+                    self._act(spark, batches, meter)
+                except WorkerDied:
+                    if self.store.marked() == marked:
+                        raise
+                self.rate = meter.per_minute(len(todo))
+            todo = self.missing()  # nothing, unless two cells of one batch kill their workers
+        return len(first)
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """The summary of all cells, after the data was found to be complete and without doubles."""
@@ -119,17 +128,17 @@ class Sweep:
         cells = [self.cells[key] for key in todo]
         return [cells[first : first + size] for first in range(0, len(cells), size)]
 
-    def _act(self, spark: SparkSession, batches: list[list[Cell]], meter: Meter) -> list[Report]:
+    def _act(self, spark: SparkSession, batches: list[list[Cell]], meter: Meter) -> None:
         """The action runs in a thread of its own: the main one must hear Ctrl-C."""
         context, group = spark.sparkContext, f"planaria-{self.work.name}-{time.monotonic_ns()}"
         done, failed = context.accumulator(0), context.accumulator(0)
-        reports: list[Report] = []
         errors: list[Exception] = []
         work, store = self.work, self.store
 
         def task(parts: Iterable[list[Cell]]) -> Iterator[Report]:
+            context = TaskContext.get()
             for part in parts:
-                report = run_batch(work, store, part)
+                report = run_batch(work, store, part, context.attemptNumber() if context else 0)
                 done.add(report.cells)
                 failed.add(report.failed)
                 yield report
@@ -137,9 +146,7 @@ class Sweep:
         def act() -> None:
             context.setJobGroup(group, work.name, interruptOnCancel=True)
             try:
-                reports.extend(
-                    context.parallelize(batches, len(batches)).mapPartitions(task).collect()
-                )
+                context.parallelize(batches, len(batches)).mapPartitions(task).collect()
             except Exception as error:
                 errors.append(error)
 
@@ -153,7 +160,6 @@ class Sweep:
             raise Stopped(f"stopped: {self._standing()}") from None
         if errors:
             raise self._failure(errors[0])
-        return reports
 
     def _standing(self) -> str:
         left = len(self.missing())
@@ -164,20 +170,26 @@ class Sweep:
         ours = re.search(r"core\.errors\.UsageError: (.*)", str(error))
         if ours:
             return UsageError(ours[1])
-        reason = "a worker died again and again"
-        if "Python worker exited unexpectedly" not in str(error):
-            lines = [line for line in str(error).splitlines() if "Exception" in line]
-            reason = (lines or [repr(error)])[0].strip()
+        if "Python worker exited unexpectedly" in str(error):
+            told = f"{self.work.name}: a worker died again and again; {self._standing()}"
+            return WorkerDied(told)
+        lines = [line for line in str(error).splitlines() if "Exception" in line]
+        reason = (lines or [repr(error)])[0].strip()
         return SweepFailed(f"{self.work.name}: {reason}; {self._standing()}")
 
 
-def run_batch(work: Work, store: Store, cells: Sequence[Cell]) -> Report:
-    """Run cells one after another and write what they gave; the same cells, the same files."""
+def run_batch(work: Work, store: Store, cells: Sequence[Cell], attempt: int = 0) -> Report:
+    """Run cells one after another and write what they gave; the same cells, the same files.
+
+    In the second attempt, as the first worker died, each cell is marked while it runs; in the
+    third, a cell that is still marked killed the second worker, and gets an error for a result.
+    """
+    killers = store.marked() if attempt > 1 else []
     rows: list[dict[str, Any]] = []
     tables: dict[str, list[pyarrow.Table]] = {}
     failed = 0
     for cell in cells:
-        row, result = _run_cell(work, cell)
+        row, result = _run_marked(work, store, cell, killers) if attempt else _run_cell(work, cell)
         rows.append(row)
         failed += result is None or result.failed
         for name, table in (result.tables if result else {}).items():
@@ -188,6 +200,9 @@ def run_batch(work: Work, store: Store, cells: Sequence[Cell]) -> Report:
         store.write(f"{name}/{batch}", pyarrow.concat_tables(pieces))
     schema = summary_schema(work, cells)
     store.write(f"{SUMMARY}/{batch}", pyarrow.Table.from_pylist(rows, schema))
+    for row in rows:
+        if row["cell"] in killers:
+            store.unmark(row["cell"])
     return Report(batch, len(cells), failed)
 
 
@@ -205,9 +220,26 @@ def summary_schema(work: Work, cells: Sequence[Cell]) -> pyarrow.Schema:
     return pyarrow.schema([*columns.items(), ("error", "string"), ("replay", "string")])
 
 
+def _run_marked(
+    work: Work, store: Store, cell: Cell, killers: Sequence[str]
+) -> tuple[dict[str, Any], Result | None]:
+    """A simulation that kills its worker is a result too."""
+    row = _cell_row(work, cell)
+    if row["cell"] in killers:
+        return row | {"error": "the worker died", "replay": work.replay(cell)}, None
+    store.mark(row["cell"])
+    found = _run_cell(work, cell)
+    store.unmark(row["cell"])
+    return found
+
+
+def _cell_row(work: Work, cell: Cell) -> dict[str, Any]:
+    return {"cell": cell.key(work.name), "seed": cell.seed, **cell.parameters}
+
+
 def _run_cell(work: Work, cell: Cell) -> tuple[dict[str, Any], Result | None]:
     """A simulation that raises is a result too: it would raise again, so the sweep goes on."""
-    row = {"cell": cell.key(work.name), "seed": cell.seed, **cell.parameters}
+    row = _cell_row(work, cell)
     try:
         result = work.run(cell)
         row |= {name: result.summary[name] for name in work.columns}
