@@ -6,7 +6,7 @@ the paper takes its memory from the first and its messages from the second, erra
 hierarchical gossip broadcast over clusters that know nothing of interests; and daMulticast.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, log
 from random import Random
 
@@ -17,6 +17,8 @@ from planaria.protocols.gossip.experiment import Setting, run, spread
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.reach import Estimate, estimated
 from planaria.protocols.gossip.sampling import Bools, Ints, below, distinct, others
+
+CLUSTERS = 30  # of the hierarchical broadcast
 
 
 class Baseline(Struct, frozen=True):
@@ -50,17 +52,6 @@ class Work(Struct, frozen=True):
     def interested(self) -> int:
         """How many want the event: the group of its topic and all above."""
         return sum(self.sizes[: self.bottom + 1])
-
-
-def compare(work: Work, rng: Random, clusters: int = 30) -> dict[str, Baseline]:
-    """All approaches on the same work."""
-    return {
-        "daMulticast": da_multicast(work, rng),
-        "broadcast": broadcast(work, rng),
-        "multicast (one group of all interested)": multicast_interested(work, rng),
-        "multicast (publisher publishes in every supergroup)": multicast_subscribers(work, rng),
-        "hierarchical broadcast": hierarchical(work, rng, clusters),
-    }
 
 
 def da_multicast(work: Work, rng: Random) -> Baseline:
@@ -117,7 +108,7 @@ def multicast_subscribers(work: Work, rng: Random) -> Baseline:
     return _baseline(work, sent.tolist(), [0.0] * work.runs, got.tolist(), memory)
 
 
-def hierarchical(work: Work, rng: Random, clusters: int) -> Baseline:
+def hierarchical(work: Work, rng: Random, clusters: int = CLUSTERS) -> Baseline:
     """(c) Clusters that do not depend on interests; every process gossips within and between."""
     n, c = sum(work.sizes), work.parameters.c
     m = -(-n // clusters)
@@ -139,6 +130,20 @@ def hierarchical(work: Work, rng: Random, clusters: int) -> Baseline:
     seeds = np.zeros_like(alive)
     seeds[np.arange(work.runs), place[:, work.interested - 1]] = True
     return _judge(work, rng, seeds, alive, wants, targets, _table(m, c) + _table(clusters, c))
+
+
+APPROACHES: Mapping[str, Callable[[Work, Random], Baseline]] = {
+    "daMulticast": da_multicast,
+    "broadcast": broadcast,
+    "multicast (one group of all interested)": multicast_interested,
+    "multicast (publisher publishes in every supergroup)": multicast_subscribers,
+    "hierarchical broadcast": hierarchical,
+}
+
+
+def compare(work: Work, rng: Random) -> dict[str, Baseline]:
+    """All approaches on the same work."""
+    return {name: approach(work, rng) for name, approach in APPROACHES.items()}
 
 
 def _places(rng: Random, work: Work, limit: int) -> Ints:

@@ -21,13 +21,14 @@ A_MAX, G_MAX, C_MAX = 6, 200, 24  # where the search for dials ends
 
 
 class Prediction(Struct, frozen=True):
-    """What one group will see of an event, on average."""
+    """What one group will see of an event, on average; `deviation` is that of `of_all`."""
 
     of_all: float
     of_alive: float
     p_all: float
     p_reached: float
     sent: float
+    deviation: float
 
 
 def predict(setting: Setting) -> list[Prediction]:
@@ -39,7 +40,7 @@ def predict(setting: Setting) -> list[Prediction]:
     share = 1 - setting.failed if stillborn else 1.0
     arrives = (1 - setting.loss) * (1.0 if stillborn else 1 - setting.failed)
     bottom = range(len(setting.sizes))[setting.level]
-    found = [Prediction(0.0, 0.0, 0.0, 0.0, 0.0) for _ in setting.sizes]
+    found = [Prediction(0.0, 0.0, 0.0, 0.0, 0.0, 0.0) for _ in setting.sizes]
     seeds = np.array([0.0, 1.0])
     for level in range(bottom, -1, -1):
         size = setting.sizes[level]
@@ -57,10 +58,13 @@ def predict(setting: Setting) -> list[Prediction]:
 
 
 def _prediction(reached: Floats, size: int, alive: int, fanout: int) -> Prediction:
-    mean = float(reached @ np.arange(len(reached)))
+    counts = np.arange(len(reached))
+    mean = float(reached @ counts)
+    deviation = float(np.sqrt(reached @ (counts - mean) ** 2))
     p_all = float(reached[alive]) if alive < len(reached) else 0.0
     some = 1 - float(reached[0])
-    return Prediction(mean / size, mean / alive if alive else 1.0, p_all, some, mean * fanout)
+    of_alive = mean / alive if alive else 1.0
+    return Prediction(mean / size, of_alive, p_all, some, mean * fanout, deviation / size)
 
 
 def reached_distribution(
