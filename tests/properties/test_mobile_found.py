@@ -29,6 +29,7 @@ FOUND = [
     (9, 2725, "legitimate", "starve", "restart"),
     (12, 68, "legitimate", "priority", "restart"),
     (2, 10057, "fresh", "priority", "crash"),
+    (2, 2116, "corrupt", "newest", "bitflip"),
 ]
 
 

@@ -2,7 +2,8 @@
 
 `links`: exactly the links that there should be, at both ends, each with a direction.
 `acyclic`: the true direction of all links, from both ends' variables, has no cycle.
-`level`: heights of neighbours differ by at most one (three states: can be lifted to such heights).
+`level`: heights of neighbours differ by at most one (three states: can be lifted to such heights),
+and none is about to come to the end of its range, from where it starts again at 0.
 `view`: what a node believes of a neighbour is true, or one step old.
 `order`: no node waits for a beat that its neighbour has not sent yet.
 `exclusive`: no two neighbours both take themselves for a sink.
@@ -16,10 +17,12 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.overlay import Violation
 from planaria.protocols.mobile.edge_bits import EdgeBits
-from planaria.protocols.mobile.heights import Heights
+from planaria.protocols.mobile.heights import HEIGHT_MAX, Heights
 from planaria.protocols.mobile.layer import SERIALS, UP, Layer
 from planaria.protocols.mobile.messages import Beat, LinkUpOk, MobileMessage, RequestLinkUp
 from planaria.protocols.mobile.three_state import ThreeState
+
+HEADROOM = 64  # turns: what is legitimate stays so for as many intervals, or for 34 years
 
 Layers = Mapping[NodeId, Layer]
 Graph = Mapping[NodeId, list[NodeId]]
@@ -143,6 +146,8 @@ def _level_and_view(id: NodeId, layer: Layer, layers: Layers) -> list[Violation]
     if not isinstance(mine, Heights | ThreeState):
         return []
     found = []
+    if isinstance(mine, Heights) and mine.height > HEIGHT_MAX - HEADROOM:
+        found.append(Violation("level", id, f"{mine.height}, the highest is {HEIGHT_MAX}"))
     for peer, (view, lid) in mine.views.items():
         if peer not in layers:
             continue
