@@ -85,7 +85,8 @@ def test_page_of_the_tree_shows_every_figure_and_only_tables_that_exist(
     assert [it.name for it in blocks if isinstance(it, Figure)] == [
         "figure2",
         "figure3",
-        "figure4",
+        "figure4-join",
+        "figure4-leave",
         "lookups",
     ]
     assert all(it.table in tables for it in blocks if isinstance(it, Shown))

@@ -107,7 +107,12 @@ def _depths(scale: str) -> tuple[Cell, ...]:
 
 def _live(scale: str) -> tuple[Cell, ...]:
     sizes = {"quick": [8, 16], "paper": [8, 16, 32, 64], "beyond": [8, 16, 32, 64, 128]}[scale]
-    starts = [("corrupt", ""), ("fresh", ""), ("legitimate", "churn"), ("legitimate", "crash")]
+    starts = [
+        ("corrupt", "none"),
+        ("fresh", "none"),
+        ("legitimate", "churn"),
+        ("legitimate", "crash"),
+    ]
     return tuple(
         Cell({"start": start, "nemesis": nemesis, "n": n}, seed)
         for start, nemesis in starts

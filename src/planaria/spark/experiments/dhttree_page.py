@@ -10,6 +10,7 @@ from planaria.spark.experiments.study import Block, Figure, Prose, Shown, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+PAPERS = {"two": 2.0, "three": 3.0}  # section 4.2.2
 NAMES = {1: "one neighbour", 2: "two", 3: "three"}
 
 
@@ -94,25 +95,13 @@ def _degrees(tables: Mapping[str, Table]) -> list[Block]:
 
 
 def _area(tables: Mapping[str, Table]) -> list[Block]:
-    series: dict[str, list[Point]] = {}
-    for row in tables["figure4"]:
-        name = f"{row['change']}, {row['counting'].replace('_', ' ')}"
-        series.setdefault(name, []).append(
-            Point(row["hosts"], row["area"], row["low"], row["high"])
-        )
-    ends = sorted({row["hosts"] for row in tables["figure4"]})
-    stated = {f"paper: {bound}": [Point(n, bound) for n in (ends[0], ends[-1])] for bound in (2, 3)}
     average = [
         _claim(tables, f"area of a {kind}, at most")["measured"] for kind in ("join", "leave")
     ]
     ratio = _claim(tables, "area over the ideal")["measured"]
     return [
-        Figure(
-            "figure4",
-            "Figure 4: hosts in the reconfiguration area of a join and of a leave; dashed, the "
-            "paper's 'between two and three'.",
-            lines(series | stated, x="hosts", y="hosts in the area", dashed=tuple(stated)),
-        ),
+        _area_of(tables, "join", "Figure 4, top: hosts in the reconfiguration area of a join"),
+        _area_of(tables, "leave", "Figure 4, bottom: the same of a leave"),
         Prose(
             f"<p>'Between two and three' is the area without the host that came or went: "
             f"{average[0]:.2f} for a join, {average[1]:.2f} for a leave, at any number of hosts. "
@@ -121,6 +110,25 @@ def _area(tables: Mapping[str, Table]) -> list[Block]:
             f"the area is the host and its neighbours; it is {ratio:.2f} times that.</p>"
         ),
     ]
+
+
+def _area_of(tables: Mapping[str, Table], change: str, caption: str) -> Figure:
+    series: dict[str, list[Point]] = {}
+    for row in tables["figure4"]:
+        if row["change"] == change:
+            name = row["counting"].replace("_", " ") + " itself"
+            series.setdefault(name, []).append(
+                Point(row["hosts"], row["area"], row["low"], row["high"])
+            )
+    ideal = [row for row in tables["ideal"] if row["change"] == change]
+    series["ideal, without host"] = [Point(row["hosts"], row["ideal"]) for row in ideal]
+    ends = ideal[0]["hosts"], ideal[-1]["hosts"]
+    stated = {f"paper: {words}": [Point(n, at) for n in ends] for words, at in PAPERS.items()}
+    return Figure(
+        f"figure4-{change}",
+        f"{caption}; dashed, the paper's 'between two and three'.",
+        lines(series | stated, x="hosts", y="hosts in the area", dashed=tuple(stated)),
+    )
 
 
 def _costs(tables: Mapping[str, Table]) -> list[Block]:

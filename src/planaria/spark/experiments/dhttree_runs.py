@@ -202,7 +202,7 @@ def run_depths(cell: Cell) -> Result:
 def run_live(cell: Cell) -> Result:
     """A trial of the real protocol over the real DHT."""
     start, nemesis = str(cell.parameters["start"]), str(cell.parameters["nemesis"])
-    faults = load_schedule(nemesis) if nemesis else ()
+    faults = () if nemesis == "none" else load_schedule(nemesis)
     outcome = Trial(TreeOverlay(), Spec(int(cell.parameters["n"]), cell.seed, start, faults)).run()
     figures = outcome.metrics
     return Result(

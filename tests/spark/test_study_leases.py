@@ -1,0 +1,185 @@
+"""The study of leased routing: its cells, its tables, its verdicts, its page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from planaria.protocols.routing.analysis import MUS, OMEGAS, RHOS
+from planaria.spark.experiments.leases import BESIDE, STUDY
+from planaria.spark.experiments.leases_claims import CHECKED, CLAIMED
+from planaria.spark.experiments.leases_tables import crossings, figure2, stabilisation
+from planaria.spark.experiments.study import SCALES, Figure, Prose, Shown
+from planaria.spark.experiments.verdicts import checks, claims
+from planaria.spark.grid import Cell
+from study_lab import rows_of
+
+pytest_plugins = ("spark_session",)
+
+RHO, MU = RHOS[0], MUS[0]
+SMALL: Mapping[str, Sequence[Cell]] = {
+    "simulated": [
+        Cell({"subscriptions": n, "rho": RHO, "mu": MU, "publications": 2_000}, 0)
+        for n in (0, 50_000)
+    ],
+    "crossing": [
+        Cell({"omega": omega, "rho": rho, "mu": mu, "at": at, "publications": 2_000}, 0)
+        for omega in OMEGAS
+        for rho in RHOS
+        for mu in MUS
+        for at in ((0.0, *BESIDE) if (rho, mu) == (RHO, MU) else (0.0,))
+    ],
+    "stabilisation": [
+        Cell({"strategy": strategy, "hierarchical": True, "start": "corrupt", "n": 5}, 0)
+        for strategy in ("flooding", "simple", "identity", "covering", "merging")
+    ],
+    "deliveries": [
+        Cell({"strategy": "identity", "hierarchical": False, "start": start, "n": 5}, 0)
+        for start in ("legitimate", "corrupt")
+    ],
+}
+FALSE = {
+    "3.3: example: rho + d(dmax - dmin) is less than pi = 14.9 s",
+    "3.3: example: stabilization time is 30 s ('a delay of d dmax must be assumed')",
+    "3.3: example: longest rho that stabilizes within 30 s",
+    "4.1: leasing period pi1 that follows from constant delays, s",
+    "4.1: leasing period pi2 that follows from constant delays, s",
+    "4.1: a subscription of mu1 is refreshed 100 times with rho2",
+    "4.2: 'a small mu such as mu2': mu2 over mu1",
+    "4.2: mu1 does not, with rho2",
+}
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> dict[str, list[dict[str, Any]]]:
+    quick = {it.name: it.cells for it in STUDY.experiments("quick")}
+    made = STUDY.tables(spark, rows_of(spark, STUDY, {**quick, **SMALL}))
+    for name, table in made.items():
+        assert tuple(table.columns) == tuple(STUDY.promised[name]), name
+    return {name: table.toArrow().to_pylist() for name, table in made.items()}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_sweep_of_leased_routing_has_cells_at_every_scale_and_none_twice(scale: str) -> None:
+    quick = [it.name for it in STUDY.experiments("quick")]
+    for experiment in STUDY.experiments(scale):
+        keys = [cell.key("x") for cell in experiment.cells]
+        assert keys
+        assert len({*keys}) == len(keys)
+    assert [it.name for it in STUDY.experiments(scale)] == quick
+
+
+def test_tables_of_leased_routing_are_those_promised_in_the_issue() -> None:
+    curves = ("subscriptions", "omega", "rho", "mu", "saved", "control", "method")
+    assert STUDY.promised["figure2"] == curves
+    assert STUDY.promised["crossings"] == ("omega", "rho", "mu", "subscriptions", "method")
+    assert STUDY.promised["stabilisation"] == ("strategy", "start", "bound", "worst", "runs")
+    assert STUDY.promised["claims"] == ("claim", "paper", "measured", "holds")
+
+
+def test_no_table_of_leased_routing_is_empty_and_our_checks_hold(
+    tables: dict[str, list[dict[str, Any]]],
+) -> None:
+    assert sorted(tables) == sorted(STUDY.promised)
+    assert all(tables.values())
+    assert [row for row in tables["checks"] if not row["holds"]] == []
+
+
+def test_claims_that_do_not_hold_are_those_of_the_errata(
+    tables: dict[str, list[dict[str, Any]]],
+) -> None:
+    assert {row["claim"] for row in tables["claims"] if not row["holds"]} == FALSE
+    printed = {row["claim"]: row for row in tables["literal"]}
+    silent = "3.4: identity, no fault: seconds without an entry that is renewed"
+    assert printed[silent]["literal"] == pytest.approx(28.825)
+    assert sum(not row["holds"] for row in printed.values()) >= 10
+
+
+def test_page_of_leased_routing_shows_both_plots_and_only_tables_that_exist(
+    tables: dict[str, list[dict[str, Any]]],
+) -> None:
+    blocks = STUDY.page(tables)
+    names = [it.name for it in blocks if isinstance(it, Figure)]
+    assert names == ["figure2", "figure2-magnified"]
+    assert all(it.table in tables for it in blocks if isinstance(it, Shown))
+    assert all("nan" not in it.html for it in blocks if isinstance(it, Prose))
+
+
+def test_figure_2_has_both_methods_and_saves_in_proportion_to_omega(spark: SparkSession) -> None:
+    schema = "subscriptions bigint, rho double, mu double, saved_1 double, control double"
+    closed = spark.createDataFrame([(10, 60.0, 0.5, 7.0, 3.0)], schema)
+    runs = [(10, 60.0, 0.5, 6.0, 2.0), (10, 60.0, 0.5, 8.0, 6.0)]
+    simulated = spark.createDataFrame(runs, schema)
+    expected = [
+        (10, 1000.0, 60.0, 0.5, 7000.0, 3.0, "closed_form"),
+        (10, 100.0, 60.0, 0.5, 700.0, 3.0, "closed_form"),
+        (10, 1000.0, 60.0, 0.5, 7000.0, 4.0, "simulated"),
+        (10, 100.0, 60.0, 0.5, 700.0, 4.0, "simulated"),
+    ]
+    columns = (
+        "subscriptions bigint, omega double, rho double, mu double, saved double, control double, "
+        "method string"
+    )
+    assertDataFrameEqual(
+        figure2(closed, simulated),
+        spark.createDataFrame(expected, columns),
+        checkRowOrder=True,
+        ignoreNullable=True,
+    )
+
+
+def test_a_simulated_crossing_lies_where_the_gain_is_nothing(spark: SparkSession) -> None:
+    """Gains of 30 at 95 and of -10 at 105: nothing at 102.5. Two seeds are averaged."""
+    schema = (
+        "omega double, rho double, mu double, at double, seed bigint, closed double, "
+        "tried bigint, gain double"
+    )
+    rows = [
+        (1000.0, 60.0, 0.5, 0.0, 0, 100.0, None, None),
+        (1000.0, 60.0, 0.5, 0.95, 0, 100.0, 95, 30.0),
+        (1000.0, 60.0, 0.5, 1.05, 0, 100.0, 105, -10.0),
+        (1000.0, 60.0, 0.5, 0.95, 1, 100.0, 95, 10.0),
+        (1000.0, 60.0, 0.5, 1.05, 1, 100.0, 105, -10.0),
+    ]
+    expected = [
+        (1000.0, 60.0, 0.5, 100.0, "closed_form"),
+        (1000.0, 60.0, 0.5, 101.25, "simulated"),
+    ]
+    columns = "omega double, rho double, mu double, subscriptions double, method string"
+    assertDataFrameEqual(
+        crossings(spark.createDataFrame(rows, schema)),
+        spark.createDataFrame(expected, columns),
+        checkRowOrder=True,
+        ignoreNullable=True,
+    )
+
+
+def test_stabilisation_is_the_worst_of_all_runs(spark: SparkSession) -> None:
+    schema = "strategy string, start string, bound bigint, intervals bigint"
+    rows = [("simple", "corrupt", 28, it) for it in (20, 29)] + [("simple", "fresh", 28, 3)]
+    found = stabilisation(spark.createDataFrame(rows, schema))
+    assert [tuple(row) for row in found.collect()] == [
+        ("simple", "corrupt", 28, 29, 2),
+        ("simple", "fresh", 28, 3, 1),
+    ]
+
+
+def facts(spark: SparkSession, value: float) -> DataFrame:
+    """All facts of claims and checks, each of them this number."""
+    names = {it.measured for it in (*CLAIMED, *CHECKED)} | {it.literal for it in CLAIMED} - {""}
+    schema = ", ".join(f"{name} double" for name in sorted(names))
+    return spark.createDataFrame([(value,) * len(names)], schema)
+
+
+def test_no_claim_and_no_check_holds_whatever_the_figures_are(spark: SparkSession) -> None:
+    """Every one of them is false of some figure: of a huge one, of one far below, or of neither."""
+    seen: dict[str, set[bool]] = {}
+    for value in (-1e9, 0.0, 1.0, 1e9):
+        for row in claims(facts(spark, value), CLAIMED).collect():
+            seen.setdefault(row.claim, set()).add(row.holds)
+        for row in checks(facts(spark, value), CHECKED).collect():
+            seen.setdefault(row.check, set()).add(row.holds)
+    assert len(seen) == len(CLAIMED) + len(CHECKED)
+    assert [name for name, verdicts in seen.items() if False not in verdicts] == []
