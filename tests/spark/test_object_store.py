@@ -60,7 +60,7 @@ def test_a_whole_reproduction_fits_into_an_object_store(spark: SparkSession, buc
     assert verdict.good
     found, root = fs.FileSystem.from_uri(out)
     with found.open_input_stream(f"{root}/report.html") as source:
-        assert b"Five papers, measured" in source.read()
+        assert b"The papers, measured" in source.read()
 
 
 def test_a_store_that_nobody_serves_is_one_line() -> None:

@@ -88,6 +88,6 @@ def lines(
         if "y" in log:
             axes.set_yscale("log")
         if len(series) > 1:
-            axes.legend(fontsize=9)
+            axes.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
-    return draw(plot)
+    return draw(plot, width=7.6)
