@@ -41,8 +41,6 @@ def _summary(tables: Tables) -> list[Block]:
             "orders nodes by an integer height; on the wire it still says it modulo 3 where "
             "neighbours differ by at most one.</p>"
         ),
-        Shown("claims", "Every claim, in the paper's order, beside what the printed text gives."),
-        Shown("checks", "What Planaria promises of this overlay."),
     ]
 
 
@@ -117,7 +115,6 @@ def _reversal(tables: Tables) -> list[Block]:
                 dashed=("paper",),
             ),
         ),
-        Shown("cases", "Questions on small graphs: cases, and those that fail, by reading."),
         Prose(
             "<p>How often is it one's turn? On an even cycle or a tree every other round; in a "
             "complete graph once in n rounds; all get the same number of turns up to a few, and no "
