@@ -70,7 +70,11 @@ EXTENTS: Mapping[str, Extent] = {
 
 def experiments(scale: str) -> list[Experiment]:
     """The sweeps of the study."""
-    it = EXTENTS[scale]
+    return sweeps(EXTENTS[scale])
+
+
+def sweeps(it: Extent) -> list[Experiment]:
+    """The sweeps of an extent of any size."""
     counts = runs.columns_of(it.sizes, runs.COUNTS, "int64")
     means_of = runs.columns_of(it.sizes, runs.MEANS, "float64")
     chain = runs.columns_of(it.sizes, runs.PREDICTED, "float64")

@@ -112,6 +112,7 @@ def _introduction(sizes: str) -> list[Claim]:
 def _algorithm(sizes: str) -> list[Claim]:
     groups = groups_of(sizes)
     bottom, above = groups[-1], groups[-2]
+    whole = "ln S + c processes, rounded up"
     return [
         Claim(
             f"IV-C: an event is sent from {bottom} to {above} at least once; share of events",
@@ -137,6 +138,19 @@ def _algorithm(sizes: str) -> list[Claim]:
             f"V-B, IV-C: g relays and the publisher send to a processes each, {bottom} to {above}",
             "equal", DIALS.g * DIALS.a + DIALS.a, event("up_sent", bottom),
             letter("up_sent", bottom),
+        ),
+        Claim(
+            f"V-B, Fig. 5, 7: a process of {bottom} sends an event once, to {whole}",
+            "equal", float(DIALS.fanout(parse_sizes(sizes)[-1])), on_nodes("each", bottom, bottom),
+            letter("each", bottom),
+        ),
+        Claim(
+            "Fig. 7, l. 9: so it does where ln S + c is 6",
+            "equal", 6.0, "corrected whole fanout", "printed whole fanout",
+        ),
+        Claim(
+            "Fig. 7, l. 11: there is somebody left to select in every group; the smallest",
+            "at most", 2.0, "corrected smallest group", "printed smallest group",
         ),
     ]  # fmt: skip
 
@@ -164,6 +178,10 @@ def _messages(sizes: str) -> list[Claim]:
         Claim(
             "VI-B: events sent in all, the sum over groups and links",
             "equal", "printed messages", event("messages", "all"), letter("messages", "all"),
+        ),
+        Claim(
+            "VI-B: 45 more relays at the bottom send 45 more events",
+            "equal", 45.0, "corrected more relays", "printed more relays",
         ),
     ]  # fmt: skip
 

@@ -1,9 +1,11 @@
 """Section VI of daMulticast in figures: each formula as printed and as corrected."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import exp, log
+from math import ceil, exp, log
 
+from planaria.core.chance import stream
 from planaria.literal import gossip_analysis as printed
+from planaria.literal.gossip import LiteralProcess
 from planaria.protocols.gossip import analysis
 from planaria.protocols.gossip.baselines import CLUSTERS
 from planaria.protocols.gossip.overlay import parse_sizes
@@ -105,6 +107,41 @@ def _z_hierarchical(sizes: Sizes) -> Pair:
     )
 
 
+def _process(size: int, dials: Parameters) -> LiteralProcess:
+    """A process of Figure 7 with a full table."""
+    table = [*range(1, 1 + min(size - 1, ceil((dials.b + 1) * log(size))))]
+    return LiteralProcess("t", {"t": table}, {"t": []}, {"t": size}, dials, stream(0, "formulas"))
+
+
+def _whole(_: Sizes) -> Pair:
+    """Copies that a process sends where ln S + c is 6 (erratum 2)."""
+    dials = Parameters(c=6 - log(40))
+    return len(_process(40, dials).disseminate("t")[1]), dials.fanout(40)
+
+
+def _smallest(_: Sizes) -> Pair:
+    """The smallest group of at least two in which everybody can choose its targets (erratum 3)."""
+    size = 2
+    while True:
+        try:
+            _process(size, DIALS).disseminate("t")
+        except IndexError:  # selects from an empty set
+            size += 1
+        else:
+            break
+    ours = next(size for size in range(2, size + 1) if DIALS.fanout(size) <= size - 1)
+    return size, ours
+
+
+def _more_relays(sizes: Sizes) -> Pair:
+    """Messages that 45 more relays at the bottom cost (erratum 8)."""
+    busy = Parameters(g=DIALS.g + 45)
+    alike = [DIALS] * len(sizes)
+    theirs = [printed.messages(sizes, dials, 1.0) for dials in ([*alike[:-1], busy], alike)]
+    ours = [analysis.messages(sizes[-2:], dials) for dials in (busy, DIALS)]
+    return theirs[0] - theirs[1], ours[0] - ours[1]
+
+
 def _messages(sizes: Sizes) -> Pair:
     dials = [DIALS] * len(sizes)
     return printed.messages(sizes, dials, ARRIVES), analysis.messages(sizes, DIALS)
@@ -135,6 +172,9 @@ FORMULAS: Mapping[str, Callable[[Sizes], Pair]] = {
     "messages": _messages,
     "links": _links,
     "bound": _bound,
+    "whole fanout": _whole,
+    "smallest group": _smallest,
+    "more relays": _more_relays,
     "multicast sends": lambda sizes: (
         printed.messages_multicast(sizes, DIALS.c),
         sum(size * DIALS.fanout(size) for size in sizes),

@@ -65,6 +65,7 @@ def reaches(rows: DataFrame, keep: Sequence[str]) -> DataFrame:
         )
         .withColumn("p_all", sql.col("reached") == sql.col("alive"))
         .withColumn("got", sql.col("reached") > 0)
+        .withColumn("each", sql.try_divide("sent", "reached"))
         .withColumn("up_any", sql.col("up_sent") > 0)
     )
 
@@ -141,7 +142,7 @@ def of_literal(rows: DataFrame) -> list[DataFrame]:
     name = sql.concat_ws(" ", sql.lit("letter"), "topic", "group")
     all_groups = sql.concat_ws(" ", sql.lit("letter"), "topic", sql.lit("all"))
     return [
-        averaged(groups, name, ["sent", "up_sent", "up_received"]),
+        averaged(groups, name, ["sent", "each", "up_sent", "up_received"]),
         shared(groups, name, ["got"]),
         averaged(together(rows), all_groups, ["messages", "joined"]),
     ]

@@ -32,7 +32,8 @@ DIALED_EVENTS = 100  # events of one cell where only their mean is asked for
 
 COUNTS = ("members", "alive", "sent", "up_sent", "up_received", "reached")
 MEANS = (
-    "sent", "up_sent", "up_received", "of_all", "p_all", "parasites", "surplus", "table", "joined",
+    "sent", "each", "up_sent", "up_received", "of_all", "p_all", "parasites", "surplus", "table",
+    "joined",
 )  # fmt: skip
 PREDICTED = ("of_all", "deviation", "p_all", "p_reached")
 
@@ -115,7 +116,8 @@ def nodes(cell: Cell) -> Result:
 
 
 def _measured(row: GroupReach, *tables: int) -> dict[str, float]:
-    counts = (row.sent, row.intergroup_sent, row.intergroup_received)
+    each = row.sent / max(1, row.reached)
+    counts = (row.sent, each, row.intergroup_sent, row.intergroup_received)
     surplus = max(0, row.reached - row.alive)  # more than can be, if none is handed it twice
     values = (*counts, row.of_all, row.p_all, row.parasites, surplus, *tables)
     return dict(zip(MEANS, values, strict=True))

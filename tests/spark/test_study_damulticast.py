@@ -1,0 +1,253 @@
+"""The study of daMulticast: its tables from rows made by hand, and all of it once, in small."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from planaria.core.chance import stream
+from planaria.spark.experiments.damulticast import (
+    STUDY,
+    Extent,
+    approaches,
+    experiments,
+    figure8,
+    figure9,
+    reliability,
+    sweeps,
+)
+from planaria.spark.experiments.damulticast_claims import Check, Claim
+from planaria.spark.experiments.damulticast_literal import Network
+from planaria.spark.experiments.damulticast_quantities import (
+    agreement,
+    averaged,
+    of_figure10,
+    reaches,
+    shared,
+    summed_up,
+)
+from planaria.spark.experiments.damulticast_verdicts import checked, judged
+from planaria.spark.experiments.study import SCALES, Experiment, Figure
+from planaria.spark.grid import Cell
+from planaria.spark.reproduce import promised
+from planaria.spark.sweep import summary_schema
+
+pytest_plugins = ("spark_session",)
+
+SMALL = Extent("10,11,20", 3, 6, 2, [("stillborn", 0.0), ("observer", 0.3)], 2, 1, 10, [0.9, 0.99])
+FOUND = "quantity string, value double, low double, high double, runs bigint"
+
+
+def test_tables_have_the_names_and_columns_that_other_programs_read() -> None:
+    assert {name: list(columns) for name, columns in STUDY.promised.items()} == {
+        "figure8": ["failed", "group", "sent", "low", "high", "runs"],
+        "figure9": ["failed", "link", "sent", "received", "low", "high", "runs"],
+        "figure10": ["failed", "group", "meaning", "value", "low", "high", "runs"],
+        "figure11": ["failed", "group", "meaning", "value", "low", "high", "runs"],
+        "baselines": ["algorithm", "event_group", "sent", "parasites", "memory"],
+        "claims": ["claim", "paper", "measured", "holds"],
+        "literal": ["claim", "literal", "holds"],
+        "checks": ["check", "measured", "bound", "holds"],
+    }
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_runs_the_same_experiments_on_cells_of_its_own(scale: str) -> None:
+    found = experiments(scale)
+    assert [it.name for it in found] == [it.name for it in experiments("quick")]
+    for it in found:
+        keys = {cell.key(it.name) for cell in it.cells}
+        assert len(keys) == len(it.cells) > 0
+        assert summary_schema(it.work("damulticast"), it.cells)
+    [events] = [it for it in found if it.name == "events"]
+    shares = {cell.parameters["failed"] for cell in events.cells}
+    assert sorted(map(float, shares)) == [tenth / 10 for tenth in range(11)]
+
+
+def test_the_paper_scale_has_the_setting_of_section_vii() -> None:
+    for it in experiments("paper"):
+        sizes = {cell.parameters.get("sizes", "10,100,1000") for cell in it.cells}
+        assert sizes <= {"10,100,1000", "1000", "3,8,20"}
+
+
+def hand_made(spark: SparkSession) -> DataFrame:
+    """Four events over two groups: members, alive, sent, sent up, received there, reached."""
+    top, bottom = ["members", "alive", "sent", "up_sent", "up_received", "reached"], []
+    names = [f"T{level}_{name}" for level in range(2) for name in top]
+    bottom = [
+        (0.0, "stillborn", 2, 2, 2, 0, 0, 2, 10, 10, 40, 3, 2, 10),
+        (0.0, "stillborn", 2, 2, 0, 0, 0, 0, 10, 10, 36, 1, 0, 9),
+        (1.0, "stillborn", 2, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0),
+        (1.0, "stillborn", 2, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0),
+    ]
+    columns = ", ".join(f"{name} bigint" for name in names)
+    return spark.createDataFrame(bottom, f"failed double, failures string, {columns}")
+
+
+def test_figures_8_to_10_of_events_counted_by_hand(spark: SparkSession) -> None:
+    events = reaches(hand_made(spark), ["failures", "failed"])
+    half = 12.7062 * 2.0  # Student's t for two runs, times their standard error
+    expected = [
+        (0.0, "T1", 38.0, 38 - half, 38 + half, 2),
+        (0.0, "T0", 1.0, 1 - half / 2, 1 + half / 2, 2),
+        (1.0, "T1", 0.0, 0.0, 0.0, 2),
+        (1.0, "T0", 0.0, 0.0, 0.0, 2),
+    ]
+    schema = "failed double, group string, sent double, low double, high double, runs bigint"
+    wanted = spark.createDataFrame(expected, schema)
+    found = promised(STUDY, "figure8", figure8(events))
+    assertDataFrameEqual(found, wanted, checkRowOrder=True, ignoreNullable=True, rtol=1e-3)
+    links = [(0.0, "T1->T0", 2.0, 1.0), (1.0, "T1->T0", 0.0, 0.0)]
+    wanted = spark.createDataFrame(
+        links, "failed double, link string, sent double, received double"
+    )
+    found = figure9(events).select("failed", "link", "sent", "received")
+    assertDataFrameEqual(found, wanted, checkRowOrder=True, ignoreNullable=True)
+    values = {
+        (row.failed, row.group, row.meaning): row.value for row in reliability(events).collect()
+    }
+    assert values == {
+        (0.0, "T1", "of_all"): 0.95, (0.0, "T1", "of_alive"): 0.95, (0.0, "T1", "p_all"): 0.5,
+        (0.0, "T0", "of_all"): 0.5, (0.0, "T0", "of_alive"): 0.5, (0.0, "T0", "p_all"): 0.5,
+        (1.0, "T1", "of_all"): 0.0, (1.0, "T1", "of_alive"): 1.0, (1.0, "T1", "p_all"): 1.0,
+        (1.0, "T0", "of_all"): 0.0, (1.0, "T0", "of_alive"): 1.0, (1.0, "T0", "p_all"): 1.0,
+    }  # fmt: skip
+
+
+def test_approaches_are_averaged_over_lossy_runs_only(spark: SparkSession) -> None:
+    data = [("x", "T1", 0.15, 10.0, 2.0, 7), ("x", "T1", 0.15, 20.0, 4.0, 7),
+            ("x", "T1", 0.0, 99.0, 99.0, 7)]  # fmt: skip
+    schema = "algorithm string, event_group string, loss double, sent double, parasites double, "
+    rows = spark.createDataFrame(data, schema + "memory bigint")
+    schema = "algorithm string, event_group string, sent double, parasites double, memory bigint"
+    wanted = spark.createDataFrame([("x", "T1", 15.0, 3.0, 7)], schema)
+    assertDataFrameEqual(approaches(rows), wanted, ignoreNullable=True)
+
+
+RELATIONS: Sequence[tuple[str, float, bool]] = [
+    ("at most", 1.9, False), ("at most", 2.1, True),
+    ("at least", 4.1, False), ("at least", 3.9, True),
+    ("equal", 1.9, False), ("equal", 3.9, True), ("equal", 4.1, False),
+    ("less than", 3.9, False), ("less than", 4.1, True),
+    ("more than", 2.1, False), ("more than", 1.9, True),
+    ("within a tenth", 3.4, False), ("within a tenth", 3.2, True),
+]  # fmt: skip
+
+
+def test_a_claim_fails_when_the_interval_excludes_it(spark: SparkSession) -> None:
+    """Measured is 3, between 2 and 4; the literal text gives 9 without error."""
+    data = [("ours", 3.0, 2.0, 4.0, 5), ("text", 9.0, 9.0, 9.0, 1)]
+    found = spark.createDataFrame(data, FOUND)
+    stated = [Claim(f"{n}", it, paper, "ours") for n, (it, paper, _) in enumerate(RELATIONS)]
+    stated.append(Claim("text", "equal", "text", "ours", "text"))
+    rows = judged(spark, stated, found).collect()
+    assert [row.claim for row in rows] == [it.claim for it in stated]
+    assert [row.holds for row in rows] == [*[holds for _, _, holds in RELATIONS], False]
+    assert (rows[-1].paper, rows[-1].value) == (9.0, 3.0)
+    [row] = judged(spark, stated, found, literal=True).collect()
+    assert (row.claim, row.value, row.holds) == ("text", 9.0, True)
+
+
+def test_a_claim_of_something_that_nobody_measured_is_an_error(spark: SparkSession) -> None:
+    found = spark.createDataFrame([("ours", 3.0, 2.0, 4.0, 5)], FOUND)
+    with pytest.raises(PySparkException, match="no quantity lost"):
+        judged(spark, [Claim("a", "equal", "lost", "ours")], found).collect()
+
+
+def test_a_check_fails_beyond_its_bound(spark: SparkSession) -> None:
+    found = spark.createDataFrame([("ours", 3.0, 2.0, 4.0, 5)], FOUND)
+    promises = [Check("kept", "ours", 3.0), Check("broken", "ours", 2.9)]
+    rows = checked(spark, promises, found).collect()
+    assert [(row.check, row.measured, row.holds) for row in rows] == [
+        ("kept", 3.0, True),
+        ("broken", 3.0, False),
+    ]
+
+
+def test_means_and_shares_are_told_apart(spark: SparkSession) -> None:
+    data = [("a", 1, True), ("a", 3, False)]
+    rows = spark.createDataFrame(data, "name string, count bigint, truth boolean")
+    parts = [averaged(rows, rows.name, ["count"]), shared(rows, rows.name, ["truth"])]
+    found = {row.quantity: row for row in summed_up(parts).collect()}
+    assert (found["a count"].value, found["a truth"].value) == (2.0, 0.5)
+    assert found["a count"].low < 0 < found["a truth"].low
+    assert found["a truth"].runs == 2
+
+
+def worst(frames: Sequence[DataFrame]) -> dict[str, float]:
+    return {row.quantity: row.value for frame in frames for row in frame.collect()}
+
+
+def test_nodes_and_chain_that_differ_from_the_arrays_are_seen(spark: SparkSession) -> None:
+    """Arrays say .5 within .01; nodes .5 and .6; the chain .5 and, a standard error of .02, .6."""
+    exact = "failures string, failed double, T1_of_all double, T1_deviation double, "
+    exact += "T1_p_all double, T1_p_reached double"
+    for other, far in ((0.5, False), (0.6, True)):
+        data = [(f"{who} T1 of_all", 0.5, 0.49, 0.51, 400) for who in ["planaria observer 0.3"]]
+        data.append(("nodes on T1 observer 0.3 T1 of_all", other, other - 0.01, other + 0.01, 4))
+        data.append(("nodes on T0 observer 0.3 T1 of_all", 0.9, 0.9, 0.9, 4))  # another event
+        data += [("corrected messages", 100.0, 100.0, 100.0, 1)]
+        data += [("planaria stillborn 0.0 all messages", 101.0, 100.0, 102.0, 5)]
+        chain = spark.createDataFrame([("observer", 0.3, other, 0.4, 0.5, 1.0)], exact)
+        found = worst(agreement(spark.createDataFrame(data, FOUND), chain, "T1"))
+        assert (found["nodes off"] > 1) == far
+        assert (found["exact off"] > 1) == far
+        assert found["messages off"] == pytest.approx(0.01)
+
+
+def test_rises_and_upper_groups_that_are_better_off_are_seen(spark: SparkSession) -> None:
+    shares = {(0.0, 1): 0.9, (0.1, 1): 0.8, (0.2, 1): 0.85, (0.0, 0): 0.7, (0.1, 0): 0.81}
+    data = [
+        (f"planaria stillborn {failed} T{level} of_all", value, value - 0.001, value + 0.001, 9)
+        for (failed, level), value in shares.items()
+    ]
+    found = worst(of_figure10(spark.createDataFrame(data, FOUND), "T1"))
+    assert found["figure10 rise"] == pytest.approx(0.05)
+    assert found["figure10 excess"] == pytest.approx(0.01)
+
+
+def test_the_letter_elects_nearly_everybody_and_never_reaches_the_root_with_the_events_topic() -> (
+    None
+):
+    root, middle, bottom = Network((10, 20, 60), stream(1, "a")).publish(own=True)
+    assert bottom.intergroup_sent > 40  # 55 of 60 elect themselves, each sends to one on average
+    assert (root.reached, middle.reached) == (10, 20)
+    network = Network((10, 20, 60), stream(1, "a"))
+    root, middle, bottom = network.publish(own=False)
+    assert root.reached == middle.sent == 0 < middle.reached
+    assert network.joined() == {"joined": 2}
+
+
+def rows_of(spark: SparkSession, it: Experiment, cells: Sequence[Cell]) -> DataFrame:
+    """What a sweep would give, run here."""
+    data: list[Mapping[str, Any]] = []
+    for cell in cells:
+        summary = it.run(cell).summary
+        assert set(summary) == set(it.columns)
+        assert None not in summary.values()
+        data.append({"cell": cell.key(it.name), "seed": cell.seed, **cell.parameters, **summary})
+    schema = summary_schema(it.work("damulticast"), it.cells)
+    return spark.createDataFrame(pyarrow.Table.from_pylist(data, schema)).cache()
+
+
+def test_a_small_study_fills_every_table_and_figure(spark: SparkSession) -> None:
+    rows = {it.name: rows_of(spark, it, it.cells) for it in sweeps(SMALL)}
+    made = STUDY.tables(spark, rows)
+    assert sorted(made) == sorted(STUDY.promised)
+    tables = {}
+    for name, table in made.items():
+        tables[name] = promised(STUDY, name, table).toArrow().to_pylist()
+        assert tables[name], name
+        assert all(value is not None for row in tables[name] for value in row.values()), name
+    claims = [row["claim"] for row in tables["claims"]]
+    assert len(set(claims)) == len(claims) > 60
+    assert {row["claim"] for row in tables["literal"]} <= set(claims)
+    assert len(tables["figure10"]) == 11 * 3 * 3
+    blocks = STUDY.page(tables)
+    figures = [block for block in blocks if isinstance(block, Figure)]
+    assert {"figure8", "figure9", "figure10", "figure11"} <= {it.name for it in figures}
+    assert all("<svg" in it.svg for it in figures)
