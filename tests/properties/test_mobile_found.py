@@ -30,6 +30,7 @@ FOUND = [
     (12, 68, "legitimate", "priority", "restart"),
     (2, 10057, "fresh", "priority", "crash"),
     (2, 2116, "corrupt", "newest", "bitflip"),
+    (5, 4615, "corrupt", "priority", "churn"),
 ]
 
 

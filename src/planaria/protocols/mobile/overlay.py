@@ -94,6 +94,7 @@ class MobileOverlay(Overlay):
         for topic in self.topics:
             layers = members(nodes, topic)
             found += legitimacy.violations(layers, self.neighbours, flying)
+            found += _departures(nodes, topic)
         return found
 
     def leave(self, node: Node) -> Command | None:
@@ -120,6 +121,17 @@ def members(nodes: Mapping[NodeId, Node], topic: str) -> dict[NodeId, Layer]:
     """Everybody's side of one layer; leavers are on their way out and no members."""
     layers = {id: unwrap(node).layers.get(topic) for id, node in nodes.items()}
     return {id: layer for id, layer in layers.items() if layer and layer.leaving is None}
+
+
+def _departures(nodes: Mapping[NodeId, Node], topic: str) -> list[Violation]:
+    """Leavers that still wait for their turn to hand over what they hold: then it will spread."""
+    found = []
+    for id, node in nodes.items():
+        layer = unwrap(node).layers.get(topic)
+        waits = layer is not None and layer.leaving is not None and layer.leaving >= 0
+        if layer is not None and waits and layer.neighbours():
+            found.append(Violation("departure", id, "waits for its turn to hand over"))
+    return found
 
 
 def _join(mine: Layer, other: Layer) -> None:
