@@ -37,8 +37,6 @@ class Judge:
     def __init__(self, universe: Sequence[Mapping[str, Any]]) -> None:
         self.universe = universe
         self._masks: dict[Filter, Mask] = {}
-        # By identity, with the filter itself to keep it alive: a filter's hash is slow.
-        self._seen: dict[int, tuple[Filter, Mask]] = {}
 
     def violations(
         self, brokers: Mapping[NodeId, Broker], parents: Mapping[NodeId, NodeId | None],
@@ -124,13 +122,10 @@ class Judge:
 
     def mask(self, filter: Filter) -> Mask:
         """Which notifications of the universe `filter` matches."""
-        seen = self._seen.get(id(filter))
-        if seen is None:
-            found = self._masks.get(filter)
-            if found is None:
-                found = self._masks[filter] = self._try(filter)
-            seen = self._seen[id(filter)] = filter, found
-        return seen[1]
+        found = self._masks.get(filter)
+        if found is None:
+            found = self._masks[filter] = self._try(filter)
+        return found
 
     def _try(self, filter: Filter) -> Mask:
         found = 0
