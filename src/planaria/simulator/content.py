@@ -139,11 +139,12 @@ class ContentWorld(ContentOverlay):
         super().__init__(brokers, subscriptions, strategy, hierarchical, rho)
         self.books = Books()
         self.settled: int | None = None
+        self.wrong_at = 0  # when it was last not legitimate
 
     def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
         """New books for a new run; a legitimate start owes its clients everything from then on."""
         self.books = Books()
-        self.settled = None
+        self.settled, self.wrong_at = None, 0
         found = super().start(name, n, rng, protocol)
         self.settled = 0 if name == "legitimate" else None
         return found
@@ -163,12 +164,15 @@ class ContentWorld(ContentOverlay):
 
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
         """Besides, no broker may remember what nobody published: it could still be delivered.
+        And since all was right, no client may have been given what it has, or does not want.
 
         From the last moment that was not legitimate on, nothing may be missed.
         """
         flight = list(channel)
         found = super().violations(nodes, flight)
-        found = found or self._unpublished(nodes, flight)
+        found = found or self._unpublished(nodes, flight) or self._breaches()
+        if found:
+            self.wrong_at = self.books.now
         if self.settled != 0:
             self.settled = None if found else (self.settled or max(1, self.books.now))
         return found
@@ -186,6 +190,18 @@ class ContentWorld(ContentOverlay):
             if isinstance(message, Notify) and message.payload not in known and target in nodes:
                 found.append(Violation("channel", target, f"{message} was never published"))
         return found
+
+    def _breaches(self) -> list[Violation]:
+        """Breaches of Definition 1 since the network was last not legitimate."""
+        book = self.books.deliveries
+        kinds = {"duplicated": book.duplicated, "unwanted": book.unwanted}
+        kinds["unpublished"] = book.unpublished
+        return [
+            Violation(kind, client[0], f"client {client[1]} was given {payload!r}")
+            for kind, found in kinds.items()
+            for tick, client, payload in found
+            if tick > self.wrong_at
+        ]
 
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """The figures of the overlay, and what the books say."""
