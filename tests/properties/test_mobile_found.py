@@ -31,6 +31,7 @@ FOUND = [
     (2, 10057, "fresh", "priority", "crash"),
     (2, 2116, "corrupt", "newest", "bitflip"),
     (5, 4615, "corrupt", "priority", "churn"),
+    (1, 50293, "corrupt", "newest", "bitflip"),
 ]
 
 

@@ -3,7 +3,7 @@
 `links`: exactly the links that there should be, at both ends, each with a direction.
 `acyclic`: the true direction of all links, from both ends' variables, has no cycle.
 `level`: heights of neighbours differ by at most one (three states: can be lifted to such heights),
-and none is about to come to the end of its range, from where it starts again at 0.
+and none that takes turns is about to come to the end of its range and start again at 0.
 `view`: what a node believes of a neighbour is true, or one step old.
 `order`: no node waits for a beat that its neighbour has not sent yet.
 `exclusive`: no two neighbours both take themselves for a sink.
@@ -146,7 +146,7 @@ def _level_and_view(id: NodeId, layer: Layer, layers: Layers) -> list[Violation]
     if not isinstance(mine, Heights | ThreeState):
         return []
     found = []
-    if isinstance(mine, Heights) and mine.height > HEIGHT_MAX - HEADROOM:
+    if isinstance(mine, Heights) and mine.views and mine.height > HEIGHT_MAX - HEADROOM:
         found.append(Violation("level", id, f"{mine.height}, the highest is {HEIGHT_MAX}"))
     for peer, (view, lid) in mine.views.items():
         if peer not in layers:
