@@ -117,6 +117,19 @@ def test_sketches_are_linear() -> None:
     assert both.pack() == cells_of(one, 64).pack()
 
 
+@pytest.mark.parametrize("size", [1, 2, 64, 3000])
+def test_few_ids_are_folded_in_as_many_are(size: int) -> None:
+    ids = [*random_ids(60, "few"), 0, 2**64 - 1]
+    together = cells_of(ids, size)
+    one_by_one = Cells(size)
+    for id in ids:
+        one_by_one.fold(id_array([id]), 1)
+    assert one_by_one.pack() == together.pack()
+    for id in ids:
+        one_by_one.fold(id_array([id]), -1)
+    assert one_by_one.pack() == Cells(size).pack()
+
+
 def test_prefix_of_a_longer_sketch_is_the_shorter_sketch() -> None:
     ids = random_ids(100, "prefix")
     long = cells_of(ids, 300)

@@ -266,15 +266,17 @@ class Simulator:
         """Send one message over links that misbehave or are watched."""
         source, target, message = entry.source, entry.target, entry.message
         assert message is not None
-        table = self.link_delays.get((source, target), self.delay)
+        own = self.link_delays
+        table = own.get((source, target), self.delay) if own else self.delay
         delays = [table[int(self._draw() * QUANTILES)]]
-        self._note("send", source, entry, None)
+        if self._observers["send"]:
+            self._note("send", source, entry, None)
         for rule in self.rules:
             delays = rule.apply(source, target, message, delays)
         if not delays:
             self._note("drop", target, entry, None)
         for ticks in delays:
-            self._put(self.tick + max(1, ticks), entry)
+            self._buckets[self.tick + max(1, ticks)].append(entry)
 
     def _fail(self, entry: Entry) -> None:
         """A message to nobody: a connection-oriented network tells the sender, later."""

@@ -30,7 +30,7 @@ class Rule(ABC):
     ) -> list[int]:
         """The delays of the copies that still arrive."""
         changed = self.change(source, target, message, delays)
-        self.affected += changed != delays
+        self.affected += changed is not delays and changed != delays
         return changed
 
     @abstractmethod
