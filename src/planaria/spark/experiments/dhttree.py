@@ -13,7 +13,7 @@ HOSTS = tuple(range(10, HOSTS_MAX + 1, 10))
 
 _CHURN = {
     **dict.fromkeys(("one", "two", "three"), "float64"),
-    **dict.fromkeys(("degree_max", "depth"), "int64"),
+    "degree_max": "int64",
     **dict.fromkeys(("tree", "printed_tree", "tied"), "bool"),
     **dict.fromkeys(("join", "join_ideal", "leave", "leave_ideal"), "float64"),
 }
@@ -36,7 +36,7 @@ _CASES = dict.fromkeys(
     ),
     "int64",
 )
-_WIDE = {"within": "float64", "kept": "bool", "degree_max": "int64"}
+_WIDE = {"within": "float64", "kept": "bool"}
 _LOOKUPS = {"ours": "float64", "ours_max": "int64", "printed": "float64", "printed_max": "int64"}
 _DEPTHS = dict.fromkeys(("depth", "ideal", "degree_max"), "int64")
 _LIVE = {

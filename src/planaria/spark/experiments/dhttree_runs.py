@@ -61,7 +61,6 @@ def run_churn(cell: Cell) -> Result:
         "two": counts.count(2) / hosts,
         "three": counts.count(3) / hosts,
         "degree_max": max(counts),
-        "depth": _depth(now),
         "tree": is_tree(_links(tree, now)),
         "printed_tree": _printed_tree(bits, now) if bits <= LITERAL_BITS_MAX else None,
         "tied": _tied(tree, sorted(now)),
@@ -163,7 +162,7 @@ def run_wide(cell: Cell) -> Result:
     places = stream(cell.seed, "wide", degree, bits).sample(range(1 << bits), hosts)
     counts = degrees(host_tree(WideTree(degree, (1 << bits) - 1), places)).values()
     beyond = sum(count > degree for count in counts)
-    return Result({"within": 1 - beyond / hosts, "kept": beyond == 0, "degree_max": max(counts)})
+    return Result({"within": 1 - beyond / hosts, "kept": beyond == 0})
 
 
 def run_lookups(cell: Cell) -> Result:

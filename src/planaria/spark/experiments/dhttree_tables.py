@@ -21,6 +21,9 @@ CLAIMED = (
         "3.2: the property of the tree structure bounds the degree (binary: 3)",
         *(3, "<=", "set_degree", "property_degree"),
     ),
+    Claim(
+        "3.3, Def. 2: share of networks in which two topmost keys are equally deep", 0, "=", "tied"
+    ),
     Claim("3.4: one change at a time: cases that end wrong", 0, "=", "amended_1", "printed_1"),
     Claim("3.4: two changes at once: cases that end wrong", 0, "=", "amended_2", "printed_2"),
     Claim("3.5: links of Fig. 2(a) that are there, both ends counted", 8, "=", "drawn_start"),
@@ -40,6 +43,10 @@ CLAIMED = (
     Claim(
         "3.6: binary reference tree: most neighbours, all host sets",
         *(3, "<=", "set_degree", "printed_set_degree"),
+    ),
+    Claim(
+        "3.6: degree four, hosts 5 to 10 on 12 keys: most neighbours",
+        *(4, "<=", "wide_degree"),
     ),
     Claim(
         "3.6: larger degrees: share of hosts within it ('high probability', read as 0.95)",
@@ -84,6 +91,7 @@ CHECKED = (
     Check("share of networks that are trees at both ends after churn", "churn_trees", "=", 1),
     Check("share of live trials that heal within 200 intervals and stay so", "healed", "=", 1),
     Check("most neighbours of a host in live trials", "live_degree", "<=", 3),
+    Check("most neighbours of a host among thousands, 160-bit keys", "large_degree", "<=", 3),
     Check("lookup hops over log2 N + 1 in live trials", "hops", "<=", 1),
 )
 
@@ -214,6 +222,7 @@ def _facts(rows: Rows) -> list[DataFrame]:
         _together_facts(rows["together"]),
         rows["cases"].select(
             "property_degree",
+            "wide_degree",
             "links_dropped",
             "links_kept",
             (sql.col("path_depth") / sql.col("path_ideal")).alias("path_ratio"),
@@ -222,7 +231,10 @@ def _facts(rows: Rows) -> list[DataFrame]:
         .agg(sql.avg("within").alias("of_hosts"), sql.avg(sql.col("kept").cast("int")).alias("all"))
         .agg(sql.min("of_hosts").alias("wide_hosts"), sql.min("all").alias("wide_networks")),
         rows["lookups"].agg(sql.max("ours_max").alias("lookups")),
-        depths.agg(sql.avg(sql.col("depth") / sql.col("ideal")).alias("depth")),
+        depths.agg(
+            sql.avg(sql.col("depth") / sql.col("ideal")).alias("depth"),
+            sql.max("degree_max").alias("large_degree"),
+        ),
         live.agg(
             sql.avg(sql.col("tree").cast("int")).alias("live_trees"),
             sql.avg(sql.col("healed").cast("int")).alias("healed"),
@@ -257,6 +269,7 @@ def _churn_facts(churn: DataFrame) -> list[DataFrame]:
         churn.agg(
             sql.avg(sql.col("tree").cast("int")).alias("churn_trees"),
             sql.avg(sql.col("printed_tree").cast("int")).alias("printed_trees"),
+            sql.avg(sql.col("tied").cast("int")).alias("tied"),
             sql.max("degree_max").alias("churn_degree"),
             sql.avg("join").alias("join"),
             sql.avg("leave").alias("leave"),

@@ -186,7 +186,7 @@ def filter_under_right_id() -> tuple[float, float]:
 
 
 def filter_renewed_by_its_flag() -> tuple[float, float]:
-    """The same if a renewal only set the flag, which nobody says: left after many periods."""
+    """A corrupted filter under a right id, if a renewal only set its flag (not in the paper)."""
     broker = Printed(reinserts=False)
     broker.table[1] = Entry(G, ("client", 1))
     for _ in range(PERIODS):

@@ -11,7 +11,7 @@ from planaria.spark.experiments.study import CHECKS, CLAIMS, LITERAL, Rows
 from planaria.spark.experiments.verdicts import checks, claims, literal, settle
 
 PI_STEPS = 12  # a leasing period in steps of a clock, for the life of one entry
-SMALL = 10_000  # subscriptions below which a run has too few control messages to be compared
+FEWEST, MOST = 10_000, 500_000  # fewer give too few control messages, more leave b_s near 0
 (RHO_1, RHO_2), (MU_1, MU_2) = RHOS, MUS
 
 PROMISED: Mapping[str, Sequence[str]] = {
@@ -134,12 +134,16 @@ def _facts(rows: Rows, meetings: DataFrame) -> list[DataFrame]:
 def _figure_facts(closed: DataFrame, simulated: DataFrame) -> list[DataFrame]:
     """How far the simulation is from the closed form, and both where nobody subscribes."""
     known = _point(closed).toDF("subscriptions", "rho", "mu", "saved_closed", "control_closed")
-    both = _point(simulated.where(sql.col("subscriptions") >= SMALL)).join(
+    both = _point(simulated.where(sql.col("subscriptions") >= FEWEST)).join(
         known, ["subscriptions", "rho", "mu"]
     )
     off = {
         "control_off": sql.abs(sql.col("control") / sql.col("control_closed") - 1),
-        "saved_off": sql.abs(sql.col("saved_1") / sql.col("saved_closed") - 1),
+        "saved_off": sql.when(
+            sql.col("subscriptions") <= MOST,
+            sql.abs(sql.col("saved_1") / sql.col("saved_closed") - 1),
+        ),
+        "crossed_off": sql.abs(sql.col("saved_1") - sql.col("saved_closed")) / PAPER.links,
     }
     empty = sql.col("subscriptions") == 0
     saved_at_0 = sql.avg(sql.when(empty, sql.col("saved_1")))
