@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from planaria.core.node import Deliver
-from planaria.protocols.mobile.dissemination import Dissemination
+from planaria.protocols.mobile.dissemination import Dissemination, Outbox
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import SILENCE_MAX
 from planaria.protocols.mobile.legitimacy import violations
@@ -54,6 +54,20 @@ def test_what_was_delivered_is_remembered_by_a_clock_set_back() -> None:
     for _ in range(20):
         news.age()
     assert news.receive(item, 2, "t") == []
+
+
+def test_who_restarts_without_memory_is_sent_back_what_it_had_sent() -> None:
+    """It sent a publication and forgot it; whoever got it from there waits for its own turn."""
+    faults = parse_schedule("at 3 restart share=0.5 state=none")
+    spec = Spec(7, 50403, "legitimate", scheduler="priority", faults=faults)
+    assert Trial(MovingOverlay(publications=3), spec, [DeliveredOnce()]).run().failure is None
+    news = Dissemination()
+    item = Item(b"i" * 16, 3, padded(b"once", 0))
+    news.receive(item, 1, "t")
+    news.lose(1)
+    outboxes = {1: Outbox(), 2: Outbox()}
+    news.collect(outboxes, Random(0))
+    assert [list(outbox.waiting) for outbox in outboxes.values()] == [[item.id], [item.id]]
 
 
 def test_neighbour_slowed_down_eightfold_is_not_gone() -> None:

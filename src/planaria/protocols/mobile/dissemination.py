@@ -153,6 +153,12 @@ class Dissemination(Stateful):
                 self.local[id] = None
         self.walking = {}
 
+    def lose(self, peer: NodeId) -> None:
+        """The link is gone: a peer that comes back may have forgotten what it sent."""
+        for senders in self.input.values():
+            if peer in senders:
+                senders.remove(peer)
+
     def replay(self) -> Outbox:
         """All recent publications, for a link that came up: agreement when a relay left (14)."""
         buffers = (self.input, self.local, self.hidden)

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send, Stateful
 from planaria.protocols.mobile.dissemination import Dissemination, Outbox
+from planaria.protocols.mobile.graphs import NEIGHBOURS_MAX
 from planaria.protocols.mobile.messages import (
     STEM,
     Beat,
@@ -26,7 +27,7 @@ from planaria.protocols.mobile.messages import (
 )
 from planaria.protocols.mobile.orientation import Orientation
 
-DEGREE_MAX = 64  # links of one layer; a radio in a denser crowd says KO
+DEGREE_MAX = NEIGHBOURS_MAX  # links of one layer; a radio in a denser crowd says KO
 # Timeouts without a beat until a neighbour counts as gone. A node slowed down eightfold beats
 # every 8 intervals, and its beats take up to 4: slow is not gone.
 SILENCE_MAX = 16
@@ -111,6 +112,7 @@ class Layer(Stateful):
         """The link is gone, with or without goodbye."""
         if self.links.pop(peer, None) is not None:
             self.orientation.link_down(peer)
+            self.news.lose(peer)
 
     # Messages
 
