@@ -66,7 +66,7 @@ def _common() -> list[click.Parameter]:
     several: dict[str, Any] = {"multiple": True, "show_default": True}
     return [
         option("--seeds", default="2000", help="How many starts, or which: 5000:9999."),
-        option("--n", default="1:12", help="How many nodes, or from:to."),
+        option("--n", default="1:8", help="How many nodes, or from:to."),
         option("--start", default=("corrupt", "legitimate"), help="First states.", **several),
         option("--schedulers", default="all", help="all, or some of them: fifo,starve."),
         option(
