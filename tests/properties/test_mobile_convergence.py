@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from planaria.core.errors import UsageError
-from planaria.protocols.mobile.graphs import component, parse_graph
+from planaria.protocols.mobile.graphs import component
 from planaria.protocols.mobile.motion import Trace, Waypoint
 from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.checkers import DeliveredOnce
@@ -131,15 +131,49 @@ def test_trace_moves_along_straight_lines() -> None:
     assert trace.place(0, 5) == (0.5, 0.0)
     assert trace.place(0, 99) == (1.0, 0.0)
     assert [trace.reaches(0, 1, second) for second in (0, 5, 10)] == [False, True, False]
-    for wrong in ("0,zero,1,1", "0,0,1", "1,0,0,0", ""):
+    wrongs = ["0,zero,1,1", "0,0,1", "1,0,0,0", "", "0,0,nan,0", "0,0,2,0", "0,-1,0,0", "range,inf"]
+    for wrong in [*wrongs, "range,-1\n0,0,0,0", f"0,{10**9},0,0"]:
         with pytest.raises(UsageError, match="trace"):
             Trace(wrong)
 
 
-@pytest.mark.parametrize("graph", ["grid:0x3", "ring:x", "cube:8", "grid:3", "path:-1", "rgg:9:0"])
+@pytest.mark.parametrize(
+    "graph",
+    "foo grid:0x3 grid:3 grid:3x3x3 grid:3x3:1 ring:x ring:9:2 path:-1 path:0 cube:8 rgg:9:0 "
+    "rgg:9:-1 rgg:9:nan rgg:9:inf rgg:9:8:7 star:999 complete:100000 path:100001 waypoint:0 "
+    "waypoint:-1 waypoint:x waypoint:9:-3 waypoint:9:nan waypoint:9:6:5 waypoint:2000 "
+    "trace:/nowhere trace: :".split(),
+)
 def test_graph_that_is_none_is_refused(graph: str) -> None:
-    with pytest.raises(UsageError, match=r"graph|geometric"):
-        parse_graph(graph, 9, Random(0))
+    with pytest.raises(UsageError, match="graph"):
+        MovingOverlay(graph).fresh(9, Random(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("publications", -1),
+        ("layers", 0),
+        ("layers", 65),
+        ("moving", -1),
+        ("moving", 10**6),
+        ("connection_points", -1),
+        ("padding", -1),
+        ("walk", -1),
+        ("walk", 17),
+    ],
+)
+def test_option_out_of_range_is_refused_by_name(name: str, value: int) -> None:
+    with pytest.raises(UsageError, match=f"{name.replace('_', '-')} {value}: "):
+        MovingOverlay("path:2", **{name: value})  # type: ignore[arg-type]
+
+
+def test_nobody_alive_publishes_nothing() -> None:
+    for faults in ("at 1 crash share=1\nat 2 publish count=2", "at 1 leave share=1\nat 70 publish"):
+        spec = Spec(2, 1, "legitimate", faults=parse_schedule(faults))
+        outcome = Trial(MovingOverlay("path:2"), spec).run()
+        assert outcome.failure is None
+        assert outcome.metrics["publications"] == 0
 
 
 def test_same_seed_gives_the_same_run_under_every_hash_seed() -> None:

@@ -28,10 +28,17 @@ from planaria.core.node import (
 )
 from planaria.core.overlay import Channel, Start, Violation
 from planaria.protocols.mobile.books import Books
-from planaria.protocols.mobile.graphs import Graph, Point, parse_graph, radio_range
+from planaria.protocols.mobile.graphs import Graph, Point, parse_graph, radio_range, size_and_degree
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.messages import MobileMessage
-from planaria.protocols.mobile.motion import Motion, Standing, Trace, Waypoint
+from planaria.protocols.mobile.motion import (
+    SECONDS_MAX,
+    WALKERS_MAX,
+    Motion,
+    Standing,
+    Trace,
+    Waypoint,
+)
 from planaria.protocols.mobile.node import ORIENTATIONS, MobileNode
 from planaria.protocols.mobile.overlay import MobileOverlay, members, unwrap
 from planaria.protocols.mobile.picture import animation
@@ -176,8 +183,10 @@ class MovingOverlay(MobileOverlay):
         walk: int = 0,
     ) -> None:
         super().__init__(orientation, layers, connection_points, echo, padding, walk)
-        if publications < 0 or moving < 0:
-            raise UsageError("publications and moving: not less than 0")
+        if publications < 0:
+            raise UsageError(f"publications {publications}: not less than 0")
+        if not 0 <= moving <= SECONDS_MAX // 2:
+            raise UsageError(f"moving {moving}: from 0 to {SECONDS_MAX // 2}")
         self.graph = graph
         self.publications, self.moving = publications, moving
         self.world = World(Standing(Graph((), ()), 0))
@@ -253,10 +262,13 @@ class MovingOverlay(MobileOverlay):
             return trace, len(trace.points)
         if kind == "waypoint":
             try:
-                count = int(sizes[0]) if sizes else n
-                degree = float(sizes[1]) if len(sizes) > 1 else 6.0
+                count, degree = size_and_degree(sizes, n, 6.0)
+                if count > WALKERS_MAX:
+                    raise ValueError
             except ValueError:
-                raise UsageError(f"graph {self.graph!r}: write waypoint:N[:DEGREE]") from None
+                raise UsageError(
+                    f"graph {self.graph!r}: write waypoint:N[:DEGREE], N from 1 to {WALKERS_MAX}"
+                ) from None
             return Waypoint(count, radio_range(count, degree), seed, self.moving), count
         graph = parse_graph(self.graph, n, rng)
         return Standing(graph, seed), graph.n

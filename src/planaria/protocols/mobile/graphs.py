@@ -9,6 +9,7 @@ from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 
 NODES_MAX = 100_000  # more in one graph is a typing error: edges are found by looking at all pairs
+NEIGHBOURS_MAX = 256  # as many as a node takes notice of
 CONNECTED_TRIES_MAX = 200  # random geometric graphs of mean degree 4 and more are soon connected
 
 Edge = tuple[NodeId, NodeId]
@@ -39,20 +40,33 @@ def parse_graph(text: str, n: int, rng: Random) -> Graph:
     """The graph called `text`; a name without a size takes `n` nodes."""
     name, *sizes = text.split(":")
     try:
-        if name == "grid":
+        if name == "grid" and len(sizes) < 2:
             return grid(*_sides(sizes[0] if sizes else None, n))
-        size = int(sizes[0]) if sizes else n
-        if not 1 <= size <= NODES_MAX:
-            raise ValueError
         if name == "rgg":
-            return rgg(size, float(sizes[1]) if len(sizes) > 1 else 8.0, rng)
+            return rgg(*size_and_degree(sizes, n, 8.0), rng)
+        size, _ = size_and_degree(sizes[:1], n, 0.0)
+        if len(sizes) > 1 or (name in ("star", "complete") and size > NEIGHBOURS_MAX + 1):
+            raise ValueError
         makers = {"path": path, "ring": ring, "star": star, "complete": complete}
         return tree(size, rng) if name == "tree" else makers[name](size)
-    except (KeyError, ValueError, IndexError):
+    except (KeyError, ValueError):
         raise UsageError(
             f"graph {text!r}: write path:N, ring:N, star:N, complete:N, tree:N, grid:RxC, "
-            f"rgg:N[:DEGREE], waypoint:N[:DEGREE] or trace:FILE"
+            f"rgg:N[:DEGREE], waypoint:N[:DEGREE] or trace:FILE; at most {NODES_MAX:,} nodes, and "
+            f"{NEIGHBOURS_MAX} neighbours of one"
         ) from None
+
+
+def size_and_degree(sizes: list[str], n: int, degree: float) -> tuple[int, float]:
+    """What stands after the name of a graph, `N` or `N:DEGREE`; ValueError if it makes no sense."""
+    size = int(sizes[0]) if sizes else n
+    if len(sizes) == 2:
+        degree = float(sizes[1])
+        if not 0 < degree <= NEIGHBOURS_MAX:
+            raise ValueError
+    if len(sizes) > 2 or not 1 <= size <= NODES_MAX:
+        raise ValueError
+    return size, degree
 
 
 def path(n: int) -> Graph:

@@ -10,6 +10,7 @@ from planaria.core.ids import NodeId
 from planaria.protocols.mobile.graphs import Graph, Point, component, in_range
 
 SECONDS_MAX = 100_000  # of motion that is ever computed
+WALKERS_MAX = 1000  # who is in range is found by looking at all pairs, every second
 STANDSTILL_MAX = 1000  # seconds to look for a connected standstill
 
 
@@ -138,12 +139,16 @@ class Trace(Radio):
             fields = line.split("#", 1)[0].strip().split(",")
             try:
                 if fields[0].strip() == "range":
-                    self.reach = float(fields[1])
+                    self.reach = _between(0, float(fields[1]), 2)
                 elif fields != [""]:
-                    id, second, x, y = int(fields[0]), int(fields[1]), *map(float, fields[2:])
-                    self.points.setdefault(id, []).append((second, (x, y)))
+                    second = int(_between(0, int(fields[1]), SECONDS_MAX))
+                    x, y = (_between(0, float(field), 1) for field in fields[2:])
+                    self.points.setdefault(int(fields[0]), []).append((second, (x, y)))
             except (ValueError, IndexError):
-                raise UsageError(f"{source}, line {number}: write id,second,x,y") from None
+                raise UsageError(
+                    f"{source}, line {number}: write id,second,x,y with x and y from 0 to 1 and at "
+                    f"most {SECONDS_MAX:,} seconds, or range,DISTANCE"
+                ) from None
         if sorted(self.points) != list(range(len(self.points))) or not self.points:
             raise UsageError(f"{source}: nodes must be numbered 0, 1, 2, ...")
         for track in self.points.values():
@@ -159,3 +164,9 @@ class Trace(Radio):
         (t0, (x0, y0)), (t1, (x1, y1)) = track[later - 1], track[later]
         share = (second - t0) / (t1 - t0)
         return x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+
+
+def _between(low: float, value: float, high: float) -> float:
+    if not low <= value <= high:
+        raise ValueError
+    return value

@@ -24,6 +24,7 @@ from planaria.core.node import (
 from planaria.core.topics import check_topic
 from planaria.protocols.mobile.dissemination import Dissemination
 from planaria.protocols.mobile.edge_bits import EdgeBits
+from planaria.protocols.mobile.graphs import NEIGHBOURS_MAX
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import Layer
 from planaria.protocols.mobile.messages import (
@@ -39,7 +40,7 @@ from planaria.protocols.mobile.orientation import Orientation
 from planaria.protocols.mobile.three_state import ThreeState
 
 LAYERS_MAX = 64  # topics of one node; each costs a beat per link and timeout
-REACH_MAX = 256  # peers in reach that are worth asking
+REACH_MAX = 2 * NEIGHBOURS_MAX  # peers in reach that are worth asking
 
 ORIENTATIONS: Mapping[str, type[Heights] | type[ThreeState] | type[EdgeBits]] = {
     kind.name: kind for kind in (Heights, ThreeState, EdgeBits)

@@ -12,7 +12,7 @@ from planaria.protocols.mobile import arbitrary, legitimacy
 from planaria.protocols.mobile.edge_bits import EdgeBits
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import Layer, Link
-from planaria.protocols.mobile.node import MobileNode
+from planaria.protocols.mobile.node import LAYERS_MAX, MobileNode
 from planaria.protocols.mobile.three_state import ThreeState
 
 WALK_MAX = 16  # more would take longer than nodes wait for the flood
@@ -32,8 +32,8 @@ class MobileOverlay(Overlay):
         padding: int = 0,
         walk: int = 0,
     ) -> None:
-        if layers < 1:
-            raise UsageError(f"{layers} layers: at least 1")
+        if not 1 <= layers <= LAYERS_MAX:
+            raise UsageError(f"layers {layers}: from 1 to {LAYERS_MAX}")
         for name, value in (("connection-points", connection_points), ("padding", padding)):
             if value < 0:
                 raise UsageError(f"{name} {value}: not less than 0")
