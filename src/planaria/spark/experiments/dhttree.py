@@ -19,7 +19,7 @@ _CHURN = {
 }
 _SETS = dict.fromkeys(
     (
-        *("sets", "trees", "different", "printed_trees"),
+        *("sets", "owned", "trees", "different", "printed_trees"),
         *("degree_max", "printed_degree_max", "lookups_max"),
     ),
     "int64",

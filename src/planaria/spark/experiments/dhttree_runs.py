@@ -76,7 +76,7 @@ def run_sets(cell: Cell) -> Result:
     bits, part, parts = (int(cell.parameters[name]) for name in ("bits", "part", "parts"))
     tree, keys = BinaryTree(bits), range(1 << bits)
     right, printed = binary_parents(0, keys[-1]), binary_parents(1, keys[-1])
-    found = dict.fromkeys(("sets", "trees", "different", "printed_trees"), 0)
+    found = dict.fromkeys(("sets", "owned", "trees", "different", "printed_trees"), 0)
     most = dict.fromkeys(("degree_max", "printed_degree_max", "lookups_max"), 0)
     for number in range(part + 1, 1 << len(keys), parts):
         hosts = [key for key in keys if number >> key & 1]
@@ -84,6 +84,7 @@ def run_sets(cell: Cell) -> Result:
         by_definition = LiteralTree(right, hosts)
         lost = LiteralTree(printed, hosts, keys)
         found["sets"] += 1
+        found["owned"] += _owned(tree, hosts) == list(keys)
         found["trees"] += is_tree(_links(tree, ours))
         found["different"] += {frozenset(it) for it in edges(ours)} != by_definition.edges()
         found["printed_trees"] += literal_is_tree(hosts, lost.edges())
@@ -223,6 +224,13 @@ def _links(tree: BinaryTree, parents: Parents) -> dict[int, list[int]]:
         place: [last for _, last in neighbours(view.keyset(position), view).all()]
         for position, place in enumerate(view.places)
     }
+
+
+def _owned(tree: BinaryTree, places: list[int]) -> list[int]:
+    """The keys of all keysets, each as often as it is owned."""
+    view = Directory(tree, places)
+    pieces = [it for position in range(len(places)) for it in tree.pieces(view.keyset(position))]
+    return sorted(key for low, high in pieces for key in range(low, high + 1))
 
 
 def _lookups(tree: BinaryTree, places: list[int]) -> list[int]:

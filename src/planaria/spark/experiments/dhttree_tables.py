@@ -13,6 +13,7 @@ HOSTS_MAX = 120  # of the paper's networks
 
 CLAIMED = (
     Claim("2.2: lookup hops over log2 N + 1 ('order of the logarithm')", 1, "<=", "hops"),
+    Claim("3: keysets are intervals that share out all keys: share of host sets", 1, "=", "owned"),
     Claim(
         "3.1: a host sits at exactly one node: share of host sets, key 0 in the DHT",
         *(1, "=", "set_trees", "printed_set_trees"),
@@ -212,6 +213,7 @@ def _facts(rows: Rows) -> list[DataFrame]:
         *_churn_facts(rows["churn"]),
         _example_facts(rows["example"]),
         sets.agg(
+            (sql.sum("owned") / sql.sum("sets")).alias("owned"),
             (sql.sum("trees") / sql.sum("sets")).alias("set_trees"),
             (sql.sum("printed_trees") / sql.sum("sets")).alias("printed_set_trees"),
             sql.sum("different").alias("different"),

@@ -102,6 +102,7 @@ CLAIMED = (
         *(200, "=", "limit_2_fast", "limit_1_fast"),
         within=0.001,
     ),
+    Claim("4.2: up to 200,000 mu decides: largest b_c of mu2 over b_c of mu1", 1, ">", "mu_early"),
     Claim("4.2: 'a small mu such as mu2': mu2 over mu1", 1, "<", "rates"),
     Claim("4.2: mu2 leads to a hump with rho1: highest over limit", 1, ">", "peak_1_fast"),
     Claim("4.2: mu2 leads to a hump with rho2: highest over limit", 1, ">", "peak_2_fast"),

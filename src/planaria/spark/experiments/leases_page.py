@@ -27,7 +27,8 @@ def page(tables: Mapping[str, Table]) -> Sequence[Block]:
         *_traffic(tables),
         *_crossings(tables),
         Prose(
-            "<p>Not measured: that filtering would always save something if interests were local "
+            "<p>Not measured: section 4 with peer-to-peer routing, of which the paper expects the "
+            "same; that filtering would always save something if interests were local "
             "(section 4.2 says so without a setting), and leases that differ by subscription "
             "(section 3.5 gives no numbers; <code>timing_of_each</code> computes them).</p>"
         ),

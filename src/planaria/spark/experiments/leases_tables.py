@@ -147,7 +147,10 @@ def _figure_facts(closed: DataFrame, simulated: DataFrame) -> list[DataFrame]:
     }
     empty = sql.col("subscriptions") == 0
     saved_at_0 = sql.avg(sql.when(empty, sql.col("saved_1")))
+    early = closed.where("subscriptions between 1 and 200000").groupBy("subscriptions", "rho")
+    by_mu = [sql.max(sql.when(sql.col("mu") == mu, sql.col("control"))) for mu in (MU_2, MU_1)]
     return [
+        early.agg((by_mu[0] / by_mu[1]).alias("ratio")).agg(sql.max("ratio").alias("mu_early")),
         both.agg(*(sql.max(it).alias(name) for name, it in off.items())),
         simulated.agg(
             sql.avg(sql.col("alive") / sql.nullif("subscriptions", sql.lit(0))).alias("alive"),
