@@ -30,8 +30,9 @@ from planaria.protocols.mobile.attack import (
     replay,
     success,
 )
+from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Outbox
 from planaria.protocols.mobile.graphs import parse_graph
-from planaria.protocols.mobile.messages import STEM, Beat
+from planaria.protocols.mobile.messages import STEM, Beat, Item, padded
 from planaria.simulator.engine import Entry
 from planaria.simulator.mobile_figures import Eyes, guesses, turns
 from planaria.simulator.mobility import MovingOverlay
@@ -257,3 +258,33 @@ def test_walk_takes_as_many_steps_as_asked_for_and_costs_no_copy() -> None:
     assert books.copies == 300 * 24
     assert all(len(it.arrivals) == 16 for it in books.publications.values())
     assert STEM > 15
+
+
+def test_node_that_does_not_walk_floods_what_is_handed_to_it() -> None:
+    news = Dissemination()
+    copy = Item(b"i" * 16, STEM, padded(b"m", 0))
+    assert len(news.receive(copy, 1, "t")) == 1
+    news.repair()
+    outboxes = {1: Outbox(), 2: Outbox()}
+    news.collect(outboxes, Random(0))
+    assert [box.waiting for box in outboxes.values()] == [{copy.id: 15}] * 2
+    assert news.hidden == {}
+
+
+def test_walk_that_is_lost_ends_in_a_flood_of_whoever_waited() -> None:
+    """Nobody hears of it again: the one it walked through begins, after a while drawn at random."""
+    waited = []
+    for seed in range(20):
+        news, rng = Dissemination(walk=3), Random(seed)
+        item = news.publish(b"m", rng)
+        boxes = {1: Outbox(), 2: Outbox()}
+        news.collect(boxes, rng)
+        assert sorted(map(len, (box.waiting for box in boxes.values()))) == [0, 1]
+        timeouts = 0
+        while item.id not in news.local:
+            news.age()
+            timeouts += 1
+        waited.append(timeouts)
+        news.collect(boxes, rng)
+        assert [box.waiting for box in boxes.values()] == [{item.id: 15}] * 2
+    assert EMBARGO <= min(waited) < max(waited) <= 2 * EMBARGO

@@ -83,12 +83,15 @@ class Dissemination(Stateful):
         self.now = 0  # own timeouts
 
     def repair(self) -> None:
-        """A buffer may only name what the store holds."""
+        """A buffer may only name what the store holds; without walks nothing waits for a flood."""
         for table in (self.input, self.local, self.walking, self.hidden):
             for id in [id for id in table if id not in self.store]:
                 del table[id]
         for id in [id for id in self.walking if id not in self.hidden]:
             del self.walking[id]
+        if not self.walk:
+            self.local.update(dict.fromkeys(self.hidden))
+            self.walking, self.hidden = {}, {}
 
     def publish(self, payload: bytes, rng: Random) -> Item:
         """Put a publication into the local buffer; it waits for a turn like any other."""
@@ -145,7 +148,7 @@ class Dissemination(Stateful):
     def _walk(self, outboxes: dict[NodeId, Outbox], rng: Random) -> None:
         """What walks goes to one neighbour, or has walked enough and is flooded from here."""
         for id, first in self.walking.items():
-            if first or (self.walk and rng.random() * self.walk >= 1):
+            if first or rng.random() * self.walk >= 1:
                 outboxes[rng.choice(list(outboxes))].waiting[id] = STEM
                 self.hidden[id] = rng.randrange(EMBARGO, 2 * EMBARGO)
             else:
