@@ -1,14 +1,14 @@
 """Many filters side by side, one bit each: a notification is matched against 64 of them at a time.
 
-For every attribute there is a table with one row of bits for each value that filters name, and one
-for each bucket of numbers and times. The row of a notification's value has the bits of the filters
-that the value may satisfy; the rows of all its attributes, intersected, leave the filters that may
-match. A second table says which of these bits are not certain (the end of a range is somewhere
-within the bucket): only those filters are tested one by one.
+For every attribute there is a table with one row of bits for each text that filters name, and one
+for each bucket of numbers, times and other texts. The row of a notification's value has the bits of
+the filters that the value may satisfy; the rows of all its attributes, intersected, leave the
+filters that may match. A second table says which of these bits are not certain (the end of a range
+is somewhere within the bucket): only those filters are tested one by one.
 """
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from sys import float_info
 from typing import Any
@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planaria.protocols.routing.filters import Attributes, Filter, matches
+from planaria.protocols.routing.ranges import NUL, prefix_end
 from planaria.protocols.routing.timestamps import Timestamp
-from planaria.protocols.routing.values import Value, Values, points
+from planaria.protocols.routing.values import Value, Values
 
 WORD = 64  # filters in one machine word
 INTEGER_MAX = 256  # filters whose bits are Python's integers; more are quicker as arrays of words
-BUCKETS_MIN, BUCKETS_MAX = 8, 256  # of numbers, and of times, in a table: 64 bytes of a filter
-NAMED_MAX = 256  # texts and flags with a row of their own; all others share one
+BUCKETS_MIN, BUCKETS_MAX = 32, 256  # of a kind of values in a table: 64 bytes of a filter
+NAMED_MAX = 256  # texts with a row of their own; all others are in buckets too
 ROOM = 1.125  # a sieve has room for so many times the filters it was made for
 
 Key = Hashable
@@ -96,7 +97,7 @@ class Sieve:
         for attribute, table in self._tables.items():
             value = attributes.get(attribute)
             if type(value) is str:  # the most frequent kinds without a call
-                yield table.named.get(value, table.other)
+                yield table.named.get(value) or table.texts.row(value)
             elif type(value) is float:
                 yield table.numbers.first + bisect_right(table.numbers.cuts, value)
             else:
@@ -201,23 +202,26 @@ class _Arrays:
 
 
 class _Table:
-    """The rows of one attribute: missing, any other text, each named value, buckets, buckets."""
+    """The rows of one attribute: missing, false, true, named texts, then buckets of each kind."""
 
-    __slots__ = ("end", "instants", "missing", "named", "numbers", "other")
+    __slots__ = ("end", "instants", "missing", "named", "numbers", "texts", "words")
 
-    def __init__(self, constraints: Iterable[Values], first: int) -> None:
-        self.missing, self.other = first, first + 1
-        self.named: dict[Any, int] = {}
-        numbers, instants = dict[Any, None](), dict[Any, None]()
-        for values in constraints:
-            for value in _named(values) or ():
-                if len(self.named) < NAMED_MAX:
-                    self.named.setdefault(value, first + 2 + len(self.named))
-            for (low, _), (high, _) in values.numbers:
-                numbers[low] = numbers[high] = None
-            for start, end in values.timestamps:
-                instants[start] = instants[end] = None
-        self.numbers = _Buckets(numbers, first + 2 + len(self.named))
+    def __init__(self, constraints: Sequence[Values], first: int) -> None:
+        self.missing = first
+        texts = [it for values in constraints for it in _texts(values)]
+        points = dict.fromkeys(low for low, high, _ in texts if high == low + NUL)
+        # In their order, so that a range of texts is a range of rows.
+        self.words = sorted(list(points)[:NAMED_MAX])
+        self.named = {word: first + 3 + place for place, word in enumerate(self.words)}
+        ends = [end for low, high, _ in texts if low not in self.named for end in (low, high)]
+        self.texts = _Buckets([it for it in ends if it is not None], first + 3 + len(self.words))
+        numbers = [end[0] for it in constraints for ends in it.numbers for end in ends]
+        floats = [float(it) for it in numbers if abs(it) < float_info.max]
+        self.numbers = _Buckets(floats, self.texts.end)
+        # An array: the numbers of a list are all over the memory, and waiting for them takes longer
+        # than the search. Where exactly the line is cut does not matter.
+        self.numbers.cuts = array("d", self.numbers.cuts)
+        instants = [end for it in constraints for ends in it.timestamps for end in ends]
         self.instants = _Buckets(instants, self.numbers.end)
         self.end = self.instants.end
 
@@ -225,8 +229,10 @@ class _Table:
         """The row that holds for `value`."""
         if value is None:
             return self.missing
-        if isinstance(value, str | bool):
-            return self.named.get((value,) if isinstance(value, bool) else value, self.other)
+        if isinstance(value, str):
+            return self.named.get(value) or self.texts.row(value)
+        if isinstance(value, bool):
+            return self.missing + 1 + value
         if isinstance(value, Timestamp):
             return self.instants.row(value.microseconds)
         # NaN is placed last: whoever is allowed there has the end of a range there, and is tested.
@@ -237,19 +243,28 @@ class _Table:
 
         What is between the first and the last bucket of a range is in it, the ends who knows.
         """
-        spans = [
-            (self.numbers.row(low[0]), self.numbers.row(high[0])) for low, high in values.numbers
+        numbers, instants = self.numbers, self.instants
+        spans = [(numbers.row(low[0]), numbers.row(high[0])) for low, high in values.numbers]
+        spans += [(instants.row(start), instants.row(end)) for start, end in values.timestamps]
+        for low, high, exact in _texts(values):
+            if high == low + NUL and low in self.named:
+                sure.append(self.named[low])
+                continue
+            beyond = len(self.words) if high is None else bisect_left(self.words, high)
+            words = range(bisect_left(self.words, low), beyond)
+            end = self.texts.end - 1 if high is None else self.texts.row(high)
+            if exact:
+                sure.append(slice(self.missing + 3 + words.start, self.missing + 3 + words.stop))
+                spans.append((self.texts.row(low), end))
+            else:
+                unsure += [self.missing + 3 + word for word in words]
+                unsure += range(self.texts.row(low), end + 1)
+        for first, last in spans:
+            sure.append(slice(first + 1, last))
+            unsure += (first, last)
+        sure += [
+            slice(self.missing + 1 + it[0], self.missing + 1 + it[1]) for it in values.booleans
         ]
-        spans += [(self.instants.row(it[0]), self.instants.row(it[1])) for it in values.timestamps]
-        for low, high in spans:
-            sure.append(slice(low + 1, high))
-            unsure += (low, high)
-        named = _named(values)
-        if named is None:
-            unsure += range(self.other, self.numbers.first)
-        for value in named or ():
-            row = self.named.get(value, self.other)
-            (unsure if row == self.other else sure).append(row)
 
 
 class _Buckets:
@@ -257,25 +272,28 @@ class _Buckets:
 
     __slots__ = ("cuts", "end", "first")
 
-    def __init__(self, ends: Iterable[Any], first: int) -> None:
-        cuts = sorted(float(it) for it in ends if abs(it) < float_info.max)
+    def __init__(self, ends: Sequence[Any], first: int) -> None:
+        cuts = sorted(dict.fromkeys(ends))
         most = min(BUCKETS_MAX, max(BUCKETS_MIN, len(cuts) // 4))
-        # An array: the numbers of a list are all over the memory, and waiting for them takes longer
-        # than the search. Where exactly the line is cut does not matter.
-        self.cuts = array("d", cuts[:: -(-len(cuts) // most) or 1])
+        self.cuts: Sequence[Any] = cuts[:: -(-len(cuts) // most) or 1]
         self.first, self.end = first, first + len(self.cuts) + 1
 
-    def row(self, place: int | float) -> int:
+    def row(self, place: Any) -> int:
         """The row of the piece that `place` is in; it grows with `place`."""
         return self.first + bisect_right(self.cuts, place)
 
 
-def _named(values: Values) -> list[Any] | None:
-    """The texts, flags and topics of a set, as keys; None if they cannot be listed."""
-    if not (values.strings or values.booleans or values.topics):
-        return []
-    found = points(Values((), values.strings, (), values.booleans, values.topics), NAMED_MAX)
-    if found is None:
-        return None
-    # A dictionary takes True for 1; a filter does not.
-    return [(it,) if isinstance(it, bool) else it for it in found]
+def _texts(values: Values) -> Iterator[tuple[str, str | None, bool]]:
+    """Ranges of texts, from and up to before (None: all), and if all of the range is in the set.
+
+    A topic pattern is the range of texts that begin as it does: not all of them match it.
+    """
+    for low, high in values.strings:
+        yield low[1], None if high[0] else high[1], True
+    for pattern in values.topics:
+        stem = pattern.split("+")[0].split("#")[0]
+        if stem == pattern:
+            yield pattern, pattern + NUL, True
+        else:
+            beyond = prefix_end(stem.removesuffix("/"))
+            yield stem.removesuffix("/"), None if beyond[0] else beyond[1], False
