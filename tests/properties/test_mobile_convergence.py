@@ -96,6 +96,34 @@ def test_churn_while_all_move() -> None:
         assert must_heal(overlay, spec).metrics["acyclic"]
 
 
+def test_three_states_never_close_a_cycle_of_links(seeds: Seeds) -> None:
+    """Nodes that ask for links while they are asked (found by test: complete:9, seed 7)."""
+    for seed in range(seeds(20, 1000)):
+        overlay = MovingOverlay("complete:9", "three-state")
+        faults = parse_schedule("at 9 join count=2\nat 20 crash count=3\nat 24 restart count=2")
+        trial = Trial(
+            overlay, Spec(9, seed, "fresh", scheduler=SCHEDULERS[seed % 5], faults=faults)
+        )
+        outcome = trial.run()
+        assert outcome.failure is None
+        figures = outcome.metrics
+        assert figures["links"] == figures["nodes"] - figures["parts"]
+
+
+def test_three_states_leave_a_broken_tree_in_parts_and_heights_do_not() -> None:
+    """Whether a peer in reach is in another part or in one's own no node can tell."""
+    parts: dict[str, list[int]] = {"three-state": [], "heights": []}
+    for orientation, found in parts.items():
+        for seed in range(5):
+            spec = Spec(9, seed, "fresh", faults=parse_schedule("at 20 crash count=3"))
+            figures = must_heal(MovingOverlay("complete:9", orientation), spec).metrics
+            assert figures["orientation"] == orientation
+            assert ("stays in parts" in figures["safe_on"]) == (orientation == "three-state")
+            found.append(figures["parts"])
+    assert max(parts["three-state"]) > 1
+    assert max(parts["heights"]) == 1
+
+
 def test_layers_are_independent() -> None:
     """Theorem 1: hosts check after every message that no other layer moved."""
     overlay = MovingOverlay("grid:3x3", publications=4, layers=3)

@@ -235,8 +235,9 @@ class MovingOverlay(MobileOverlay):
         return found
 
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
-        """The books of the run."""
-        return self.world.books.metrics(self._layer_graph(nodes))
+        """Where the orientation is safe, and the books of the run."""
+        told = {"orientation": self.orientation, "safe_on": ORIENTATIONS[self.orientation].safe}
+        return told | self.world.books.metrics(self._layer_graph(nodes))
 
     def _layer_graph(self, nodes: Mapping[NodeId, Node]) -> dict[NodeId, list[NodeId]]:
         """Who is linked with whom in the first layer, members only."""

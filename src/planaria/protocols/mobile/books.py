@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.protocols.mobile.graphs import Point, component
+from planaria.protocols.mobile.graphs import Point, component, parts
 from planaria.protocols.mobile.legitimacy import linked, points_to
 from planaria.protocols.mobile.messages import STEM, Beat
 from planaria.protocols.mobile.node import MobileNode
@@ -153,6 +153,7 @@ class Books:
         return {
             "nodes": len(graph),
             "links": sum(map(len, graph.values())) // 2,
+            "parts": parts(graph),
             "acyclic": not self.cyclic,
             "publications": len(self.publications),
             "delivered": sum(len(it.arrivals) for it in self.publications.values()),

@@ -45,7 +45,7 @@ class EdgeBits(Orientation):
 
     name = "edge-bits"
     variables = ("acts", "edges", "patience")
-    safe = "any graph, any link at any time, from an acyclic state; not self-stabilizing"
+    safe = "any graph, any link at any time, from an acyclic state; it does not heal itself"
 
     def __init__(self, id: NodeId, rng: Random) -> None:
         self.id = id

@@ -1,5 +1,6 @@
 """Graphs by name: `path:64`, `ring:64`, `star:9`, `complete:8`, `tree:20`, `grid:8x8`, `rgg:64`."""
 
+from collections.abc import Mapping
 from math import cos, isqrt, pi, sin, sqrt
 from random import Random
 
@@ -143,6 +144,16 @@ def component(neighbours: dict[NodeId, list[NodeId]], start: NodeId) -> list[Nod
                 reached[peer] = None
                 queue.append(peer)
     return list(reached)
+
+
+def parts(neighbours: Mapping[NodeId, list[NodeId]]) -> int:
+    """How many parts the graph is in."""
+    adjacency, seen, count = dict(neighbours), dict[NodeId, None](), 0
+    for id in adjacency:
+        if id not in seen:
+            count += 1
+            seen.update(dict.fromkeys(component(adjacency, id)))
+    return count
 
 
 def _circle(n: int) -> tuple[Point, ...]:

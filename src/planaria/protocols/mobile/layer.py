@@ -165,6 +165,8 @@ class Layer(Stateful):
         peer = message.sender
         if not self._accepts(peer):
             return [Send(peer, LinkUpKo(self.topic, self.id))]
+        if self.orientation.forest:
+            self._withdraw()
         self.lose(peer)  # a second request is a peer that forgot us: begin anew
         if not self.orientation.link_up(peer, message.word):
             return [Send(peer, LinkUpKo(self.topic, self.id))]
@@ -176,11 +178,17 @@ class Layer(Stateful):
             return False
         if self.orientation.forest and self._state(peer) is None:
             # Requests of nodes that ask each other in a circle would close a cycle: while asking,
-            # accept only higher ids, so that no circle of requests is accepted all round.
+            # accept only higher ids, so that no circle of requests is refused all round, and
+            # withdraw the own one, because the asked may join those that are accepted.
             asking = any(link.state == ASKED for link in self.links.values())
             if asking and peer < self.id:
                 return False
         return peer in self.links or len(self.links) < DEGREE_MAX
+
+    def _withdraw(self) -> None:
+        """Ask nobody any more; whoever says OK all the same is told that there is no link."""
+        for peer in [peer for peer, link in self.links.items() if link.state == ASKED]:
+            self.lose(peer)
 
     def _on_ok(self, message: LinkUpOk) -> None:
         link = self.links.get(message.sender)

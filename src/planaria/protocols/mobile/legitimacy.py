@@ -17,6 +17,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.overlay import Violation
 from planaria.protocols.mobile.edge_bits import EdgeBits
+from planaria.protocols.mobile.graphs import parts
 from planaria.protocols.mobile.heights import HEIGHT_MAX, Heights
 from planaria.protocols.mobile.layer import SERIALS, UP, Layer
 from planaria.protocols.mobile.messages import Beat, LinkUpOk, MobileMessage, RequestLinkUp
@@ -99,24 +100,9 @@ def critical_points(graph: Graph) -> list[NodeId]:
     found = []
     for gone in sorted(graph):
         rest = {id: [p for p in peers if p != gone] for id, peers in graph.items() if id != gone}
-        if _pieces(rest) > _pieces({id: list(peers) for id, peers in graph.items()}):
+        if parts(rest) > parts(graph):
             found.append(gone)
     return found
-
-
-def _pieces(graph: Graph) -> int:
-    left = dict.fromkeys(sorted(graph))
-    pieces = 0
-    while left:
-        pieces += 1
-        queue = [next(iter(left))]
-        del left[queue[0]]
-        while queue:
-            for peer in graph[queue.pop()]:
-                if peer in left:
-                    del left[peer]
-                    queue.append(peer)
-    return pieces
 
 
 def _up(layer: Layer, peer: NodeId) -> bool:

@@ -2,7 +2,9 @@
 
 Three states are enough where they can be lifted to heights whose gaps are at most one: on trees
 always, on other graphs from equal values while no link is added. No node can tell locally, so a
-newcomer asks for one link only, which keeps a forest a forest.
+newcomer asks for one link only, which keeps a forest a forest. And a broken tree stays broken: no
+node can tell either whether a peer in reach is in another part or in its own, where one more link
+would close a cycle. To know that it would need a name for its part: more state than a height.
 """
 
 from random import Random
@@ -18,7 +20,10 @@ class ThreeState(Orientation):
     """`val` in {0, 1, 2} and a local identifier of this layer (erratum 12)."""
 
     name = "three-state"
-    safe = "trees, from any values; any other graph from equal values while no link is added"
+    safe = (
+        "trees, from any values, but a broken tree stays in parts; "
+        "any other graph from equal values while no link is added"
+    )
     forest = True
     variables = ("val", "lid", "views", "audit")
 
