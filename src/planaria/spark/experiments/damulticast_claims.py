@@ -112,7 +112,6 @@ def _introduction(sizes: str) -> list[Claim]:
 def _algorithm(sizes: str) -> list[Claim]:
     groups = groups_of(sizes)
     bottom, above = groups[-1], groups[-2]
-    whole = "ln S + c processes, rounded up"
     return [
         Claim(
             f"IV-C: an event is sent from {bottom} to {above} at least once; share of events",
@@ -139,6 +138,13 @@ def _algorithm(sizes: str) -> list[Claim]:
             "equal", DIALS.g * DIALS.a + DIALS.a, event("up_sent", bottom),
             letter("up_sent", bottom),
         ),
+        *_fanout(sizes, bottom),
+    ]  # fmt: skip
+
+
+def _fanout(sizes: str, bottom: str) -> list[Claim]:
+    whole = "ln S + c processes, rounded up"
+    return [
         Claim(
             f"V-B, Fig. 5, 7: a process of {bottom} sends an event once, to {whole}",
             "equal", float(DIALS.fanout(parse_sizes(sizes)[-1])), on_nodes("each", bottom, bottom),
