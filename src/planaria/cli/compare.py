@@ -1,0 +1,83 @@
+"""`planaria compare`: the overlays and what one would use instead, on one workload, on Spark."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import to_builtins
+
+from planaria import __version__
+from planaria.cli.main import BROKEN, INTERRUPTED
+from planaria.cli.tables import aligned
+from planaria.core.errors import UsageError
+from planaria.spark.session import require, session
+
+if TYPE_CHECKING:
+    from planaria.spark.compare import Verdict
+
+
+@click.command()
+@click.option("--n", type=int, default=24, show_default=True, help="How many nodes.")
+@click.option("--topics", type=int, default=3, show_default=True, help="In chains of three.")
+@click.option("--events", type=int, default=12, show_default=True, help="To publish, in a run.")
+@click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="Of each run.")
+@click.option("--out", metavar="DIR|URL", help="Results  [default: out/compare/VERSION]")
+@click.option("--master", metavar="URL", help="Spark  [default: $PLANARIA_SPARK_MASTER, local[*]]")
+@click.option("--cell", metavar="KEY", help="Run one cell again, alone, and print what it gives.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
+def compare(
+    n: int,
+    topics: int,
+    events: int,
+    seeds: int,
+    out: str | None,
+    master: str | None,
+    cell: str | None,
+    as_json: bool,
+) -> int:
+    """Which one should I use? All overlays, a broker, flooding and plain gossip on one workload.
+
+    Everybody gets the same topics, subscribers, events and faults: none, a crash of a quarter, a
+    crash of the busiest process, loss, a partition, arbitrary state everywhere. Exit code 0: the
+    overlays kept their promises, whatever became of the others; 1: one did not, or a run raised;
+    2: the command is wrong.
+    """
+    require()
+    from planaria.spark.compare import Comparison
+    from planaria.spark.sweep import Stopped
+
+    comparison = Comparison(n, topics, events, seeds, out or "")
+    if cell is not None:
+        result = comparison.one_cell(cell)
+        if result is None:
+            raise UsageError(f"no cell {cell!r} in this comparison")
+        click.echo(json.dumps(result.summary))
+        return 0
+    sweep = comparison.sweep()  # a wrong directory is said before Spark starts
+    click.echo("planaria: starting Spark", err=True)
+    try:
+        with session(master) as spark:
+            verdict = comparison.run(spark, sweep)
+    except Stopped as stopped:
+        click.echo(f"planaria: {stopped}", err=True)
+        return INTERRUPTED
+    if as_json:
+        click.echo(json.dumps({**to_builtins(verdict), "version": __version__}))
+    else:
+        click.echo(told(verdict))
+    return 0 if verdict.good else BROKEN
+
+
+def told(verdict: "Verdict") -> str:
+    """What people read."""
+    from planaria.spark.advice import by_fault, in_calm
+
+    calm, faults = in_calm(verdict.table), by_fault(verdict.table)
+    lines = ["in calm, per delivery: messages, hops, intervals; bytes per process", ""]
+    lines += aligned(calm, right=range(1, len(calm[0])))
+    lines += ["", "under faults: lost among survivors, intervals until whole again", ""]
+    lines += aligned(faults, right=range(1, len(faults[0])))
+    lines += ["", "which one should I use?", *(f"- {line}" for line in verdict.advice)]
+    lines += [f"broken promise: {line}" for line in verdict.broken]
+    lines += [f"error in {it['cells']}: {it['error']}\n  {it['replay']}" for it in verdict.errors]
+    return "\n".join([*lines, "", f"results in {verdict.out}"])

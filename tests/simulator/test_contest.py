@@ -1,0 +1,161 @@
+"""One workload for all contenders: what is drawn, what is counted, who keeps what."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planaria.core.errors import UsageError
+from planaria.core.message import Message
+from planaria.core.node import Command, Deliver, Effects, Node, Publish, Send
+from planaria.simulator.baselines import BASELINES, SERVER, Copy
+from planaria.simulator.contenders import CONTENDERS, OVERLAYS
+from planaria.simulator.contest import FAULTS, Contest, Figures, size
+from planaria.simulator.engine import Simulator
+from planaria.simulator.workload import AFTER, CALM, FAULT, PHASES, Ledger, make_workload
+
+
+def run(name: str, fault: str, n: int = 8, events: int = 6, seed: int = 1) -> Figures:
+    return Contest(name, fault, n, 3, events, seed).run()
+
+
+# The workload
+
+
+@given(
+    n=st.integers(4, 40), topics=st.integers(1, 4), events=st.integers(3, 30), seed=st.integers()
+)
+@settings(max_examples=50)
+def test_workload_is_the_same_for_a_seed_and_every_phase_has_events(
+    n: int, topics: int, events: int, seed: int
+) -> None:
+    work = make_workload(n, topics, events, seed)
+    assert work == make_workload(n, topics, events, seed)
+    assert sorted(work.wishes) == list(range(n))
+    assert [event.phase for event in work.events] == sorted(
+        (event.phase for event in work.events), key=PHASES.index
+    )
+    assert {event.phase for event in work.events} == {CALM, FAULT, AFTER}
+    for event in work.events:
+        wanted = [
+            id for id, wish in work.wishes.items() if f"{event.topic}/".startswith(f"{wish}/")
+        ]
+        assert sorted(event.publishers) == work.interested(event.topic) == sorted(wanted)
+        assert all(event.topic in work.wanted(id) for id in event.publishers)
+    assert 0 not in work.victims
+    assert len(work.victims) == n // 4
+    assert sorted(work.halves[0] + work.halves[1]) == list(range(n))
+
+
+@pytest.mark.parametrize(
+    ("n", "topics", "events", "complaint"),
+    [
+        (3, 1, 9, "n 3: between 4"),
+        (4, 5, 9, "n 4: between 5"),
+        (500, 1, 9, "n 500"),
+        (8, 0, 9, "topics 0"),
+        (8, 3, 2, "events 2"),
+    ],
+)
+def test_workload_of_impossible_size_is_refused(
+    n: int, topics: int, events: int, complaint: str
+) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        make_workload(n, topics, events, 0)
+
+
+# The ledger
+
+
+class Line(Node):
+    """Hands everything to the next of three, twice, and delivers what it gets, twice."""
+
+    def on_command(self, command: Command) -> Effects:
+        assert isinstance(command, Publish)
+        return [Send(self.id + 1, Copy(command.topic, command.payload, self.id))] * 2
+
+    def on_message(self, message: Message) -> Effects:
+        assert isinstance(message, Copy)
+        onward = [Send(self.id + 1, message)] if self.id < 3 else []
+        return [*onward, Deliver(message.topic, message.payload, message.payload)]
+
+
+def test_ledger_counts_hops_copies_repeats_strays_and_doubles() -> None:
+    work = make_workload(4, 1, 3, 0)
+    ledger = Ledger(work)
+    simulator = Simulator(0)
+    simulator.watch(ledger)
+    for id in range(4):
+        simulator.add(Line(id))
+    ledger.phase = CALM
+    event = work.events[0]
+    ledger.publish(event, 0, 0)
+    simulator.command(0, Publish(event.topic, event.payload))
+    simulator.run(1000)
+    assert (ledger.messages[CALM], ledger.copies[CALM]) == (6, 6)
+    assert [ledger.hops[id, 0] for id in range(4)] == [0, 1, 2, 3]
+    assert (ledger.repeats, ledger.twice, ledger.strays) == (3, 3, 0)
+    assert ledger.due(CALM, {0: 1, 1: 1, 3: 1}) == [(1, 0), (3, 0)]
+    assert ledger.due(AFTER, simulator.nodes) == []
+    assert 0 < ledger.delay((1, 0)) < ledger.delay((3, 0)) < 2
+
+
+def test_ledger_takes_no_other_message_for_an_event() -> None:
+    ledger = Ledger(make_workload(4, 1, 3, 0))
+    simulator = Simulator(0)
+    simulator.watch(ledger)
+    simulator.add(Line(3))
+    ledger.phase = CALM
+    simulator.inject(3, Copy("t0", b"<event 000001>", 0))  # never published: a forgery
+    simulator.run(100)
+    assert (ledger.messages[CALM], ledger.copies[CALM], ledger.hops) == (1, 0, {})
+
+
+def test_size_counts_all_that_a_snapshot_holds() -> None:
+    assert size({"a": [1, 2]}) < size({"a": [1, 2, 3]}) < size({"a": [1, 2, 1 << 160]})
+    assert size({3: Copy("t", b"x" * 50, 1)}) > 50
+
+
+# The contenders
+
+
+@pytest.mark.parametrize("name", sorted(CONTENDERS))
+def test_every_contender_delivers_all_once_in_calm(name: str) -> None:
+    figures = run(name, "none")
+    assert (figures.lost, figures.lost_after, figures.twice) == (0, 0, 0)
+    assert figures.settled is not None
+    assert figures.recovery is not None
+    assert figures.hops >= 1
+    assert 0 < figures.delay < 15
+    assert 0.5 <= figures.copies <= figures.messages
+    assert 0 < figures.memory <= figures.memory_max
+    assert (figures.strays > 0) <= (name in (*BASELINES, "content"))
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "none"])
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_every_overlay_comes_back_from_every_fault(name: str, fault: str) -> None:
+    figures = run(name, fault)
+    assert figures.recovery is not None
+    assert figures.lost_after == 0
+    assert figures.twice == 0 or fault == "corrupt"
+
+
+def test_one_broker_survives_loss_and_partition_but_not_its_own_end() -> None:
+    assert run("star", "loss").lost == run("star", "partition").lost == 0
+    gone = run("star", "busiest")
+    assert (gone.lost_after, gone.recovery) == (1, None)
+    contest = Contest("star", "busiest", 8, 3, 6, 1)
+    contest.run()
+    assert SERVER not in contest.simulator.nodes
+
+
+def test_one_broker_never_learns_what_it_forgot() -> None:
+    """Interest is told once and never audited: pings go on, events do not."""
+    figures = [run("star", "corrupt", seed=seed) for seed in range(3)]
+    assert all(it.recovery is None for it in figures)
+    assert any(it.lost_after > 0 for it in figures)
+
+
+def test_same_seed_gives_the_same_figures() -> None:
+    assert run("star", "loss") == run("star", "loss")
+    assert run("star", "loss") != run("star", "loss", seed=2)
