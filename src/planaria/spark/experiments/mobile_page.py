@@ -21,8 +21,10 @@ def page(tables: Tables) -> Sequence[Block]:
         *_layers(tables),
         *_orientation(tables),
         *_reversal(tables),
+        *_turns(tables),
         *_dissemination(tables),
         *_anonymity(tables),
+        _unmeasured(),
     ]
 
 
@@ -115,6 +117,11 @@ def _reversal(tables: Tables) -> list[Block]:
                 dashed=("paper",),
             ),
         ),
+    ]
+
+
+def _turns(tables: Tables) -> list[Block]:
+    return [
         Prose(
             "<p>How often is it one's turn? On an even cycle or a tree every other round; in a "
             "complete graph once in n rounds; all get the same number of turns up to a few, and no "
@@ -193,12 +200,15 @@ def _anonymity(tables: Tables) -> list[Block]:
             "anonymity",
             "Who watches, steps a publication walks, a blind guess, two better ones, the bound.",
         ),
-        Prose(
-            "<p>Not measured, because nothing can be counted: that layers model topic-based and "
-            "content-based systems alike, and that only local information is needed. Both are true "
-            "of the code: a node is told who is in reach and hears neighbours, no more.</p>"
-        ),
     ]
+
+
+def _unmeasured() -> Prose:
+    return Prose(
+        "<p>Not measured, because nothing can be counted: that layers model topic-based and "
+        "content-based systems alike, and that only local information is needed. Both are true "
+        "of the code: a node is told who is in reach and hears neighbours, no more.</p>"
+    )
 
 
 def _claim(tables: Tables, beginning: str, which: int = 0, table: str = "claims") -> float:
