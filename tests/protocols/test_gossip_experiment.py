@@ -77,6 +77,13 @@ def test_arrays_agree_with_the_exact_chain(failed: float, failures: Failures, le
             assert abs(estimate.mean - value) <= 2 * estimate.half + 2e-3, (name, estimate, value)
 
 
+def test_deviation_of_the_chain_is_that_of_many_runs() -> None:
+    setting = Setting(SMALL, failed=0.3, failures="observer", parameters=Parameters(c=1.0, g=3.0))
+    for rows, exact in zip(run(setting, 4000, Random(7)), predict(setting), strict=True):
+        found = float(np.std([row.of_all for row in rows]))
+        assert found == pytest.approx(exact.deviation, rel=0.1)
+
+
 def test_chain_of_three_is_what_counting_all_cases_gives() -> None:
     """Three processes, each sends to one other: the second is always told, the third if lucky.
 
