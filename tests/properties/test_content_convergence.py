@@ -17,7 +17,7 @@ from planaria.protocols.tree.place import TreeLink
 from planaria.protocols.tree.reference_tree import BinaryTree
 from planaria.simulator.content import ContentWorld
 from planaria.simulator.links import SCHEDULERS
-from planaria.simulator.schedule import load_schedule, parse_schedule
+from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Outcome, Spec, Trial
 
 CHANGES = {
@@ -51,6 +51,26 @@ def test_changes_of_brokers_lose_nothing_and_duplicate_nothing(
         spec = Spec(9, seed, "legitimate", faults, asked=("content", "--strategy", strategy))
         figures = run(overlay, spec).metrics
         assert figures["due"] > 30
+        assert (figures["missed"], figures["duplicated"], figures["unwanted"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("nemesis", sorted({*NAMED} - {"none"}))
+def test_all_layers_heal_after(nemesis: str, seeds: Callable[[int, int], int]) -> None:
+    """Every built-in nemesis; whatever it did meanwhile, from then on Definition 1 holds.
+
+    Only the books read the clock, so only they could be led astray by a wrong one.
+    """
+    for seed in range(seeds(1, 40)):
+        overlay = ContentWorld(subscriptions=30, strategy=STRATEGIES[(seed + 3) % 5])
+        spec = Spec(9, seed, "legitimate", load_schedule(nemesis), intervals=400)
+        trial = Trial(overlay, spec)
+        overlay.settled = None  # messages that a nemesis drops are lost; what follows is owed
+        outcome = trial.run()
+        assert outcome.failure is None, spec.command(overlay)
+        assert outcome.ineffective == [], spec.command(overlay)
+        figures = outcome.metrics
+        assert figures["within_bound"], spec.command(overlay)
+        assert figures["due"] > 10
         assert (figures["missed"], figures["duplicated"], figures["unwanted"]) == (0, 0, 0)
 
 

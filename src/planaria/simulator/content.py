@@ -166,7 +166,8 @@ class ContentWorld(ContentOverlay):
         """Besides, no broker may remember what nobody published: it could still be delivered.
         And since all was right, no client may have been given what it has, or does not want.
 
-        From the last moment that was not legitimate on, nothing may be missed.
+        From the last moment that was not legitimate on, nothing may be missed; the books count
+        whole intervals, so from the next one on.
         """
         flight = list(channel)
         found = super().violations(nodes, flight)
@@ -174,7 +175,7 @@ class ContentWorld(ContentOverlay):
         if found:
             self.wrong_at = self.books.now
         if self.settled != 0:
-            self.settled = None if found else (self.settled or max(1, self.books.now))
+            self.settled = None if found else (self.settled or self.books.now + 1)
         return found
 
     def _unpublished(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
