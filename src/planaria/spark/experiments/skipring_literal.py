@@ -1,4 +1,4 @@
-"""Runs of the literal skip ring: given states, random states, and how they end. For tests too."""
+"""Runs of the literal skip ring: given states, random states, and how they end."""
 
 from collections.abc import Mapping
 from itertools import accumulate
@@ -20,6 +20,7 @@ CALM = 3  # interval ends in a row that must be legitimate
 BURST_MAX = 500  # messages in a tenth of an interval; readings that get there never come back
 LONG = "0110100110010110100101100110100110010111"  # 40 bits: asked about once in 10^15 intervals
 
+SMALL_MAX = 12  # subscribers in a random state
 THIRDS = ("", "at 0 crash share=0.3", "at 0 leave share=0.3")
 
 
@@ -73,9 +74,16 @@ class Run:
     @classmethod
     def random(cls, amendments: frozenset[str], seed: int, scheduler: str = "fifo") -> "Run":
         """A random state with n = 1..12; a third with crashes, a third with leavers."""
-        n, third = seed % 12 + 1, seed // 12 % 3
-        faults = parse_schedule(THIRDS[third] if n > 1 else "")
-        spec = Spec(n=n, seed=seed, faults=faults, scheduler=scheduler)
+        return cls.arbitrary(amendments, seed, THIRDS[seed // 12 % 3], scheduler)
+
+    @classmethod
+    def arbitrary(
+        cls, amendments: frozenset[str], seed: int, faults: str, scheduler: str = "fifo"
+    ) -> "Run":
+        """A random state with n = 1..12, after these faults if there are two nodes or more."""
+        n = seed % SMALL_MAX + 1
+        schedule = parse_schedule(faults if n > 1 else "")
+        spec = Spec(n=n, seed=seed, faults=schedule, scheduler=scheduler)
         trial = Trial(LiteralSkipRing(amendments), spec)
         trial.suffer()
         return cls(LiteralSkipRing(amendments), trial.simulator)
@@ -100,11 +108,11 @@ class Run:
         """Is everything exactly SR(n)?"""
         return not self.overlay.violations(self.simulator.nodes, self.simulator.channel())
 
-    def heals(self, intervals: int) -> int | None:
+    def heals(self, intervals: int, burst: int = BURST_MAX) -> int | None:
         """Intervals until it is legitimate and stays so for a while; None if that never happens."""
         calm = 0
         for interval in range(1, intervals + CALM + 1):
-            if not self._survives_interval():
+            if not self._survives_interval(burst):
                 return None
             calm = calm + 1 if self.is_legitimate() else 0
             if calm == CALM:
@@ -115,17 +123,17 @@ class Run:
         """At how many interval ends it is not legitimate: 0 is closure."""
         found = 0
         for interval in range(intervals):
-            if not self._survives_interval():
+            if not self._survives_interval(BURST_MAX):
                 return found + intervals - interval
             found += not self.is_legitimate()
         return found
 
-    def _survives_interval(self) -> bool:
+    def _survives_interval(self, burst: int) -> bool:
         """Let an interval pass; False if messages multiply without bound."""
         for _ in range(10):
             before = self.simulator.sent
             self.simulator.run(10)
-            if self.simulator.sent - before > BURST_MAX:
+            if self.simulator.sent - before > burst:
                 return False
         return True
 

@@ -1,0 +1,264 @@
+"""The skip ring's tables, from the rows of its sweeps."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+
+import pyspark.sql.functions as sql
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+
+from planaria.spark.experiments.skipring_claims import CLAIMS, PROMISES, Check, Claim
+from planaria.spark.experiments.study import CHECKS, Rows
+from planaria.spark.metrics import means, shares
+
+PROMISED: Mapping[str, Sequence[str]] = {
+    "claims": ("claim", "n", "paper", "measured", "low", "high", "holds"),
+    "literal": ("claim", "n", "literal", "holds"),
+    "checks": CHECKS,
+    "recovery": ("start", "n", "intervals", "low", "high", "max", "seeds"),
+    "antientropy": ("stored", "differing", "method", "bytes", "messages", "bound"),
+    "literal_recovery": ("start", "n", "intervals", "low", "high", "max", "seeds"),
+    "load": ("start", "n", "requests", "configurations", "peak_in", "peak_out", "messages"),
+    "requests": ("n", "rule", "expected"),
+    "quiet": ("rules", "n", "requests", "answers", "messages"),
+    "operations": ("operation", "n", "supervisor", "low", "high", "peers", "seeds"),
+    "states": ("rules", "fault", "states", "healed", "intervals", "max"),
+    "errata": ("left_out", "scheduler", "states", "not_healed", "intervals", "max"),
+    "tries": ("tried", "rules", "pairs", "good", "messages"),
+    "backlog": ("start", "rules", "n", "intervals", "low", "high", "rises"),
+    "broadcast": ("n", "rule", "messages", "hops_max", "hops_mean", "hottest"),
+    "congestion": ("n", "skip_ring", "chord", "least"),
+}
+TINY = 1e-9  # figures that are equal may differ by rounding
+RELATIONS = {
+    "equals": f"abs(measured - paper) < {TINY}",
+    "at most": f"measured <= paper + {TINY}",
+    "below": "measured < paper",
+    "at least": f"measured >= paper - {TINY}",
+}
+
+
+def tables(spark: SparkSession, rows: Rows) -> dict[str, DataFrame]:
+    """All that is promised."""
+    judged = measured_claims(spark, rows, CLAIMS).cache()  # it is asked for twice
+    return {
+        "claims": judged.where("rules = 'ours'").orderBy("number", "n"),
+        "literal": judged.where("rules = literal_rules")
+        .withColumn("literal", sql.col("measured"))
+        .orderBy("number", "n"),
+        "checks": checks(spark, rows),
+        "recovery": recovery(rows["recovery"]),
+        "antientropy": _averages(
+            rows["antientropy"], ("stored", "differing", "method"), ("bytes", "messages", "bound")
+        ),
+        "literal_recovery": recovery(rows["literal_recovery"]),
+        "load": load(rows["recovery"]),
+        "requests": rows["requests"].orderBy("rule", "n"),
+        "quiet": _averages(rows["quiet"], ("rules", "n"), ("requests", "answers", "messages")),
+        "operations": operations(rows["operations"]),
+        "states": states(rows["states"]),
+        "errata": errata(rows["errata"]),
+        "tries": tries(rows["tries"]),
+        "backlog": backlog(rows["backlog"]),
+        "broadcast": broadcast(rows["broadcast"]),
+        "congestion": congestion(rows["shape"]),
+    }
+
+
+# Claims
+
+
+def measured_claims(spark: SparkSession, rows: Rows, claims: Sequence[Claim]) -> DataFrame:
+    """Every claim for every n and all rules: what the paper says, what was measured, `holds`."""
+    numbered = dict(enumerate(claims))
+    names = [(number, claim.text, claim.literal, claim.kind) for number, claim in numbered.items()]
+    columns = "number int, claim string, literal_rules string, kind string"
+    texts = sql.broadcast(spark.createDataFrame(names, columns))
+    values = long(rows, claims).join(texts, "number").cache()  # each kind asks for it
+    upwards = Window.partitionBy("number", "rules").orderBy("n")
+    return (
+        _summed(values, ["number", "claim", "literal_rules", "kind", "n", "rules"])
+        .where("measured is not null")
+        .withColumn("smallest", sql.first("measured").over(upwards))
+        .withColumn("paper", _by_claim(numbered, lambda claim: f"double({claim.paper})"))
+        .withColumn("holds", _by_claim(numbered, lambda claim: RELATIONS[claim.relation]))
+    )
+
+
+def long(rows: Rows, items: Sequence[Claim | Check]) -> DataFrame:
+    """The value of every run that an item is about: `number`, `n`, `rules`, `value`.
+
+    All items about one experiment are read at once. Runs that an item is not about have no value.
+    """
+    together: dict[str, list[Column]] = {}
+    for number, item in enumerate(items):
+        value = sql.when(sql.expr(item.where), sql.expr(item.value).cast("double"))
+        pair = (sql.lit(number).alias("number"), sql.expr(item.rules).alias("rules"))
+        together.setdefault(item.source, []).append(sql.struct(*pair, value.alias("value")))
+    parts = [
+        rows[source].select(sql.col("n").cast("long").alias("n"), sql.inline(sql.array(*pairs)))
+        for source, pairs in together.items()
+    ]
+    return reduce(DataFrame.unionByName, parts).where("value is not null")
+
+
+def _summed(values: DataFrame, by: Sequence[str]) -> DataFrame:
+    """What was measured, by the claim's kind: a mean or a share with its interval, or the worst."""
+    kind = sql.col("kind")
+    mean = means(values.where("kind in ('mean', 'exact')"), by, "value").select(
+        *by,
+        sql.col("mean").alias("measured"),
+        *(sql.when(kind == "mean", sql.col(side)).alias(side) for side in ("low", "high")),
+    )
+    true = values.where("kind = 'share'").withColumn("value", sql.col("value") == 1)
+    share = shares(true, by, "value").select(*by, sql.col("share").alias("measured"), "low", "high")
+    worst = values.where("kind = 'max'").groupBy(*by).agg(sql.max("value").alias("measured"))
+    none = sql.lit(None).cast("double")  # a mean's interval says nothing of the worst
+    return mean.unionByName(share).unionByName(worst.withColumns({"low": none, "high": none}))
+
+
+def _by_claim(claims: Mapping[int, Claim], column: Callable[[Claim], str]) -> Column:
+    """For each row what its claim says."""
+    same: dict[str, list[int]] = {}
+    for number, claim in claims.items():
+        same.setdefault(column(claim), []).append(number)
+    found = [sql.when(sql.col("number").isin(them), sql.expr(it)) for it, them in same.items()]
+    return sql.coalesce(*found)
+
+
+# Checks
+
+
+def checks(spark: SparkSession, rows: Rows) -> DataFrame:
+    """What Planaria promises of its ring; a check that does not hold is a failure of ours."""
+    names = [(number, check.text, check.bound) for number, check in enumerate(PROMISES)]
+    texts = spark.createDataFrame(names, "number int, check string, bound double")
+    return (
+        long(rows, PROMISES)
+        .groupBy("number")
+        .agg(sql.max("value").alias("measured"))
+        .join(sql.broadcast(texts), "number", "right")
+        .withColumn("holds", sql.coalesce(sql.expr(f"measured <= bound + {TINY}"), sql.lit(False)))
+        .orderBy("number")
+    )
+
+
+# Figures
+
+
+def recovery(rows: DataFrame) -> DataFrame:
+    """Intervals until legitimate: their mean, its interval and the worst."""
+    by = ["start", "n"]
+    worst = rows.groupBy(*by).agg(sql.max("intervals").cast("long").alias("max"))
+    return (
+        means(rows, by, "intervals")
+        .withColumnsRenamed({"mean": "intervals", "runs": "seeds"})
+        .join(worst, by)
+        .orderBy(*by)
+    )
+
+
+def load(rows: DataFrame) -> DataFrame:
+    """What a recovery costs: per member, and of one interval in units of the supervisor's rate."""
+    by = ["start", "n"]
+    peaks = rows.groupBy(*by).agg(
+        sql.max("peak_in").alias("peak_in"), sql.max("peak_out").alias("peak_out")
+    )
+    return (
+        _averages(rows, by, ("requests", "configurations", "messages")).join(peaks, by).orderBy(*by)
+    )
+
+
+def operations(rows: DataFrame) -> DataFrame:
+    """Messages beyond the everyday for one subscribe or unsubscribe."""
+    by = ["operation", "n"]
+    peers = _averages(rows, by, ("peers",))
+    return (
+        means(rows, by, "supervisor")
+        .withColumnsRenamed({"mean": "supervisor", "runs": "seeds"})
+        .join(peers, by)
+        .orderBy(*by)
+    )
+
+
+def states(rows: DataFrame) -> DataFrame:
+    """How many arbitrary states heal, and when."""
+    return (
+        rows.groupBy("rules", "fault")
+        .agg(
+            sql.count("*").alias("states"),
+            sql.count_if("healed").alias("healed"),
+            sql.avg("intervals").alias("intervals"),
+            sql.max("intervals").cast("long").alias("max"),
+        )
+        .orderBy("rules", "fault")
+    )
+
+
+def errata(rows: DataFrame) -> DataFrame:
+    """What leaving one amendment out does to arbitrary states; 'none' leaves none out."""
+    number = sql.expr("try_cast(substring(left_out, 2) as int)")
+    return (
+        rows.groupBy("left_out", "scheduler")
+        .agg(
+            sql.count("*").alias("states"),
+            sql.count_if(~sql.col("healed")).alias("not_healed"),
+            sql.avg("intervals").alias("intervals"),
+            sql.max("intervals").cast("long").alias("max"),
+        )
+        .orderBy(sql.desc("scheduler"), number)
+    )
+
+
+def tries(rows: DataFrame) -> DataFrame:
+    """Pairs of tries by what was asked of them."""
+    return (
+        rows.groupBy("tried", "rules")
+        .agg(
+            sql.sum("pairs").alias("pairs"),
+            sql.sum("good").alias("good"),
+            sql.avg("messages").alias("messages"),
+        )
+        .orderBy("tried", "rules")
+    )
+
+
+def backlog(rows: DataFrame) -> DataFrame:
+    """Intervals until everybody holds everything."""
+    by = ["start", "rules", "n"]
+    rises = rows.groupBy(*by).agg(sql.max("rises").cast("long").alias("rises"))
+    return (
+        means(rows, by, "intervals")
+        .withColumnRenamed("mean", "intervals")
+        .join(rises, by)
+        .orderBy(*by)
+    )
+
+
+def broadcast(rows: DataFrame) -> DataFrame:
+    """One publication: the worst of all origins, and the mean of hops."""
+    worst = [sql.max(name).cast("long").alias(name) for name in ("messages", "hops_max", "hottest")]
+    return (
+        rows.groupBy("n", "rule")
+        .agg(*worst, sql.avg("hops_mean").alias("hops_mean"))
+        .orderBy("rule", "n")
+    )
+
+
+def congestion(rows: DataFrame) -> DataFrame:
+    """Packets through the busiest node; `least` is what no routing over SR(n) can avoid.
+
+    Half of SR(n) reaches the other half by label 0 or label 1 alone, so one of the two passes on
+    half of what (n / 2 - 1) senders on either side send to n / 2 - 1 of n - 1 others.
+    """
+    return (
+        rows.where("rules = 'ours'")
+        .groupBy("n")
+        .agg(sql.avg("congestion").alias("skip_ring"), sql.avg("chord").alias("chord"))
+        .withColumn("least", sql.expr("(n / 2 - 1) * (n / 2 - 1) / (n - 1)"))
+        .orderBy("n")
+    )
+
+
+def _averages(rows: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
+    averages = [sql.avg(name).alias(name) for name in values]
+    return rows.groupBy(*by).agg(*averages).orderBy(*by)
