@@ -262,6 +262,7 @@ def _bars(axes: "Axes", rows: Table) -> None:
         )
     axes.set_xticks(range(len(names)), [name.replace(" (", "\n(").replace(" in ", "\nin ")
                                         for name in names], fontsize=7)  # fmt: skip
+    axes.set_axisbelow(True)
     axes.set_yscale("log")
     axes.set_ylabel("messages")
     axes.legend(fontsize=9, ncols=len(topics), loc="lower center", bbox_to_anchor=(0.5, 1.0))
