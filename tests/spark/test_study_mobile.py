@@ -165,6 +165,8 @@ def test_printed_text_fails_and_heights_hold_where_the_errata_say_so() -> None:
     assert asked("starving", "literal", 4) == (78, 84)
     assert asked("starving", "ours", 4) == (0, 84)
     assert asked("two_states", "ours", 3) == (0, 10)
+    assert asked("step_again", "ours", 3) == (57, 305)
+    assert asked("step_idle", "ours", 3) == (0, 114)
     assert asked("layer_starving", "literal", 3) == (3, 3)
     for name, question in QUESTIONS.items():
         n = question.smallest + (name in ("cyclic", "sinkless", "join_cyclic", "join_starving"))
