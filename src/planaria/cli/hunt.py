@@ -155,7 +155,7 @@ def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any
             "findings": [to_builtins(finding) for finding in findings],
             "errors": raised(rows),
             "recovery": [row.asDict() for row in recovery(rows).collect()],
-            "out": campaign.out,
+            "out": campaign.sweep.store.shown,
         }
 
 

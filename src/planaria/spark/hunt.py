@@ -127,7 +127,7 @@ class Hunt:
         sources: Sequence[Path] = (),
     ) -> None:
         _check(quarry, grid)
-        self.quarry, self.out, self.sources = quarry, out, sources
+        self.quarry, self.sources = quarry, sources
         work = Work("hunt", COLUMNS, quarry.try_cell, quarry.replay)
         self.sweep = Sweep(work, rotated(grid, seeds), out, share=SHARE, sources=sources)
 
@@ -141,14 +141,14 @@ class Hunt:
         if not cells:
             return list(findings.values())
         work = Work("shrink", SHRUNK_COLUMNS, self.quarry.shrink_cell, self.quarry.replay)
-        sweep = Sweep(work, cells, f"{self.out}/shrunk", sources=self.sources)
+        sweep = Sweep(work, cells, self.sweep.store.below("shrunk"), sources=self.sources)
         sweep.run(spark)
         for row in sweep.rows(spark).where("error is null").collect():
             cell = sweep.cells[row.cell].key("hunt")
             name = f"findings/{row.checker}-seed{row.seed}.scenario"
             self.sweep.store.write(name, row.scenario.encode())
             findings[cell].smaller = row.smaller
-            findings[cell].scenario = f"{self.out}/{name}"
+            findings[cell].scenario = f"{self.sweep.store.shown}/{name}"
         return list(findings.values())
 
 
