@@ -50,8 +50,6 @@ def _summary(tables: Read) -> list[Block]:
 
 
 def _topology(tables: Read) -> list[Block]:
-    rows = tables["congestion"]
-    far = rows[-1]
     return [
         Prose(
             "<h3>Section 2: the skip ring</h3><p>Figure 1 is a ring of 16 subscribers that joined "
@@ -65,6 +63,13 @@ def _topology(tables: Read) -> list[Block]:
             "Figure 1: SR(16), grown by itself; numbers are ids, outside are labels",
             picture(16, 1),
         ),
+        *_congestion(tables["congestion"]),
+    ]
+
+
+def _congestion(rows: Table) -> list[Block]:
+    far = rows[-1]
+    return [
         Prose(
             "<p>Section 1.3 says that the skip ring has a better congestion than Chord, because "
             "its labels are evenly spread. They are; the congestion is not better. No edge joins "
@@ -95,6 +100,19 @@ def _topology(tables: Read) -> list[Block]:
 
 
 def _load(tables: Read) -> list[Block]:
+    return [
+        *_requests(tables),
+        Prose(
+            "<h3>Abstract: what checking costs</h3><p>A quiet ring needs four messages per process "
+            "and interval. Algorithm 4, line 26 as printed linearizes every shortcut again in "
+            "every interval (erratum E5), and the load grows with log n.</p>"
+        ),
+        Figure("quiet", "Messages per process and interval of a legitimate ring", _quiet(tables)),
+        *_operations(tables),
+    ]
+
+
+def _requests(tables: Read) -> list[Block]:
     requests = {
         name: _points(_where(tables["requests"], rule=rule), "n", "expected")
         for rule, name in (
@@ -125,13 +143,6 @@ def _load(tables: Read) -> list[Block]:
                 dashed=["the sum in the proof", "Theorem 5"],
             ),
         ),
-        Prose(
-            "<h3>Abstract: what checking costs</h3><p>A quiet ring needs four messages per process "
-            "and interval. Algorithm 4, line 26 as printed linearizes every shortcut again in "
-            "every interval (erratum E5), and the load grows with log n.</p>"
-        ),
-        Figure("quiet", "Messages per process and interval of a legitimate ring", _quiet(tables)),
-        *_operations(tables),
     ]
 
 
