@@ -33,6 +33,7 @@ def scramble(broker: Broker, ids: Sequence[NodeId], rng: Random) -> None:
         for lease in kept.values():
             lease.flag = rng.choice([0, 1, lease.flag])
     broker.table.clock = rng.choice([*ABSURD, rng.randrange(broker.timing.pi)])
+    broker.table.clocks = {link: rng.choice(ABSURD) for link in broker.table.pis}
     broker.table.reindex()
     broker.announcer.told = {
         rng.choice([*ids, *broker.links]): dict(_pair(true, rng) for _ in range(rng.randrange(6)))

@@ -9,7 +9,7 @@ both ends of a new link exchange their tables; recent publications are replayed 
 are new, and ids keep them from being delivered twice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -31,7 +31,7 @@ from planaria.protocols.routing.leases import Destination, LeaseTable
 from planaria.protocols.routing.messages import STAMPS, Notify, Update
 from planaria.protocols.routing.recent import Memory
 from planaria.protocols.routing.strategies import STRATEGIES
-from planaria.protocols.routing.timing import Timing
+from planaria.protocols.routing.timing import Delays, Timing, timing_on_path
 
 ATTRIBUTES_MAX = 64  # of one notification
 SAMPLE_MAX = 100  # recent notifications by which the waste of imperfect merging is judged
@@ -74,7 +74,9 @@ class Broker(Node):
         strategy: str = "covering",
         hierarchical: bool = False,
         waste_max: float = 0.0,
+        delays: Mapping[NodeId, Delays] | None = None,
     ) -> None:
+        """Of links whose `delays` are given leases last as long as these ask for (3.5)."""
         super().__init__(id)
         if strategy not in STRATEGIES:
             raise UsageError(f"no strategy {strategy!r}: one of {', '.join(STRATEGIES)}")
@@ -83,7 +85,9 @@ class Broker(Node):
         self.links: dict[NodeId, None] = {}
         self.parent: NodeId | None = None
         self.clients: dict[int, dict[int, Filter]] = {}
-        self.table = LeaseTable(timing.pi)
+        # Renewed hop by hop, an entry is late by the jitter of its own link, not of the whole way.
+        pis = {it: timing_on_path(timing.rho, [known]).pi for it, known in (delays or {}).items()}
+        self.table = LeaseTable(timing.pi, pis)
         self.memory = Memory(timing.memory)
         self.announcer = Announcer(id, strategy, waste_max, self._sample)
         self.round = 0

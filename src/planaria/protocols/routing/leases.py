@@ -3,8 +3,10 @@
 An entry is one lease for each (id, destination): whoever renews it over one link leaves those of
 other links alone. A broker's clock runs from 0 to pi - 1; when it overruns, entries that were not
 renewed since the last overrun go. So an entry renewed within pi stays, another lives 2 pi at most.
+Where links differ, each has a pi of its own (3.5), and a clock to go with it.
 """
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -31,11 +33,12 @@ class Lease(Struct):
 class LeaseTable:
     """The entries of one broker, its clock, and an index to match with."""
 
-    __slots__ = ("_index", "clock", "entries", "pi")
+    __slots__ = ("_index", "clock", "clocks", "entries", "pi", "pis")
 
-    def __init__(self, pi: int) -> None:
-        self.pi = pi
+    def __init__(self, pi: int, pis: Mapping[Destination, int] | None = None) -> None:
+        self.pi, self.pis = pi, pis or {}  # for all, and for links with delays of their own
         self.clock = 0
+        self.clocks: dict[Destination, int] = {}
         self.entries: Table = {}
         self._index = MatchingIndex()
 
@@ -81,32 +84,39 @@ class LeaseTable:
 
     def tick(self) -> list[Destination] | None:
         """Time passes. At an overrun: those that lost an entry to it; None if there was none."""
-        # A clock that a fault set outside its range overruns at once: never more than pi away.
-        self.clock = self.clock + 1 if 0 <= self.clock < self.pi else self.pi
-        if self.clock < self.pi:
+        self.clock = _advanced(self.clock, self.pi)
+        self.clocks = {it: _advanced(self.clocks.get(it, 0), pi) for it, pi in self.pis.items()}
+        over = [
+            destination
+            for destination in self.entries
+            if self.clocks.get(destination, self.clock) == 0
+        ]
+        if self.clock != 0 and not over:
             return None
-        self.clock = 0
-        lost = []
-        for destination in list(self.entries):
-            leases = self.entries[destination]
-            kept = {id: lease for id, lease in leases.items() if lease.flag == 1}
-            if len(kept) < len(leases):
-                lost.append(destination)
-            for lease in kept.values():
-                lease.flag = 0
-            self.entries[destination] = kept
-            if not kept:
-                del self.entries[destination]
+        lost = [destination for destination in over if self._overrun(destination)]
         self.reindex()
         return lost
 
+    def _overrun(self, destination: Destination) -> bool:
+        """Remove what was not renewed since the last time; says if there was something."""
+        leases = self.entries[destination]
+        kept = {id: lease for id, lease in leases.items() if lease.flag == 1}
+        for lease in kept.values():
+            lease.flag = 0
+        self.entries[destination] = kept
+        if not kept:
+            del self.entries[destination]
+        return len(kept) < len(leases)
+
     def snapshot(self) -> dict[str, Any]:
-        """A copy of the entries and the clock."""
-        return {"entries": deepcopy(self.entries), "clock": self.clock}
+        """A copy of the entries and the clocks."""
+        clocks = dict(self.clocks)
+        return {"entries": deepcopy(self.entries), "clock": self.clock, "clocks": clocks}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Take stored entries."""
         self.entries, self.clock = deepcopy(snapshot["entries"]), snapshot["clock"]
+        self.clocks = dict(snapshot["clocks"])
         self.reindex()
 
     def reindex(self) -> None:
@@ -115,3 +125,8 @@ class LeaseTable:
         for destination, leases in self.entries.items():
             for id, lease in leases.items():
                 self._index.add((destination, id), lease.filter)
+
+
+def _advanced(clock: int, pi: int) -> int:
+    """One step on; a clock that a fault set outside its range overruns at once, not pi later."""
+    return (clock + 1) % pi if 0 <= clock < pi else 0
