@@ -118,6 +118,13 @@ def test_size_counts_all_that_a_snapshot_holds() -> None:
 # The contenders
 
 
+def test_every_event_is_published_however_many_fall_into_one_tick() -> None:
+    contest = Contest("flooding", "none", 6, 4, 900, 1)
+    figures = contest.run()
+    assert len(contest.ledger.published) == 900
+    assert (figures.lost, figures.lost_after) == (0, 0)
+
+
 @pytest.mark.parametrize("name", sorted(CONTENDERS))
 def test_every_contender_delivers_all_once_in_calm(name: str) -> None:
     figures = run(name, "none")

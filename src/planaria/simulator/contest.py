@@ -115,12 +115,14 @@ class Contest:
 
     def _heal(self, limit: int, events: list[Event]) -> int | None:
         """Intervals until legitimate for all the rest of `limit`; the events fall in the first."""
-        wrong, gap = 0, HURRY * INTERVAL // max(1, len(events))
-        due = {number * gap: event for number, event in enumerate(events)}
+        wrong = 0
+        due: dict[int, list[Event]] = {}
+        for number, event in enumerate(events):
+            due.setdefault(number * HURRY * INTERVAL // len(events), []).append(event)
         for interval in range(1, limit + 1):
             for tick in range((interval - 1) * INTERVAL, interval * INTERVAL):
-                if tick in due:
-                    self._publish(due[tick])
+                for event in due.get(tick, []):
+                    self._publish(event)
                 self.simulator.run(1)
             if self._violated():
                 wrong = interval
