@@ -118,6 +118,15 @@ def test_residue_far_from_ones_own_height_is_the_least_height_that_it_can_be() -
         assert node.views[1] == (true, 9)
 
 
+def test_edge_bits_agree_although_words_take_four_intervals_each_way() -> None:
+    for n, seed in ((4, 20_022), (12, 20_048)):
+        overlay = MovingOverlay(orientation="edge-bits", publications=2)
+        spec = Spec(n, seed, "fresh", scheduler="priority", intervals=500)
+        outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+        assert outcome.failure is None
+        assert outcome.metrics["acyclic"]
+
+
 def test_publications_walk_and_heal_under_every_fault() -> None:
     for seed, nemesis in enumerate(sorted(NAMED)):
         overlay = MovingOverlay("grid:3x3", publications=2, walk=3)

@@ -20,7 +20,9 @@ from planaria.protocols.mobile.messages import Word
 from planaria.protocols.mobile.orientation import Orientation
 
 ACTS = 1 << 16  # counts of acts are compared for equality only, within one handshake
-PATIENCE = 4  # timeouts in which an offer is answered, unless the other end is gone
+# Timeouts in which an offer is answered, unless the other end is gone: words may take four and a
+# half intervals each way. Who acts more often than that never agrees with anybody.
+PATIENCE = 12
 UP, FORMING = 1, 0
 
 
