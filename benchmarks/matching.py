@@ -35,6 +35,7 @@ TEXTS = ("exchange", "sector", "currency")
 CLASSES = {"exchange": 20, "sector": 12, "currency": 8}
 
 Spec = dict[str, Any]  # attribute to a text, or to (low, high)
+Notifications = Sequence[dict[str, Any]]
 
 
 def make_spec(rng: Random, symbols: int, skew: bool) -> Spec:
@@ -136,6 +137,38 @@ def rate(match: Callable[[Attributes], list[Any]], some: Sequence[Attributes]) -
     return best
 
 
+def measure(specs: list[Spec], warm: Notifications, some: Notifications, rules: int) -> Any:
+    """The figures of all matchers on the same filters; CLIPS gets the first `rules` of them."""
+    filters = [make_filter(spec) for spec in specs]
+    start = time.process_time()
+    index = planaria(filters)
+    matched = sum(len(index(it)) for it in warm)
+    built = time.process_time() - start
+    loop, table = plain_loop(filters), sqlite(specs)
+    few = some[: max(6, 2_000_000 // len(specs))]
+    result = {
+        "filters": len(specs),
+        "constraints_mean": sum(len(it.constraints) for it in filters) / len(filters),
+        "matches_mean": matched / len(warm),
+        "build_seconds": built,
+        "planaria_per_second": rate(index, some),
+        "sqlite_per_second": rate(table, some[:600]),
+        "loop_per_second": rate(loop, few),
+        "machine": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+    for it in few[:20]:
+        assert sorted(index(it)) == sorted(table(it)) == loop(it)
+    if find_spec("clips"):
+        start = time.process_time()
+        engine = clips(specs[:rules])
+        result["clips_rules"] = min(rules, len(specs))
+        result["clips_build_seconds"] = time.process_time() - start
+        result["clips_per_second"] = rate(engine, some[:600])
+        for it in few[:20]:
+            assert sorted(engine(it)) == [found for found in loop(it) if found < rules]
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--filters", type=int, default=100_000)
@@ -147,39 +180,11 @@ def main() -> None:
     options = parser.parse_args()
     rng = Random(1)
     specs = [make_spec(rng, options.symbols, options.skew) for _ in range(options.filters)]
-    filters = [make_filter(spec) for spec in specs]
     warm, some = (
         [make_notification(rng, options.symbols) for _ in range(count)]
         for count in (8 * options.symbols, options.notifications)
     )
-    start = time.process_time()
-    index = planaria(filters)
-    matched = sum(len(index(it)) for it in warm)
-    built = time.process_time() - start
-    loop, table = plain_loop(filters), sqlite(specs)
-    few = some[: max(6, 2_000_000 // options.filters)]
-    result = {
-        "filters": options.filters,
-        "constraints_mean": sum(len(it.constraints) for it in filters) / len(filters),
-        "matches_mean": matched / len(warm),
-        "build_seconds": built,
-        "planaria_per_second": rate(index, some),
-        "sqlite_per_second": rate(table, some[:600]),
-        "loop_per_second": rate(loop, few),
-        "machine": f"{platform.python_implementation()} {platform.python_version()}",
-    }
-    peers = [table, loop]
-    if find_spec("clips"):
-        start = time.process_time()
-        rules = clips(specs[: options.rules])
-        result["clips_rules"] = min(options.rules, options.filters)
-        result["clips_build_seconds"] = time.process_time() - start
-        result["clips_per_second"] = rate(rules, some[:600])
-        for it in few[:20]:
-            assert sorted(rules(it)) == [found for found in loop(it) if found < options.rules]
-    for it in few[:20]:
-        for peer in peers:
-            assert sorted(index(it)) == sorted(peer(it))
+    result = measure(specs, warm, some, options.rules)
     if options.json:
         print(json.dumps(result))
         return

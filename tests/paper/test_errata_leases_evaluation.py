@@ -84,3 +84,17 @@ def test_simulation_and_closed_form_agree(
     assert found.control == pytest.approx(control(PAPER, subscriptions, rho, mu), rel=0.03)
     expected = transmissions(PAPER, subscriptions)
     assert found.transmissions == pytest.approx(expected, rel=0.08)
+    assert abs(found.saved - saved(PAPER, subscriptions, 1)) < 4 * found.saved_error
+
+
+def test_what_few_publications_show_of_the_saving_at_500_000_is_chance() -> None:
+    """One notification in six is spared a link: 2,000 of them give that to 5 % (one sigma) only.
+
+    The mean over all that could be published, for the same subscriptions, agrees within its error.
+    """
+    size, exact = 500_000, saved(PAPER, 500_000, 1)
+    found = simulate(PAPER, size, RHO_1, MU_2, 120, 2_000, Random(1))
+    assert 0.15 < exact < 0.2
+    assert 0.04 < (exact / 2_000) ** 0.5 / exact < 0.06
+    assert found.saved_error < 0.04 * exact
+    assert abs(found.saved - exact) < 3 * found.saved_error
