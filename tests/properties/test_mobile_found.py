@@ -70,6 +70,12 @@ def test_who_restarts_without_memory_is_sent_back_what_it_had_sent() -> None:
     assert [list(outbox.waiting) for outbox in outboxes.values()] == [[item.id], [item.id]]
 
 
+def test_where_nobody_is_left_nobody_moves() -> None:
+    """The last node takes the clock of its world with it."""
+    spec = Spec(1, 70167, scheduler="lifo", faults=load_schedule("crash"))
+    assert Trial(MovingOverlay("waypoint", moving=20), spec).run().failure is None
+
+
 def test_neighbour_slowed_down_eightfold_is_not_gone() -> None:
     """It beats every 8 intervals, and what it says takes up to 4."""
     assert SILENCE_MAX > 8 + 4
