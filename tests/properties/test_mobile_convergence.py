@@ -143,6 +143,19 @@ def test_nobody_starves_and_turns_are_fair() -> None:
             assert all(abs(books.turns[id] - books.turns[peer]) <= 1 for peer in peers)
 
 
+def test_identifiers_in_order_leave_a_ring_one_sink_that_wanders() -> None:
+    speaking = []
+    for ordered in (True, False):
+        overlay = MovingOverlay("ring:16")
+        trial = Trial(overlay, Spec(16, 1, "legitimate"))
+        for id, node in trial.simulator.nodes.items() if ordered else ():
+            orientation = unwrap(node).layers["layer/0"].orientation
+            orientation.restore({"lid": id, "views": {p: (0, p) for p in orientation.peers()}})
+        trial.simulator.run(6000)
+        speaking.append(overlay.metrics(trial.simulator.nodes)["concurrency"])
+    assert speaking[0] < 2 < 5 < speaking[1]
+
+
 def test_waypoint_stands_still_connected_and_repeats_itself() -> None:
     one, two = (Waypoint(15, 0.3, 7, 20) for _ in range(2))
     assert one.until >= 20
