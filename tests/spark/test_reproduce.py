@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import toy_study
 from planaria.cli.main import main
+from planaria.cli.reproduce import worst
 from planaria.core.errors import UsageError
 from planaria.spark.experiments import study as studies
 from planaria.spark.report import claims_beside_literal, figure
@@ -168,6 +169,12 @@ def test_a_wrong_command_is_one_line_that_says_what_to_do(
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1
+
+
+def test_of_a_claim_tried_at_several_sizes_one_that_fails_is_shown_else_the_largest() -> None:
+    tried = [("a", 4, True), ("a", 8, False), ("a", 16, True), ("b", 4, True), ("b", 8, True)]
+    claims = [{"study": "x", "claim": it[0], "n": it[1], "holds": it[2]} for it in tried]
+    assert [(it["claim"], it["n"]) for it in worst(claims)] == [("a", 8), ("b", 8)]
 
 
 def test_an_output_directory_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -70,6 +70,16 @@ def run(papers: tuple[str, ...], scale: str, out: str | None, master: str | None
         return reproduction.run(spark)
 
 
+def worst(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row of each claim that was tried at several sizes: one that fails, else the largest."""
+    chosen: dict[tuple[str, str], dict[str, Any]] = {}
+    for claim in claims:
+        name = (claim["study"], claim["claim"])
+        if name not in chosen or chosen[name]["holds"]:
+            chosen[name] = claim
+    return list(chosen.values())
+
+
 def told(verdict: "Verdict") -> str:
     """What people read: claim by claim, then what is ours."""
     from planaria.spark.report import figure
@@ -79,11 +89,11 @@ def told(verdict: "Verdict") -> str:
         holds = "yes" if claim["holds"] else "NO"
         return [claim["study"], f"{claim[name]}{size}", figure(first), figure(second), holds]
 
-    claims = [row(it, "claim", it["paper"], it["measured"]) for it in verdict.claims]
+    claims = [row(it, "claim", it["paper"], it["measured"]) for it in worst(verdict.claims)]
     failed = [it for it in verdict.checks if not it["holds"]]
     lines = aligned([["paper", "claim", "says", "measured", "holds"], *claims], right=(2, 3))
     false = sum(not it["holds"] for it in verdict.claims)
-    lines += ["", f"claims of the papers: {len(claims)}, of which {false} do not hold"]
+    lines += ["", f"claims of the papers: {len(verdict.claims)}, of which {false} do not hold"]
     lines += [f"checks of ours: {len(verdict.checks)}, of which {len(failed)} failed"]
     checks = [row(it, "check", it["measured"], it["bound"]) for it in failed]
     if checks:
