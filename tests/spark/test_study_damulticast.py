@@ -26,6 +26,7 @@ from planaria.spark.experiments.damulticast_quantities import (
     agreement,
     averaged,
     of_figure10,
+    of_scaling,
     reaches,
     shared,
     summed_up,
@@ -208,6 +209,17 @@ def test_rises_and_upper_groups_that_are_better_off_are_seen(spark: SparkSession
     found = worst(of_figure10(spark.createDataFrame(data, FOUND), "T1"))
     assert found["figure10 rise"] == pytest.approx(0.05)
     assert found["figure10 excess"] == pytest.approx(0.01)
+
+
+def test_growth_is_of_the_mean_at_the_largest_size_over_that_at_the_smallest(
+    spark: SparkSession,
+) -> None:
+    """Two events each: 10 ln 10 and 3 times that; 100 ln 100 times 3 and times 5; S = 2 is out."""
+    data = [(10, 23.02585), (10, 69.07755), (100, 1381.55106), (100, 2302.58509), (2, 1.0)]
+    rows = spark.createDataFrame(data, "size bigint, sent double")
+    found = worst(of_scaling(rows))
+    assert found["scaling growth"] == pytest.approx(2.0)
+    assert found["scaling share of the bound"] == pytest.approx(4 / (3 * 9))
 
 
 def test_the_letter_elects_nearly_everybody_and_never_reaches_the_root_with_the_events_topic() -> (

@@ -192,7 +192,8 @@ def of_scaling(rows: DataFrame) -> list[DataFrame]:
     """Messages over S ln S, and over the bound of section VI-B."""
     groups = 3
     order = sql.col("size") * sql.log(sql.col("size"))
-    each = rows.select(
+    sent = rows.groupBy("size").agg(sql.avg("sent").alias("sent"))
+    each = sent.select(
         "size",
         (sql.col("sent") / order).alias("slope"),
         (sql.col("sent") / (groups * order * (1 + DIALS.c + DIALS.z))).alias("share"),
