@@ -39,7 +39,7 @@ RELATIONS = {
 
 def tables(spark: SparkSession, rows: Rows) -> dict[str, DataFrame]:
     """All that is promised."""
-    judged = measured_claims(spark, rows, CLAIMS).cache()  # it is asked for twice
+    judged = _found(spark, measured_claims(spark, rows, CLAIMS))
     return {
         "claims": judged.where("rules = 'ours'").orderBy("number", "n"),
         "literal": judged.where("rules = literal_rules")
@@ -73,7 +73,7 @@ def measured_claims(spark: SparkSession, rows: Rows, claims: Sequence[Claim]) ->
     names = [(number, claim.text, claim.literal, claim.kind) for number, claim in numbered.items()]
     columns = "number int, claim string, literal_rules string, kind string"
     texts = sql.broadcast(spark.createDataFrame(names, columns))
-    values = long(rows, claims).join(texts, "number").cache()  # each kind asks for it
+    values = _found(spark, long(rows, claims)).join(texts, "number")
     upwards = Window.partitionBy("number", "rules").orderBy("n")
     return (
         _summed(values, ["number", "claim", "literal_rules", "kind", "n", "rules"])
@@ -99,6 +99,11 @@ def long(rows: Rows, items: Sequence[Claim | Check]) -> DataFrame:
         for source, pairs in together.items()
     ]
     return reduce(DataFrame.unionByName, parts).where("value is not null")
+
+
+def _found(spark: SparkSession, table: DataFrame) -> DataFrame:
+    """The rows of a table without the long way to them, which Spark would plan at every use."""
+    return spark.createDataFrame(table.toArrow())
 
 
 def _summed(values: DataFrame, by: Sequence[str]) -> DataFrame:
