@@ -1,5 +1,7 @@
 """What one cell of the study of leased routing runs: section 4, stabilization, deliveries."""
 
+from math import log
+
 from planaria.core.chance import stream
 from planaria.protocols.routing.analysis import (
     PAPER,
@@ -49,7 +51,7 @@ def run_closed(cell: Cell) -> Result:
 
 
 def run_crossing(cell: Cell) -> Result:
-    """Where the curves cross, in closed form, and what is simulated at a share `at` of it."""
+    """Where the curves cross, and at a share `at` of that the log of b_s over b_c, simulated."""
     omega, at = float(cell.parameters["omega"]), float(cell.parameters["at"])
     rho, mu = float(cell.parameters["rho"]), float(cell.parameters["mu"])
     found = crossing(PAPER, omega, rho, mu)
@@ -57,7 +59,8 @@ def run_crossing(cell: Cell) -> Result:
         return Result({"closed": found, "tried": None, "gain": None})
     tried = round(at * found)
     simulated = _simulated(cell, tried)
-    gain = omega * simulated["saved_1"] - simulated["control"]
+    # Both fall or rise exponentially: the logarithm is nearly straight between two sizes tried.
+    gain = log(omega * simulated["saved_1"] / simulated["control"])
     return Result({"closed": found, "tried": tried, "gain": gain})
 
 
