@@ -13,6 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planaria.protocols.routing.timestamps import read_timestamp
 
 NUMBERS = ("month", "day", "dep_time", "dep_delay", "arr_delay", "distance", "air_time", "hour")
@@ -52,26 +55,35 @@ def attributes(row: Row) -> dict[str, Any]:
 
 
 def condition(rng: Random, some: list[Row]) -> str:
-    """What somebody might want to hear of, with literals that occur in the data."""
-    words = []
-    for name in rng.sample(COLUMNS, rng.randint(1, 3)):
-        like = rng.choice(some)
-        if name not in like:
-            continue
-        value = like[name]
-        if name == "tailnum":
-            words.append(f"tailnum LIKE '{value[: rng.randint(1, 4)]}%'")
-        elif name in TEXTS:
-            other = rng.choice(some).get(name, value)
-            form = rng.choice([f"= '{value}'", f"IN ('{value}', '{other}')", f"<> '{value}'"])
-            words.append(f"{name} {form if name == 'dest' else form.replace('<>', '=')}")
-        elif name == TIME:
-            words.append(f"{TIME} {rng.choice(['<', '>='])} TIMESTAMP '{value}'")
-        else:
-            form = rng.choice([f"> {value}", f"<= {value}", f"BETWEEN {value} AND {value + 40}"])
-            words.append(f"{name} {form}")
-    joined = " AND ".join(words) or "dep_delay > 120"
-    return f"{joined} OR dep_delay > {rng.randint(150, 900)}" if rng.random() < 0.2 else joined
+    """What somebody might want to hear of, with literals that occur in the data.
+
+    Each names a destination or the beginning of a tail number, and two or three other things.
+    """
+    first = rng.choice(["dest", "dest", "tailnum"])
+    others = rng.sample([name for name in COLUMNS if name != first], rng.randint(2, 3))
+    joined = " AND ".join(_constraint(rng, some, name) for name in [first, *others])
+    if rng.random() < 0.2:
+        more = f"{_constraint(rng, some, 'dest')} AND dep_delay > {rng.randint(150, 900)}"
+        return f"{joined} OR ({more})"
+    return joined
+
+
+def _constraint(rng: Random, some: list[Row], name: str) -> str:
+    having = rng.choice(some)
+    while name not in having:
+        having = rng.choice(some)
+    value = having[name]
+    if name == "tailnum":
+        return f"tailnum LIKE '{value[: rng.randint(3, 5)]}%'"
+    if name in TEXTS:
+        other = rng.choice(some).get(name, value)
+        unlike = [] if name == "dest" else [f"<> '{value}'"]
+        forms = [f"= '{value}'", f"IN ('{value}', '{other}')", *unlike]
+        return f"{name} {rng.choice(forms)}"
+    if name == TIME:
+        return f"{TIME} {rng.choice(['<', '>='])} TIMESTAMP '{value}'"
+    form = rng.choice([f"> {value}", f"<= {value}", f"BETWEEN {value} AND {value + 40}"])
+    return f"{name} {form}"
 
 
 class Table:
@@ -85,7 +97,7 @@ class Table:
         values = [[row.get(name) for name in COLUMNS] for row in some]
         self.base.executemany(f"INSERT INTO flights VALUES ({places})", values)
 
-    def select(self, text: str) -> list[int]:
+    def select(self, text: str) -> NDArray[np.int64]:
         """The numbers of the flights that the condition selects; a time is text in SQLite."""
         query = f"SELECT rowid - 1 FROM flights WHERE {text.replace('TIMESTAMP ', '')}"
-        return [row[0] for row in self.base.execute(query)]
+        return np.array([row[0] for row in self.base.execute(query)], np.int64)

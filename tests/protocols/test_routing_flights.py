@@ -1,80 +1,67 @@
-"""Real flights through brokers that join and crash: exactly what SQLite selects is delivered."""
+"""Real flights over a tree that changes: exactly what Spark SQL selects is delivered."""
 
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import pytest
+from pyspark.sql import SparkSession
 
 import flights
-from planaria.core.ids import NodeId
-from planaria.protocols.routing.commands import PublishContent, SubscribeTo
+from flights_replay import Replay
+from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.filters import matches
-from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.sql import parse
-from planaria.simulator.delays import INTERVAL
-from routing_tree import ChangingTree
+from spark_flights import SparkFlights
+
+pytest_plugins = ("spark_session",)
 
 ROWS = 336_776
-NEVER = 10**9
-
-
-def replay(strategy: str, brokers: int, wishes: int, some: list[flights.Row], rate: int) -> None:
-    """Publish `rate` flights a tick at brokers that stay, while others join and crash.
-
-    Every fourth broker has no clients and may crash.
-    """
-    rng = Random(5)
-    tree = ChangingTree(RoutingOverlay(strategy, subscriptions=0), brokers, 5)
-    staying = [id for id in range(brokers) if id % 4 != 1]
-    asked: dict[tuple[NodeId, int], str] = {}
-    for number in range(wishes):
-        client = (staying[number % len(staying)], number // len(staying))
-        asked[client] = flights.condition(rng, some)
-        tree.simulator.command(client[0], SubscribeTo(client[1], parse(asked[client])))
-    tree.run(12 * INTERVAL, every=NEVER)
-    changes = max(INTERVAL, len(some) // rate // 6)
-    for number, row in enumerate(some):
-        payload = b"%d" % number
-        command = PublishContent(flights.attributes(row), payload)
-        tree.simulator.command(rng.choice(staying), command)
-        if number % rate == 0:
-            tree.run(1, every=NEVER)
-            if tree.simulator.tick % changes == 0:
-                leaving = [id for id in tree.parents if id not in staying]
-                tree.crash(rng.choice(leaving)) if leaving and rng.random() < 0.6 else tree.join()
-    tree.run(15 * INTERVAL, every=NEVER)
-    table, delivered = flights.Table(some), 0
-    for client, condition in asked.items():
-        got = sorted(int(payload) for payload in tree.book.delivered.get(client, {}))
-        assert got == table.select(condition), (client, condition)
-        delivered += len(got)
-    assert tree.book.duplicated == []
-    assert delivered > len(some)
-    assert tree.book.gone
 
 
 @pytest.mark.parametrize("strategy", ["identity", "merging"])
 def test_flights_reach_exactly_those_whose_conditions_select_them(
-    strategy: str, seeds: Callable[[int, int], int]
+    strategy: str, seeds: Callable[[int, int], int], spark: SparkSession, tmp_path: Path
 ) -> None:
     """A sample; in a campaign all flights, 60 brokers, 1,000 subscriptions."""
-    count = seeds(1_500, ROWS)
+    count, brokers = seeds(1_500, ROWS), seeds(12, 60)
     some = flights.rows(step=ROWS // count, most=count)
     assert len(some) == count
-    replay(strategy, seeds(20, 60), seeds(80, 1_000), some, rate=seeds(2, 10))
+    rng = Random(5)
+    wishes = [flights.condition(rng, some) for _ in range(seeds(240, 1_000))]
+    replay = Replay(strategy, brokers, wishes, seed=5)
+    replay.run(some, each_interval=seeds(12, 300), between=seeds(16, 25))
+    assert {"join", "crash", "leave"} <= {*replay.changes}
+    answers = SparkFlights(spark, some, tmp_path).select(list(replay.asked.values()))
+    assert replay.wrong(answers.__getitem__) == []
+    assert replay.due(answers.__getitem__, partly=False) > count // 4
+    assert replay.due(answers.__getitem__, partly=True) > 10
 
 
-def test_conditions_mean_the_same_to_us_and_to_sqlite(seeds: Callable[[int, int], int]) -> None:
+def test_replay_of_flights_sees_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison bites: without replay over new links some flights do not arrive."""
+    monkeypatch.setattr(Broker, "_replay", lambda *_: [])
+    some = flights.rows(step=1_000, most=300)
+    rng = Random(5)
+    replay = Replay("identity", 9, [flights.condition(rng, some) for _ in range(60)], seed=5)
+    replay.run(some, each_interval=12, between=4)
+    table = flights.Table(some)
+    assert replay.wrong(table.select) != []
+
+
+def test_conditions_mean_the_same_to_us_to_sqlite_and_to_spark(
+    seeds: Callable[[int, int], int], spark: SparkSession, tmp_path: Path
+) -> None:
     rng = Random(1)
     some = flights.rows(step=150, most=2_000)
-    table = flights.Table(some)
+    texts = [flights.condition(rng, some) for _ in range(seeds(100, 3_000))]
+    table, answers = flights.Table(some), SparkFlights(spark, some, tmp_path).select(texts)
     notifications = [flights.attributes(row) for row in some]
-    for _ in range(seeds(60, 3_000)):
-        text = flights.condition(rng, some)
+    for text in texts:
         filters = parse(text)
         passing = [
             number
             for number, it in enumerate(notifications)
             if any(matches(filter, it) for filter in filters)
         ]
-        assert passing == table.select(text), text
+        assert passing == table.select(text).tolist() == answers[text].tolist(), text
