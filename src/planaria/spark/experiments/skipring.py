@@ -57,7 +57,7 @@ class Scale(Struct, frozen=True):
 SCALES: Mapping[str, Scale] = {
     "quick": Scale(
         sizes=(16, 32, 128),
-        literal=(16, 64, 128),
+        literal=(16, 64),
         seeds=3,
         states=24,
         errata=8,
