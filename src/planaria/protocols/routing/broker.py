@@ -26,8 +26,9 @@ from planaria.protocols.routing.commands import (
     SubscribeTo,
     UnsubscribeFrom,
 )
-from planaria.protocols.routing.filters import TOPIC, Attributes, Filter, is_well_formed, matches
+from planaria.protocols.routing.filters import TOPIC, Attributes, Filter, is_well_formed
 from planaria.protocols.routing.leases import Destination, LeaseTable
+from planaria.protocols.routing.matching import MatchingIndex
 from planaria.protocols.routing.messages import STAMPS, Notify, Update
 from planaria.protocols.routing.recent import Memory
 from planaria.protocols.routing.strategies import STRATEGIES
@@ -296,9 +297,12 @@ class Broker(Node):
         if filters is None:
             filters = [lease.filter for lease in self.table.of(link).values()]
         always = self._sends(link, [])
+        asked = MatchingIndex()
+        for number, filter in enumerate(filters):
+            asked.add(number, filter)
         effects: list[Effect] = []
         for message in list(self.memory.replayed(link)):
-            if always or any(matches(filter, message.attributes) for filter in filters):
+            if always or asked.match(message.attributes):
                 self.memory.sent(message, link)
                 self.notifications_sent += 1
                 effects.append(Send(link, message))
