@@ -11,7 +11,7 @@ from planaria.core.node import Send, Unsubscribe
 from planaria.literal.skipring.amendments import ALL, E11_EMPTY, E22
 from planaria.literal.skipring.messages import Check, Linearize
 from planaria.literal.skipring.subscriber import Subscriber
-from planaria.spark.experiments.skipring_literal import LONG, Run, ref, without
+from planaria.spark.experiments.skipring.literal import LONG, Run, ref, without
 
 ENDS = 40
 

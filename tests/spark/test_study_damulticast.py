@@ -10,7 +10,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria.core.chance import stream
-from planaria.spark.experiments.damulticast import (
+from planaria.spark.experiments.damulticast.claims import Check, Claim
+from planaria.spark.experiments.damulticast.literal import Network
+from planaria.spark.experiments.damulticast.quantities import (
+    agreement,
+    averaged,
+    of_figure10,
+    of_scaling,
+    reaches,
+    shared,
+    summed_up,
+)
+from planaria.spark.experiments.damulticast.study import (
     STUDY,
     Extent,
     approaches,
@@ -20,18 +31,7 @@ from planaria.spark.experiments.damulticast import (
     reliability,
     sweeps,
 )
-from planaria.spark.experiments.damulticast_claims import Check, Claim
-from planaria.spark.experiments.damulticast_literal import Network
-from planaria.spark.experiments.damulticast_quantities import (
-    agreement,
-    averaged,
-    of_figure10,
-    of_scaling,
-    reaches,
-    shared,
-    summed_up,
-)
-from planaria.spark.experiments.damulticast_verdicts import checked, judged
+from planaria.spark.experiments.damulticast.verdicts import checked, judged
 from planaria.spark.experiments.study import SCALES, Experiment, Figure
 from planaria.spark.grid import Cell
 from planaria.spark.reproduce import promised

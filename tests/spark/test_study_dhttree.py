@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from planaria.spark.experiments.dhttree import STUDY
-from planaria.spark.experiments.dhttree_tables import figure3, figure4, ideal
+from planaria.spark.experiments.dhttree.study import STUDY
+from planaria.spark.experiments.dhttree.tables import figure3, figure4, ideal
 from planaria.spark.experiments.study import SCALES, Figure, Prose, Shown
 from planaria.spark.experiments.verdicts import Check, Claim, checks, claims, literal, settle
 from planaria.spark.grid import Cell

@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria.protocols.routing.analysis import MUS, OMEGAS, RHOS
-from planaria.spark.experiments.leases import BESIDE, STUDY
-from planaria.spark.experiments.leases_claims import CHECKED, CLAIMED
-from planaria.spark.experiments.leases_tables import crossings, figure2, stabilisation
+from planaria.spark.experiments.leases.claims import CHECKED, CLAIMED
+from planaria.spark.experiments.leases.study import BESIDE, STUDY
+from planaria.spark.experiments.leases.tables import crossings, figure2, stabilisation
 from planaria.spark.experiments.study import SCALES, Figure, Prose, Shown
 from planaria.spark.experiments.verdicts import checks, claims
 from planaria.spark.grid import Cell

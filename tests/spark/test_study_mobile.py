@@ -6,10 +6,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria.literal.mobile import graph_of
-from planaria.spark.experiments.mobile import STUDY, SUMMARIES, experiments
-from planaria.spark.experiments.mobile_questions import QUESTIONS, answer
-from planaria.spark.experiments.mobile_runs import whole
-from planaria.spark.experiments.mobile_small import Field, unfair_ours
+from planaria.spark.experiments.mobile.questions import QUESTIONS, answer
+from planaria.spark.experiments.mobile.runs import whole
+from planaria.spark.experiments.mobile.small import Field, unfair_ours
+from planaria.spark.experiments.mobile.study import STUDY, SUMMARIES, experiments
 from planaria.spark.experiments.study import SCALES, Figure, Shown, find_study
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import summary_schema

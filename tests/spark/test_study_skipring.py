@@ -13,11 +13,11 @@ from pyspark.testing import assertDataFrameEqual
 
 from planaria.core.chance import stream
 from planaria.literal.skipring.reference import skip_ring
-from planaria.spark.experiments import skipring_graph as graphs
-from planaria.spark.experiments.skipring import SCALES, STUDY
-from planaria.spark.experiments.skipring_claims import CLAIMS, CONSTANT, PROMISES, Claim
-from planaria.spark.experiments.skipring_page import page
-from planaria.spark.experiments.skipring_tables import (
+from planaria.spark.experiments.skipring import graph as graphs
+from planaria.spark.experiments.skipring.claims import CLAIMS, CONSTANT, PROMISES, Claim
+from planaria.spark.experiments.skipring.page import page
+from planaria.spark.experiments.skipring.study import SCALES, STUDY
+from planaria.spark.experiments.skipring.tables import (
     checks,
     errata,
     measured_claims,

@@ -21,11 +21,11 @@ from planaria.spark.sweep import Result, Work
 
 SCALES = ("quick", "paper", "beyond")
 STUDIES: Mapping[str, str] = {
-    "skipring": "planaria.spark.experiments.skipring:STUDY",
-    "damulticast": "planaria.spark.experiments.damulticast:STUDY",
-    "dhttree": "planaria.spark.experiments.dhttree:STUDY",
-    "leases": "planaria.spark.experiments.leases:STUDY",
-    "mobile": "planaria.spark.experiments.mobile:STUDY",
+    "skipring": "planaria.spark.experiments.skipring.study:STUDY",
+    "damulticast": "planaria.spark.experiments.damulticast.study:STUDY",
+    "dhttree": "planaria.spark.experiments.dhttree.study:STUDY",
+    "leases": "planaria.spark.experiments.leases.study:STUDY",
+    "mobile": "planaria.spark.experiments.mobile.study:STUDY",
 }
 CLAIMS = ("claim", "paper", "measured", "holds")
 LITERAL = ("claim", "literal", "holds")

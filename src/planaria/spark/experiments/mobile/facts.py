@@ -4,7 +4,7 @@ import pyspark.sql.functions as sql
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from planaria.spark.experiments import verdicts
-from planaria.spark.experiments.mobile_questions import COLUMNS, QUESTIONS
+from planaria.spark.experiments.mobile.questions import COLUMNS, QUESTIONS
 from planaria.spark.experiments.study import Rows
 
 

@@ -14,7 +14,7 @@ from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.reach import GroupReach
 from planaria.simulator.engine import Simulator
 from planaria.simulator.trial import Spec, Trial
-from planaria.spark.experiments.damulticast_runs import LOSS, counted, groups_of
+from planaria.spark.experiments.damulticast.runs import LOSS, counted, groups_of
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
 

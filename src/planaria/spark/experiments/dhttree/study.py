@@ -2,9 +2,9 @@
 
 from itertools import combinations
 
-from planaria.spark.experiments import dhttree_runs as runs
-from planaria.spark.experiments.dhttree_page import page
-from planaria.spark.experiments.dhttree_tables import HOSTS_MAX, PROMISED, tables
+from planaria.spark.experiments.dhttree import runs as runs
+from planaria.spark.experiments.dhttree.page import page
+from planaria.spark.experiments.dhttree.tables import HOSTS_MAX, PROMISED, tables
 from planaria.spark.experiments.study import Experiment, Study
 from planaria.spark.grid import Cell, crossed
 

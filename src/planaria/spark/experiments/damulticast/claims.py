@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from planaria.protocols.gossip.baselines import APPROACHES, CLUSTERS
 from planaria.protocols.gossip.overlay import parse_sizes
-from planaria.spark.experiments.damulticast_formulas import DIALS
-from planaria.spark.experiments.damulticast_runs import LOSS, groups_of
+from planaria.spark.experiments.damulticast.formulas import DIALS
+from planaria.spark.experiments.damulticast.runs import LOSS, groups_of
 
 OURS, BROADCAST, INTERESTED, SUBSCRIBERS, HIERARCHICAL = APPROACHES
 SINGLE = "1000"  # one topic alone

@@ -8,9 +8,9 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria.protocols.gossip.baselines import APPROACHES
-from planaria.spark.experiments import damulticast_literal as letter
-from planaria.spark.experiments import damulticast_runs as runs
-from planaria.spark.experiments.damulticast_claims import (
+from planaria.spark.experiments.damulticast import literal as letter
+from planaria.spark.experiments.damulticast import runs as runs
+from planaria.spark.experiments.damulticast.claims import (
     BROADCAST,
     HALF,
     OURS,
@@ -19,10 +19,10 @@ from planaria.spark.experiments.damulticast_claims import (
     checks,
     claims,
 )
-from planaria.spark.experiments.damulticast_formulas import FORMULAS, OF_GROUP, formula
-from planaria.spark.experiments.damulticast_page import page
-from planaria.spark.experiments.damulticast_quantities import MEANINGS, quantities, reaches
-from planaria.spark.experiments.damulticast_verdicts import checked, judged
+from planaria.spark.experiments.damulticast.formulas import FORMULAS, OF_GROUP, formula
+from planaria.spark.experiments.damulticast.page import page
+from planaria.spark.experiments.damulticast.quantities import MEANINGS, quantities, reaches
+from planaria.spark.experiments.damulticast.verdicts import checked, judged
 from planaria.spark.experiments.study import CHECKS, CLAIMS, LITERAL, Experiment, Rows, Study
 from planaria.spark.grid import Cell, Value, crossed
 from planaria.spark.metrics import means, shares

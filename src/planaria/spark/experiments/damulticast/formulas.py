@@ -11,7 +11,7 @@ from planaria.protocols.gossip.baselines import CLUSTERS
 from planaria.protocols.gossip.overlay import parse_sizes
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.prediction import complete
-from planaria.spark.experiments.damulticast_runs import LOSS
+from planaria.spark.experiments.damulticast.runs import LOSS
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
 

@@ -8,7 +8,7 @@ from planaria.core.chance import stream
 from planaria.literal import mobile as paper
 from planaria.literal.mobile import Graph, Lids, Vals, graph_of
 from planaria.protocols.mobile.heights import Heights
-from planaria.spark.experiments.mobile_small import Count, Field, cases, count, lifted, states
+from planaria.spark.experiments.mobile.small import Count, Field, cases, count, lifted, states
 
 RUNS = 100  # of a question that draws its cases
 

@@ -6,7 +6,7 @@ from functools import reduce
 import pyspark.sql.functions as sql
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 
-from planaria.spark.experiments.skipring_claims import CLAIMS, PROMISES, Check, Claim
+from planaria.spark.experiments.skipring.claims import CLAIMS, PROMISES, Check, Claim
 from planaria.spark.experiments.study import CHECKS, Rows
 from planaria.spark.metrics import means, shares
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from planaria.spark.experiments import mobile_runs as runs
-from planaria.spark.experiments.mobile_page import page
-from planaria.spark.experiments.mobile_questions import COLUMNS, answer, questions
-from planaria.spark.experiments.mobile_tables import PROMISED, tables
+from planaria.spark.experiments.mobile import runs as runs
+from planaria.spark.experiments.mobile.page import page
+from planaria.spark.experiments.mobile.questions import COLUMNS, answer, questions
+from planaria.spark.experiments.mobile.tables import PROMISED, tables
 from planaria.spark.experiments.study import SCALES, Experiment, Study
 from planaria.spark.grid import Cell, Grid, crossed
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.topic_supervisor import RATE_MIN
 from planaria.simulator.trial import Spec, Trial
-from planaria.spark.experiments.skipring_traffic import Traffic
+from planaria.spark.experiments.skipring.traffic import Traffic
 
 STARTS = ("fresh", "wiped", "crash50", "permuted", "corrupt", "swapped")
 INTERVALS_MAX = 1000  # far beyond every recovery that was ever seen

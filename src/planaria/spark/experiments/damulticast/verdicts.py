@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyspark.sql.functions as sql
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from planaria.spark.experiments.damulticast_claims import Check, Claim
+from planaria.spark.experiments.damulticast.claims import Check, Claim
 
 VALUES = ("value", "low", "high")
 # A claim holds unless the 95% interval of what is measured excludes it.

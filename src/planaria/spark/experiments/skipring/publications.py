@@ -15,10 +15,10 @@ from planaria.protocols.skipring.legitimacy import held_publications
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import Peer
 from planaria.simulator.engine import Simulator
-from planaria.spark.experiments.skipring_antientropy import reconcile
-from planaria.spark.experiments.skipring_broadcast import broadcast, skip_ring
-from planaria.spark.experiments.skipring_traffic import Traffic
-from planaria.spark.experiments.skipring_tries import (
+from planaria.spark.experiments.skipring.antientropy import reconcile
+from planaria.spark.experiments.skipring.broadcast import broadcast, skip_ring
+from planaria.spark.experiments.skipring.traffic import Traffic
+from planaria.spark.experiments.skipring.tries import (
     OurTrie,
     literal_starts,
     start_literal,

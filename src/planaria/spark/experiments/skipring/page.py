@@ -5,7 +5,7 @@ from math import ceil, log2
 from typing import Any
 
 from planaria.spark.experiments.charts import Point, lines
-from planaria.spark.experiments.skipring_graph import picture
+from planaria.spark.experiments.skipring.graph import picture
 from planaria.spark.experiments.study import Block, Figure, Prose, Shown, Table
 
 Row = Mapping[str, Any]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from planaria.protocols.routing.analysis import MUS, OMEGAS, RHOS
 from planaria.protocols.routing.strategies import STRATEGIES
-from planaria.spark.experiments import leases_runs as runs
-from planaria.spark.experiments.leases_cases import CASES, run_case
-from planaria.spark.experiments.leases_page import page
-from planaria.spark.experiments.leases_tables import PI_STEPS, PROMISED, tables
+from planaria.spark.experiments.leases import runs as runs
+from planaria.spark.experiments.leases.cases import CASES, run_case
+from planaria.spark.experiments.leases.page import page
+from planaria.spark.experiments.leases.tables import PI_STEPS, PROMISED, tables
 from planaria.spark.experiments.study import Experiment, Study
 from planaria.spark.grid import Cell, Value, crossed
 

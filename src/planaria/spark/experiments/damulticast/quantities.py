@@ -11,9 +11,9 @@ from operator import add, and_
 import pyspark.sql.functions as sql
 from pyspark.sql import Column, DataFrame
 
-from planaria.spark.experiments.damulticast_claims import event
-from planaria.spark.experiments.damulticast_formulas import DIALS
-from planaria.spark.experiments.damulticast_runs import MEANS
+from planaria.spark.experiments.damulticast.claims import event
+from planaria.spark.experiments.damulticast.formulas import DIALS
+from planaria.spark.experiments.damulticast.runs import MEANS
 from planaria.spark.experiments.study import Rows
 from planaria.spark.metrics import means, shares
 

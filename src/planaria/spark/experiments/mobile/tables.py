@@ -6,8 +6,8 @@ import pyspark.sql.functions as sql
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria.spark.experiments import verdicts
-from planaria.spark.experiments.mobile_claims import PROMISES, STATED
-from planaria.spark.experiments.mobile_facts import figures
+from planaria.spark.experiments.mobile.claims import PROMISES, STATED
+from planaria.spark.experiments.mobile.facts import figures
 from planaria.spark.experiments.study import CHECKS, CLAIMS, LITERAL, Rows
 
 PROMISED: Mapping[str, tuple[str, ...]] = {

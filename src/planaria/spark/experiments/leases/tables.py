@@ -6,7 +6,7 @@ import pyspark.sql.functions as sql
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from planaria.protocols.routing.analysis import MUS, OMEGAS, PAPER, RHOS
-from planaria.spark.experiments.leases_claims import CHECKED, CLAIMED
+from planaria.spark.experiments.leases.claims import CHECKED, CLAIMED
 from planaria.spark.experiments.study import CHECKS, CLAIMS, LITERAL, Rows
 from planaria.spark.experiments.verdicts import checks, claims, literal, settle
 

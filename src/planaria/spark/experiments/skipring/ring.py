@@ -22,16 +22,16 @@ from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial
-from planaria.spark.experiments import skipring_graph as graphs
-from planaria.spark.experiments.skipring_literal import (
+from planaria.spark.experiments.skipring import graph as graphs
+from planaria.spark.experiments.skipring.literal import (
     BURST_MAX,
     SMALL_MAX,
     Run,
     expected_requests,
     without,
 )
-from planaria.spark.experiments.skipring_recovery import recover
-from planaria.spark.experiments.skipring_traffic import Traffic
+from planaria.spark.experiments.skipring.recovery import recover
+from planaria.spark.experiments.skipring.traffic import Traffic
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
 

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from planaria.literal import mobile as paper
 from planaria.literal.mobile import Graph, Vals, graph_of
-from planaria.spark.experiments import mobile_joins as joins
-from planaria.spark.experiments import mobile_small as small
-from planaria.spark.experiments.mobile_small import Answer, Count, cases, count
+from planaria.spark.experiments.mobile import joins as joins
+from planaria.spark.experiments.mobile import small as small
+from planaria.spark.experiments.mobile.small import Answer, Count, cases, count
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
 

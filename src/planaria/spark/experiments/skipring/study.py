@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from planaria.literal.skipring.amendments import ALL, E22
-from planaria.spark.experiments import skipring_publications as publications
-from planaria.spark.experiments import skipring_ring as ring
-from planaria.spark.experiments.skipring_antientropy import METHODS
-from planaria.spark.experiments.skipring_broadcast import RULES
-from planaria.spark.experiments.skipring_page import page
-from planaria.spark.experiments.skipring_recovery import STARTS
-from planaria.spark.experiments.skipring_tables import PROMISED, tables
+from planaria.spark.experiments.skipring import publications as publications
+from planaria.spark.experiments.skipring import ring as ring
+from planaria.spark.experiments.skipring.antientropy import METHODS
+from planaria.spark.experiments.skipring.broadcast import RULES
+from planaria.spark.experiments.skipring.page import page
+from planaria.spark.experiments.skipring.recovery import STARTS
+from planaria.spark.experiments.skipring.tables import PROMISED, tables
 from planaria.spark.experiments.study import Experiment, Study
 from planaria.spark.grid import Cell, Grid, crossed
 
