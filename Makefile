@@ -23,13 +23,7 @@ $(STAMP): pyproject.toml uv.lock | $(BIN)/uv
 	@touch $@
 
 demo: $(STAMP)
-	@mkdir -p out
-	$(BIN)/planaria sim ring --n 9 --start corrupt --svg out/ring.svg
-	$(BIN)/planaria sim ring --n 256 --start corrupt --seed 7
-	$(BIN)/planaria sim ring --n 64 --start partitioned --seed 3
-	$(BIN)/planaria sim gossip --groups 5,20,60 --events 20 --seed 3
-	$(BIN)/planaria sim mobile --graph grid:8x8 --publications 10 --seed 2 --html out/mobile.html
-	$(BIN)/planaria sim content --brokers 12 --subscriptions 60 --nemesis churn --seed 5
+	$(BIN)/planaria demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
