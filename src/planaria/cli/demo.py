@@ -7,7 +7,6 @@ import click
 from msgspec import Struct
 
 from planaria.cli.main import BROKEN, INTERRUPTED
-from planaria.core.errors import InvariantViolation
 from planaria.simulator.overlays import find_kind
 from planaria.simulator.trial import Spec
 from planaria.spark.session import require
@@ -68,12 +67,11 @@ def heal(network: Network) -> bool:
     click.echo(f"{network.overlay}: {nodes} nodes, {messages} messages in flight")
     trial.view = View(network.overlay, sys.stdout)
     try:
-        outcome = trial.run()
-    except InvariantViolation as violation:
-        trial.view.end(f"NOT safe: {violation}", good=False)
-        return False
-    if outcome.failure:
-        trial.view.end(f"NOT healed: {trial.violation(*outcome.failure)}", good=False)
+        outcome, violation = trial.judge()
+    finally:
+        trial.view.stop()  # also at Ctrl-C: the terminal is its owner's
+    if violation is not None:
+        trial.view.end(f"NOT healed: {violation}", good=False)
         return False
     cost = f"after {outcome.intervals} intervals and {outcome.messages:,} messages"
     trial.view.end(f"legitimate {cost}, and for {spec.closure} intervals more", good=True)

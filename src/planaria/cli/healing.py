@@ -64,10 +64,13 @@ class View:
             text = f"{self.what}: interval {interval}: {broken(counts)}"
             self._console.print(text, soft_wrap=True, markup=False)
 
-    def end(self, text: str, *, good: bool) -> None:
-        """How it ended, below what was seen."""
+    def stop(self) -> None:
+        """Nothing moves any more."""
         if self._live is not None:
             self._live.stop()
+
+    def end(self, text: str, *, good: bool) -> None:
+        """How it ended, below what was seen."""
         style = "bold green" if good else "bold red"
         self._console.print(f"{self.what}: {text}", style=style, soft_wrap=True, markup=False)
 

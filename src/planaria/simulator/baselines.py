@@ -3,6 +3,7 @@
 None of them repairs anything. Tables are right in the beginning; nobody looks at them again.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from math import ceil, log
 from random import Random
@@ -113,9 +114,9 @@ class SpreadOverlay(Overlay):
         self.workload = workload
         self.right: dict[NodeId, dict[str, list[tuple[int, list[NodeId]]]]] = {}
 
+    @abstractmethod
     def tables(self, rng: Random) -> dict[NodeId, dict[str, list[tuple[int, list[NodeId]]]]]:
         """Whom each node may send events of each topic to."""
-        raise NotImplementedError
 
     def fresh(self, n: int, rng: Random) -> list[Node]:
         """Right from the beginning: somebody wrote the tables by hand."""

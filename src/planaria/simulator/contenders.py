@@ -7,6 +7,7 @@ in the ring, or the layer, of each. Gossip and content know hierarchies themselv
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, Node, Publish, Subscribe
@@ -35,6 +36,7 @@ class Ring(Overlay):
     """A skip ring for every topic, the same supervisors for all."""
 
     name = "ring"
+    starts = ("fresh",)
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -56,7 +58,7 @@ class Ring(Overlay):
 
     def legitimate(self, n: int, rng: Random) -> list[Node]:
         """Not made by hand: rings of many topics grow from `fresh`."""
-        raise NotImplementedError
+        raise UsageError("rings of many topics have no legitimate start: use fresh")
 
     def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
         """Arbitrary variables in every ring."""

@@ -24,7 +24,7 @@ from planaria.spark.grid import Cell, Value, rotated
 from planaria.spark.metrics import percentiles
 from planaria.spark.sweep import Result, Sweep, Work
 
-SHARE = 50  # trials of a dozen nodes take some 100 ms each: a task is a matter of seconds
+SHARE = 50  # trials of few nodes take some 10 to 250 ms each: a task is a matter of seconds
 COLUMNS = {
     "legitimate": "bool",
     "healed_in": "int64",  # intervals from the end of the faults until legitimate
