@@ -194,6 +194,8 @@ def test_an_output_directory_of_another_version_is_refused(tmp_path: Path) -> No
         (2.0, "2"),
         (0.123456, "0.1235"),
         (1234.5, "1,234"),
+        (float("inf"), "inf"),
+        (float("nan"), "nan"),
         ("word", "word"),
     ],
 )

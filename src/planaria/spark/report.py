@@ -50,7 +50,7 @@ def figure(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        if value == int(value) and abs(value) < 1e15:
+        if value.is_integer() and abs(value) < 1e15:
             return f"{int(value):,}"
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
