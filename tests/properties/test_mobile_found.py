@@ -1,16 +1,21 @@
 """What the hunt found in the mobile overlay, each as the trial that failed and as its cause."""
 
+from collections.abc import Sequence
+from itertools import product
 from random import Random
 
 import pytest
 
+from planaria.core.ids import NodeId
 from planaria.core.node import Deliver
+from planaria.core.overlay import Violation
 from planaria.protocols.mobile.dissemination import Dissemination, Outbox
 from planaria.protocols.mobile.heights import Heights
-from planaria.protocols.mobile.layer import SILENCE_MAX
+from planaria.protocols.mobile.layer import SILENCE_MAX, Layer
 from planaria.protocols.mobile.legitimacy import violations
 from planaria.protocols.mobile.messages import Item, padded
 from planaria.protocols.mobile.overlay import members
+from planaria.protocols.mobile.three_state import ThreeState
 from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
@@ -32,6 +37,10 @@ FOUND = [
     (2, 2116, "corrupt", "newest", "bitflip"),
     (5, 4615, "corrupt", "priority", "churn"),
     (1, 50293, "corrupt", "newest", "bitflip"),
+    (6, 9608, "legitimate", "starve", "restart"),
+    (7, 21035, "legitimate", "starve", "restart"),
+    (7, 21898, "legitimate", "starve", "churn"),
+    (8, 11641, "legitimate", "starve", "churn"),
 ]
 
 
@@ -112,6 +121,55 @@ def test_waiting_for_a_beat_that_was_not_sent_yet_is_not_legitimate() -> None:
     layers[1].links[0].heard = layers[0].serial + 9
     found = violations(layers, {0: [1], 1: [0]}, [])
     assert [(it.invariant, it.node) for it in found] == [("order", 1)]
+
+
+@pytest.mark.parametrize(("orientation", "modulus"), [("heights", 99), ("three-state", 3)])
+def test_level_and_true_views_are_closed_under_turns_and_words(
+    orientation: str, modulus: int
+) -> None:
+    """All heights and views of two neighbours near each other: what is right stays right."""
+    layers = _neighbours(orientation)
+    right = [state for state in product(range(3, 6), repeat=4) if _right(layers, state)]
+    gaps = [(a - b, a - seen_by_b, b - seen_by_a) for a, b, seen_by_a, seen_by_b in right]
+    steady = {(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 1, 0)}
+    assert {tuple(gap % modulus for gap in three) for three in gaps} == steady
+    for state in right:
+        for turns, hears in product((0, 1), repeat=2):
+            _set(layers, state)
+            mover, hearer = layers[turns].orientation, layers[hears].orientation
+            if mover.sink():
+                mover.reverse()
+            assert not _wrong(layers)
+            hearer.hear(1 - hears, layers[1 - hears].orientation.greet())
+            assert not _wrong(layers)
+
+
+def _neighbours(orientation: str) -> dict[NodeId, Layer]:
+    trial = Trial(MovingOverlay("path:2", orientation=orientation), Spec(2, 3, "legitimate"))
+    layers = members(trial.simulator.nodes, "layer/0")
+    for id, layer in layers.items():
+        oriented = layer.orientation
+        assert isinstance(oriented, Heights | ThreeState)
+        oriented.lid = id
+    return layers
+
+
+def _set(layers: dict[NodeId, Layer], state: Sequence[int]) -> None:
+    for id, place, view in zip((0, 1), state[:2], state[2:], strict=True):
+        mine = layers[id].orientation
+        assert isinstance(mine, Heights | ThreeState)
+        three = isinstance(mine, ThreeState)
+        setattr(mine, "val" if three else "height", place % 3 if three else place)
+        mine.views[1 - id] = (view % 3 if three else view, 1 - id)
+
+
+def _right(layers: dict[NodeId, Layer], state: Sequence[int]) -> bool:
+    _set(layers, state)
+    return not _wrong(layers)
+
+
+def _wrong(layers: dict[NodeId, Layer]) -> list[Violation]:
+    return [it for it in violations(layers, {0: [1], 1: [0]}, []) if it.invariant != "links"]
 
 
 def test_residue_far_from_ones_own_height_is_the_least_height_that_it_can_be() -> None:

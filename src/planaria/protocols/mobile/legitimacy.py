@@ -2,13 +2,15 @@
 
 `links`: exactly the links that there should be, at both ends, each with a direction.
 `acyclic`: the true direction of all links, from both ends' variables, has no cycle.
-`level`: heights of neighbours differ by at most one (three states: can be lifted to such heights),
-and none that takes turns is about to come to the end of its range and start again at 0.
-`view`: what a node believes of a neighbour is true, or one step old.
+`level`: of two neighbours the one with the lower lid is as high as the other or one higher (three
+states: can be lifted to such heights). And no node that takes turns is about to come to the end of
+its range and start again at 0.
+`view`: what a node believes of a neighbour is true, or one step old, and allowed its last turn: of
+a higher lid it knows that it is at most one below, of a lower one that it is not below.
 `order`: no node waits for a beat that its neighbour has not sent yet.
 `exclusive`: no two neighbours both take themselves for a sink.
 `spreading`: no publication is still on its way.
-`channel`: no false word and no handshake is in flight.
+`channel`: no handshake is in flight, and no word that is false or older than what is known.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +22,13 @@ from planaria.protocols.mobile.edge_bits import EdgeBits
 from planaria.protocols.mobile.graphs import parts
 from planaria.protocols.mobile.heights import HEIGHT_MAX, Heights
 from planaria.protocols.mobile.layer import SERIALS, UP, Layer
-from planaria.protocols.mobile.messages import Beat, LinkUpOk, MobileMessage, RequestLinkUp
+from planaria.protocols.mobile.messages import (
+    Beat,
+    LinkUpOk,
+    MobileMessage,
+    RequestLinkUp,
+    Word,
+)
 from planaria.protocols.mobile.three_state import ThreeState
 
 HEADROOM = 64  # turns: what is legitimate stays so for as many intervals, or for 34 years
@@ -138,17 +146,26 @@ def _level_and_view(id: NodeId, layer: Layer, layers: Layers) -> list[Violation]
         if peer not in layers:
             continue
         other = layers[peer].orientation
-        if isinstance(mine, Heights) and isinstance(other, Heights):
-            if abs(mine.height - other.height) > 1:
-                found.append(Violation("level", id, f"{mine.height}, {peer} is at {other.height}"))
-            true = view in (other.height, other.height - 1) and lid == other.lid
-        elif isinstance(other, ThreeState):
-            true = view in (other.val, (other.val - 1) % 3) and lid == other.lid
-        else:
-            true = False
-        if not true:
+        if not isinstance(other, Heights | ThreeState):
+            found.append(Violation("view", id, f"{peer} has no height"))
+            continue
+        low = -1 if (mine.lid, id) < (other.lid, peer) else 0
+        seen, true = _steps(mine, view), _steps(mine, _place(other))
+        if not low <= true <= low + 1:
+            found.append(Violation("level", id, f"{peer} is {true} above it: {low} or {low + 1}"))
+        if not low <= seen <= true or lid != other.lid:
             found.append(Violation("view", id, f"takes {peer} for {view}"))
     return found
+
+
+def _place(of: Heights | ThreeState) -> int:
+    return of.height if isinstance(of, Heights) else of.val
+
+
+def _steps(mine: Heights | ThreeState, place: int) -> int:
+    """How far a place is above a node; three states tell -1, 0 and 1 only."""
+    above = place - _place(mine)
+    return above if isinstance(mine, Heights) else (above + 1) % 3 - 1
 
 
 def _order(layers: Layers) -> list[Violation]:
@@ -236,7 +253,7 @@ def _channel(layers: Layers, channel: Iterable[tuple[NodeId, Message]]) -> list[
 
 
 def _misleads(target: Layer, sender: Layer, beat: Beat) -> bool:
-    """Would this beat make its target believe more than is true? Too little is only old."""
+    """Would this beat make its target believe more than is true, or less than it knows already?"""
     link = target.links.get(beat.sender)
     if link is None or link.state != UP:
         return False
@@ -245,14 +262,19 @@ def _misleads(target: Layer, sender: Layer, beat: Beat) -> bool:
     if _ahead(beat.serial, sender.serial):
         return True
     truth, mine, word = sender.orientation, target.orientation, beat.word
-    if isinstance(truth, Heights) and isinstance(mine, Heights):
-        if len(word) == 4:
-            return word[1] > truth.height or word[2] != truth.lid
-        if len(word) == 1:
-            said = [
-                mine.height + step for step in (-1, 0, 1) if (mine.height + step) % 3 == word[0]
-            ]
-            return any(height > truth.height for height in said)
-    if isinstance(truth, ThreeState) and word:
-        return word[0] == (truth.val + 1) % 3 or (len(word) == 2 and word[1] != truth.lid)
-    return False
+    if not isinstance(truth, Heights | ThreeState) or not isinstance(mine, Heights | ThreeState):
+        return False
+    known = mine.views.get(beat.sender)
+    if not word or known is None:
+        return False
+    said, lid = _said(mine, word)
+    if lid is not None and lid != truth.lid:
+        return True
+    return not _steps(mine, known[0]) <= said <= _steps(mine, _place(truth))
+
+
+def _said(mine: Heights | ThreeState, word: Word) -> tuple[int, int | None]:
+    """How far above itself a node takes one who says `word` to be, and what it calls its lid."""
+    if isinstance(mine, Heights) and len(word) == 4:
+        return word[1] - mine.height, word[2]
+    return (word[0] - _place(mine) + 1) % 3 - 1, word[1] if len(word) == 2 else None
