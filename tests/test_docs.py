@@ -95,7 +95,7 @@ def failed_commands(text: str, directory: Path) -> list[str]:
         if command.words[0] != "planaria":
             wrong.append(f"{command.words[0]}: console blocks show planaria only")
             continue
-        result = run(["-m", "planaria.cli", *command.words[1:]], directory)
+        result = run(["-m", "planaria", *command.words[1:]], directory)
         got = result.stdout
         if result.returncode != command.code:
             wrong.append(f"{command.words}: exit {result.returncode}: {got}{result.stderr}")

@@ -21,6 +21,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "spark": ("core", "protocols", "simulator", "network"),
     "web": ("core", "protocols", "simulator", "network"),
     "cli": ("core", "protocols", "simulator", "network", "spark", "web"),
+    "__main__": ("cli",),
 }
 # The papers as printed are for tests, benchmarks and the experiments that report on them.
 LITERAL_IMPORTERS = ("planaria.spark.experiment", "planaria.cli.experiment")

@@ -12,6 +12,7 @@ from planaria import __version__
 from planaria.cli.hunt import hunt
 from planaria.cli.main import main
 from planaria.simulator.overlays import REGISTERED
+from planaria.spark.store import code_version
 from spark_lab import contents
 from toys import ROOT, SORTED
 
@@ -39,6 +40,9 @@ def test_a_sound_overlay_gives_exit_code_0_and_recovery_times(
     for row in result["recovery"]:
         assert 0 <= row["p50"] <= row["p99"] <= row["max"] <= 60
     assert sum(row["starts"] for row in result["recovery"]) == 30
+    assert [row["scheduler"] for row in result["schedulers"]] == ["fifo", "lifo"]
+    assert sum(row["starts"] for row in result["schedulers"]) == 30
+    assert result["code"] == code_version([Path(SORTED.split(":")[0])])
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "findings: none" in told

@@ -218,7 +218,7 @@ def test_nobody_alive_publishes_nothing() -> None:
 
 
 def test_same_seed_gives_the_same_run_under_every_hash_seed() -> None:
-    command = [sys.executable, "-m", "planaria.cli", "sim", "mobile", "--graph", "waypoint:12:8"]
+    command = [sys.executable, "-m", "planaria", "sim", "mobile", "--graph", "waypoint:12:8"]
     command += ["--publications", "3", "--moving", "15", "--seed", "4", "--json"]
     outputs = [
         subprocess.run(

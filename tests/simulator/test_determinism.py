@@ -25,7 +25,7 @@ def traced(overlay: str, file: Path, hash_seed: str, level: str = "everything") 
     for name in FAULTS:
         words += ["--nemesis", name]
     subprocess.run(
-        [sys.executable, "-m", "planaria.cli", "sim", *words],
+        [sys.executable, "-m", "planaria", "sim", *words],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT / "tests")},
         capture_output=True,

@@ -12,11 +12,14 @@ from msgspec import to_builtins
 from planaria import __version__
 from planaria.cli.main import INTERRUPTED
 from planaria.cli.sim import DEFAULTS, Overlays, click_option, spec_of
+from planaria.cli.tables import aligned
 from planaria.core.errors import UsageError
 from planaria.simulator.overlays import REGISTERED, Kind, find_kind
 from planaria.spark.session import require, session
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from planaria.spark.hunt import Hunt
 
 FINDINGS_SHOWN = 20
@@ -142,6 +145,7 @@ def _absolute(reference: str) -> str:
 
 def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any]:
     from planaria.spark.hunt import raised, recovery
+    from planaria.spark.store import code_version
 
     click.echo("planaria: starting Spark", err=True)
     with session(master) as spark:
@@ -154,9 +158,15 @@ def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any
             "starts_per_minute": round(campaign.sweep.rate),
             "findings": [to_builtins(finding) for finding in findings],
             "errors": raised(rows),
-            "recovery": [row.asDict() for row in recovery(rows).collect()],
+            "recovery": _dicts(recovery(rows, ["start", "nemesis"])),
+            "schedulers": _dicts(recovery(rows, ["scheduler"])),
+            "code": code_version(campaign.sources),
             "out": campaign.sweep.store.shown,
         }
+
+
+def _dicts(table: "DataFrame") -> list[dict[str, Any]]:
+    return [row.asDict() for row in table.collect()]
 
 
 def _told(result: dict[str, Any]) -> str:
@@ -164,14 +174,11 @@ def _told(result: dict[str, Any]) -> str:
     head = f"{result['overlay']}: {result['starts']:,} starts"
     if result["fresh"]:
         head += f", {result['fresh']:,} of them now, {result['starts_per_minute']:,} a minute"
-    lines = [head, "", "intervals to legitimacy after the last fault", ""]
-    names = ["start", "nemesis", "starts", "failed", "void", "p50", "p99", "max"]
-    table = [names, *([_figure(row[name]) for name in names] for row in result["recovery"])]
-    widths = [max(len(row[column]) for row in table) for column in range(len(names))]
-    for row in table:
-        text = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-        text += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-        lines.append("  ".join(text))
+    lines = [head, "", "intervals to legitimacy after the last fault"]
+    for name, by in (("recovery", ["start", "nemesis"]), ("schedulers", ["scheduler"])):
+        names = [*by, "starts", "failed", "void", "p50", "p99", "max"]
+        table = [names, *([_figure(row[name]) for name in names] for row in result[name])]
+        lines += ["", *aligned(table, range(len(by), len(names)))]
     findings = result["findings"]
     lines += ["", f"findings: {len(findings) or 'none'}"]
     for it in findings[:FINDINGS_SHOWN]:

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from planaria import __version__
+from planaria.cli.tables import aligned
 from planaria.core.errors import InvariantViolation
 from planaria.simulator.trial import Outcome, Trial
 
@@ -82,9 +83,7 @@ def _lines(value: Any) -> list[str]:
     if not (isinstance(value, list) and value and isinstance(value[0], dict)):
         return [_value(value)]
     names = [name for name in value[0] if not name.endswith("_95")]
-    cells = [names, *([_value(record[name]) for name in names] for record in value)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+    return aligned([names, *([_value(record[name]) for name in names] for record in value)])
 
 
 def _value(value: Any) -> str:

@@ -166,16 +166,15 @@ def diverse(broken: Sequence[tuple[str, str]]) -> list[int]:
     return [place for _, place in sorted(turns)]
 
 
-def recovery(rows: DataFrame) -> DataFrame:
-    """Intervals to legitimacy per start and class of faults, of the trials that healed."""
-    by = ["start", "nemesis"]
+def recovery(rows: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Intervals to legitimacy of the trials that healed, per start and class of faults, say."""
     counted = rows.groupBy(*by).agg(
         sql.count("*").alias("starts"),
         sql.count_if(sql.col("checker").isNotNull() | sql.col("error").isNotNull()).alias("failed"),
         sql.count_if("void").alias("void"),
     )
     healed = percentiles(rows.where("legitimate"), by, "healed_in").drop("runs")
-    return counted.join(healed, by, "left").orderBy(*by)
+    return counted.join(healed, [*by], "left").orderBy(*by)
 
 
 def raised(rows: DataFrame) -> list[dict[str, Any]]:

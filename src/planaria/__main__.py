@@ -1,4 +1,4 @@
-"""`python -m planaria.cli` is `planaria`."""
+"""`python -m planaria` is `planaria`."""
 
 from planaria.cli.main import main
 
