@@ -1,6 +1,7 @@
-"""Rows of a study without a sweep: cells run here, one after another."""
+"""A study without a sweep: cells run here, one after another, and the tables made of their rows."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
@@ -14,12 +15,20 @@ def rows_of(
     spark: SparkSession, study: Study, cells: Mapping[str, Sequence[Cell]]
 ) -> dict[str, DataFrame]:
     """The rows of these cells of each experiment."""
-    found = {}
-    for experiment in study.experiments("quick"):
-        found[experiment.name] = spark.createDataFrame(
-            ran(experiment, study, cells[experiment.name])
-        )
-    return found
+    experiments = study.experiments("quick")
+    return {
+        it.name: spark.createDataFrame(ran(it, study, cells[it.name])).cache() for it in experiments
+    }
+
+
+def made(
+    spark: SparkSession, study: Study, rows: Mapping[str, DataFrame]
+) -> dict[str, list[dict[str, Any]]]:
+    """All tables of the study; each has just the columns that it promises."""
+    tables = study.tables(spark, rows)
+    for name, table in tables.items():
+        assert tuple(table.columns) == tuple(study.promised[name]), name
+    return {name: table.toArrow().to_pylist() for name, table in tables.items()}
 
 
 def ran(experiment: Experiment, study: Study, cells: Sequence[Cell]) -> pyarrow.Table:

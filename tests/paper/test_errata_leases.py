@@ -1,66 +1,14 @@
 """Errata of paper 4 (leased routing): each literal reading fails, the amended broker holds."""
 
-from random import Random
-
 import pytest
 
 from planaria.core.errors import UsageError
-from planaria.core.ids import NodeId
 from planaria.literal.routing import DELAY, Chain, Entry, Printed
-from planaria.protocols.routing.broker import Broker
-from planaria.protocols.routing.commands import SubscribeTo, UnsubscribeFrom
-from planaria.protocols.routing.filters import Filter, filter_id
+from planaria.protocols.routing.filters import filter_id
 from planaria.protocols.routing.leases import Lease, LeaseTable
-from planaria.protocols.routing.overlay import TreeBroker
-from planaria.protocols.routing.sql import parse
 from planaria.protocols.routing.timing import timing, timing_for, timing_of_each
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.engine import Simulator
-
-F, G = frozenset({"f"}), frozenset({"g"})
-PI, RHO = 60_200, 60_000  # milliseconds, section 4.1
-
-fire = parse("kind = 'fire'")[0]
-water = parse("kind = 'water'")[0]
-both = parse("kind IN ('fire', 'water')")[0]
-
-
-class Pair:
-    """Our leaf broker 1 with clients and its parent 0, clocks out of phase."""
-
-    def __init__(self, strategy: str, phases: tuple[int, int] = (0, 0), seed: int = 0) -> None:
-        self.timing = timing(4, (0, 1.5), 1)
-        self.simulator = Simulator(seed)
-        for id, phase in zip((0, 1), phases, strict=True):
-            upwards: NodeId | None = None if id == 0 else 0
-            broker = TreeBroker(
-                id, [1 - id], upwards, self.timing, Random(id), strategy=strategy, hierarchical=True
-            )
-            broker.table.clock = phase
-            self.simulator.add(broker)
-        self.simulator.run(3 * INTERVAL)
-
-    def broker(self, id: NodeId) -> Broker:
-        node = self.simulator.nodes[id]
-        assert isinstance(node, Broker)
-        return node
-
-    def wants(self, **attributes: str) -> bool:
-        return 1 in self.broker(0).table.destinations(attributes)
-
-    def subscribe(self, client: int, filter: Filter) -> None:
-        self.simulator.command(1, SubscribeTo(client, (filter,)))
-
-    def unsubscribe(self, client: int, filter: Filter) -> None:
-        self.simulator.command(1, UnsubscribeFrom(client, (filter,)))
-
-    def intervals(self, number: int) -> list[bool]:
-        """Whether the parent wants fire, tick by tick."""
-        found = []
-        for _ in range(number * INTERVAL):
-            self.simulator.run(1)
-            found.append(self.wants(kind="fire"))
-        return found
+from planaria.spark.experiments.leases.cases import BOTH, FIRE, PI, RHO, WATER, F, G, Pair
 
 
 def two_clients(parent_phase: int, pi: int = PI) -> Chain:
@@ -75,10 +23,10 @@ def test_erratum_1_flags_lose_entries_without_any_fault() -> None:
     assert two_clients(PI).missing(1, "f", 200_000) == []  # only while all clocks are in phase
     for phases in [(0, 0), (0, 6), (3, 9), (9, 1)]:
         pair = Pair("identity", phases)
-        pair.subscribe(0, fire)
+        pair.subscribe(0, FIRE)
         pair.simulator.run(2 * INTERVAL)
-        pair.subscribe(1, fire)
-        assert all(pair.intervals(60))
+        pair.subscribe(1, FIRE)
+        assert pair.without_fire(60) == 0
 
 
 @pytest.mark.parametrize("factor", [1.5, 2.3, 3.1])
@@ -97,11 +45,11 @@ def test_erratum_2_one_corrupted_clock_never_heals() -> None:
     assert len(outages) == 7
     assert outages[-1][1] > 1_800 * PI
     pair = Pair("identity")
-    pair.subscribe(0, fire)
-    pair.subscribe(1, fire)
+    pair.subscribe(0, FIRE)
+    pair.subscribe(1, FIRE)
     pair.simulator.run(5 * INTERVAL)
     pair.broker(0).table.clock = 5  # as an overrun at another time would leave it
-    assert all(pair.intervals(100))
+    assert pair.without_fire(100) == 0
 
 
 def test_erratum_3_unsubscriptions_must_count_all_entries() -> None:
@@ -111,14 +59,14 @@ def test_erratum_3_unsubscriptions_must_count_all_entries() -> None:
     chain.client(2, F, 50_000, RHO)
     assert chain.missing(1, "f", 4 * PI) == [(PI + 50 + DELAY, 110_000 + DELAY)]
     pair = Pair("identity")
-    pair.subscribe(0, fire)
-    pair.subscribe(1, fire)
+    pair.subscribe(0, FIRE)
+    pair.subscribe(1, FIRE)
     pair.simulator.run(5 * INTERVAL)
     for leases in pair.broker(1).table.entries.values():
         for lease in leases.values():
             lease.flag = 0
-    pair.unsubscribe(1, fire)
-    assert all(pair.intervals(30))
+    pair.unsubscribe(1, FIRE)
+    assert pair.without_fire(30) == 0
 
 
 def test_erratum_4_a_bogus_cover_hides_a_filter_until_its_next_refresh() -> None:
@@ -133,12 +81,12 @@ def test_erratum_4_a_bogus_cover_hides_a_filter_until_its_next_refresh() -> None
     assert restored(chain) > 2 * PI + DELAY  # the bound for these two brokers
 
     pair = Pair("covering")
-    pair.subscribe(0, fire)
+    pair.subscribe(0, FIRE)
     pair.simulator.run(5 * INTERVAL)
-    pair.broker(1).table.entries[-10] = {filter_id(both): Lease(both)}
+    pair.broker(1).table.entries[-10] = {filter_id(BOTH): Lease(BOTH)}
     pair.broker(1).announcer.changed([0])
-    assert all(pair.intervals(3 * pair.timing.pi))  # not even a gap: cancel and news are one
-    assert not pair.wants(kind="water")
+    assert pair.without_fire(3 * pair.timing.pi) == 0  # not even a gap: cancel and news are one
+    assert not pair.wants("water")
 
 
 def test_erratum_5_a_merge_ends_with_its_constituents() -> None:
@@ -151,13 +99,13 @@ def test_erratum_5_a_merge_ends_with_its_constituents() -> None:
     assert broker.wants("g")
 
     pair = Pair("merging")
-    pair.subscribe(0, fire)
-    pair.subscribe(1, water)
+    pair.subscribe(0, FIRE)
+    pair.subscribe(1, WATER)
     pair.simulator.run(8 * INTERVAL)
-    assert [it.filter for it in pair.broker(0).table.of(1).values()] == [both]
-    pair.unsubscribe(1, water)
-    assert all(pair.intervals(4))
-    assert not pair.wants(kind="water")
+    assert [it.filter for it in pair.broker(0).table.of(1).values()] == [BOTH]
+    pair.unsubscribe(1, WATER)
+    assert pair.without_fire(4) == 0
+    assert not pair.wants("water")
 
 
 def test_erratum_6_an_unsubscription_by_id_leaves_another_id_behind() -> None:
@@ -170,13 +118,13 @@ def test_erratum_6_an_unsubscription_by_id_leaves_another_id_behind() -> None:
     assert chain.brokers[1].wants("f")  # nobody wants it, and it lives for up to 2 pi more
 
     pair = Pair("identity")
-    pair.subscribe(0, fire)
-    pair.subscribe(1, fire)
+    pair.subscribe(0, FIRE)
+    pair.subscribe(1, FIRE)
     pair.simulator.run(10 * INTERVAL)
-    pair.unsubscribe(0, fire)
-    pair.unsubscribe(1, fire)
+    pair.unsubscribe(0, FIRE)
+    pair.unsubscribe(1, FIRE)
     pair.simulator.run(2 * INTERVAL)
-    assert not pair.wants(kind="fire")
+    assert not pair.wants("fire")
 
 
 @pytest.mark.parametrize(("reinserts", "healed"), [(True, True), (False, False)])
@@ -191,8 +139,8 @@ def test_erratum_7_remove_then_insert_is_what_heals_a_corrupted_filter(
     assert broker.wants("f") == healed
     assert broker.wants("g") != healed
     table = LeaseTable(4)
-    table.entries[-1] = {1: Lease(water)}
-    table.insert(-1, 1, fire)
+    table.entries[-1] = {1: Lease(WATER)}
+    table.insert(-1, 1, FIRE)
     assert table.destinations({"kind": "water"}) == []
     assert table.destinations({"kind": "fire"}) == [-1]
 

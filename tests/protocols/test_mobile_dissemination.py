@@ -1,6 +1,5 @@
 """Dissemination (Tables 4 and 5, amended): who gets what, how often, at what cost, from whom."""
 
-from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -12,38 +11,12 @@ from planaria.protocols.mobile.graphs import Edge, Graph, grid
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import Link
 from planaria.protocols.mobile.messages import Beat, Item
-from planaria.protocols.mobile.motion import Motion, Standing
 from planaria.protocols.mobile.node import MobileNode
 from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.trial import Spec, Trial, must_heal
-
-TOPIC = "layer/0"
-
-
-class Scripted(Standing):
-    """A graph with links that come up at a given second."""
-
-    def __init__(self, graph: Graph, later: dict[Edge, int]) -> None:
-        super().__init__(graph, 0)
-        self.later = later
-
-    def reaches(self, a: NodeId, b: NodeId, second: int) -> bool:
-        appears = self.later.get((min(a, b), max(a, b)))
-        return super().reaches(a, b, second) or (appears is not None and appears <= second)
-
-    def near(self, id: NodeId, others: Mapping[NodeId, object], second: int) -> list[NodeId]:
-        return Motion.near(self, id, others, second)
-
-
-class ScriptedOverlay(MovingOverlay):
-    def __init__(self, graph: Graph, later: dict[Edge, int], orientation: str = "heights") -> None:
-        super().__init__(orientation=orientation)
-        self.scripted, self.later = graph, later
-
-    def motion(self, n: int, rng: Random) -> tuple[Motion, int]:
-        return Scripted(self.scripted, self.later), self.scripted.n
+from planaria.spark.experiments.mobile.runs import TOPIC, ScriptedOverlay
 
 
 def publish(trial: Trial, id: NodeId, payload: bytes) -> None:
@@ -92,7 +65,7 @@ def two_grids(links: int) -> tuple[Graph, dict[Edge, int]]:
 def test_two_grids_that_ran_apart_merge(links: int, orientation: str) -> None:
     """Erratum 9: three states may deadlock from two links on; these do not."""
     graph, bridges = two_grids(links)
-    overlay = ScriptedOverlay(graph, bridges, orientation)
+    overlay = ScriptedOverlay(graph, bridges, orientation=orientation)
     trial = Trial(overlay, Spec(32, links, "legitimate"), [DeliveredOnce()])
     trial.simulator.run(800)
     if orientation == "heights":  # one side ran longer than the other

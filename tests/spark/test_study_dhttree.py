@@ -10,10 +10,10 @@ from pyspark.testing import assertDataFrameEqual
 
 from planaria.spark.experiments.dhttree.study import STUDY
 from planaria.spark.experiments.dhttree.tables import figure3, figure4, ideal
-from planaria.spark.experiments.study import SCALES, Figure, Prose, Shown
+from planaria.spark.experiments.study import Figure, Prose, Shown
 from planaria.spark.experiments.verdicts import Check, Claim, checks, claims, literal, settle
 from planaria.spark.grid import Cell
-from study_lab import rows_of
+from study_lab import made, rows_of
 
 pytest_plugins = ("spark_session",)
 
@@ -38,20 +38,7 @@ def rows(spark: SparkSession) -> dict[str, DataFrame]:
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, rows: dict[str, DataFrame]) -> dict[str, list[dict[str, Any]]]:
-    made = STUDY.tables(spark, rows)
-    for name, table in made.items():
-        assert tuple(table.columns) == tuple(STUDY.promised[name]), name
-    return {name: table.toArrow().to_pylist() for name, table in made.items()}
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_every_sweep_of_the_tree_has_cells_at_every_scale_and_none_twice(scale: str) -> None:
-    quick = [it.name for it in STUDY.experiments("quick")]
-    for experiment in STUDY.experiments(scale):
-        keys = [cell.key("x") for cell in experiment.cells]
-        assert keys
-        assert len({*keys}) == len(keys)
-    assert [it.name for it in STUDY.experiments(scale)] == quick
+    return made(spark, STUDY, rows)
 
 
 def test_tables_of_the_tree_are_those_promised_in_the_issue() -> None:

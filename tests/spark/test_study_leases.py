@@ -11,10 +11,10 @@ from planaria.protocols.routing.analysis import MUS, OMEGAS, RHOS
 from planaria.spark.experiments.leases.claims import CHECKED, CLAIMED
 from planaria.spark.experiments.leases.study import BESIDE, STUDY
 from planaria.spark.experiments.leases.tables import crossings, figure2, stabilisation
-from planaria.spark.experiments.study import SCALES, Figure, Prose, Shown
+from planaria.spark.experiments.study import Figure, Prose, Shown
 from planaria.spark.experiments.verdicts import checks, claims
 from planaria.spark.grid import Cell
-from study_lab import rows_of
+from study_lab import made, rows_of
 
 pytest_plugins = ("spark_session",)
 
@@ -55,20 +55,7 @@ FALSE = {
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> dict[str, list[dict[str, Any]]]:
     quick = {it.name: it.cells for it in STUDY.experiments("quick")}
-    made = STUDY.tables(spark, rows_of(spark, STUDY, {**quick, **SMALL}))
-    for name, table in made.items():
-        assert tuple(table.columns) == tuple(STUDY.promised[name]), name
-    return {name: table.toArrow().to_pylist() for name, table in made.items()}
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_every_sweep_of_leased_routing_has_cells_at_every_scale_and_none_twice(scale: str) -> None:
-    quick = [it.name for it in STUDY.experiments("quick")]
-    for experiment in STUDY.experiments(scale):
-        keys = [cell.key("x") for cell in experiment.cells]
-        assert keys
-        assert len({*keys}) == len(keys)
-    assert [it.name for it in STUDY.experiments(scale)] == quick
+    return made(spark, STUDY, rows_of(spark, STUDY, {**quick, **SMALL}))
 
 
 def test_tables_of_leased_routing_are_those_promised_in_the_issue() -> None:

@@ -10,9 +10,8 @@ from planaria.spark.experiments.mobile.questions import QUESTIONS, answer
 from planaria.spark.experiments.mobile.runs import whole
 from planaria.spark.experiments.mobile.small import Field, unfair_ours
 from planaria.spark.experiments.mobile.study import STUDY, SUMMARIES, experiments
-from planaria.spark.experiments.study import SCALES, Figure, Shown, find_study
+from planaria.spark.experiments.study import Figure, Shown
 from planaria.spark.grid import Cell
-from planaria.spark.sweep import summary_schema
 
 pytest_plugins = ("spark_session",)
 
@@ -136,17 +135,6 @@ def test_false_figures_make_their_claims_and_checks_false(spark: SparkSession) -
         "Lemma 8: share of runs in which the news of a relay that left is lost",
         "Lemma 9: share of nodes without a turn in 200 rounds",
     ]
-
-
-def test_every_experiment_has_cells_at_every_scale_and_the_same_names() -> None:
-    assert find_study("mobile") is STUDY
-    names = [[it.name for it in experiments(scale)] for scale in SCALES]
-    assert names[0] == names[1] == names[2] == list(SUMMARIES)
-    for scale in SCALES:
-        for experiment in experiments(scale):
-            keys = [cell.key("it") for cell in experiment.cells]
-            assert len(dict.fromkeys(keys)) == len(keys) > 0
-            assert summary_schema(experiment.work("mobile"), experiment.cells)
 
 
 def test_cell_of_every_experiment_fills_its_columns() -> None:

@@ -6,7 +6,6 @@ from functools import partial
 from itertools import combinations, permutations
 from typing import Any
 
-import pyarrow
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
@@ -16,7 +15,7 @@ from planaria.literal.skipring.reference import skip_ring
 from planaria.spark.experiments.skipring import graph as graphs
 from planaria.spark.experiments.skipring.claims import CLAIMS, CONSTANT, PROMISES, Claim
 from planaria.spark.experiments.skipring.page import page
-from planaria.spark.experiments.skipring.study import SCALES, STUDY
+from planaria.spark.experiments.skipring.study import STUDY
 from planaria.spark.experiments.skipring.tables import (
     checks,
     errata,
@@ -26,7 +25,7 @@ from planaria.spark.experiments.skipring.tables import (
 )
 from planaria.spark.experiments.study import Experiment, Figure, Shown
 from planaria.spark.grid import Cell
-from planaria.spark.sweep import summary_schema
+from study_lab import rows_of
 
 pytest_plugins = ("spark_session",)
 
@@ -63,17 +62,6 @@ def test_promised_tables_are_those_of_the_issue() -> None:
     )
 
 
-def test_all_scales_run_the_same_experiments_and_each_has_cells_without_doubles() -> None:
-    names = [experiment.name for experiment in STUDY.experiments("quick")]
-    for scale in SCALES:
-        found = STUDY.experiments(scale)
-        assert [experiment.name for experiment in found] == names
-        for experiment in found:
-            keys = [cell.key(experiment.name) for cell in experiment.cells]
-            assert keys
-            assert len(set(keys)) == len(keys)
-
-
 def test_every_claim_reads_an_experiment_that_is_run_and_no_two_say_the_same() -> None:
     names = {experiment.name for experiment in STUDY.experiments("quick")}
     assert {claim.source for claim in CLAIMS} <= names
@@ -94,18 +82,7 @@ def small_cells(experiment: Experiment) -> list[Cell]:
 @pytest.fixture(scope="module")
 def some_rows(spark: SparkSession) -> dict[str, DataFrame]:
     """A few real rows of every experiment."""
-    rows = {}
-    for experiment in STUDY.experiments("quick"):
-        cells = small_cells(experiment)
-        data = []
-        for cell in cells:
-            summary = experiment.run(cell).summary
-            assert set(summary) == set(experiment.columns)
-            data.append({"seed": cell.seed, **cell.parameters, **summary})
-        schema = summary_schema(experiment.work("skipring"), cells)
-        table = pyarrow.Table.from_pylist(data, schema)
-        rows[experiment.name] = spark.createDataFrame(table).cache()
-    return rows
+    return rows_of(spark, STUDY, {it.name: small_cells(it) for it in STUDY.experiments("quick")})
 
 
 def test_study_makes_all_tables_and_its_page_from_real_rows(
