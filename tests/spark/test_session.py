@@ -23,6 +23,24 @@ from planaria.spark.session import session
 with session("local[1]") as spark:
     print(spark.range(10).count(), spark.sparkContext.master)
 """
+KILLED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from planaria.cli.main import main
+from planaria.spark.session import session
+out = Path(sys.argv[1])
+
+def kill(java):
+    while not list(out.glob("summary/*.parquet")):
+        time.sleep(0.1)
+    os.kill(java, signal.SIGKILL)
+
+with session("local[1]") as spark:
+    java = spark.sparkContext._gateway.proc.pid
+    threading.Thread(target=kill, args=[java], daemon=True).start()
+    code = main(["hunt", "dht", "--seeds", "20000", "--n", "1:3", "--out", str(out)])
+sys.exit(code)
+"""
 # What Spark's own shell scripts call, and no Java.
 TOOLS = "sh bash dirname basename env uname ps cat sed grep tr ls readlink".split()
 
@@ -45,9 +63,9 @@ def without_java(directory: Path) -> dict[str, str]:
     return {**left, "PATH": str(directory)}
 
 
-def run(program: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run(program: str, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *words],
         env=environment,
         capture_output=True,
         text=True,
@@ -139,3 +157,13 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setattr(session_module, "find_spec", lambda name: name != "pyspark" or None)
     with pytest.raises(UsageError, match=r"pip install 'planaria\[spark\]'"):
         require()
+
+
+def test_java_that_is_killed_is_one_line_with_what_is_done(tmp_path: Path) -> None:
+    done = run(KILLED, dict(os.environ), str(tmp_path / "out"))
+    told = [line for line in done.stderr.splitlines() if not line.startswith("planaria: hunt: ")]
+    assert told[0] == "planaria: starting Spark"
+    assert told[1].startswith("planaria: error: hunt: Spark's Java process is gone, killed or")
+    assert "of 20,000 are done in" in told[1]
+    assert told[1].endswith("the same command goes on from there")
+    assert (len(told), done.returncode) == (2, 1)

@@ -5,9 +5,10 @@ import re
 import socket
 import sys
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,7 +85,9 @@ def session(
         return
     with ExitStack() as until:
         spark = _start(choose_master(master), settings or {}, until)
-        until.callback(spark.stop)
+        until.callback(_stop, spark)
+        # When Java dies it would print a traceback of its own; the sweep says what happened.
+        setattr(spark.sparkContext._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
         yield spark
 
 
@@ -119,6 +122,14 @@ def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "Spark
         except Exception as error:  # Py4J hands Java's exceptions on as many types
             reason = str(getattr(error, "java_exception", error)).splitlines()[0]
     raise UsageError(f"cannot start Spark on {master}: {reason}")
+
+
+def _stop(spark: "SparkSession") -> None:
+    """Java may be gone already, killed for its memory, say; what to tell is that, not this."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
+        spark.stop()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow
 from msgspec import Struct, field
+from py4j.protocol import Py4JNetworkError
 from pyspark import InheritableThread, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
@@ -175,6 +176,8 @@ class Sweep:
             return WorkerDied(told)
         lines = [line for line in str(error).splitlines() if "Exception" in line]
         reason = (lines or [repr(error)])[0].strip()
+        if isinstance(error, Py4JNetworkError | OSError) or "Java side is empty" in str(error):
+            reason = "Spark's Java process is gone, killed or out of memory"
         return SweepFailed(f"{self.work.name}: {reason}; {self._standing()}")
 
 
