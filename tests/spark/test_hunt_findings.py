@@ -50,7 +50,7 @@ def test_it_finds_the_broken_promises_and_no_others_and_shrinks_them(
     }
     hunt = Hunt(deaf, grid, range(24), str(tmp_path))
     assert hunt.sweep.run(spark) == 24
-    rows = hunt.sweep.rows(spark).cache()
+    rows = hunt.sweep.rows(spark)
     table = {row.nemesis: row for row in recovery(rows, ["start", "nemesis"]).collect()}
     assert table["none"].failed == table["none"].void == 0
     assert table["none"].p50 == table["none"].max == 0

@@ -124,7 +124,8 @@ def test_ctrl_c_stops_soon_keeps_what_is_done_and_the_same_call_goes_on(
     assert time.monotonic() - pressed[0] < 8  # a second or two on a machine that is not shared
     left = len(one.missing())
     assert 0 < left <= 17
-    assert sweep(sleepy, cells, tmp_path).run(spark) == left
+    # On a busy machine a worker may end and write its batch after that.
+    assert 0 < sweep(sleepy, cells, tmp_path).run(spark) <= left
     assert one.rows(spark).count() == 20
 
 

@@ -150,7 +150,7 @@ def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any
     click.echo("planaria: starting Spark", err=True)
     with session(master) as spark:
         fresh = campaign.sweep.run(spark)
-        rows = campaign.sweep.rows(spark).cache()
+        rows = campaign.sweep.rows(spark)
         findings = campaign.findings(spark, rows, shrunk_max)
         return {
             "starts": len(campaign.sweep.cells),

@@ -1,5 +1,6 @@
 """Is the data what it claims to be? Asked before any figure is drawn from it."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pyspark.sql.functions as sql
@@ -9,19 +10,20 @@ from planaria.core.errors import UsageError
 
 
 def complete(spark: SparkSession, rows: DataFrame, cells: Sequence[str]) -> DataFrame:
-    """The rows of `cells`, or `UsageError` if one of them is missing or there twice."""
+    """The rows of `cells`, or `UsageError` if one of them is missing or there twice.
+
+    Counted here, where the cells are: as a join it took longer than many a sweep (0060).
+    """
+    found = Counter(rows.select("cell").toArrow()["cell"].to_pylist())
+    for what, wrong in (
+        ("are there more than once", [cell for cell in cells if found[cell] > 1]),
+        ("are missing: run it again", [cell for cell in cells if not found[cell]]),
+    ):
+        if wrong:
+            raise UsageError(f"of {len(cells):,} cells {len(wrong):,} {what} (one: {min(wrong)})")
+    if len(found) == len(cells):
+        return rows
     asked = spark.createDataFrame([(cell,) for cell in cells], "cell string")
-    counted = asked.join(rows.groupBy("cell").count(), "cell", "left").fillna(0, "count")
-    wrong = (
-        counted.where("count != 1")
-        .groupBy((sql.col("count") == 0).alias("missing"))
-        .agg(sql.count("*").alias("cells"), sql.min("cell").alias("first"))
-        .orderBy("missing")
-        .first()
-    )
-    if wrong is not None:
-        what = "are missing: run it again" if wrong.missing else "are there more than once"
-        raise UsageError(f"of {len(cells):,} cells {wrong.cells:,} {what} (one: {wrong.first})")
     return rows.join(asked, "cell", "left_semi")
 
 

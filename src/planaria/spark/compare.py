@@ -118,7 +118,7 @@ class Comparison:
     def run(self, spark: SparkSession, sweep: Sweep) -> Verdict:
         """Run what is missing, then make table, picture and page anew."""
         sweep.run(spark)
-        rows = sweep.rows(spark).cache()
+        rows = sweep.rows(spark)
         made = table(rows.where("error is null")).toArrow()
         found = made.to_pylist()
         raised = [row.asDict() for row in errors(rows).collect()]

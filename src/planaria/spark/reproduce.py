@@ -83,7 +83,7 @@ class Reproduction:
         raised: list[dict[str, Any]] = []
         for name, sweep in self.sweeps[study.name].items():
             sweep.run(spark)
-            told = sweep.rows(spark).cache()
+            told = sweep.rows(spark)
             raised += [row.asDict() for row in errors(told).collect()]
             rows[name] = told.where("error is null")
         tables = {

@@ -32,7 +32,11 @@ SETTINGS: Mapping[str, str] = {
     # Simulations run in Python; Java only starts, coordinates and sums up. Without its second
     # compiler and parallel collector a session and first queries take half the CPU time (0060).
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "4",  # tables of results are small
+    # Tables of results are small: most of a query's time is its plan, and Java made for it.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",

@@ -121,8 +121,12 @@ class Sweep:
         return len(first)
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """The summary of all cells, after the data was found to be complete and without doubles."""
-        return complete(spark, self.store.table(spark, SUMMARY, self.schema), list(self.cells))
+        """The summary of all cells, after the data was found to be complete and without doubles.
+
+        Cached: whoever asks reads it more than once.
+        """
+        table = self.store.table(spark, SUMMARY, self.schema).cache()
+        return complete(spark, table, list(self.cells))
 
     def _batches(self, todo: Sequence[str], cores: int) -> list[list[Cell]]:
         size = max(1, min(self.share, -(-len(todo) // (BATCHES_PER_CORE * cores))))

@@ -4,7 +4,8 @@ Facts are one row of figures with names, aggregated from the rows of sweeps. A f
 (no cell gave it) makes nothing hold.
 """
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 
 import pyspark.sql.functions as sql
 from msgspec import Struct
@@ -25,6 +26,14 @@ class Claim(Struct, frozen=True):
     measured: str
     literal: str = ""
     within: float = 0.0
+
+
+ORDERS: Mapping[str, Callable[[Column, Column], Column]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class Check(Struct, frozen=True):
@@ -103,11 +112,8 @@ def _figure(it: float | str) -> Column:
 def _holds(measured: str, relation: str, bound: float | str, within: float) -> Column:
     one, other = _figure(measured), _figure(bound)
     slack = sql.abs(other) * within
-    found = {
-        "=": sql.abs(one - other) <= slack,
-        "<=": one <= other + slack,
-        ">=": one >= other - slack,
-        "<": one < other + slack,
-        ">": one > other - slack,
-    }[relation]
+    if relation == "=":
+        found = sql.abs(one - other) <= slack
+    else:
+        found = ORDERS[relation](one, other + slack if relation[0] == "<" else other - slack)
     return sql.coalesce(found, sql.lit(False))
