@@ -1,13 +1,19 @@
 """Leased routing from arbitrary states: legitimate within 2 pi + d*dmax, and then for good."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
+from planaria.protocols.routing.broker import Broker
+from planaria.protocols.routing.filters import EVERYTHING, filter_id
+from planaria.protocols.routing.leases import LeaseTable
+from planaria.protocols.routing.messages import Update
 from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.strategies import STRATEGIES
+from planaria.protocols.routing.timing import timing
 from planaria.simulator.schedule import load_schedule, parse_schedule
-from planaria.simulator.trial import Outcome, Spec, must_heal
+from planaria.simulator.trial import Outcome, Spec, Trial, must_heal
 
 VARIANTS = [(strategy, up) for strategy in STRATEGIES for up in (False, True)]
 
@@ -53,6 +59,51 @@ def test_a_bit_flip_in_one_broker_heals_within_the_bound() -> None:
         overlay = RoutingOverlay("covering")
         faults = parse_schedule("at 1 corrupt count=1")
         heal(overlay, Spec(13, seed, "legitimate", faults=faults, closure=30))
+
+
+def test_a_lease_that_its_cancel_overtook_does_not_come_back() -> None:
+    """Found at the scale of the paper: it did, and lived for another 2 pi, 40 intervals of 37."""
+    faults = parse_schedule("at 1 corrupt count=1")
+    heal(RoutingOverlay("merging"), Spec(40, 1, "legitimate", faults=faults, closure=30))
+    table = LeaseTable(10, late=3)
+    assert not table.cancel(2, 7, stamp=30)
+    assert not table.insert(2, 7, EVERYTHING, stamp=29)
+    assert table.insert(3, 7, EVERYTHING, stamp=29)  # of another neighbour
+    assert table.insert(2, 7, EVERYTHING, stamp=31)
+    assert not table.cancel(2, 7, stamp=30)  # the cancel came late
+    assert table.cancel(2, 7, stamp=32)
+    for _ in range(3):
+        assert not table.insert(2, 7, EVERYTHING, stamp=31)
+        table.tick()
+    assert table.canceled == {}
+    table.canceled[2, 7] = (40, 1 << 40)  # after a fault
+    table.tick()
+    assert table.insert(2, 7, EVERYTHING, stamp=31)
+
+
+def test_who_begins_anew_is_not_bound_by_its_former_cancels() -> None:
+    broker = Broker(1, timing(4, (0, 1.5), 1), Random(0))
+    broker.link_up(0)
+    id = filter_id(EVERYTHING)
+    broker.on_message(Update(0, 500, (), (id,)))
+    broker.on_message(Update(0, 1, ((id, EVERYTHING),)))
+    assert broker.table.of(0) == {}
+    broker.on_message(Update(0, 1, ((id, EVERYTHING),), hello=True))
+    assert [lease.filter for lease in broker.table.of(0).values()] == [EVERYTHING]
+
+
+def test_a_cancel_that_was_never_sent_is_not_legitimate() -> None:
+    overlay = RoutingOverlay("covering")
+    trial = Trial(overlay, Spec(7, 1, "legitimate"))
+    assert trial.violations() == []
+    broker, parent = trial.simulator.nodes[1], trial.simulator.nodes[0]
+    assert isinstance(broker, Broker)
+    assert isinstance(parent, Broker)
+    broker.table.canceled[0, 5] = (parent.announcer.stamp + 1, 3)
+    assert [it.invariant for it in trial.violations()] == ["canceled"]
+    trial.simulator.run_interval()
+    broker.table.canceled[0, 5] = (parent.announcer.stamp, 3)
+    assert trial.violations() == []
 
 
 def test_imperfect_merging_never_misses_what_is_wanted() -> None:

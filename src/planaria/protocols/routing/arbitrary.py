@@ -32,6 +32,13 @@ def scramble(broker: Broker, ids: Sequence[NodeId], rng: Random) -> None:
     for kept in entries.values():
         for lease in kept.values():
             lease.flag = rng.choice([0, 1, lease.flag])
+    broker.table.canceled = {
+        (rng.choice(destinations), _pair(true, rng)[0]): (
+            rng.randrange(STAMPS),
+            rng.choice([*ABSURD, broker.table.late]),
+        )
+        for _ in range(rng.randrange(6))
+    }
     broker.table.clock = rng.choice([*ABSURD, rng.randrange(broker.timing.pi)])
     broker.table.clocks = {link: rng.choice(ABSURD) for link in broker.table.pis}
     broker.table.reindex()

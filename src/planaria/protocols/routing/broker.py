@@ -29,7 +29,7 @@ from planaria.protocols.routing.commands import (
 from planaria.protocols.routing.filters import TOPIC, Attributes, Filter, is_well_formed
 from planaria.protocols.routing.leases import Destination, LeaseTable
 from planaria.protocols.routing.matching import MatchingIndex
-from planaria.protocols.routing.messages import STAMPS, Notify, Update
+from planaria.protocols.routing.messages import Notify, Update
 from planaria.protocols.routing.recent import Memory
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import Delays, Timing, timing_on_path
@@ -87,8 +87,10 @@ class Broker(Node):
         self.parent: NodeId | None = None
         self.clients: dict[int, dict[int, Filter]] = {}
         # Renewed hop by hop, an entry is late by the jitter of its own link, not of the whole way.
-        pis = {it: timing_on_path(timing.rho, [known]).pi for it, known in (delays or {}).items()}
-        self.table = LeaseTable(timing.pi, pis)
+        own = {it: timing_on_path(timing.rho, [known]) for it, known in (delays or {}).items()}
+        pis = {it: found.pi for it, found in own.items()}
+        late = max([timing.late, *(found.late for found in own.values())])
+        self.table = LeaseTable(timing.pi, pis, late)
         self.memory = Memory(timing.memory)
         self.announcer = Announcer(id, strategy, waste_max, self._sample)
         self.round = 0
@@ -212,6 +214,8 @@ class Broker(Node):
         sender = message.sender
         if sender == self.id:
             return []
+        if message.hello:
+            self.table.forgive(sender)
         news: list[tuple[int, Filter]] = []
         leases = () if self.strategy == "flooding" else message.leases
         for id, filter in leases:
@@ -221,7 +225,8 @@ class Broker(Node):
             if self.table.insert(sender, id, filter, message.stamp):
                 news.append((id, filter))
         for id in message.cancels:
-            self._cancel(sender, id, message.stamp)
+            if self.table.cancel(sender, id, message.stamp):
+                self.announcer.changed(self.links, but=sender)
         effects: list[Effect] = []
         if message.hello and sender in self.links:
             self.memory.forget_holder(sender)
@@ -235,13 +240,6 @@ class Broker(Node):
         """Is this what a broker of the same strategy could say? An id names its filter."""
         named = self.strategy == "simple" or id == self.announcer.filter_id(filter)
         return named and is_well_formed(filter)
-
-    def _cancel(self, sender: NodeId, id: int, stamp: int) -> None:
-        """Remove by (id, destination), unless a newer message renewed it: links reorder."""
-        lease = self.table.get(sender, id)
-        if lease is not None and (stamp - lease.stamp) % STAMPS < STAMPS // 2:
-            self.table.remove(sender, id)
-            self.announcer.changed(self.links, but=sender)
 
     def _spread(self, source: Destination, news: News) -> list[Effect]:
         if not news:

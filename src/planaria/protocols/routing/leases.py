@@ -4,6 +4,9 @@ An entry is one lease for each (id, destination): whoever renews it over one lin
 other links alone. A broker's clock runs from 0 to pi - 1; when it overruns, entries that were not
 renewed since the last overrun go. So an entry renewed within pi stays, another lives 2 pi at most.
 Where links differ, each has a pi of its own (3.5), and a clock to go with it.
+
+A cancel is remembered for as long as links may deliver it before the lease that it ends: else that
+lease, coming late, would live its 2 pi and not stabilize in delta.
 """
 
 from collections.abc import Mapping
@@ -14,12 +17,15 @@ from msgspec import Struct
 
 from planaria.protocols.routing.filters import Attributes, Filter
 from planaria.protocols.routing.matching import MatchingIndex
+from planaria.protocols.routing.messages import STAMPS
 
 LEASES_PER_DESTINATION_MAX = 1_000_000  # 0.5 kB each: a broker refuses more over one link
+CANCELS_MAX = 100_000  # remembered, for a few timeouts
 DESTINATIONS_MAX = 4_096  # links and clients of one broker, with those gone but not yet expired
 
 Destination = int  # a neighbour's id, or a local client as a negative number
 Table = dict[Destination, dict[int, "Lease"]]
+Cancel = tuple[int, int]  # the number of its message, and for how many timeouts to remember it
 
 
 class Lease(Struct):
@@ -33,10 +39,14 @@ class Lease(Struct):
 class LeaseTable:
     """The entries of one broker, its clock, and an index to match with."""
 
-    __slots__ = ("_index", "clock", "clocks", "entries", "pi", "pis")
+    __slots__ = ("_index", "canceled", "clock", "clocks", "entries", "late", "pi", "pis")
 
-    def __init__(self, pi: int, pis: Mapping[Destination, int] | None = None) -> None:
+    def __init__(
+        self, pi: int, pis: Mapping[Destination, int] | None = None, late: int = 1
+    ) -> None:
         self.pi, self.pis = pi, pis or {}  # for all, and for links with delays of their own
+        self.late = late
+        self.canceled: dict[tuple[Destination, int], Cancel] = {}
         self.clock = 0
         self.clocks: dict[Destination, int] = {}
         self.entries: Table = {}
@@ -56,6 +66,9 @@ class LeaseTable:
         old = leases.get(id)
         if old is None and len(leases) >= LEASES_PER_DESTINATION_MAX:
             return False
+        cancel = self.canceled.get((destination, id))
+        if old is None and cancel is not None and not newer(stamp, cancel[0]):
+            return False
         leases[id] = Lease(filter, 1, stamp)
         if old is not None and old.filter == filter:
             return False
@@ -69,6 +82,19 @@ class LeaseTable:
             return False
         self._index.remove((destination, id))
         return True
+
+    def cancel(self, destination: Destination, id: int, stamp: int) -> bool:
+        """End a lease unless a newer message renewed it; says if there was one to end."""
+        lease = self.get(destination, id)
+        if lease is not None and newer(lease.stamp, stamp):
+            return False
+        if len(self.canceled) < CANCELS_MAX:
+            self.canceled[destination, id] = (stamp, self.late)
+        return self.remove(destination, id)
+
+    def forgive(self, destination: Destination) -> None:
+        """A neighbour begins anew, with numbers of its own: older cancels mean nothing."""
+        self.canceled = {it: kept for it, kept in self.canceled.items() if it[0] != destination}
 
     def get(self, destination: Destination, id: int) -> Lease | None:
         """The lease with this id over this link."""
@@ -84,6 +110,11 @@ class LeaseTable:
 
     def tick(self) -> list[Destination] | None:
         """Time passes. At an overrun: those that lost an entry to it; None if there was none."""
+        self.canceled = {
+            it: (stamp, left - 1)
+            for it, (stamp, left) in self.canceled.items()
+            if 1 < left <= self.late
+        }
         self.clock = _advanced(self.clock, self.pi)
         self.clocks = {it: _advanced(self.clocks.get(it, 0), pi) for it, pi in self.pis.items()}
         over = [
@@ -109,13 +140,18 @@ class LeaseTable:
         return len(kept) < len(leases)
 
     def snapshot(self) -> dict[str, Any]:
-        """A copy of the entries and the clocks."""
-        clocks = dict(self.clocks)
-        return {"entries": deepcopy(self.entries), "clock": self.clock, "clocks": clocks}
+        """A copy of the entries, the cancels and the clocks."""
+        return {
+            "entries": deepcopy(self.entries),
+            "canceled": dict(self.canceled),
+            "clock": self.clock,
+            "clocks": dict(self.clocks),
+        }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Take stored entries."""
         self.entries, self.clock = deepcopy(snapshot["entries"]), snapshot["clock"]
+        self.canceled = dict(snapshot["canceled"])
         self.clocks = dict(snapshot["clocks"])
         self.reindex()
 
@@ -125,6 +161,11 @@ class LeaseTable:
         for destination, leases in self.entries.items():
             for id, lease in leases.items():
                 self._index.add((destination, id), lease.filter)
+
+
+def newer(stamp: int, other: int) -> bool:
+    """Was this message sent after the other? Numbers go round."""
+    return 0 < (stamp - other) % STAMPS < STAMPS // 2
 
 
 def _advanced(clock: int, pi: int) -> int:

@@ -11,7 +11,7 @@ from planaria.core.ids import NodeId
 from planaria.core.overlay import Channel, Violation
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.filters import Filter
-from planaria.protocols.routing.messages import Update
+from planaria.protocols.routing.messages import STAMPS, Update
 
 Tree = Mapping[NodeId, Sequence[NodeId]]  # every broker's neighbours
 Mask = int  # one bit for each notification of the universe
@@ -56,6 +56,7 @@ class Judge:
         for id, broker in brokers.items():
             found += self._links(broker, tree[id], expected)
             found += self._clients(broker)
+            found += _canceled(broker, brokers)
         for target, message in channel:
             if isinstance(message, Update) and target in brokers:
                 found += self._in_flight(target, message, expected)
@@ -133,6 +134,16 @@ class Judge:
             if all(_allowed(values, attributes.get(name)) for name, values in filter.constraints):
                 found |= 1 << place
         return found
+
+
+def _canceled(broker: Broker, brokers: Mapping[NodeId, Broker]) -> Iterator[Violation]:
+    """No cancel is remembered that was not sent yet: it would end a lease to come."""
+    for (destination, lease), (stamp, _) in broker.table.canceled.items():
+        if destination in brokers:
+            ahead = (stamp - brokers[destination].announcer.stamp) % STAMPS
+            if 0 < ahead < STAMPS // 2:
+                detail = f"a cancel of {lease} by {destination} that is still to come"
+                yield Violation("canceled", broker.id, detail)
 
 
 def _allowed(values: Any, value: Any) -> bool:

@@ -15,12 +15,13 @@ Delays = tuple[float, float]  # of one link, the processing at its end included:
 
 
 class Timing(Struct, frozen=True):
-    """Refresh period, leasing period, stabilization time, memory for replay; and why."""
+    """Refresh period, leasing period, stabilization time, memory for replay, for cancels; why."""
 
     rho: int
     pi: int
     delta: int
     memory: int
+    late: int
     why: tuple[str, ...]
 
 
@@ -57,7 +58,9 @@ def timing_on_path(
         why.append(f"delta = {delta} = 2 pi + d*dmax: what a fault left lives 2 pi, then spreads")
     memory = ceil(slowest) + rho
     why.append(f"memory = {memory} = d*dmax + rho: so long are publications kept for new links")
-    return Timing(rho, pi, delta, memory, tuple(why))
+    late = 1 + ceil(max((high - low for low, high in path), default=0))
+    why.append(f"late = {late} > dmax - dmin of a link: so late comes what a cancel overtook")
+    return Timing(rho, pi, delta, memory, late, tuple(why))
 
 
 def timing_for(delta: int, delays: Delays, diameter: int, *, changing: bool = True) -> Timing:
