@@ -144,9 +144,23 @@ def test_old_residue_is_ignored_because_it_would_be_taken_for_a_new_height() -> 
     for word in [(0,), (1,), (2,)]:
         a.on_message(Beat(T, 2, last - 3, None, word, ()))
         assert mine.views == before
-    for _ in range(STALE_MAX):  # so many in a row, and it is our memory that is wrong
-        a.on_message(Beat(T, 2, last - 3, None, (0, 9, 7, 1), ()))
-    assert mine.views == {2: (9, 7)}
+    for _ in range(STALE_MAX + 1):
+        for _ in range(2 * STALE_MAX):  # what was said long ago may come in one heap
+            a.on_message(Beat(T, 2, last - 3, None, (0, 9, 7, 1), ()))
+            assert mine.views == before
+        a.on_timeout()
+    a.on_message(Beat(T, 2, last - 3, None, (0, 9, 7, 1), ()))
+    assert mine.views == {2: (9, 7)}  # so long nothing newer: it is our memory that is wrong
+
+
+def test_counters_far_below_zero_delay_nothing() -> None:
+    a, b = node(1), node(2)
+    see_each_other(a, b)
+    Room(a, b).round()
+    link = a.layers[T].links[2]
+    link.quiet = link.stale = -(1 << 40)
+    a.on_timeout()
+    assert (link.quiet, link.stale) == (1, 1)
 
 
 def test_neighbour_that_falls_silent_is_dropped() -> None:

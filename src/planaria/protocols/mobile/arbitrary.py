@@ -57,9 +57,11 @@ def word(rng: Random) -> Word:
 def scramble(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
     """Arbitrary values for the variables of one layer; `leaving` is a wish, not a variable."""
     for peer in rng.sample(list(ids), min(3, len(ids))):
+        state, counter = rng.choice([ASKED, UP, UP, CLOSING]), rng.choice([*range(5), -(1 << 40)])
         layer.links[peer] = Link(
-            state=rng.choice([ASKED, UP, UP, CLOSING]),
-            quiet=rng.randrange(6),
+            state=state,
+            quiet=counter,
+            stale=counter,
             heard=rng.choice([None, rng.randrange(SERIALS)]),
             ack=rng.choice([None, rng.randrange(SERIALS)]),
             replayed=rng.random() < 0.5,

@@ -37,7 +37,9 @@ REFUSED = 8  # timeouts until a peer that said KO, or nothing, is asked again
 DRAIN_MAX = 64  # timeouts a leaver waits for its turn to hand over what it holds
 CLOSE_MAX = 4  # timeouts a leaver waits for its neighbours' link_down_OK
 SERIALS = 256
-STALE_MAX = 4  # beats out of order in a row until it is our memory that is wrong
+# Timeouts without a beat in order until an old one is believed: it is our memory that is wrong.
+# Counted in beats it was not enough: what a slowed node had said long ago may come in one heap.
+STALE_MAX = 6
 
 ASKED, UP, CLOSING = "asked", "up", "closing"
 
@@ -48,7 +50,7 @@ class Link(Struct):
     state: str = ASKED
     quiet: int = 0  # timeouts since the peer was last heard
     heard: int | None = None
-    stale: int = 0
+    stale: int = 0  # timeouts since one of its beats came in order
     ack: int | None = None
     replayed: bool = False
     outbox: Outbox = field(default_factory=Outbox)
@@ -234,10 +236,9 @@ class Layer(Stateful):
 
     def _in_order(self, link: Link, serial: int) -> bool:
         """Is this beat newer than the last? Old words about an orientation must stay old."""
-        if link.heard is not None and (serial - link.heard) % SERIALS >= SERIALS // 2:
-            link.stale += 1
-            if link.stale <= STALE_MAX:
-                return False
+        old = link.heard is not None and (serial - link.heard) % SERIALS >= SERIALS // 2
+        if old and link.stale <= STALE_MAX:
+            return False
         link.heard, link.stale = serial, 0
         return True
 
@@ -268,7 +269,7 @@ class Layer(Stateful):
     def _forget(self, reach: Mapping[NodeId, None]) -> None:
         for peer in list(self.links):
             link = self.links[peer]
-            link.quiet += 1
+            link.quiet, link.stale = max(0, link.quiet) + 1, max(0, link.stale) + 1
             if peer not in reach:
                 self.lose(peer)
                 continue
