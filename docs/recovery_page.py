@@ -3,7 +3,7 @@
     planaria hunt ring --seeds 100000 --json > ring.json
     python docs/recovery_page.py ring.json gossip.json ...
 
-Only what stands below the markers changes, so that every figure on the page is one that was run.
+Only what stands between the markers changes, so that every figure on the page is one that was run.
 """
 
 import json
@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from planaria.simulator.links import SCHEDULERS
+
 PAGE = Path(__file__).with_name("recovery.md")
-SCHEDULERS = ("fifo", "lifo", "newest", "starve", "priority")
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -46,7 +47,8 @@ def schedulers(hunts: Sequence[dict[str, Any]]) -> str:
     for hunt in hunts:
         by = {row["scheduler"]: row for row in hunt["schedulers"]}
         told = [
-            " / ".join(_text(by[it][key]) for key in ("p50", "p99", "max")) for it in SCHEDULERS
+            " / ".join(_text(by.get(it, {}).get(key)) for key in ("p50", "p99", "max"))
+            for it in SCHEDULERS
         ]
         rows.append([hunt["overlay"], *told])
     return table(["overlay", *SCHEDULERS], rows)

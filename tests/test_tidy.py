@@ -132,7 +132,7 @@ PASSES: list[tuple[Rule, str, str]] = [
     (tidy.file_length, "tests/test_x.py", "x = 1\n" * 400),
     (tidy.function_length, "x.py", LONG_DOCSTRING + "    x = 1\n" * 40),
     (tidy.module_docstring, CORE, "'''A module.'''"),
-    (tidy.module_docstring, "src/planaria/cli/__main__.py", "x = 1"),
+    (tidy.module_docstring, "src/planaria/__main__.py", "x = 1"),
     (tidy.unfinished, "tests/test_x.py", "XXXL = 1  # to do"),
 ]
 

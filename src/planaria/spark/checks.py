@@ -12,7 +12,7 @@ from planaria.core.errors import UsageError
 def complete(spark: SparkSession, rows: DataFrame, cells: Sequence[str]) -> DataFrame:
     """The rows of `cells`, or `UsageError` if one of them is missing or there twice.
 
-    Counted here, where the cells are: as a join it took longer than many a sweep (0060).
+    Counted here, where the cells are: as a join it cost 0.7 s for each of many small sweeps (0060).
     """
     found = Counter(rows.select("cell").toArrow()["cell"].to_pylist())
     for what, wrong in (

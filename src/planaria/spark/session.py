@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import planaria
 from planaria.core.errors import UsageError
 from planaria.spark.java import find_java, launcher
 
 if TYPE_CHECKING:
+    from socketserver import BaseServer
+
     from pyspark.sql import SparkSession
 
 MASTER = "PLANARIA_SPARK_MASTER"
@@ -32,7 +34,7 @@ SETTINGS: Mapping[str, str] = {
     # Simulations run in Python; Java only starts, coordinates and sums up. Without its second
     # compiler and parallel collector a session and first queries take half the CPU time (0060).
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    # Tables of results are small: most of a query's time is its plan, and Java made for it.
+    # Tables of results are small: a query's plan, and code generated for it, take most of its time.
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -90,8 +92,7 @@ def session(
     with ExitStack() as until:
         spark = _start(choose_master(master), settings or {}, until)
         until.callback(_stop, spark)
-        # When Java dies it would print a traceback of its own; the sweep says what happened.
-        setattr(spark.sparkContext._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
+        _hush(spark.sparkContext._accumulatorServer)
         yield spark
 
 
@@ -128,11 +129,23 @@ def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "Spark
     raise UsageError(f"cannot start Spark on {master}: {reason}")
 
 
+def _hush(server: "BaseServer") -> None:
+    """When Java dies, PySpark would print a traceback too; the sweep says what happened."""
+    loud = server.handle_error
+
+    def handle(request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            loud(request, address)
+
+    setattr(server, "handle_error", handle)  # noqa: B010
+
+
 def _stop(spark: "SparkSession") -> None:
     """Java may be gone already, killed for its memory, say; what to tell is that, not this."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JNetworkError
 
-    with suppress(Py4JError, OSError), warnings.catch_warnings(action="ignore"):
+    quiet = warnings.catch_warnings(action="ignore", category=RuntimeWarning)
+    with suppress(Py4JNetworkError, ConnectionError), quiet:
         spark.stop()
 
 

@@ -58,16 +58,16 @@ class LeaseTable:
         Removing first is essential: a renewal that only set the flag would keep a corrupted filter
         for ever (3.1).
         """
+        cancel = self.canceled.get((destination, id)) if self.canceled else None
         leases = self.entries.get(destination)
+        if cancel is not None and not newer(stamp, cancel[0]) and id not in (leases or {}):
+            return False
         if leases is None:
             if len(self.entries) >= DESTINATIONS_MAX:
                 return False
             leases = self.entries[destination] = {}
         old = leases.get(id)
         if old is None and len(leases) >= LEASES_PER_DESTINATION_MAX:
-            return False
-        cancel = self.canceled.get((destination, id))
-        if old is None and cancel is not None and not newer(stamp, cancel[0]):
             return False
         leases[id] = Lease(filter, 1, stamp)
         if old is not None and old.filter == filter:
