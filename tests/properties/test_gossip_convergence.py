@@ -11,7 +11,7 @@ import pytest
 from gossip_world import World, chain_wishes
 from planaria.core.node import Publish
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
-from planaria.protocols.gossip.messages import Found, Shuffle
+from planaria.protocols.gossip.messages import Found, Gone, Shuffle, Unsubscription
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.simulator.checkers import DeliveredOnce
@@ -99,6 +99,8 @@ def test_no_parasites_on_any_level_of_random_hierarchies_once_legitimate(seeds: 
 
 # Legitimacy names what is wrong
 
+COUNTED_4 = tuple((hashed, 0) for hashed in range(1, 5))  # four that are no members, in a sketch
+
 
 def broken(change: Callable[[World], None]) -> set[tuple[str, int | None]]:
     world = World(chain_wishes(4, 6, 8))
@@ -128,12 +130,34 @@ def set_view(world: World, id: int, topic: str, view: dict[int, int]) -> None:
         (lambda world: world.simulator.inject(5, Found(((0, "a/b", 0),))), ("channel", 5)),
         (lambda world: world.simulator.inject(5, Shuffle("a", 1, ((77, 0),), (), (), None)),
          ("channel", 5)),
+        (lambda world: world.simulator.inject(5, Gone("a/b", 6)), ("channel", 5)),
+        (lambda world: world.simulator.inject(5, Unsubscription("a/b", 6, ())), ("channel", 5)),
+        (lambda world: world.simulator.inject(5, Shuffle("a/b", 6, (), COUNTED_4, (), None)),
+         ("size", None)),
+        (lambda world: world[5].groups["a/b"].membership.sketch.update(COUNTED_4), ("size", None)),
     ],
 )  # fmt: skip
 def test_legitimacy_names_the_broken_invariant_and_the_process(
-    change: Callable[[World], None], expected: tuple[str, int]
+    change: Callable[[World], None], expected: tuple[str, int | None]
 ) -> None:
     assert expected in broken(change)
+
+
+def test_one_false_hash_of_many_members_is_within_the_error_of_a_sketch() -> None:
+    """Six members may be taken for seven: a dead one is not forgotten at once."""
+    assert not broken(lambda world: world.simulator.inject(5, Gone("a/b", 77)))
+    assert not broken(
+        lambda world: world.simulator.inject(5, Shuffle("a/b", 6, (), COUNTED_4[:1], (), None))
+    )
+
+
+def test_a_sketch_too_many_in_a_large_group_shows_in_the_smallest_hashes() -> None:
+    """Of 100 members 32 hashes are known; as many smaller ones say that there are far more."""
+    world = World({id: ["a"] for id in range(100)})
+    assert world.wrong() == []
+    tiny = tuple((hashed, 0) for hashed in range(32))
+    world.simulator.inject(5, Shuffle("a", 6, (), tiny, (), None))
+    assert [it.invariant for it in world.wrong()] == ["size"]
 
 
 def test_legitimacy_sees_a_group_in_two_halves() -> None:

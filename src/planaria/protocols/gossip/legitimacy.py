@@ -7,9 +7,11 @@ The reference is the application's wish alone: who is alive and interested in wh
   so that an event can get from everyone to everyone;
 - links: name live processes in the nearest supertopics in which anybody is interested, at least one
   in each;
-- size: the estimate is right within the error of a sketch;
+- size: the estimate is right within the error of a sketch, and would be if all that is known or on
+  its way in the group came together in one place: what is false lives on in the sketches of others;
 - neighbourhood: all processes are strongly connected, so that searches can find anyone;
-- channel: no message in flight names a process that is dead or not in the group it names.
+- channel: no message in flight names a process that is dead or not in the group it names, or denies
+  one that is.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +24,7 @@ from planaria.protocols.gossip.messages import (
     NEIGHBOURHOOD,
     Event,
     Found,
+    Gone,
     Search,
     Shuffle,
     Subscription,
@@ -33,6 +36,7 @@ from planaria.protocols.gossip.node import GossipNode
 COUNTED = 32  # members up to which a sketch counts; the dead among them are not yet forgotten
 SIZE_FACTOR_COUNTED = 1.5
 SIZE_FACTOR = 3.0  # beyond: five standard deviations of a sketch of 32
+HASHES = 1 << 63  # a sketch's hashes are uniform below
 
 Supers = Callable[[str], Iterable[str]]
 
@@ -52,6 +56,8 @@ def violations(
     for target, message in channel:
         if target in processes:
             found += reference.message(target, message)
+            reference.hear(message)
+    found += reference.sketched()
     return found
 
 
@@ -84,6 +90,7 @@ class Reference:
 
         self.sets = {topic: frozenset(ids) for topic, ids in self.members.items()}
         self.sets[NEIGHBOURHOOD] = frozenset(processes)
+        self.hashes: dict[str, set[int]] = {topic: set() for topic in self.members}
 
     def above(self, topic: str) -> list[str]:
         """All supertopics of `topic`."""
@@ -118,8 +125,9 @@ class Reference:
         yield from self.view(id, NEIGHBOURHOOD, process.neighbours.view, everybody)
         for topic, group in process.groups.items():
             size = len(self.members[topic])
+            self.hashes[topic].update(group.membership.sketch)
             yield from self.view(id, topic, group.membership.view, size)
-            factor = SIZE_FACTOR_COUNTED if size < COUNTED else SIZE_FACTOR
+            factor = _factor(size)
             if not size / factor <= group.membership.size <= size * factor:
                 detail = f"{topic!r} has {size} members, estimated {group.membership.size}"
                 yield Violation("size", id, detail)
@@ -190,6 +198,29 @@ class Reference:
             if not self.is_member(id, topic):
                 detail = f"{type(message).__name__} names {id}, not in {topic!r}"
                 yield Violation("channel", target, detail)
+        denial = message if isinstance(message, Gone | Unsubscription) else None
+        if denial and self.is_member(denial.subject, denial.group):
+            detail = f"{type(message).__name__} denies {denial.subject}, in {denial.group!r}"
+            yield Violation("channel", target, detail)
+
+    def hear(self, message: Message) -> None:
+        """Note whom a message in flight counts as members of its group."""
+        if isinstance(message, Shuffle) and message.group in self.hashes:
+            self.hashes[message.group].update(hashed for hashed, _ in message.sketch)
+
+    def sketched(self) -> Iterator[Violation]:
+        """What would be too large if all that is known of a group came together."""
+        for topic, hashes in self.hashes.items():
+            size, estimate = len(self.members[topic]), len(hashes)
+            if estimate >= COUNTED:
+                estimate = (COUNTED - 1) * HASHES // (sorted(hashes)[COUNTED - 1] + 1)
+            if estimate > size * _factor(size):
+                detail = f"{topic!r} has {size} members, all sketches together {estimate}"
+                yield Violation("size", None, detail)
+
+
+def _factor(size: int) -> float:
+    return SIZE_FACTOR_COUNTED if size < COUNTED else SIZE_FACTOR
 
 
 def _claims(message: Message) -> Iterator[tuple[NodeId, str]]:

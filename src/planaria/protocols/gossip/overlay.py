@@ -12,6 +12,7 @@ from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.hierarchy import ROOT, Hierarchy, filter_of
 from planaria.protocols.gossip.legitimacy import violations
+from planaria.protocols.gossip.membership import PATIENCE
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.tables import give_tables
@@ -31,6 +32,8 @@ class GossipOverlay(Overlay):
     """
 
     name = "gossip"
+    # Whom nobody answers is forgotten after PATIENCE: by then a false age or suspicion has shown.
+    calm = PATIENCE + 1
 
     def __init__(self, groups: str = "", parameters: Parameters | None = None) -> None:
         self.sizes = parse_sizes(groups)
