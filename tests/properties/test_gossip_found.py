@@ -4,47 +4,75 @@ import pytest
 
 from planaria.protocols.gossip.links import LINK_AGE_MAX
 from planaria.protocols.gossip.membership import PATIENCE
+from planaria.protocols.gossip.messages import Shuffle
 from planaria.protocols.gossip.node import GossipNode
+from planaria.simulator.delays import INTERVAL
 from planaria.simulator.gossip import MeasuredGossip
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
 
-# Legitimate for three intervals, then one more with a size, or links, that were wrong.
-RELAPSED = [
+# The trials that failed, all under `priority`. Rules that came later draw other numbers, so that
+# the seeds give other runs today: the causes have tests of their own below.
+FOUND = [
     (7, 7224, "corrupt", ""),
     (7, 8169, "corrupt", "at 1 for 6 partition groups=2 one_way=yes"),
     (4, 8878, "legitimate", "at 1 corrupt count=1"),
+    (5, 58781, "corrupt", "at 1 for 6 partition groups=3"),
+    (7, 88206, "corrupt", ""),
 ]
 
 
-def spec(n: int, seed: int, start: str, faults: str) -> Spec:
+@pytest.mark.parametrize(("n", "seed", "start", "faults"), FOUND)
+def test_trial_that_failed_heals(n: int, seed: int, start: str, faults: str) -> None:
     schedule = parse_schedule(faults, "found")
-    return Spec(n=n, seed=seed, start=start, scheduler="priority", faults=schedule)
+    spec = Spec(n=n, seed=seed, start=start, scheduler="priority", faults=schedule)
+    must_heal(MeasuredGossip(), spec)
 
 
-@pytest.mark.parametrize(("n", "seed", "start", "faults"), RELAPSED)
-def test_trial_that_relapsed_heals(n: int, seed: int, start: str, faults: str) -> None:
-    must_heal(MeasuredGossip(), spec(n, seed, start, faults))
+def legitimate(seed: int) -> Trial:
+    """Eight processes whose links are slow, an interval after a legitimate start."""
+    trial = Trial(MeasuredGossip(), Spec(n=8, seed=seed, start="legitimate", scheduler="priority"))
+    trial.simulator.run_interval()
+    assert not trial.violations()
+    return trial
 
 
-def test_what_is_false_and_still_on_its_way_is_seen_before_it_arrives() -> None:
-    """Estimates were right for three intervals, and four hashes of the dead in flight."""
-    trial = Trial(MeasuredGossip(), spec(*RELAPSED[0]))
-    trial.suffer()
-    seen = [trial.violations() for _ in trial.heal()]
-    estimates = [{it.node for it in found if it.invariant == "size"} for found in seen]
-    hidden = [at for at, nodes in enumerate(estimates) if nodes == {None}]
-    wrong = [at for at, nodes in enumerate(estimates) if nodes - {None}]
-    assert [at for at in hidden if at < max(wrong)]  # all estimates right, and wrong again later
-    assert not any(seen[-PATIENCE:])
+def processes(trial: Trial) -> list[GossipNode]:
+    nodes = [node for _, node in sorted(trial.simulator.nodes.items())]
+    return [node for node in nodes if isinstance(node, GossipNode)]
+
+
+def test_a_false_sketch_on_its_way_is_seen_before_it_arrives() -> None:
+    """It made estimates wrong again after three intervals in which all of them were right."""
+    trial = legitimate(seed=1)
+    one, other = (node for node in processes(trial) if "a" in node.groups)
+    ghosts = tuple((hashed, 0) for hashed in range(1, 5))
+    trial.simulator.inject(one.id, Shuffle("a", other.id, (), ghosts, (), None), 3 * INTERVAL)
+    for _ in range(3):
+        assert {(it.invariant, it.node) for it in trial.violations()} == {("size", None)}
+        trial.simulator.run_interval()
+    trial.simulator.run_interval()
+    assert ("size", one.id) in {(it.invariant, it.node) for it in trial.violations()}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_who_says_that_it_is_no_member_is_not_handed_round_for_long(seed: int) -> None:
+    """Two members told each other of a third for up to 200 intervals, whatever it said."""
+    trial = legitimate(seed)
+    members = [node for node in processes(trial) if "a" in node.groups]
+    stranger = next(node for node in processes(trial) if "a" not in node.groups)
+    assert len(members) == 2
+    for member in members:
+        member.groups["a"].membership.view[stranger.id] = 0
+    assert trial.violations()
+    trial.simulator.run(3 * PATIENCE * INTERVAL)
+    assert not trial.violations()
 
 
 def shown_after(age: int, seed: int) -> int | None:
     """Links of a legitimate network are said to be `age` old: when does that do harm?"""
-    trial = Trial(MeasuredGossip(), Spec(n=8, seed=seed, start="legitimate", scheduler="priority"))
-    trial.simulator.run_interval()
-    for _, node in sorted(trial.simulator.nodes.items()):
-        assert isinstance(node, GossipNode)
+    trial = legitimate(seed)
+    for node in processes(trial):
         for group in node.groups.values():
             aged = {id: (topic, age) for id, (topic, _) in group.links.contacts.items()}
             group.links.contacts = aged

@@ -1,5 +1,6 @@
 """Supertopic links: found, kept, lost and found again, over gaps and several supertopics."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -9,10 +10,12 @@ from planaria.core.node import Subscribe, Unsubscribe
 from planaria.protocols.gossip.hierarchy import Hierarchy
 from planaria.protocols.gossip.links import (
     CHECK_AGE,
+    LACKING_MAX,
     LINK_AGE_MAX,
     WIDEN_PERIOD,
     Links,
 )
+from planaria.protocols.gossip.messages import SLOWEST
 from planaria.protocols.gossip.parameters import Parameters
 
 PATHS = Hierarchy()
@@ -38,6 +41,43 @@ def test_search_narrows_to_what_is_nearer_than_the_contact_found() -> None:
     assert links.wanted(PATHS) == ["a/b"]
     links.contacts = {7: ("a/b", 0)}
     assert links.wanted(PATHS) == []
+
+
+def test_what_a_contact_denied_is_believed_again_only_by_news_that_is_younger() -> None:
+    """By as much as a message may have been on its way: in flight no age grows."""
+    links = Links(1, "a/b", {2: ("a", 0), 3: ("a", 0)})
+    links.drop(2, "a")
+    for _ in range(2 + SLOWEST):
+        links.merge([(2, "a", 1)], PATHS, 3, Random(1))
+        assert list(links.contacts) == [3]
+        links.on_timeout(PATHS, Parameters(), 1, Random(1))
+    links.merge([(2, "a", 1)], PATHS, 3, Random(1))
+    assert links.contacts[2] == ("a", 2)
+
+
+def test_a_denial_is_of_one_topic_and_ends_when_the_contact_answers() -> None:
+    links = Links(1, "a/b")
+    links.drop(2, "a")
+    links.merge([(2, "", 0)], PATHS, 3, Random(1))
+    assert links.contacts == {2: ("", 1)}
+    assert links.on_answer(2, "", []) == [(2, "", 0)]
+    assert links.denied == {}
+
+
+@pytest.mark.parametrize("lacking", [-7, 0, 3, 63, 64, 80, LACKING_MAX, 500])
+def test_who_is_alone_searches_at_least_every_sixteen_intervals_whatever_the_count(
+    lacking: int,
+) -> None:
+    """With a chance of 1/16 in each interval one of 100,000 starts waited for 166 intervals."""
+    links, rng = Links(1, "a/b", lacking=lacking), Random(1)
+    searched = []
+    for interval in range(300):
+        links.on_timeout(PATHS, Parameters(), 1, rng)
+        if links.searches(PATHS, Parameters(), 1, rng):
+            searched.append(interval)
+    gaps = [later - earlier for earlier, later in pairwise([-1, *searched, 300])]
+    assert max(gaps) <= 16
+    assert gaps[-8:-1] == [16] * 7  # and no oftener, after a long time
 
 
 def test_root_has_nothing_to_search_for() -> None:

@@ -16,7 +16,13 @@ from planaria.protocols.gossip.membership import (
     SUBSCRIPTION_HOPS_MAX,
     Membership,
 )
-from planaria.protocols.gossip.messages import AGE_MAX, Shuffle, Subscription, Unsubscription
+from planaria.protocols.gossip.messages import (
+    AGE_MAX,
+    SLOWEST,
+    Shuffle,
+    Subscription,
+    Unsubscription,
+)
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import VIEW_MAX, Parameters
 from planaria.simulator.links import Partition
@@ -121,6 +127,34 @@ def test_news_from_before_a_member_was_found_silent_is_not_believed_and_later_ne
     assert member.view[2] == 2
 
 
+def test_who_says_that_it_is_no_member_is_believed_before_others_unless_their_news_is_younger() -> (
+    None
+):
+    """By as much as a message may have been on its way: in flight no age grows."""
+    member = Membership(1, "a", view={2: 3, 4: 0}, size=9)
+    member.drop(2)
+    for _ in range(2 + SLOWEST):
+        member.on_shuffle(Shuffle("a", 4, ((2, 1),), (), (), ()), DIALS, Random(1), ())
+        assert list(member.view) == [4]
+        member.on_timeout(DIALS, Random(1), ())
+    member.on_shuffle(Shuffle("a", 4, ((2, 1),), (), (), ()), DIALS, Random(1), ())
+    assert member.view[2] == 2
+
+
+@pytest.mark.parametrize(
+    "joined", [Shuffle("a", 2, ((2, 0),), (), (), None), Subscription("a", 2, 0)]
+)
+def test_who_was_no_member_and_joins_is_believed_at_once(joined: Shuffle | Subscription) -> None:
+    member = Membership(1, "a", view={4: 0}, size=9)
+    member.drop(2)
+    if isinstance(joined, Shuffle):
+        member.on_shuffle(joined, DIALS, Random(1), ())
+    else:
+        member.on_subscription(joined, DIALS, Random(1), ())
+    assert 2 in member.view
+    assert member.denied == {}
+
+
 @pytest.mark.parametrize(
     ("n", "seed", "faults"),
     [
@@ -164,6 +198,7 @@ def test_halves_that_forgot_each_other_in_a_long_partition_merge_again(seed: int
     view=st.dictionaries(IDS, st.integers(-5, 200), max_size=40),
     asked=st.dictionaries(IDS, st.integers(-5, 200), max_size=40),
     remembered=st.dictionaries(IDS, st.integers(-5, 200), max_size=40),
+    denied=st.dictionaries(IDS, st.integers(-5, 200), max_size=40),
     hashes=st.dictionaries(st.integers(0, 2**63), st.integers(-5, 200), max_size=40),
     size=st.integers(-(10**9), 10**12),
 )
@@ -171,10 +206,11 @@ def test_any_variables_are_in_bounds_after_one_timeout(
     view: dict[int, int],
     asked: dict[int, int],
     remembered: dict[int, int],
+    denied: dict[int, int],
     hashes: dict[int, int],
     size: int,
 ) -> None:
-    member = Membership(7, "a", view, asked, hashes, remembered, size)
+    member = Membership(7, "a", view, asked, hashes, remembered, denied, size)
     for send in member.on_timeout(DIALS, Random(1), ()):
         assert send.target != 7
     assert 7 not in member.view
@@ -183,6 +219,8 @@ def test_any_variables_are_in_bounds_after_one_timeout(
     assert set(member.asked) <= set(member.view)
     assert len(member.remembered) <= REMEMBERED_MAX
     assert all(0 <= since <= AGE_MAX for since in member.remembered.values())
+    assert len(member.denied) <= REMEMBERED_MAX
+    assert all(0 <= since <= AGE_MAX for since in member.denied.values())
     assert 1 <= member.size == sketch.estimate(member.sketch)
     assert len(member.sketch) <= sketch.SKETCH_SIZE
 

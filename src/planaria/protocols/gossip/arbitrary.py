@@ -50,6 +50,10 @@ def corrupt_group(group: Group, ids: Sequence[NodeId], topics: Sequence[str], rn
         id: (rng.choice(topics), rng.randrange(-2, LINK_AGE_MAX + 9))
         for id in _some(ids, rng, rng.choice([0, 2, 5, OVERSIZED]))
     }
+    group.links.denied = {
+        id: (rng.choice(topics), rng.randrange(-2, LINK_AGE_MAX + 9))
+        for id in _some(ids, rng, rng.choice([0, 2, OVERSIZED]))
+    }
     group.links.lacking = rng.randrange(-3, 2 * LACKING_MAX)
     group.intervals = rng.randrange(SETTLE + 1)
 
@@ -64,6 +68,7 @@ def corrupt_membership(membership: Membership, ids: Sequence[NodeId], rng: Rando
     membership.asked = ages(rng.choice([0, 3]), PATIENCE + 3)
     membership.sketch = ages(rng.choice([0, 3, OVERSIZED]), AGE_MAX + 9)  # ids are tiny hashes
     membership.remembered = ages(rng.choice([0, 3, OVERSIZED]), AGE_MAX + 9)
+    membership.denied = ages(rng.choice([0, 3, OVERSIZED]), AGE_MAX + 9)
     membership.size = rng.choice([1, 2, 1000, 10**9])
 
 

@@ -4,7 +4,8 @@ The supertopic table holds up to z processes for each nearest supertopic in whic
 interested. While a nearer supertopic, or another branch, has no contact, the search goes on and
 widens with time; a contact covers its topic and all above it, which is what narrows the search
 (errata 15, 16). A contact that nobody heard of for `LINK_AGE_MAX` intervals is dead; when all are,
-the search starts again (erratum 17).
+the search starts again (erratum 17). Of a contact that said that it is none, news from before is
+not believed.
 """
 
 from collections.abc import Iterable
@@ -15,16 +16,18 @@ from msgspec import Struct, field
 from planaria.core.ids import NODE_ID_MAX, NodeId
 from planaria.core.node import Send
 from planaria.protocols.gossip.hierarchy import Hierarchy
-from planaria.protocols.gossip.messages import Check, Contact, Contacts, Search
+from planaria.protocols.gossip.messages import SLOWEST, Check, Contact, Contacts, Search
 from planaria.protocols.gossip.parameters import Parameters
 
 CHECK_AGE = 8  # intervals after which a contact is asked whether it still is there
 LINK_AGE_MAX = 24  # leaves 16 checks unanswered: a few lost ones and the slowest are no death
 WIDEN_PERIOD = 4  # intervals without success before the next supertopic is searched for too
-LACKING_MAX = 64  # a search that found nothing for so long goes on at 1/16 of its rate
+LACKING_SLOW = 64  # a search that found nothing for so long goes on at 1/16 of its rate
+LACKING_MAX = 2 * LACKING_SLOW - 1  # the count goes round from here, in the same steps
 ROTATION = 0.25  # of the answered checks bring in another superprocess: links must not be for ever
 WALKS = 2  # searches started at once
 SEARCH_HOPS_MAX = 16  # a search that met nobody who knows has expired
+DENIED_MAX = 8  # contacts remembered that said that they are none
 TOPICS_MAX = 32  # a table cannot branch more: bounds what corruption or a forged message may add
 
 
@@ -34,6 +37,7 @@ class Links(Struct):
     me: NodeId
     topic: str
     contacts: dict[NodeId, tuple[str, int]] = field(default_factory=dict)
+    denied: dict[NodeId, tuple[str, int]] = field(default_factory=dict)  # and how long ago
     lacking: int = 0
 
     def repair(self, hierarchy: Hierarchy, z: int) -> None:
@@ -55,6 +59,9 @@ class Links(Struct):
                 count[topic] += 1
                 self.contacts[id] = (topic, age)
         self.lacking = max(0, min(self.lacking, LACKING_MAX))
+        if self.denied:
+            denied = [it for it in self.denied.items() if 0 <= it[1][1] <= LINK_AGE_MAX]
+            self.denied = dict(denied[-DENIED_MAX:])
 
     def merge(
         self,
@@ -68,13 +75,16 @@ class Links(Struct):
         """MERGE: favourites stay, the silent are replaced, contacts in nearer topics take over.
 
         With `rotate` a full table now and then gives a favourite's place to a newcomer. News of
-        others is one older than they say: otherwise it would not age on its way.
+        others is one older than they say: otherwise it would not age on its way. What somebody
+        denied since then, or while the news was on its way, is no news.
         """
         ancestors = hierarchy.ancestors(self.topic)
         changed = False
         for id, topic, told in offered:
             age = told + 1
             if topic not in ancestors or id == self.me or age > LINK_AGE_MAX:
+                continue
+            if self._is_denied(id, topic, age):
                 continue
             known = self.contacts.get(id)
             if known is not None and known[0] == topic:
@@ -102,9 +112,11 @@ class Links(Struct):
     ) -> list[Send]:
         """KEEP_TABLE_UPDATED: grow older, check who was not heard of, ask for more if few."""
         self.contacts = {id: (topic, age + 1) for id, (topic, age) in self.contacts.items()}
+        self.denied = {id: (topic, since + 1) for id, (topic, since) in self.denied.items()}
         self.repair(hierarchy, parameters.z)
         wanted = self.wanted(hierarchy)
-        self.lacking = min(self.lacking + 1, LACKING_MAX) if wanted else 0
+        more = self.lacking + 1 if self.lacking < LACKING_MAX else LACKING_SLOW
+        self.lacking = more if wanted else 0
         alive: dict[str, int] = {}
         for topic, _ in self.contacts.values():
             alive[topic] = alive.get(topic, 0) + 1
@@ -118,10 +130,13 @@ class Links(Struct):
     def searches(
         self, hierarchy: Hierarchy, parameters: Parameters, size: int, rng: Random
     ) -> list[Search]:
-        """FIND_SUPER_CONTACT: g processes of a group search in an interval, fewer as time goes."""
-        rate = parameters.p_sel(size) * WIDEN_PERIOD / max(WIDEN_PERIOD, self.lacking)
+        """FIND_SUPER_CONTACT: g processes of a group search in an interval, fewer as time goes.
+
+        In intervals that are counted, not drawn: whoever is alone would now and then wait for long.
+        """
+        gap = 1 << max(0, (self.lacking // WIDEN_PERIOD).bit_length() - 1)
         wanted = self.wanted(hierarchy)
-        if not wanted or rng.random() >= rate:
+        if not wanted or self.lacking % gap or rng.random() >= parameters.p_sel(size):
             return []
         return [Search(self.me, tuple(wanted[:TOPICS_MAX]), 0)] * WALKS
 
@@ -131,12 +146,16 @@ class Links(Struct):
         """A superprocess lives; the contacts that its answer offers."""
         if sender not in self.contacts:
             return []
+        self.denied.pop(sender, None)
         return [(sender, topic, 0), *((id, topic, age) for id, age in others)]
 
     def drop(self, id: NodeId, topic: str | None = None) -> None:
-        """`id` is out of reach, or (with `topic`) not interested in it."""
+        """`id` is out of reach, or (with `topic`) says that it is not interested in it."""
         if id in self.contacts and topic in (None, self.contacts[id][0]):
             del self.contacts[id]
+        if topic is not None:
+            self.denied.pop(id, None)
+            self.denied[id] = (topic, 0)
 
     def table(self) -> Contacts:
         """The supertopic table as it travels with membership messages."""
@@ -145,6 +164,10 @@ class Links(Struct):
             for id, (topic, age) in self.contacts.items()
             if 0 <= age <= LINK_AGE_MAX
         )[: 2 * TOPICS_MAX]
+
+    def _is_denied(self, id: NodeId, topic: str, age: int) -> bool:
+        denied = self.denied.get(id)
+        return denied is not None and denied[0] == topic and age + SLOWEST > denied[1]
 
     def _make_room(self, topic: str, age: int, z: int, rng: Random | None) -> None:
         """In a full table, a newcomer replaces the longest silent, or sometimes any."""

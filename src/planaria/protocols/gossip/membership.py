@@ -4,8 +4,9 @@ A partial view of (b+1) ln S members. A newcomer's subscription is forwarded unt
 it; then, in every interval, each member exchanges a few entries with the one it has not heard of
 for longest. Entries move rather than multiply, so everybody stays known by about as many as it
 knows. Ages travel with entries and only a process itself sets its own back to 0: the dead, the
-departed and the invented die out, whatever the tables held. Whoever found a member silent believes
-no news of it from before: else a few processes with slow links hand round a dead one for long.
+departed and the invented die out, whatever the tables held. Whoever found a member silent, or was
+told by it that it is none, believes no news of it from before: else a few processes with slow links
+hand it round for long.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ from planaria.core.node import Send
 from planaria.protocols.gossip import sketch as sketches
 from planaria.protocols.gossip.messages import (
     AGE_MAX,
+    SLOWEST,
     Contacts,
     Shuffle,
     Subscription,
@@ -26,7 +28,7 @@ from planaria.protocols.gossip.messages import (
 from planaria.protocols.gossip.parameters import Parameters
 
 SHUFFLE_ENTRIES = 5  # moved per exchange: enough to mix, few enough that a lost answer is no harm
-PATIENCE = 10  # intervals to answer: two of the slowest messages of a fair scheduler
+PATIENCE = 2 * SLOWEST  # intervals to answer
 RETRY = 3  # intervals until the silent are asked again: one lost message is no death
 REMEMBERED_MAX = 8  # silent members called again now and then: a partition may have been the cause
 RENDEZVOUS = 5.0  # such calls per interval in a whole group, whatever its size
@@ -43,6 +45,7 @@ class Membership(Struct):
     asked: dict[NodeId, int] = field(default_factory=dict)
     sketch: sketches.Sketch = field(default_factory=dict)
     remembered: dict[NodeId, int] = field(default_factory=dict)  # intervals since found silent
+    denied: dict[NodeId, int] = field(default_factory=dict)  # intervals since they said: not here
     size: int = 1
 
     def repair(self, parameters: Parameters) -> None:
@@ -61,6 +64,9 @@ class Membership(Struct):
             silent = self.remembered.items()
             kept = [(id, n) for id, n in silent if id != self.me and id not in good]
             self.remembered = {id: max(0, n) for id, n in kept[-REMEMBERED_MAX:]}
+        if self.denied:
+            denied = [(id, n) for id, n in self.denied.items() if 0 <= n < AGE_MAX]
+            self.denied = dict(denied[-REMEMBERED_MAX:])
 
     def on_timeout(
         self, parameters: Parameters, rng: Random, contacts: Contacts, known: Sequence[NodeId] = ()
@@ -78,6 +84,7 @@ class Membership(Struct):
         self.view = {id: age + 1 for id, age in self.view.items() if age < AGE_MAX}
         silent = self.remembered.items()
         self.remembered = {id: min(since + 1, AGE_MAX) for id, since in silent}
+        self.denied = {id: since + 1 for id, since in self.denied.items()}
         targets = [id for id, waited in self.asked.items() if waited % RETRY == 0]
         partner = max(
             (id for id in self.view if id not in self.asked),
@@ -99,6 +106,7 @@ class Membership(Struct):
         sender = message.sender
         if sender == self.me:
             return []
+        self.denied.pop(sender, None)
         sketches.merge(self.sketch, message.sketch)
         self.size = sketches.estimate(self.sketch)
         room = parameters.view(self.size)
@@ -167,6 +175,8 @@ class Membership(Struct):
         self.asked.pop(id, None)
         self.sketch.pop(sketches.rank(id), None)
         self.remembered.pop(id, None)
+        self.denied.pop(id, None)
+        self.denied[id] = 0
 
     def forget(self, id: NodeId) -> None:
         """`id` is out of reach; it may come back."""
@@ -204,14 +214,16 @@ class Membership(Struct):
         if id not in self.view and len(self.view) >= parameters.view(self.size):
             del self.view[rng.choice(list(self.view))]
         self.view[id] = 0
+        self.denied.pop(id, None)
 
     def _take(self, entries: Iterable[tuple[NodeId, int]], room: int, given: list[NodeId]) -> None:
         """Put `entries` into the view, in free places first, then in those of `given`.
 
         News of others is one older than they say: otherwise it would not age on its way. News of
-        one that was found silent since then is no news.
+        one that was found silent since then is no news; nor is it of one that said, since then or
+        while the news was on its way, that it is no member.
         """
-        view, silent = self.view, self.remembered
+        view, silent, denied = self.view, self.remembered, self.denied
         given = [id for id in given if id in view]
         for id, told in entries:
             age = told + 1
@@ -219,6 +231,8 @@ class Membership(Struct):
                 view[id] = min(age, view[id])
                 continue
             if id == self.me or age > silent.get(id, AGE_MAX):
+                continue
+            if id in denied and age + SLOWEST > denied[id]:
                 continue
             if len(view) >= room:
                 while given and given[0] not in view:

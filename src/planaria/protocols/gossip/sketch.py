@@ -1,16 +1,18 @@
 """How many are we? The smallest hashes of the members' ids, with ages, estimate a group's size.
 
-Each member puts its own hash in with age 0; ages grow by one per interval and per hop, and the
-smaller wins. What nobody renews dies out, so any content heals. Below `SKETCH_SIZE` members the
-count is exact; above it the relative error is about 1 / sqrt(SKETCH_SIZE - 2).
+Each member puts its own hash in with age 0; ages grow by one per interval and hop, and news that
+is clearly younger wins. What nobody renews dies out, so any content heals. Below `SKETCH_SIZE`
+members the count is exact; above it the relative error is about 1 / sqrt(SKETCH_SIZE - 2).
 """
 
 from collections.abc import Iterable, Sequence
 
 from planaria.core.ids import NodeId
+from planaria.protocols.gossip.messages import SLOWEST
 
 SKETCH_SIZE = 32  # 18 % error: 0.2 in ln S, and g of 5 relays off by one
 SKETCH_AGE_MAX = 48  # news crosses a group in O(log S) exchanges, and is older at each
+ROUND_TRIP = 2 * SLOWEST
 
 Sketch = dict[int, int]  # hash of an id to the age of its news
 
@@ -32,9 +34,11 @@ def exact(members: Sequence[NodeId]) -> Sketch:
 
 
 def merge(sketch: Sketch, news: Iterable[tuple[int, int]]) -> None:
-    """Take `news` into `sketch`: the smallest hashes stay, each with its smallest age.
+    """Take `news` into `sketch`: the smallest hashes stay, each with the age of its youngest news.
 
-    News of others is one older than they say: otherwise it would not age on its way.
+    News of others is one older than they say: otherwise it would not age on its way. It must be
+    younger than mine by more than it takes there and back: else two members with slow links keep
+    what is false young between them.
     """
     grown = False
     for hashed, told in news:
@@ -44,7 +48,7 @@ def merge(sketch: Sketch, news: Iterable[tuple[int, int]]) -> None:
             if 0 <= age <= SKETCH_AGE_MAX:
                 sketch[hashed] = age
                 grown = True
-        elif 0 <= age < known:
+        elif 0 <= age < known - ROUND_TRIP:
             sketch[hashed] = age
     if grown and len(sketch) > SKETCH_SIZE:
         for hashed in sorted(sketch)[SKETCH_SIZE:]:
@@ -54,6 +58,7 @@ def merge(sketch: Sketch, news: Iterable[tuple[int, int]]) -> None:
 def grow_old(sketch: Sketch, me: NodeId) -> Sketch:
     """The sketch one interval later, with `me` renewed."""
     aged = {hashed: age + 1 for hashed, age in sketch.items() if 0 <= age < SKETCH_AGE_MAX}
+    aged.pop(rank(me), None)
     merge(aged, [(rank(me), -1)])
     return aged
 

@@ -41,7 +41,7 @@ def _fill(
 ) -> None:
     membership.sketch = dict(sketched)
     membership.size = sketch.estimate(membership.sketch)
-    membership.asked, membership.remembered = {}, {}
+    membership.asked, membership.remembered, membership.denied = {}, {}, {}
     count = min(parameters.view(len(members)), len(members) - 1)
     chosen = rng.sample(members, min(count + 1, len(members)))
     membership.view = dict.fromkeys([id for id in chosen if id != membership.me][:count], 0)
@@ -55,7 +55,7 @@ def _link(node: GossipNode, groups: Mapping[str, Sequence[NodeId]], rng: Random)
             for above in hierarchy.ancestors(topic)
             if above in groups
         }
-        group.links.contacts, group.links.lacking = {}, 0
+        group.links.contacts, group.links.denied, group.links.lacking = {}, {}, 0
         for above in hierarchy.nearest([above for above, ids in occupied.items() if ids]):
             z = node.configuration.of(topic).z
             ids = rng.sample(occupied[above], min(z, len(occupied[above])))
