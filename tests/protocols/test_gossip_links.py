@@ -10,6 +10,7 @@ from planaria.core.node import Subscribe, Unsubscribe
 from planaria.protocols.gossip.hierarchy import Hierarchy
 from planaria.protocols.gossip.links import (
     CHECK_AGE,
+    DENIED_MAX,
     LACKING_MAX,
     LINK_AGE_MAX,
     WIDEN_PERIOD,
@@ -62,6 +63,13 @@ def test_a_denial_is_of_one_topic_and_ends_when_the_contact_answers() -> None:
     assert links.contacts == {2: ("", 1)}
     assert links.on_answer(2, "", []) == [(2, "", 0)]
     assert links.denied == {}
+
+
+def test_a_flood_of_denials_takes_no_more_room_and_the_latest_count() -> None:
+    links = Links(1, "a/b")
+    for id in range(100, 200):
+        links.drop(id, "a")
+    assert list(links.denied) == [*range(200 - DENIED_MAX, 200)]
 
 
 @pytest.mark.parametrize("lacking", [-7, 0, 3, 63, 64, 80, LACKING_MAX, 500])

@@ -141,6 +141,13 @@ def test_who_says_that_it_is_no_member_is_believed_before_others_unless_their_ne
     assert member.view[2] == 2
 
 
+def test_a_flood_of_denials_takes_no_more_room_and_the_latest_count() -> None:
+    member = Membership(1, "a")
+    for id in range(100, 200):
+        member.drop(id)
+    assert list(member.denied) == [*range(200 - REMEMBERED_MAX, 200)]
+
+
 @pytest.mark.parametrize(
     "joined", [Shuffle("a", 2, ((2, 0),), (), (), None), Subscription("a", 2, 0)]
 )

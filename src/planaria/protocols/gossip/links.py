@@ -156,6 +156,8 @@ class Links(Struct):
         if topic is not None:
             self.denied.pop(id, None)
             self.denied[id] = (topic, 0)
+            if len(self.denied) > DENIED_MAX:
+                del self.denied[next(iter(self.denied))]
 
     def table(self) -> Contacts:
         """The supertopic table as it travels with membership messages."""

@@ -177,6 +177,8 @@ class Membership(Struct):
         self.remembered.pop(id, None)
         self.denied.pop(id, None)
         self.denied[id] = 0
+        if len(self.denied) > REMEMBERED_MAX:
+            del self.denied[next(iter(self.denied))]
 
     def forget(self, id: NodeId) -> None:
         """`id` is out of reach; it may come back."""

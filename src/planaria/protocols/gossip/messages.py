@@ -12,7 +12,7 @@ from planaria.core.message import Message
 from planaria.core.topics import LEVELS_MAX, TOPIC_BYTES_MAX
 
 AGE_MAX = 64  # older news of a process is no news: what nobody renews dies out within this time
-SLOWEST = 5  # intervals that a fair scheduler takes for a message; in flight no age grows
+SLOWEST = 5  # intervals that a fair scheduler takes for a message at most; in flight no age grows
 ENTRIES_MAX = 64  # of one list in a message: the sketch is the longest
 NEIGHBOURHOOD = "+"  # the group of all processes; no topic is called so
 

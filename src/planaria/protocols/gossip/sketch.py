@@ -34,7 +34,7 @@ def exact(members: Sequence[NodeId]) -> Sketch:
 
 
 def merge(sketch: Sketch, news: Iterable[tuple[int, int]]) -> None:
-    """Take `news` into `sketch`: the smallest hashes stay, each with the age of its youngest news.
+    """Take `news` into `sketch`: the smallest hashes stay, renewed by younger news.
 
     News of others is one older than they say: otherwise it would not age on its way. It must be
     younger than mine by more than it takes there and back: else two members with slow links keep
