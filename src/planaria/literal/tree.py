@@ -60,6 +60,7 @@ class LiteralTree:
         self._owner = {key: self._successor(key) for key in self.keys}
         for key, host in self._owner.items():
             self.keysets[host].add(key)
+        self._topmost = {host: self._first(keyset) for host, keyset in self.keysets.items()}
 
     def _breadth_first(self) -> dict[int, int]:
         found: list[int] = []
@@ -73,6 +74,10 @@ class LiteralTree:
     def _successor(self, key: int) -> int:
         return min((host for host in self.hosts if host >= key), default=self.hosts[0])
 
+    def _first(self, keyset: Iterable[int]) -> int | None:
+        planted = [key for key in keyset if key in self.order]
+        return min(planted, key=lambda key: self.order[key], default=None)
+
     def owner(self, key: int) -> int:
         """Query the DHT."""
         self.lookups += 1
@@ -80,11 +85,7 @@ class LiteralTree:
 
     def topmost(self, host: int) -> int | None:
         """Definition 2; None for a host that owns no key of the tree."""
-        return min(
-            (key for key in self.keysets[host] if key in self.order),
-            key=lambda key: self.order[key],
-            default=None,
-        )
+        return self._topmost[host]
 
     def parent(self, host: int) -> int | None:
         """'It first determines the parent key k_p of k ...' (3.4)."""

@@ -72,7 +72,7 @@ def _simulated(scale: str) -> tuple[Cell, ...]:
     sizes = {
         "quick": [0, 1_000, 10_000, 50_000, 100_000],
         "paper": [0, 1_000, 10_000, 50_000, *range(100_000, SUBSCRIPTIONS_MAX + 1, 100_000)],
-        "beyond": [0, 1_000, 10_000, *range(50_000, 1_000_001, 50_000)],
+        "beyond": [0, 1_000, 10_000, 50_000, *range(100_000, 1_000_001, 100_000)],
     }[scale]
     publications = 4_000 if scale == "quick" else 20_000
     grid = {"subscriptions": sizes, "rho": RHOS, "mu": MUS, "publications": [publications]}

@@ -83,16 +83,16 @@ SCALES: Mapping[str, Scale] = {
     ),
     "beyond": Scale(
         sizes=(16, 64, 256, 1_024, 4_096),
-        literal=(16, 64, 256, 1_024),
+        literal=(16, 64, 256, 512),
         seeds=5,
-        states=2_400,
-        errata=288,
-        lemmas=60,
-        operations=60,
+        states=960,
+        errata=96,
+        lemmas=30,
+        operations=20,
         stored=(1_000, 10_000, 100_000),
         exchanges=5,
         wide=(16, 64, 256, 1_024, 4_096, 16_384),
-        origins=64,
+        origins=32,
     ),
 }
 
