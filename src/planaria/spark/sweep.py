@@ -180,9 +180,8 @@ class Sweep:
             return WorkerDied(told)
         lines = [line for line in str(error).splitlines() if "Exception" in line]
         reason = (lines or [repr(error)])[0].strip()
-        if isinstance(error, Py4JNetworkError | ConnectionError) or "Java side is empty" in str(
-            error
-        ):
+        gone = "Java side is empty" in str(error)
+        if gone or isinstance(error, Py4JNetworkError | ConnectionError):
             reason = "Spark's Java process is gone, killed or out of memory"
         return SweepFailed(f"{self.work.name}: {reason}; {self._standing()}")
 

@@ -45,15 +45,16 @@ def corrupt_process(
 
 def corrupt_group(group: Group, ids: Sequence[NodeId], topics: Sequence[str], rng: Random) -> None:
     """Arbitrary tables of one group."""
+
+    def contacts(count: int) -> dict[NodeId, tuple[str, int]]:
+        return {
+            id: (rng.choice(topics), rng.randrange(-2, LINK_AGE_MAX + 9))
+            for id in _some(ids, rng, count)
+        }
+
     corrupt_membership(group.membership, ids, rng)
-    group.links.contacts = {
-        id: (rng.choice(topics), rng.randrange(-2, LINK_AGE_MAX + 9))
-        for id in _some(ids, rng, rng.choice([0, 2, 5, OVERSIZED]))
-    }
-    group.links.denied = {
-        id: (rng.choice(topics), rng.randrange(-2, LINK_AGE_MAX + 9))
-        for id in _some(ids, rng, rng.choice([0, 2, OVERSIZED]))
-    }
+    group.links.contacts = contacts(rng.choice([0, 2, 5, OVERSIZED]))
+    group.links.denied = contacts(rng.choice([0, 2, OVERSIZED]))
     group.links.lacking = rng.randrange(-3, 2 * LACKING_MAX)
     group.intervals = rng.randrange(SETTLE + 1)
 
