@@ -1,6 +1,6 @@
 """Figures of the mobile overlay, one run each: fairness, cost, anonymity. Pure functions of a seed.
 
-The benchmark and the report make their tables of these.
+The benchmark makes its tables of these; the report has runs of its own, in `spark.experiments`.
 """
 
 from collections.abc import Mapping, Sequence
