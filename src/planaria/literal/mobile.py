@@ -6,6 +6,7 @@ the errata compare it with.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import combinations, permutations
 
 Graph = tuple[tuple[int, ...], ...]  # neighbours of each node
@@ -199,7 +200,8 @@ def connected(graph: Graph) -> bool:
     return len(reached) == len(graph)
 
 
-def connected_graphs(n: int) -> list[Graph]:
+@cache
+def connected_graphs(n: int) -> tuple[Graph, ...]:
     """All connected graphs of `n` nodes, one of each shape."""
     pairs = list(combinations(range(n), 2))
     shapes: dict[tuple[tuple[int, int], ...], Graph] = {}
@@ -208,7 +210,7 @@ def connected_graphs(n: int) -> list[Graph]:
             graph = graph_of(n, edges)
             if connected(graph):
                 shapes.setdefault(_canonical(n, edges), graph)
-    return list(shapes.values())
+    return tuple(shapes.values())
 
 
 def orders(graph: Graph) -> list[Lids]:

@@ -76,7 +76,7 @@ def _simulated(scale: str) -> tuple[Cell, ...]:
     }[scale]
     publications = 4_000 if scale == "quick" else 20_000
     grid = {"subscriptions": sizes, "rho": RHOS, "mu": MUS, "publications": [publications]}
-    return crossed(grid, range(2 if scale == "quick" else 4))
+    return crossed(grid, range(4 if scale == "paper" else 2))
 
 
 def _crossing(scale: str) -> tuple[Cell, ...]:

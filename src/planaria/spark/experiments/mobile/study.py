@@ -40,7 +40,7 @@ OBSERVED = (
         ("star:60", "0"),
     ),
 )
-SEEDS = (2, 5, 5)
+SEEDS = (2, 5, 2)
 WALK = 4  # how often a publication is handed over, on average, before it is flooded
 ORIENTATIONS = ("heights", "edge-bits")
 
