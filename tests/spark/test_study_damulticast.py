@@ -191,6 +191,21 @@ def test_nodes_and_chain_that_differ_from_the_arrays_are_seen(spark: SparkSessio
         assert found["messages off"] == pytest.approx(0.01)
 
 
+@pytest.mark.parametrize(("tables", "far"), [(6, False), (400, True)])
+def test_a_few_events_that_all_went_well_by_luck_are_no_disagreement(
+    spark: SparkSession, tables: int, far: bool
+) -> None:
+    """At 0.973, as arrays found, 36 events all reach everybody in a third of all cases."""
+    data = [
+        ("planaria stillborn 0.0 T1 p_all", 0.973, 0.961, 0.981, 1000),
+        ("nodes on T1 stillborn 0.0 T1 p_all", 1.0, 1.0, 1.0, tables),
+    ]
+    exact = "failures string, failed double, T1_of_all double, T1_deviation double, "
+    chain = spark.createDataFrame([], exact + "T1_p_all double, T1_p_reached double")
+    found = worst(agreement(spark.createDataFrame(data, FOUND), chain, "T1")[:1])
+    assert (found["nodes off"] > 1) == far
+
+
 def test_rises_and_upper_groups_that_are_better_off_are_seen(spark: SparkSession) -> None:
     shares = {(0.0, 1): 0.9, (0.1, 1): 0.8, (0.2, 1): 0.85, (0.0, 0): 0.7, (0.1, 0): 0.81}
     data = [

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 
 from planaria.spark.experiments.damulticast.claims import event
 from planaria.spark.experiments.damulticast.formulas import DIALS
-from planaria.spark.experiments.damulticast.runs import MEANS
+from planaria.spark.experiments.damulticast.runs import MEANS, NODE_EVENTS
 from planaria.spark.experiments.study import Rows
 from planaria.spark.metrics import means, shares
 
@@ -271,8 +271,11 @@ def agreement(found: DataFrame, exact: DataFrame, bottom: str) -> list[DataFrame
     nodes = _called(found, rf"^nodes on {bottom} (\S+ \S+ T\d+ \S+)$")
     pair = found.where(sql.col("quantity").isin(MESSAGES, "corrected messages"))
     apart = sql.max("value") / sql.min("value") - 1
-    # Twice both 95% intervals together: some hundred comparisons are made.
-    widths = sql.expr("sqrt(pow(a.high - a.low, 2) + pow(b.high - b.low, 2))")
+    # Twice both 95% intervals together: some hundred comparisons are made. The nodes' is at least
+    # what the arrays' would be of as few events: when all went well by luck, their own is empty.
+    as_few = f"(a.high - a.low) * sqrt(a.runs / (b.runs * {NODE_EVENTS}))"
+    width = f"greatest(b.high - b.low, {as_few})"
+    widths = sql.expr(f"sqrt(pow(a.high - a.low, 2) + pow({width}, 2))")
     around = widths + SLACK * sql.expr("greatest(1, abs(b.value))")
     # Four standard errors; rare losses of a whole group are not normal yet with few runs.
     errors = sql.expr("4 * b.deviation / sqrt(a.runs) + 3 / a.runs")
