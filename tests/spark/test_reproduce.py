@@ -14,8 +14,10 @@ from planaria.cli.main import main
 from planaria.cli.reproduce import worst
 from planaria.core.errors import UsageError
 from planaria.spark.experiments import study as studies
+from planaria.spark.experiments.study import Experiment
+from planaria.spark.grid import crossed
 from planaria.spark.report import claims_beside_literal, figure
-from planaria.spark.reproduce import Reproduction, Unkept, Verdict
+from planaria.spark.reproduce import Barren, Reproduction, Unkept, Verdict
 
 pytest_plugins = ("spark_session",)
 
@@ -117,6 +119,17 @@ def test_a_simulation_that_raises_is_told_with_the_command_that_repeats_it(
     monkeypatch.setattr(studies, "STUDIES", {"toy": "toy_study:FRAGILE"})
     with pytest.raises(KeyError, match="three"):
         main(error["replay"].split()[1:])
+
+
+def test_a_sweep_of_which_every_simulation_raises_is_one_line_with_a_command_that_repeats_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    cells = crossed({"x": [3]}, [0, 1])
+    barren = Experiment("double", {"twice": "float64"}, toy_study.fragile, cells)
+    study = structs.replace(toy_study.FRAGILE, experiments=lambda _: [barren])
+    told = r"^toy-double: all 2 simulations raised, KeyError.*; again: planaria reproduce toy .*$"
+    with pytest.raises(Barren, match=told):
+        Reproduction([study], "quick", str(tmp_path / "out")).run(spark)
 
 
 def test_a_study_that_breaks_its_word_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -130,7 +130,8 @@ def test_a_verdict_is_computed_from_its_figures_and_a_missing_one_is_no(
 ) -> None:
     one = spark.createDataFrame([(3, 4)], "ours int, printed int")
     other = spark.createDataFrame([(None, 2.0)], "unknown double, bound double")
-    facts = settle(spark, one, other)
+    empty = spark.createDataFrame([], "lost double")  # every simulation that it needs raised
+    facts = settle(spark, one, empty, other)
     asked = [
         Claim("at most three", 3, "<=", "ours", "printed"),
         Claim("less than three", 3, "<", "ours"),
@@ -138,6 +139,7 @@ def test_a_verdict_is_computed_from_its_figures_and_a_missing_one_is_no(
         Claim("exactly 3.1", 3.1, "=", "ours"),
         Claim("at most the bound", "bound", "<=", "ours"),
         Claim("never seen", 1, ">=", "unknown"),
+        Claim("lost", 1, ">=", "lost"),
     ]
     assert [(row.claim, row.holds) for row in claims(facts, asked).collect()] == [
         ("at most three", True),
@@ -146,6 +148,7 @@ def test_a_verdict_is_computed_from_its_figures_and_a_missing_one_is_no(
         ("exactly 3.1", False),
         ("at most the bound", False),
         ("never seen", False),
+        ("lost", False),
     ]
     assert [tuple(row) for row in literal(facts, asked).collect()] == [
         ("at most three", 4.0, False),

@@ -29,6 +29,10 @@ class Unkept(PlanariaError):
     """A study did not give what it promises; a mistake in the study."""
 
 
+class Barren(PlanariaError):
+    """No simulation of a sweep came to its end: there is nothing to make tables of."""
+
+
 class Verdict(Struct, frozen=True):
     """How a reproduction ended: the claims of the papers, and the checks and errors of ours."""
 
@@ -84,7 +88,11 @@ class Reproduction:
         for name, sweep in self.sweeps[study.name].items():
             sweep.run(spark)
             told = sweep.rows(spark)
-            raised += [row.asDict() for row in errors(told).collect()]
+            kinds = [row.asDict() for row in errors(told).collect()]
+            if sum(kind["cells"] for kind in kinds) == len(sweep.cells):
+                raised_all = f"{sweep.work.name}: all {len(sweep.cells):,} simulations raised"
+                raise Barren(f"{raised_all}, {kinds[0]['error']}; again: {kinds[0]['replay']}")
+            raised += kinds
             rows[name] = told.where("error is null")
         tables = {
             name: promised(study, name, table).toArrow()

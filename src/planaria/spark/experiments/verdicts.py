@@ -46,10 +46,13 @@ class Check(Struct, frozen=True):
 
 
 def settle(spark: SparkSession, *facts: DataFrame) -> DataFrame:
-    """The facts of several sweeps, a row each, in one row; computed once, here and now."""
-    rows = [frame.first() for frame in facts]
+    """The facts of several sweeps, a row each, in one row; computed once, here and now.
+
+    What nothing is known of, because its simulations raised, is null, and does not hold.
+    """
+    rows = [frame.first() or (None,) * len(frame.columns) for frame in facts]
     schema = StructType([field for frame in facts for field in frame.schema])
-    return spark.createDataFrame([tuple(it for row in rows if row for it in row)], schema)
+    return spark.createDataFrame([tuple(it for row in rows for it in row)], schema)
 
 
 def claims(facts: DataFrame, asked: Sequence[Claim]) -> DataFrame:

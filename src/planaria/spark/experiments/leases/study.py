@@ -72,7 +72,7 @@ def _simulated(scale: str) -> tuple[Cell, ...]:
     sizes = {
         "quick": [0, 1_000, 10_000, 50_000, 100_000],
         "paper": [0, 1_000, 10_000, 50_000, *range(100_000, SUBSCRIPTIONS_MAX + 1, 100_000)],
-        "beyond": [0, 1_000, 10_000, 50_000, *range(100_000, 1_000_001, 100_000)],
+        "beyond": [0, 1_000, 10_000, 100_000, 500_000, 1_000_000],
     }[scale]
     publications = 4_000 if scale == "quick" else 20_000
     grid = {"subscriptions": sizes, "rho": RHOS, "mu": MUS, "publications": [publications]}
@@ -97,7 +97,7 @@ def _crossing(scale: str) -> tuple[Cell, ...]:
 
 
 def _healing(scale: str) -> tuple[Cell, ...]:
-    size, seeds = {"quick": (13, 2), "paper": (40, 20), "beyond": (121, 20)}[scale]
+    size, seeds = {"quick": (13, 2), "paper": (40, 20), "beyond": (121, 5)}[scale]
     grid: dict[str, Sequence[Value]] = {
         "strategy": STRATEGIES,
         "hierarchical": [False, True],
