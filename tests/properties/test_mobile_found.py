@@ -62,7 +62,7 @@ def test_what_was_delivered_is_remembered_by_a_clock_set_back() -> None:
     assert news.receive(item, 1, "t") == [Deliver("t", item.id, b"once")]
     news.now = 7
     for _ in range(20):
-        news.age()
+        news.age([])
     assert news.receive(item, 2, "t") == []
 
 

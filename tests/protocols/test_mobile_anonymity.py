@@ -295,7 +295,7 @@ def test_walk_that_is_lost_ends_in_a_flood_of_whoever_waited() -> None:
         assert sorted(map(len, (box.waiting for box in boxes.values()))) == [0, 1]
         timeouts = 0
         while item.id not in news.local:
-            news.age()
+            news.age(list(boxes.values()))
             timeouts += 1
         waited.append(timeouts)
         news.collect(boxes, rng)

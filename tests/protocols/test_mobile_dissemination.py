@@ -7,6 +7,7 @@ import pytest
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, LinkUp, Publish, Subscribe
+from planaria.protocols.mobile.dissemination import LOCAL_MAX, REPLAY_TIMEOUTS
 from planaria.protocols.mobile.graphs import Edge, Graph, grid
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import Link
@@ -14,6 +15,7 @@ from planaria.protocols.mobile.messages import Beat, Item
 from planaria.protocols.mobile.node import MobileNode
 from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.checkers import DeliveredOnce
+from planaria.simulator.delays import INTERVAL
 from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.trial import Spec, Trial, must_heal
 from planaria.spark.experiments.mobile.runs import TOPIC, ScriptedOverlay
@@ -49,6 +51,23 @@ def test_every_subscriber_gets_every_publication_once(graph: str, orientation: s
     assert figures["delivered"] == 6 * figures["nodes"]
     assert figures["sends"] == 6 * figures["links"]
     assert (figures["missed"], figures["duplicated"], figures["acyclic"]) == (0, 0, True)
+
+
+def test_publications_that_wait_behind_others_are_not_forgotten_unsent() -> None:
+    """A turn carries 16 and six nodes take turns: the last waits longer than one is kept."""
+    overlay = MovingOverlay("complete:6")
+    trial = Trial(overlay, Spec(6, 0, "legitimate"), [DeliveredOnce()])
+    for number in range(LOCAL_MAX):
+        publish(trial, 0, b"%d" % number)
+    trial.simulator.run(REPLAY_TIMEOUTS * INTERVAL)
+    reached = [len(it.arrivals) for it in overlay.world.books.publications.values()]
+    assert min(reached) == 1  # some did not get their turn while a publication is kept
+    trial.simulator.run(2 * REPLAY_TIMEOUTS * INTERVAL)
+    reached = [len(it.arrivals) for it in overlay.world.books.publications.values()]
+    assert reached == [6] * LOCAL_MAX
+    trial.simulator.run(2 * REPLAY_TIMEOUTS * INTERVAL)
+    nodes = map(unwrap, trial.simulator.nodes.values())
+    assert [len(it.layers[TOPIC].news.store) for it in nodes] == [0] * 6
 
 
 def two_grids(links: int) -> tuple[Graph, dict[Edge, int]]:

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria.literal.mobile import graph_of
+from planaria.spark.experiments.mobile import runs
 from planaria.spark.experiments.mobile.questions import QUESTIONS, answer
-from planaria.spark.experiments.mobile.runs import whole
 from planaria.spark.experiments.mobile.small import Field, unfair_ours
 from planaria.spark.experiments.mobile.study import STUDY, SUMMARIES, experiments
 from planaria.spark.experiments.study import Figure, Shown
@@ -181,5 +181,12 @@ def test_field_hears_everything_at_once_and_sees_cycles_and_starvation() -> None
 
 def test_whole_says_whether_the_rest_is_connected() -> None:
     line = {0: [1], 1: [0, 2], 2: [1]}
-    assert whole(line, (0,))
-    assert not whole(line, (1,))
+    assert runs.whole(line, (0,))
+    assert not runs.whole(line, (1,))
+
+
+def test_silence_is_asked_for_when_everybody_had_a_turn() -> None:
+    """On a complete graph one node speaks at a time; the last hear from all before they speak."""
+    parameters = {"graph": "complete:36", "orientation": "heights", "echo": False}
+    found = runs.spread(Cell(parameters, 0)).summary
+    assert (found["later"], found["delivered"], found["sends"]) == (0, 1.0, found["links"])

@@ -21,9 +21,10 @@ from planaria.protocols.mobile.messages import (
     padded,
 )
 
-REPLAY_TIMEOUTS = 128  # how long a publication is kept for links that come up
-# A copy is kept REPLAY_TIMEOUTS by each of at most GENERATIONS_MAX + 1 holders in a row, and needs
-# at most as long again to spread from each: after that no copy is left to be taken for a new one.
+# How long a publication is kept for links that come up; longer only while it waits to be sent.
+REPLAY_TIMEOUTS = 128
+# A copy is kept REPLAY_TIMEOUTS by each of at most GENERATIONS_MAX + 1 holders in a row, and may
+# wait as long again to be sent by each: after that no copy is left to be taken for a new one.
 MEMORY_TIMEOUTS = 2 * (GENERATIONS_MAX + 1) * REPLAY_TIMEOUTS
 MEMORY_MAX = 1 << 16  # ids: 16 per timeout for the whole time
 STORE_MAX = 4096  # publications kept for replay; the oldest goes first
@@ -40,6 +41,10 @@ class Outbox(Struct):
     waiting: dict[bytes, int] = {}  # id -> generation it will carry
     sent: dict[bytes, int] = {}
     serial: int | None = None
+
+    def owes(self, id: bytes) -> bool:
+        """Is the neighbour still to get it, or to say that it has?"""
+        return id in self.waiting or id in self.sent
 
     def drop(self, id: bytes) -> None:
         """The neighbour has it."""
@@ -190,8 +195,9 @@ class Dissemination(Stateful):
             items.append(Item(id, generation, item.body))
         return tuple(items)
 
-    def age(self) -> None:
-        """One timeout passed: forget what is old enough, keep what still waits for a turn."""
+    def age(self, outboxes: list[Outbox]) -> None:
+        """One timeout passed: forget what is old enough and waits neither for a turn nor, behind
+        others, in an outbox."""
         self.now += 1
         for _ in range(len(self.seen)):
             id, since = next(iter(self.seen.items()))
@@ -205,7 +211,7 @@ class Dissemination(Stateful):
             if self._young(since, REPLAY_TIMEOUTS):
                 break
             del self.store[id]
-            if since > self.now or self._waits(id):
+            if since > self.now or self._waits(id, outboxes):
                 self.store[id] = (item, self.now)
         self._end_embargo()
 
@@ -214,8 +220,9 @@ class Dissemination(Stateful):
         forget what was delivered would be worse than to remember it for too long."""
         return 0 <= self.now - since < limit
 
-    def _waits(self, id: bytes) -> bool:
-        return id in self.input or id in self.local or id in self.hidden
+    def _waits(self, id: bytes, outboxes: list[Outbox]) -> bool:
+        buffered = id in self.input or id in self.local or id in self.hidden
+        return buffered or any(outbox.owes(id) for outbox in outboxes)
 
     def _end_embargo(self) -> None:
         """Whoever handed a publication over and never saw its flood begins one: it was lost."""

@@ -247,7 +247,7 @@ class Layer(Stateful):
     def on_timeout(self, reach: Mapping[NodeId, None], rng: Random) -> list[Effect]:
         """Forget the silent, ask for links, take a turn if it is one, and beat."""
         self.repair()
-        self.news.age()
+        self.news.age([link.outbox for link in self.links.values()])
         self._forget(reach)
         effects = self._ask(reach, rng)
         peers = self.neighbours()

@@ -127,14 +127,16 @@ def spread(cell: Cell) -> Result:
         while len(arrivals) < n and trial.simulator.interval - began < SPREAD_INTERVALS_MAX:
             trial.simulator.run_interval()
         rounds.append(max(arrivals.values()) - books.publications[payload].second)
-    trial.simulator.run(20 * INTERVAL)
+    degrees = [len(side.neighbours()) for side in layers(trial).values()]
+    turn = max(20, 1 + max(degrees)) * INTERVAL  # of neighbours one speaks at a time
+    trial.simulator.run(turn)
     copies = books.copies
-    trial.simulator.run(20 * INTERVAL)
+    trial.simulator.run(turn)
     delivered = sum(len(it.arrivals) for it in books.publications.values())
     gone = sum(len(it.arrivals) > 1 for it in books.publications.values())
     return Result(
         {
-            "links": sum(len(side.neighbours()) for side in layers(trial).values()) // 2,
+            "links": sum(degrees) // 2,
             "rounds": sum(rounds) / SPREADS,
             "rounds_max": max(rounds),
             "sends": copies / SPREADS,
