@@ -289,7 +289,7 @@ def test_walk_that_is_lost_ends_in_a_flood_of_whoever_waited() -> None:
     waited = []
     for seed in range(20):
         news, rng = Dissemination(walk=3), Random(seed)
-        item = news.publish(b"m", rng)
+        item = news.publish(b"m", rng, [])
         boxes = {1: Outbox(), 2: Outbox()}
         news.collect(boxes, rng)
         assert sorted(map(len, (box.waiting for box in boxes.values()))) == [0, 1]

@@ -5,9 +5,10 @@ from random import Random
 import pytest
 
 from planaria.core.codec import Codec
+from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, LinkUp, Publish, Subscribe
-from planaria.protocols.mobile.dissemination import LOCAL_MAX, REPLAY_TIMEOUTS
+from planaria.protocols.mobile.dissemination import LOCAL_MAX, REPLAY_TIMEOUTS, STORE_MAX
 from planaria.protocols.mobile.graphs import Edge, Graph, grid
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import Link
@@ -68,6 +69,26 @@ def test_publications_that_wait_behind_others_are_not_forgotten_unsent() -> None
     trial.simulator.run(2 * REPLAY_TIMEOUTS * INTERVAL)
     nodes = map(unwrap, trial.simulator.nodes.values())
     assert [len(it.layers[TOPIC].news.store) for it in nodes] == [0] * 6
+
+
+def test_publisher_is_told_no_before_anything_unsent_is_forgotten() -> None:
+    """More than a turn carries is published at every interval, until the store is full of it."""
+    overlay = MovingOverlay("complete:6")
+    trial = Trial(overlay, Spec(6, 0, "legitimate"), [DeliveredOnce()])
+    books = overlay.world.books
+
+    def publish_too_much() -> None:
+        for number in range(2 * STORE_MAX):
+            publish(trial, 0, b"%d" % number)
+            if number % 200 == 0:
+                trial.simulator.run_interval()
+
+    with pytest.raises(CapacityExceeded, match="wait to be sent: try again later"):
+        publish_too_much()
+    assert len(books.publications) > STORE_MAX
+    trial.simulator.run(STORE_MAX // 16 * 6 * INTERVAL)
+    assert {len(it.arrivals) for it in books.publications.values()} == {6}
+    publish(trial, 0, b"later")
 
 
 def two_grids(links: int) -> tuple[Graph, dict[Edge, int]]:
@@ -183,7 +204,7 @@ def test_first_hop_from_a_publisher_looks_like_any_other_hop() -> None:
         else:
             item = MobileNode(9, Random(8), padding=64)
             item.on_command(Subscribe(TOPIC))
-            copy: Item = item.layers[TOPIC].news.publish(b"longer secret", Random(3))
+            copy: Item = item.layers[TOPIC].publish(b"longer secret", Random(3))
             word = Heights(3, Random(3)).greet()
             node.on_message(Beat(TOPIC, 3, 1, None, word, (copy,)))
             node.on_message(Beat(TOPIC, 3, 2, None, (2, 5, 99, 1), ()))
@@ -204,7 +225,7 @@ def test_padding_hides_the_size_and_nothing_is_lost() -> None:
     news = MobileNode(0, Random(0), padding=100)
     news.on_command(Subscribe(TOPIC))
     payloads = [b"", b"x", b"\0" * 98 + b"\x80", b"\0"]
-    items = [news.layers[TOPIC].news.publish(it, Random(len(it))) for it in payloads]
+    items = [news.layers[TOPIC].publish(it, Random(len(it))) for it in payloads]
     assert [item.payload for item in items] == payloads
     beats = [Beat(TOPIC, 1, 1, None, (0,), (item,)) for item in items]
     assert len({len(Codec().encode(beat)) for beat in beats}) == 1

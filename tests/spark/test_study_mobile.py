@@ -187,6 +187,6 @@ def test_whole_says_whether_the_rest_is_connected() -> None:
 
 def test_silence_is_asked_for_when_everybody_had_a_turn() -> None:
     """On a complete graph one node speaks at a time; the last hear from all before they speak."""
-    parameters = {"graph": "complete:36", "orientation": "heights", "echo": False}
-    found = runs.spread(Cell(parameters, 0)).summary
+    cell = Cell({"graph": "complete:36", "orientation": "heights", "echo": False}, 0)
+    found = runs.spread(cell).summary
     assert (found["later"], found["delivered"], found["sends"]) == (0, 1.0, found["links"])

@@ -127,9 +127,10 @@ class Host(Node):
         if isinstance(command, Clock):
             self.world.hear_clock(command.seconds)
             return NOTHING
+        effects = self.carried.on_command(command)
         if isinstance(command, Publish):
             self.world.books.published(self.id, command.payload, self.world.now)
-        return self._transmit(self.carried.on_command(command))
+        return self._transmit(effects)
 
     def snapshot(self) -> dict[str, Any]:
         """The state is the node's."""

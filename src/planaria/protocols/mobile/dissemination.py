@@ -27,7 +27,8 @@ REPLAY_TIMEOUTS = 128
 # wait as long again to be sent by each: after that no copy is left to be taken for a new one.
 MEMORY_TIMEOUTS = 2 * (GENERATIONS_MAX + 1) * REPLAY_TIMEOUTS
 MEMORY_MAX = 1 << 16  # ids: 16 per timeout for the whole time
-STORE_MAX = 4096  # publications kept for replay; the oldest goes first
+# Publications kept for replay. The oldest goes first; unsent only when others' fill the store.
+STORE_MAX = 4096
 LOCAL_MAX = 1024  # own publications that wait for a turn; then publishing says no
 # Timeouts, drawn from here to twice as many, that a node which handed a publication over waits for
 # its flood. Longer than a flood takes to come back, or who loses patience first began it.
@@ -98,12 +99,14 @@ class Dissemination(Stateful):
             self.local.update(dict.fromkeys(self.hidden))
             self.walking, self.hidden = {}, {}
 
-    def publish(self, payload: bytes, rng: Random) -> Item:
+    def publish(self, payload: bytes, rng: Random, outboxes: list[Outbox]) -> Item:
         """Put a publication into the local buffer; it waits for a turn like any other."""
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise CapacityExceeded(f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}")
         if len(self.local) + len(self.walking) >= LOCAL_MAX:
             raise CapacityExceeded(f"{LOCAL_MAX} publications wait for a turn: try again later")
+        if len(self.store) >= STORE_MAX and self._waits(next(iter(self.store)), outboxes):
+            raise CapacityExceeded(f"{STORE_MAX} publications wait to be sent: try again later")
         id = rng.getrandbits(8 * ITEM_ID_BYTES).to_bytes(ITEM_ID_BYTES, "big")
         item = Item(id, GENERATIONS_MAX, padded(payload, self.padding))
         if self.walk:

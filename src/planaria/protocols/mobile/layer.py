@@ -18,6 +18,7 @@ from planaria.protocols.mobile.graphs import NEIGHBOURS_MAX
 from planaria.protocols.mobile.messages import (
     STEM,
     Beat,
+    Item,
     LinkDownOk,
     LinkUpKo,
     LinkUpOk,
@@ -100,6 +101,10 @@ class Layer(Stateful):
         """N(i): the peers with which a link is up and has a direction."""
         oriented = self.orientation.oriented
         return [peer for peer, link in self.links.items() if link.state == UP and oriented(peer)]
+
+    def publish(self, payload: bytes, rng: Random) -> Item:
+        """To all members, from the next turn on."""
+        return self.news.publish(payload, rng, self._outboxes())
 
     def leave(self) -> None:
         """Go in good order: first hand over, then say request_link_down."""
@@ -247,7 +252,7 @@ class Layer(Stateful):
     def on_timeout(self, reach: Mapping[NodeId, None], rng: Random) -> list[Effect]:
         """Forget the silent, ask for links, take a turn if it is one, and beat."""
         self.repair()
-        self.news.age([link.outbox for link in self.links.values()])
+        self.news.age(self._outboxes())
         self._forget(reach)
         effects = self._ask(reach, rng)
         peers = self.neighbours()
@@ -265,6 +270,9 @@ class Layer(Stateful):
         if self.leaving is not None:
             effects += self._go()
         return effects
+
+    def _outboxes(self) -> list[Outbox]:
+        return [link.outbox for link in self.links.values()]
 
     def _forget(self, reach: Mapping[NodeId, None]) -> None:
         for peer in list(self.links):

@@ -156,7 +156,7 @@ class MobileNode(Node):
         layer = self.layers.get(command.topic)
         if layer is None or layer.leaving is not None:
             raise UsageError(f"subscribe to {command.topic!r} first: only members of a layer speak")
-        item = layer.news.publish(command.payload, self.rng)
+        item = layer.publish(command.payload, self.rng)
         return [Deliver(command.topic, item.id, command.payload)]
 
     def _stranger(self, message: MobileMessage) -> list[Effect]:
