@@ -87,7 +87,7 @@ class Comparison:
         make_workload(n, topics, events, 0)  # what is wrong with the sizes is said now
         self.asked = f"--n {n} --topics {topics} --events {events} --seeds {seeds}"
         self.sizes = {"n": n, "topics": topics, "events": events}
-        self.out = out or f"out/compare/{code_version()}"
+        self.store = Store(out or f"out/compare/{code_version()}")
         self.cells = crossed(
             {
                 "contender": list(CONTENDERS),
@@ -108,7 +108,7 @@ class Comparison:
 
     def sweep(self) -> Sweep:
         """All runs."""
-        return Sweep(self.work(), self.cells, f"{self.out}/sweep", share=SHARE)
+        return Sweep(self.work(), self.cells, self.store.below("sweep"), share=SHARE)
 
     def one_cell(self, key: str) -> Result | None:
         """Run one cell again, alone and here; None if there is no such cell."""
@@ -122,8 +122,8 @@ class Comparison:
         made = table(rows.where("error is null")).toArrow()
         found = made.to_pylist()
         raised = [row.asDict() for row in errors(rows).collect()]
-        verdict = Verdict(found, advice(found), broken(found), raised, self.out)
-        store, sink = Store(self.out), io.BytesIO()
+        verdict = Verdict(found, advice(found), broken(found), raised, self.store.shown)
+        store, sink = self.store, io.BytesIO()
         store.write("compare.parquet", made)
         csv.write_csv(made, sink)
         store.write("compare.csv", sink.getvalue())
