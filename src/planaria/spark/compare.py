@@ -18,7 +18,7 @@ from planaria.simulator.contenders import CONTENDERS, OVERLAYS
 from planaria.simulator.contest import FAULTS, Contest
 from planaria.simulator.workload import make_workload
 from planaria.spark.advice import advice, broken
-from planaria.spark.checks import errors
+from planaria.spark.checks import raised_in
 from planaria.spark.compare_page import page, picture
 from planaria.spark.grid import Cell, crossed
 from planaria.spark.store import Store, code_version
@@ -119,10 +119,11 @@ class Comparison:
         """Run what is missing, then make table, picture and page anew."""
         sweep.run(spark)
         rows = sweep.rows(spark)
+        raised = raised_in(sweep.work.name, rows, len(sweep.cells))
         made = table(rows.where("error is null")).toArrow()
         found = made.to_pylist()
-        raised = [row.asDict() for row in errors(rows).collect()]
-        verdict = Verdict(found, advice(found), broken(found), raised, self.store.shown)
+        told = advice(found, _raising(rows))
+        verdict = Verdict(found, told, broken(found), raised, self.store.shown)
         store, sink = self.store, io.BytesIO()
         store.write("compare.parquet", made)
         csv.write_csv(made, sink)
@@ -160,6 +161,12 @@ def table(rows: DataFrame) -> DataFrame:
         .orderBy(_place("contender", list(CONTENDERS)), _place("fault", FAULTS))
         .select(*TABLE)
     )
+
+
+def _raising(rows: DataFrame) -> list[str]:
+    """The contenders of which a run raised."""
+    named = rows.where("error is not null").select("contender").distinct()
+    return [row.contender for row in named.orderBy(_place("contender", list(CONTENDERS))).collect()]
 
 
 def _place(name: str, order: Sequence[str]) -> Any:
