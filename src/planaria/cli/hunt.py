@@ -122,7 +122,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
     grid = {
         "overlay": [shlex.join(asked)],
         "start": list(dict.fromkeys(values["start"])),
-        "n": list(parse_numbers(values["n"], "--n")),
+        "n": parse_numbers(values["n"], "--n"),
         "scheduler": chosen_schedulers(values["schedulers"]),
         "nemesis": list(schedules),
         "intervals": [values["intervals"]],
