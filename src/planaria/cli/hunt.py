@@ -185,6 +185,8 @@ def _told(result: dict[str, Any]) -> str:
         lines += [f"- {it['checker']}, seed {it['seed']}: {it['detail']}", f"  {it['replay']}"]
         if it["smaller"]:
             lines += [f"  smaller:  {it['smaller']}", f"  scenario: {it['scenario']}"]
+        if it["shrink_error"]:
+            lines.append(f"  not made smaller, that failed: {it['shrink_error']}")
     if len(findings) > FINDINGS_SHOWN:
         lines.append(f"  and {len(findings) - FINDINGS_SHOWN} more (--json)")
     lines += [
