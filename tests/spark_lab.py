@@ -13,6 +13,7 @@ from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trace import Recorder
 from planaria.simulator.trial import Spec, Trial
 from planaria.spark.grid import Cell
+from planaria.spark.hunt import Quarry
 from planaria.spark.sweep import Result, Sweep, Work
 
 Run = Callable[[Cell], Result]
@@ -54,6 +55,15 @@ def deadly(cell: Cell) -> Result:
     if cell.parameters["x"] in (3, 5):
         os._exit(9)
     return times(cell)
+
+
+class Stubborn(Quarry, frozen=True):
+    """Shrinking raises for seed 0 and kills its worker for any other."""
+
+    def shrink_cell(self, cell: Cell) -> Result:
+        if cell.seed == 0:
+            raise KeyError("stubborn")
+        os._exit(9)
 
 
 def traced(cell: Cell) -> Result:

@@ -10,9 +10,11 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria import __version__
+from planaria.cli.compare import told as printed
 from planaria.cli.main import main
 from planaria.spark import compare
 from planaria.spark.advice import advice, broken, by_fault, in_calm
+from planaria.spark.compare_page import page, picture
 
 pytest_plugins = ("spark_session",)
 
@@ -68,6 +70,33 @@ def test_comparison_writes_table_picture_and_page_and_says_what_follows(
     assert "which one should I use?" in told
     assert "star stays as these left it: busiest; after busiest it goes on to lose 100%" in told
     assert f"results in {tmp_path}" in told
+
+
+def test_runs_that_raise_leave_the_table_to_others_and_get_no_advice(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No worker knows a contender `nobody`."""
+    monkeypatch.setattr(compare, "CONTENDERS", dict.fromkeys(("nobody", "star")))
+    monkeypatch.setattr(compare, "FAULTS", ("none",))
+    words = [*SMALL, "--out", str(tmp_path / "some")]
+    assert main([*words, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [it["contender"] for it in found["table"]] == ["star"]
+    assert "Nothing ever breaks: star" in found["advice"][2]
+    assert found["advice"][-1] == "No advice on these, of which runs raised: nobody."
+    (error,) = found["errors"]
+    assert (error["cells"], error["error"].split(":")[0]) == (2, "KeyError")
+    assert "KeyError" in (tmp_path / "some/compare.html").read_text()
+    monkeypatch.setattr(compare, "CONTENDERS", {"nobody": None})
+    assert main([*SMALL, "--out", str(tmp_path / "all")]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    last = told.err.splitlines()[-1]
+    assert last.startswith("planaria: error: compare: all 2 simulations raised, KeyError: 'nobody'")
+    assert "; again: planaria compare --n 6" in last
 
 
 @pytest.mark.usefixtures("few")
@@ -157,6 +186,25 @@ def test_advice_follows_the_figures() -> None:
         ["star", "0, 4", "80%, never"],
     ]
     assert in_calm(rows)[1][:3] == ["ring", "2", "9"]
+
+
+def test_nothing_is_said_of_whom_a_run_raised() -> None:
+    """What is left of the ring is good: its runs without a fault are the ones that raised."""
+    rows = [row("ring", "crash"), row("star"), row("star", "crash", lost=0.2)]
+    told = advice(rows, ["ring"])
+    assert told[0] == "Nothing may be lost, whatever happens: none of these."
+    assert told[-1] == "No advice on these, of which runs raised: ring."
+    assert not any("ring" in line for line in told[:-1])
+    assert advice(rows[:1], ["ring"]) == told[-1:]
+
+
+def test_tables_picture_and_page_do_without_a_row_in_calm() -> None:
+    rows = [row("ring", "crash")]
+    assert len(in_calm(rows)) == 1
+    verdict = compare.Verdict(rows, [], [], [], "here")
+    assert "results in here" in printed(verdict)
+    sizes = {"n": 6, "topics": 2, "events": 3}
+    assert "<h3>In calm</h3>" in page(verdict, picture(rows), sizes, "1")
 
 
 @pytest.mark.parametrize(

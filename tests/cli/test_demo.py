@@ -98,6 +98,14 @@ def test_every_network_of_the_demo_heals(
     assert "legitimate after" in capsys.readouterr().out
 
 
+def test_a_wrong_master_is_said_before_anything_heals(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--master", "moon"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("planaria: error: master 'moon'")
+    assert told.err.count("\n") == 1
+
+
 def test_the_demo_fails_if_a_network_does_not_heal(
     spark: SparkSession,
     tmp_path: Path,

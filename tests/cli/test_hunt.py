@@ -13,7 +13,7 @@ from planaria.cli.hunt import hunt
 from planaria.cli.main import main
 from planaria.simulator.overlays import REGISTERED
 from planaria.spark.store import code_version
-from spark_lab import contents
+from spark_lab import Stubborn, contents
 from toys import ROOT, SORTED
 
 pytest_plugins = ("spark_session",)
@@ -63,6 +63,28 @@ def test_a_broken_overlay_gives_exit_code_1_and_commands_that_repeat_it(
     assert Path(scenario.removeprefix("  scenario: ")).read_text().startswith("# no-exception: ")
 
 
+def test_a_finding_that_could_not_be_made_smaller_says_why(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("planaria.spark.hunt.Quarry", Stubborn)
+    words = ["hunt", "tests/broken.py:Raising", "--seeds", "3", "--n", "3", "--nemesis", "none"]
+    words += ["--shrink", "2", "--out", str(tmp_path / "x")]
+    assert main([*words, "--json"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [it["smaller"] for it in findings] == [None, None, None]
+    raised, killed, untried = [it["shrink_error"] for it in findings]
+    assert raised.startswith("KeyError: 'stubborn' in spark_lab.py:")
+    assert (killed, untried) == ("the worker died", None)
+    assert main(words) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert [line for line in told if "made smaller" in line] == [
+        f"  not made smaller, that failed: {reason}" for reason in (raised, killed)
+    ]
+
+
 @pytest.mark.parametrize("overlay", sorted(REGISTERED))
 def test_the_options_of_an_overlay_do_not_collide_with_those_of_the_hunt(overlay: str) -> None:
     command = hunt.get_command(click.Context(hunt), overlay)
@@ -80,6 +102,9 @@ def test_the_options_of_an_overlay_do_not_collide_with_those_of_the_hunt(overlay
         ([SORTED, "--seeds", "0"], "at least one cell"),
         ([SORTED, "--seeds", "many"], "--seeds 'many'"),
         ([SORTED, "--seeds", "9:5"], "range is empty"),
+        ([SORTED, "--seeds", "99999999999"], "more than 10,000,000 seeds"),
+        ([SORTED, "--seeds", "5:99999999999"], "more than 10,000,000 seeds"),
+        ([SORTED, "--n", "1:99999999999"], "n 1000001: between 1 and"),
         ([SORTED, "--n", "0:3"], "n 0: between 1 and"),
         ([SORTED, "--n", "1-3"], "--n '1-3'"),
         ([SORTED, "--start", "upside-down"], "no start 'upside-down'"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planaria.core.errors import UsageError
-from planaria.spark.grid import Cell, Grid, crossed, parse_numbers, rotated
+from planaria.spark.grid import CELLS_MAX, Cell, Grid, crossed, parse_numbers, rotated
 
 GRID: Grid = {"n": [1, 2, 3], "word": ["a", "b"]}
 
@@ -55,6 +55,13 @@ def test_what_is_no_grid_is_refused(grid: Any, complaint: str) -> None:
     for make in (crossed, rotated):
         with pytest.raises(UsageError, match=complaint):
             make(grid, range(1))
+
+
+@pytest.mark.parametrize("seeds", [range(CELLS_MAX + 1), range(10**11), range(5, 10**30)])
+def test_more_seeds_than_a_driver_has_room_for_are_refused_at_once(seeds: range) -> None:
+    for make in (crossed, rotated):
+        with pytest.raises(UsageError, match="more than 10,000,000 seeds"):
+            make(GRID, seeds)
 
 
 def test_numbers_are_one_or_an_inclusive_range() -> None:

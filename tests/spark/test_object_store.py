@@ -1,5 +1,6 @@
 """Sweeps into an S3-compatible store: there is no shared disk beyond one machine."""
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ from pyspark.sql import SparkSession
 
 import spark_lab
 import toy_study
+from planaria.cli.main import main
 from planaria.core.errors import UsageError
+from planaria.spark import compare
 from planaria.spark.grid import crossed
 from planaria.spark.reproduce import Reproduction
 from planaria.spark.store import Store
@@ -61,6 +64,29 @@ def test_a_whole_reproduction_fits_into_an_object_store(spark: SparkSession, buc
     found, root = fs.FileSystem.from_uri(out)
     with found.open_input_stream(f"{root}/report.html") as source:
         assert b"The papers, measured" in source.read()
+
+
+def test_a_comparison_fits_into_an_object_store_and_shows_no_key(
+    spark: SparkSession,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(compare, "CONTENDERS", {"star": None})
+    monkeypatch.setattr(compare, "FAULTS", ("none",))
+    out = bucket.format("compared")
+    words = ["compare", "--n", "4", "--topics", "1", "--events", "3", "--seeds", "1", "--out", out]
+    assert main([*words, "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["out"] == "s3://lab/compared"
+    assert main(words) == 0  # nothing is run again
+    again = capsys.readouterr()
+    assert again.out.endswith("results in s3://lab/compared\n")
+    assert "secret" not in told.out + told.err + again.out + again.err
+    found, root = fs.FileSystem.from_uri(out)
+    names = [info.base_name for info in found.get_file_info(fs.FileSelector(root))]
+    files = [f"compare.{kind}" for kind in ("csv", "html", "parquet", "svg")]
+    assert sorted(names) == [*files, "sweep"]
 
 
 def test_a_store_that_nobody_serves_is_one_line() -> None:

@@ -13,11 +13,12 @@ import toy_study
 from planaria.cli.main import main
 from planaria.cli.reproduce import worst
 from planaria.core.errors import UsageError
+from planaria.spark.checks import Barren
 from planaria.spark.experiments import study as studies
 from planaria.spark.experiments.study import Experiment
 from planaria.spark.grid import crossed
 from planaria.spark.report import claims_beside_literal, figure
-from planaria.spark.reproduce import Barren, Reproduction, Unkept, Verdict
+from planaria.spark.reproduce import Reproduction, Unkept, Verdict
 
 pytest_plugins = ("spark_session",)
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.simulator.overlays import find_kind
 from planaria.simulator.trial import Spec
-from planaria.spark.session import require
+from planaria.spark.session import choose_master, require
 
 
 class Network(Struct, frozen=True):
@@ -42,6 +42,7 @@ def demo(out: str | None, master: str | None) -> int:
     from planaria.spark.experiments.study import STUDIES
     from planaria.spark.sweep import Stopped
 
+    choose_master(master)  # a wrong one is said at once, not after all has healed
     click.echo("Every variable of every node is arbitrary, and so are messages in flight.\n")
     healed = [heal(network) for network in NETWORKS]
     click.echo("\nNow the five papers, at a small scale: what they say and what is so.")

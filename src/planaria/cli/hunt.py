@@ -122,7 +122,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
     grid = {
         "overlay": [shlex.join(asked)],
         "start": list(dict.fromkeys(values["start"])),
-        "n": list(parse_numbers(values["n"], "--n")),
+        "n": parse_numbers(values["n"], "--n"),
         "scheduler": chosen_schedulers(values["schedulers"]),
         "nemesis": list(schedules),
         "intervals": [values["intervals"]],
@@ -185,6 +185,8 @@ def _told(result: dict[str, Any]) -> str:
         lines += [f"- {it['checker']}, seed {it['seed']}: {it['detail']}", f"  {it['replay']}"]
         if it["smaller"]:
             lines += [f"  smaller:  {it['smaller']}", f"  scenario: {it['scenario']}"]
+        if it["shrink_error"]:
+            lines.append(f"  not made smaller, that failed: {it['shrink_error']}")
     if len(findings) > FINDINGS_SHOWN:
         lines.append(f"  and {len(findings) - FINDINGS_SHOWN} more (--json)")
     lines += [

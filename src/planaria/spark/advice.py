@@ -12,8 +12,19 @@ Rows = Sequence[Row]
 BEST_EFFORT = ("gossip",)  # promises no delivery, only its tables
 
 
-def advice(rows: Rows) -> list[str]:
-    """Some lines, from the strictest wish to the most modest."""
+def advice(rows: Rows, raised: Sequence[str] = ()) -> list[str]:
+    """Some lines, from the strictest wish to the most modest; none on the contenders in `raised`.
+
+    A run that raised has no row: those that are left would praise such a contender.
+    """
+    whole = [row for row in rows if row["contender"] not in raised]
+    told = _wishes(whole) if whole else []
+    if raised:
+        told.append(f"No advice on these, of which runs raised: {', '.join(raised)}.")
+    return told
+
+
+def _wishes(rows: Rows) -> list[str]:
     names = list(dict.fromkeys(row["contender"] for row in rows))
     keeping = [name for name in names if _all(rows, name, lambda it: not _loses(it))]
     healing = [name for name in names if _all(rows, name, _healed)]
@@ -51,10 +62,9 @@ def _best(rows: Rows, names: Sequence[str], wish: str) -> str:
     if not names:
         return f"{wish}: none of these."
     calm = {row["contender"]: row for row in rows if row["fault"] == "none"}
-    ours = [name for name in names if name in calm]
     wanted = (("fewest messages", "messages"), ("quickest", "delay"), ("least memory", "memory"))
     best = [
-        f"{label} {min(ours, key=lambda name: float(calm[name][column]))}"
+        f"{label} {min(names, key=lambda name: float(calm[name][column]))}"
         for label, column in wanted
     ]
     return f"{wish}: {', '.join(names)} ({', '.join(best)})."

@@ -2,11 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pyspark.sql.functions as sql
 from pyspark.sql import DataFrame, SparkSession
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import PlanariaError, UsageError
+
+
+class Barren(PlanariaError):
+    """No simulation of a sweep came to its end: there is nothing to make tables of."""
 
 
 def complete(spark: SparkSession, rows: DataFrame, cells: Sequence[str]) -> DataFrame:
@@ -35,3 +40,13 @@ def errors(rows: DataFrame) -> DataFrame:
         .agg(sql.count("*").alias("cells"), sql.min_by("replay", "seed").alias("replay"))
         .orderBy(sql.desc("cells"), "error")
     )
+
+
+def raised_in(name: str, rows: DataFrame, cells: int) -> list[dict[str, Any]]:
+    """What simulations of a sweep raised, by kind; `Barren` if all of them did."""
+    kinds = [row.asDict() for row in errors(rows).collect()]
+    if sum(kind["cells"] for kind in kinds) == cells:
+        first = kinds[0]
+        told = f"{name}: all {cells:,} simulations raised, {first['error']}"
+        raise Barren(f"{told}; again: {first['replay']}")
+    return kinds

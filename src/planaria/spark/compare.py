@@ -18,7 +18,7 @@ from planaria.simulator.contenders import CONTENDERS, OVERLAYS
 from planaria.simulator.contest import FAULTS, Contest
 from planaria.simulator.workload import make_workload
 from planaria.spark.advice import advice, broken
-from planaria.spark.checks import errors
+from planaria.spark.checks import raised_in
 from planaria.spark.compare_page import page, picture
 from planaria.spark.grid import Cell, crossed
 from planaria.spark.store import Store, code_version
@@ -87,7 +87,7 @@ class Comparison:
         make_workload(n, topics, events, 0)  # what is wrong with the sizes is said now
         self.asked = f"--n {n} --topics {topics} --events {events} --seeds {seeds}"
         self.sizes = {"n": n, "topics": topics, "events": events}
-        self.out = out or f"out/compare/{code_version()}"
+        self.store = Store(out or f"out/compare/{code_version()}")
         self.cells = crossed(
             {
                 "contender": list(CONTENDERS),
@@ -108,7 +108,7 @@ class Comparison:
 
     def sweep(self) -> Sweep:
         """All runs."""
-        return Sweep(self.work(), self.cells, f"{self.out}/sweep", share=SHARE)
+        return Sweep(self.work(), self.cells, self.store.below("sweep"), share=SHARE)
 
     def one_cell(self, key: str) -> Result | None:
         """Run one cell again, alone and here; None if there is no such cell."""
@@ -119,11 +119,12 @@ class Comparison:
         """Run what is missing, then make table, picture and page anew."""
         sweep.run(spark)
         rows = sweep.rows(spark)
+        raised = raised_in(sweep.work.name, rows, len(sweep.cells))
         made = table(rows.where("error is null")).toArrow()
         found = made.to_pylist()
-        raised = [row.asDict() for row in errors(rows).collect()]
-        verdict = Verdict(found, advice(found), broken(found), raised, self.out)
-        store, sink = Store(self.out), io.BytesIO()
+        told = advice(found, _raising(rows))
+        verdict = Verdict(found, told, broken(found), raised, self.store.shown)
+        store, sink = self.store, io.BytesIO()
         store.write("compare.parquet", made)
         csv.write_csv(made, sink)
         store.write("compare.csv", sink.getvalue())
@@ -160,6 +161,12 @@ def table(rows: DataFrame) -> DataFrame:
         .orderBy(_place("contender", list(CONTENDERS)), _place("fault", FAULTS))
         .select(*TABLE)
     )
+
+
+def _raising(rows: DataFrame) -> list[str]:
+    """The contenders of which a run raised."""
+    named = rows.where("error is not null").select("contender").distinct()
+    return [row.contender for row in named.orderBy(_place("contender", list(CONTENDERS))).collect()]
 
 
 def _place(name: str, order: Sequence[str]) -> Any:

@@ -30,12 +30,14 @@ class Cell(Struct, frozen=True):
 
 def crossed(grid: Grid, seeds: Sequence[int]) -> tuple[Cell, ...]:
     """Every combination of the values of `grid`, each with every seed."""
+    _check_seeds(seeds)
     points = _points(grid, len(seeds))
     return tuple(Cell(point, seed) for point in points for seed in seeds)
 
 
 def rotated(grid: Grid, seeds: Sequence[int]) -> tuple[Cell, ...]:
     """One cell for each seed; seeds take turns with the combinations, in an order drawn once."""
+    _check_seeds(seeds)
     points = _points(grid, 1)
     stream(0, "rotated").shuffle(points)  # so that few seeds already see all values of all axes
     return tuple(Cell(points[seed % len(points)], seed) for seed in seeds)
@@ -62,6 +64,11 @@ def _points(grid: Grid, seeds: int) -> list[dict[str, Value]]:
     if not 0 < size <= CELLS_MAX:
         raise UsageError(f"{size} cells: between 1 and {CELLS_MAX}")
     return [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
+
+
+def _check_seeds(seeds: Sequence[int]) -> None:
+    if seeds[CELLS_MAX:]:  # a long range has no `len`, and takes for ever to walk
+        raise UsageError(f"more than {CELLS_MAX:,} seeds: ask for fewer, or for a part of them")
 
 
 def _check_axis(name: str, values: Sequence[Value]) -> None:

@@ -104,7 +104,10 @@ class Quarry(Struct, frozen=True):
 
 
 class Finding(Struct):
-    """A trial that broke a promise; `smaller` and `scenario` if it was shrunk."""
+    """A trial that broke a promise; `smaller` and `scenario` if it was shrunk.
+
+    `shrink_error` is what shrinking raised, if it did, or that it killed its worker.
+    """
 
     seed: int
     n: int
@@ -113,6 +116,7 @@ class Finding(Struct):
     replay: str
     smaller: str | None = None
     scenario: str | None = None
+    shrink_error: str | None = None
 
 
 class Hunt:
@@ -143,12 +147,15 @@ class Hunt:
         work = Work("shrink", SHRUNK_COLUMNS, self.quarry.shrink_cell, self.quarry.replay)
         sweep = Sweep(work, cells, self.sweep.store.below("shrunk"), sources=self.sources)
         sweep.run(spark)
-        for row in sweep.rows(spark).where("error is null").collect():
-            cell = sweep.cells[row.cell].key("hunt")
+        for row in sweep.rows(spark).collect():
+            finding = findings[sweep.cells[row.cell].key("hunt")]
+            if row.error is not None:
+                finding.shrink_error = row.error
+                continue
             name = f"findings/{row.checker}-seed{row.seed}.scenario"
             self.sweep.store.write(name, row.scenario.encode())
-            findings[cell].smaller = row.smaller
-            findings[cell].scenario = f"{self.sweep.store.shown}/{name}"
+            finding.smaller = row.smaller
+            finding.scenario = f"{self.sweep.store.shown}/{name}"
         return list(findings.values())
 
 

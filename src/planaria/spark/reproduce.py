@@ -16,7 +16,7 @@ from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria.core.errors import PlanariaError, UsageError
-from planaria.spark.checks import errors
+from planaria.spark.checks import raised_in
 from planaria.spark.experiments.study import SCALES, Experiment, Figure, Study, find_study
 from planaria.spark.report import Page, report
 from planaria.spark.store import Store, code_version
@@ -27,10 +27,6 @@ REPORT = "report.html"
 
 class Unkept(PlanariaError):
     """A study did not give what it promises; a mistake in the study."""
-
-
-class Barren(PlanariaError):
-    """No simulation of a sweep came to its end: there is nothing to make tables of."""
 
 
 class Verdict(Struct, frozen=True):
@@ -88,11 +84,7 @@ class Reproduction:
         for name, sweep in self.sweeps[study.name].items():
             sweep.run(spark)
             told = sweep.rows(spark)
-            kinds = [row.asDict() for row in errors(told).collect()]
-            if sum(kind["cells"] for kind in kinds) == len(sweep.cells):
-                raised_all = f"{sweep.work.name}: all {len(sweep.cells):,} simulations raised"
-                raise Barren(f"{raised_all}, {kinds[0]['error']}; again: {kinds[0]['replay']}")
-            raised += kinds
+            raised += raised_in(sweep.work.name, told, len(sweep.cells))
             rows[name] = told.where("error is null")
         tables = {
             name: promised(study, name, table).toArrow()
