@@ -68,7 +68,9 @@ def test_it_finds_the_broken_promises_and_no_others_and_shrinks_them(
         text = Path(finding.scenario).read_text()
         assert f"# {finding.smaller}\n" in text
         assert [str(it) for it in parse_schedule(text)] == [words[words.index("--fault") + 1]]
-        assert main([*words[1:], "--no-shrink"]) == 1
+        repeated = str(tmp_path / "repeated.parquet")
+        assert main([*words[1:], "--no-shrink", "--trace", repeated]) == 1
+        assert main(["trace", "diff", str(finding.trace), repeated]) == 0
     again = Hunt(deaf, grid, range(24), str(tmp_path))
     assert again.sweep.run(spark) == 0
     assert again.findings(spark, again.sweep.rows(spark), 3) == findings

@@ -184,7 +184,7 @@ def _told(result: dict[str, Any]) -> str:
     for it in findings[:FINDINGS_SHOWN]:
         lines += [f"- {it['checker']}, seed {it['seed']}: {it['detail']}", f"  {it['replay']}"]
         if it["smaller"]:
-            lines += [f"  smaller:  {it['smaller']}", f"  scenario: {it['scenario']}"]
+            lines += [f"  {name + ':':<9} {it[name]}" for name in ("smaller", "scenario", "trace")]
         if it["shrink_error"]:
             lines.append(f"  not made smaller, that failed: {it['shrink_error']}")
     if len(findings) > FINDINGS_SHOWN:

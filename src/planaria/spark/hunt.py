@@ -8,21 +8,27 @@ healed give the time to legitimacy per class of faults.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow
 import pyspark.sql.functions as sql
 from msgspec import Struct
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
+from planaria import __version__
 from planaria.core.errors import InvariantViolation, UsageError
+from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.overlays import REGISTERED, find_kind
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule, print_schedule
+from planaria.simulator.trace import Recorder
 from planaria.simulator.trial import NODES_MAX, Outcome, Spec, Trial, shrink_failure
 from planaria.spark.checks import errors
 from planaria.spark.grid import Cell, Value, rotated
 from planaria.spark.metrics import percentiles
-from planaria.spark.sweep import Result, Sweep, Work
+from planaria.spark.sweep import Result, Sweep, Work, batch_file
 
 SHARE = 50  # trials of few nodes take some 10 to 250 ms each: a task is a matter of seconds
 COLUMNS = {
@@ -63,10 +69,13 @@ class Quarry(Struct, frozen=True):
         """The command line that repeats the trial of a cell."""
         return self.command(self.spec(cell))
 
-    def attempt(self, spec: Spec) -> tuple[Trial, Outcome, InvariantViolation | None]:
+    def attempt(
+        self, spec: Spec, *watchers: Observer
+    ) -> tuple[Trial, Outcome, InvariantViolation | None]:
         """Run a trial, as `planaria sim` would."""
         kind = find_kind(self.reference)
-        trial = Trial(kind.make(**self.options), spec, [checker() for checker in kind.checkers])
+        observers = [*watchers, *(checker() for checker in kind.checkers)]
+        trial = Trial(kind.make(**self.options), spec, observers)
         return trial, *trial.judge()
 
     def try_cell(self, cell: Cell) -> Result:
@@ -94,17 +103,26 @@ class Quarry(Struct, frozen=True):
             return trial, violation
 
         small = shrink_failure(spec, found.checker, attempt)
-        _, _, violation = self.attempt(small)
-        assert violation is not None  # `small` is `spec` or was seen to fail
         command = self.command(small)
+        violation, trace = self._traced(small, command)
         text = f"# {violation.checker}: {violation.detail}\n# {command}\n"
         scenario = text + print_schedule(small.faults)
         summary = {"smaller": command, "checker": violation.checker, "scenario": scenario}
-        return Result(summary, failed=False)
+        return Result(summary, {"trace": trace}, failed=False)
+
+    def _traced(self, spec: Spec, command: str) -> tuple[InvariantViolation, pyarrow.Table]:
+        """Run a trial that was seen to fail, with all that happens in it as a table."""
+        about = {"seed": str(spec.seed), "version": __version__, "replay": command}
+        with TemporaryDirectory() as scratch:
+            file = Path(scratch, "trace")
+            with Recorder(file, "everything", about) as recorder:
+                _, _, violation = self.attempt(spec, recorder)
+            assert violation is not None
+            return violation, parquet.read_table(file)
 
 
 class Finding(Struct):
-    """A trial that broke a promise; `smaller` and `scenario` if it was shrunk.
+    """A trial that broke a promise; `smaller`, its `scenario` and `trace`, if it was shrunk.
 
     `shrink_error` is what shrinking raised, if it did, or that it killed its worker.
     """
@@ -116,6 +134,7 @@ class Finding(Struct):
     replay: str
     smaller: str | None = None
     scenario: str | None = None
+    trace: str | None = None
     shrink_error: str | None = None
 
 
@@ -156,6 +175,7 @@ class Hunt:
             self.sweep.store.write(name, row.scenario.encode())
             finding.smaller = row.smaller
             finding.scenario = f"{self.sweep.store.shown}/{name}"
+            finding.trace = f"{sweep.store.shown}/trace/{batch_file([row.cell])}"
         return list(findings.values())
 
 

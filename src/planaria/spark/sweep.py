@@ -203,7 +203,7 @@ def run_batch(work: Work, store: Store, cells: Sequence[Cell], attempt: int = 0)
         for name, table in (result.tables if result else {}).items():
             key = pyarrow.array([row["cell"]] * len(table), "string")
             tables.setdefault(name, []).append(table.add_column(0, "cell", key))
-    batch = f"{stable_hash(*(row['cell'] for row in rows), bits=64):016x}.parquet"
+    batch = batch_file([row["cell"] for row in rows])
     for name, pieces in tables.items():
         store.write(f"{name}/{batch}", pyarrow.concat_tables(pieces))
     schema = summary_schema(work, cells)
@@ -212,6 +212,11 @@ def run_batch(work: Work, store: Store, cells: Sequence[Cell], attempt: int = 0)
         if row["cell"] in killers:
             store.unmark(row["cell"])
     return Report(batch, len(cells), failed)
+
+
+def batch_file(cells: Sequence[str]) -> str:
+    """The name of the file, in the directory of each table, with what these cells gave."""
+    return f"{stable_hash(*cells, bits=64):016x}.parquet"
 
 
 def summary_schema(work: Work, cells: Sequence[Cell]) -> pyarrow.Schema:
