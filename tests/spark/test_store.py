@@ -140,3 +140,19 @@ def test_a_directory_below_keeps_the_options_of_its_url_and_nobody_sees_its_secr
 ) -> None:
     assert Store(out).shown == shown
     assert Store(out).below("c/d") == below
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        "s3://key:sec/ret@lab/x",
+        "s3://key:sec ret@lab/x",
+        "s3://key:sec?ret@lab/x",
+        "s3://key:sec%ret@lab/x?scheme=http",
+        "moon://key:sec_ret@lab/x",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_one_line_without_its_secret(out: str) -> None:
+    with pytest.raises(UsageError, match=r"cannot use (s3|moon)://lab/x: ") as caught:
+        Store(out).claim("x", "1")
+    assert not any(part in str(caught.value) for part in ("key", "sec", "ret"))

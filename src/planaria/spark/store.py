@@ -74,7 +74,10 @@ class Store:
         try:
             filesystem, root = fs.FileSystem.from_uri(self.out)
         except (OSError, ValueError) as error:
-            raise UsageError(f"cannot use {self.shown}: {_reason(error)}") from None
+            # It is no proper URL, so a secret may hold any sign, and pyarrow repeats it all.
+            place = re.sub(r"(?<=://).*@", "", self.out).partition("?")[0]
+            reason = _reason(error).replace(self.out, place)
+            raise UsageError(f"cannot use {place}: {reason}") from None
         return filesystem, root
 
     def __getstate__(self) -> dict[str, str]:
