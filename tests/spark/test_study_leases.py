@@ -1,6 +1,7 @@
 """The study of leased routing: its cells, its tables, its verdicts, its page."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 import pytest
@@ -10,7 +11,12 @@ from pyspark.testing import assertDataFrameEqual
 from planaria.protocols.routing.analysis import MUS, OMEGAS, RHOS
 from planaria.spark.experiments.leases.claims import CHECKED, CLAIMED
 from planaria.spark.experiments.leases.study import BESIDE, STUDY
-from planaria.spark.experiments.leases.tables import crossings, figure2, stabilisation
+from planaria.spark.experiments.leases.tables import (
+    crossings,
+    figure2,
+    healing_facts,
+    stabilisation,
+)
 from planaria.spark.experiments.study import Figure, Prose, Shown
 from planaria.spark.experiments.verdicts import checks, claims
 from planaria.spark.grid import Cell
@@ -18,6 +24,7 @@ from study_lab import made, rows_of
 
 pytest_plugins = ("spark_session",)
 
+HEALING = "strategy string, start string, bound bigint, intervals bigint, healed boolean"
 RHO, MU = RHOS[0], MUS[0]
 SMALL: Mapping[str, Sequence[Cell]] = {
     "simulated": [
@@ -144,13 +151,24 @@ def test_a_simulated_crossing_lies_where_the_gain_is_nothing(spark: SparkSession
 
 
 def test_stabilisation_is_the_worst_of_all_runs(spark: SparkSession) -> None:
-    schema = "strategy string, start string, bound bigint, intervals bigint"
-    rows = [("simple", "corrupt", 28, it) for it in (20, 29)] + [("simple", "fresh", 28, 3)]
-    found = stabilisation(spark.createDataFrame(rows, schema))
+    rows = [("simple", "corrupt", 28, it, True) for it in (20, 29)]
+    rows += [("simple", "fresh", 28, 3, True), ("merging", "fresh", 28, 3, False)]
+    found = stabilisation(spark.createDataFrame(rows, HEALING))
     assert [tuple(row) for row in found.collect()] == [
+        ("merging", "fresh", 28, None, 1),
         ("simple", "corrupt", 28, 29, 2),
         ("simple", "fresh", 28, 3, 1),
     ]
+
+
+def test_a_run_that_did_not_stay_legitimate_took_for_ever(spark: SparkSession) -> None:
+    """It was legitimate after 3 intervals of 28, and was not later."""
+    rows = [("simple", "fresh", 28, 20, True), ("merging", "fresh", 28, 3, False)]
+    found = healing_facts(spark.createDataFrame(rows, HEALING))
+    worst = [it for it in CLAIMED if it.measured in ("worst_simple", "worst_merging")]
+    assert [row.holds for row in claims(found, worst).collect()] == [True, False]
+    [row] = found.collect()
+    assert (row.worst_simple, row.worst_merging, row.worst) == (20 / 28, inf, inf)
 
 
 def facts(spark: SparkSession, value: float) -> DataFrame:

@@ -86,12 +86,15 @@ def crossings(rows: DataFrame) -> DataFrame:
 
 
 def stabilisation(rows: DataFrame) -> DataFrame:
-    """Intervals until legitimate, the worst of all runs, peer-to-peer and hierarchical."""
+    """Intervals until legitimate, the worst of all runs, peer-to-peer and hierarchical.
+
+    There is no worst where a run never became legitimate, or did not stay so.
+    """
     return (
         rows.groupBy("strategy", "start")
         .agg(
             sql.max("bound").alias("bound"),
-            sql.max("intervals").alias("worst"),
+            sql.when(sql.bool_and("healed"), sql.max("intervals")).alias("worst"),
             sql.count("*").alias("runs"),
         )
         .orderBy("strategy", "start")
@@ -126,7 +129,7 @@ def _facts(rows: Rows, meetings: DataFrame) -> list[DataFrame]:
             "ours_rho",
             "ours_delta",
         ),
-        _healing_facts(rows["stabilisation"]),
+        healing_facts(rows["stabilisation"]),
         _delivery_facts(rows["deliveries"]),
     ]
 
@@ -226,8 +229,10 @@ def _case_facts(cases: DataFrame) -> DataFrame:
     )
 
 
-def _healing_facts(rows: DataFrame) -> DataFrame:
-    over = sql.col("intervals") / sql.col("bound")
+def healing_facts(rows: DataFrame) -> DataFrame:
+    """The worst stabilization over its bound, by strategy, and the share that stabilizes."""
+    never = sql.lit(float("inf"))  # also what became legitimate and did not stay so
+    over = sql.when(sql.col("healed"), sql.col("intervals") / sql.col("bound")).otherwise(never)
     return rows.agg(
         *(
             sql.max(sql.when(sql.col("strategy") == name, over)).alias(f"worst_{name}")
