@@ -364,7 +364,7 @@ def checks() -> list[Check]:
         Check("arrays agree with real nodes (difference over its allowance)", "nodes off", 1.0),
         Check("arrays agree with the exact chain (the same)", "exact off", 1.0),
         Check("parasites on real nodes with legitimate tables", "nodes parasites", 0.0),
-        Check("processes handed an event twice, per event", "nodes surplus", 0.0),
+        Check("times that a process was handed an event again", "nodes repeated", 0.0),
         Check("networks not healed from arbitrary tables", "healing failed", 0.0),
         Check("searches by real nodes that end with a wrong table", "links wrong", 0.0),
         Check("messages beside the corrected formula (relative)", "messages off", 0.005),

@@ -52,9 +52,10 @@ def _example(tables: Mapping[str, Table]) -> list[Block]:
             "a symmetric difference look again: "
             f"{said(tables, 'two changes', 'literal')['literal']:g} of the cases tried end wrong, "
             "none if a host also looks again when its keyset changes. One change at a time always "
-            "ends right. The property of section 3.2 is not enough for the bound on neighbours either: "
-            f"six keys that have it give a host {said(tables, '3.2', 'literal')['literal']:g}. It "
-            "takes subtrees that are intervals, as in Figure 1(a).</p>"
+            "ends right. The property of section 3.2 is not enough for the bound on neighbours "
+            "either: six keys that have it give a host "
+            f"{said(tables, '3.2', 'literal')['literal']:g}. It takes "
+            "subtrees that are intervals, as in Figure 1(a).</p>"
         ),
     ]
 

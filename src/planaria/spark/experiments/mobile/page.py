@@ -53,9 +53,8 @@ def _layers(tables: Tables) -> list[Block]:
             "five processors and two layers. Processor 5 has neighbours 2, 3 and 4 in the first "
             f"and 1 in the second; ours has {said(tables, '5 in layer 1')['measured']:g} and "
             f"{said(tables, '5 in layer 2')['measured']:g}. The paper keeps one identifier for all "
-            "layers, "
-            "so joining a second layer rewrites what the first stands on and all of it can starve "
-            "(Lemma 6, printed); here everything is per layer, and a checker looks after "
+            "layers, so joining a second layer rewrites what the first stands on and all of it can "
+            "starve (Lemma 6, printed); here everything is per layer, and a checker looks after "
             "every message. A node with f links of its own leaves a network that f &minus; 1 "
             "failures do not cut without such a cut:</p>"
         ),
