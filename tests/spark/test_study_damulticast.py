@@ -283,6 +283,8 @@ def test_a_small_study_fills_every_table_and_figure(
         tables[name] = promised(STUDY, name, table).toArrow().to_pylist()
         assert tables[name], name
         assert all(value is not None for row in tables[name] for value in row.values()), name
+    [held] = [row for row in tables["claims"] if row["claim"].startswith("VI-E.2: a process")]
+    assert held["measured"] == held["paper"] + 3  # z superprocesses beside the view of real nodes
     claims = [row["claim"] for row in tables["claims"]]
     assert len(set(claims)) == len(claims) > 60
     assert {row["claim"] for row in tables["literal"]} <= set(claims)

@@ -245,9 +245,9 @@ def _memory(sizes: str) -> list[Claim]:
                   held(name), held(OURS), f"printed memory {bottom}")
             for name in (BROADCAST, INTERESTED, SUBSCRIBERS, HIERARCHICAL)
         ],
-        Claim(f"VI-E.2: a process of {bottom} has fewer entries than in multicast", "less than",
-              "printed memory multicast at the bottom", f"printed memory {bottom}",
-              f"printed memory {bottom}"),
+        Claim(f"VI-E.2: a process of {bottom} has fewer entries than one view, as in multicast",
+              "less than", "corrected memory multicast at the bottom",
+              on_nodes("table", bottom, bottom)),
     ]  # fmt: skip
 
 

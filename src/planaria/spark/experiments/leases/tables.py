@@ -122,13 +122,13 @@ def _facts(rows: Rows, meetings: DataFrame) -> list[DataFrame]:
             ).alias("renewed"),
         ),
         times.select(
-            (sql.col("gap") / sql.col("needed")).alias("gap"),
-            "needed",
+            sql.col("lease").alias("example_pi"),
             sql.col("delta").alias("example_delta"),
             sql.col("printed_delta").alias("example_printed"),
             "ours_rho",
             "ours_delta",
         ),
+        rows["renewals"].agg(sql.max("gap").alias("gap")),
         healing_facts(rows["stabilisation"]),
         _delivery_facts(rows["deliveries"]),
     ]
@@ -188,12 +188,6 @@ def _setting_facts(setting: DataFrame) -> DataFrame:
         at(RHO_1, MU_1, "peak").alias("peak_1"),
         at(RHO_2, MU_1, "peak").alias("peak_2"),
         *(at(rho, MU_1, "pi").alias(f"pi_{place}") for place, rho in enumerate(RHOS, 1)),
-        *(at(rho, MU_1, "delta").alias(f"delta_{place}") for place, rho in enumerate(RHOS, 1)),
-        *(
-            at(rho, MU_1, "printed_delta").alias(f"printed_delta_{place}")
-            for place, rho in enumerate(RHOS, 1)
-        ),
-        sql.lit(MU_2 / MU_1).alias("rates"),
     )
 
 

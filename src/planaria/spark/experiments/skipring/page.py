@@ -174,9 +174,7 @@ def _operations(tables: Read) -> list[Block]:
 
 
 def _healing(tables: Read) -> list[Block]:
-    ours, text = (
-        [row for row in tables[name] if row["seeds"]] for name in ("recovery", "literal_recovery")
-    )
+    ours, text = (_healed(tables[name]) for name in ("recovery", "literal_recovery"))
     sizes = sorted({row["n"] for row in ours})
     permuted = _where(text, start="permuted")[-1]
     same = next(row for row in _where(ours, start="permuted") if row["n"] >= permuted["n"])
@@ -330,6 +328,10 @@ def _not_measured() -> list[Block]:
 
 def _where(rows: Table, **wanted: object) -> list[Row]:
     return [row for row in rows if all(row[name] == it for name, it in wanted.items())]
+
+
+def _healed(rows: Table) -> list[Row]:
+    return [row for row in rows if row["seeds"]]
 
 
 def _each(rows: Table, name: str) -> list[str]:

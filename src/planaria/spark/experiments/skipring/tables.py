@@ -147,7 +147,7 @@ def _summed(values: DataFrame, by: Sequence[str]) -> DataFrame:
     known = mean.unionByName(share).unionByName(worst.withColumns({"low": none, "high": none}))
     given = values.groupBy(*by).agg(sql.expr(ALL_GIVEN).alias("given"))
     figures = [f"if(given, {name}, null) {name}" for name in ("measured", "low", "high")]
-    return given.join(known, by, "left").selectExpr(*by, *figures)
+    return given.join(known, [*by], "left").selectExpr(*by, *figures)
 
 
 def _by_claim(claims: Mapping[int, Claim], column: Callable[[Claim], str]) -> Column:
