@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planaria.core.chance import derive, stream
+from planaria.core.message import Message
+from planaria.core.node import Effects
 from planaria.protocols.gossip.experiment import Setting, failure_sweep, run
 from planaria.protocols.gossip.node import GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
@@ -17,7 +19,7 @@ from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.prediction import complete, predict, reached_distribution
 from planaria.protocols.gossip.reach import MEASURES, GroupReach, estimated, summarize
 from planaria.protocols.gossip.sampling import distinct, others, uniform
-from planaria.simulator.gossip import MeasuredGossip, disseminate_once, still_copies
+from planaria.simulator.gossip import MeasuredGossip, StillNode, disseminate_once, still_copies
 
 Failures = Literal["stillborn", "observer"]
 
@@ -160,6 +162,33 @@ def test_others_never_name_oneself() -> None:
 
 def test_interval_of_values_all_alike_is_not_empty() -> None:
     assert estimated([1.0] * 30).half == pytest.approx(0.1)
+
+
+class Forgetful(StillNode):
+    """Forgets once that it has had an event."""
+
+    forgot = False
+
+    def on_message(self, message: Message) -> Effects:
+        """As always, but the second copy counts as a first."""
+        if self.seen and not self.forgot:
+            self.seen, self.forgot = {}, True
+        return super().on_message(message)
+
+
+def test_event_handed_twice_to_one_is_seen_although_others_lack_it() -> None:
+    overlay, rng = GossipOverlay("3,8,20"), Random(1)
+    still = still_copies({node.id: node for node in overlay.legitimate(0, rng)}, rng)
+    again = Forgetful(still[-1].id, still[-1].configuration, rng)
+    again.restore(still[-1].snapshot())
+    for last, repeated in ((still[-1], 0), (again, 1)):
+        rows = disseminate_once(
+            [*still[:-1], last], overlay.topics, overlay.topics[-1],
+            failed=0.0, loss=0.7, failures="stillborn", seed=1,
+        )  # fmt: skip
+        assert rows[overlay.topics[-1]].repeated == repeated
+        assert sum(row.repeated for row in rows.values()) == repeated
+        assert any(row.reached < row.alive for row in rows.values())
 
 
 def test_measuring_does_not_disturb_the_trial() -> None:

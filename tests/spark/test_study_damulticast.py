@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
@@ -144,10 +143,18 @@ def test_a_claim_fails_when_the_interval_excludes_it(spark: SparkSession) -> Non
     assert (row.claim, row.value, row.holds) == ("text", 9.0, True)
 
 
-def test_a_claim_of_something_that_nobody_measured_is_an_error(spark: SparkSession) -> None:
+def test_what_nobody_measured_does_not_hold(spark: SparkSession) -> None:
     found = spark.createDataFrame([("ours", 3.0, 2.0, 4.0, 5)], FOUND)
-    with pytest.raises(PySparkException, match="no quantity lost"):
-        judged(spark, [Claim("a", "equal", "lost", "ours")], found).collect()
+    stated = [Claim("a", "equal", "lost", "ours"), Claim("b", "at most", 3.0, "lost", "lost")]
+    rows = judged(spark, stated, found).collect()
+    assert [(row.paper, row.value, row.holds) for row in rows] == [
+        (None, 3.0, False),
+        (3.0, None, False),
+    ]
+    [row] = judged(spark, stated, found, literal=True).collect()
+    assert (row.claim, row.value, row.holds) == ("b", None, False)
+    [row] = checked(spark, [Check("c", "lost", 3.0)], found).collect()
+    assert (row.measured, row.holds) == (None, False)
 
 
 def test_a_check_fails_beyond_its_bound(spark: SparkSession) -> None:
@@ -240,16 +247,44 @@ def test_the_letter_elects_nearly_everybody_and_never_reaches_the_root_with_the_
     assert network.joined() == {"joined": 2}
 
 
-def test_a_small_study_fills_every_table_and_figure(spark: SparkSession) -> None:
+@pytest.fixture(scope="module")
+def small_rows(spark: SparkSession) -> dict[str, DataFrame]:
+    """All of the study, in small."""
     small = {it.name: ran(it, STUDY, it.cells) for it in sweeps(SMALL)}
-    rows = {name: spark.createDataFrame(table).cache() for name, table in small.items()}
-    made = STUDY.tables(spark, rows)
+    return {name: spark.createDataFrame(table).cache() for name, table in small.items()}
+
+
+def test_cells_that_all_raised_leave_claims_that_do_not_hold_and_a_page(
+    spark: SparkSession, small_rows: dict[str, DataFrame]
+) -> None:
+    """No search as printed came to its end, and no run without loss."""
+    links = small_rows["links"].where("reading != 'printed'")
+    rows = {**small_rows, "links": links, "baselines": small_rows["baselines"].where("loss > 0")}
+    tables = {
+        name: promised(STUDY, name, table).toArrow().to_pylist()
+        for name, table in STUDY.tables(spark, rows).items()
+    }
+    lost = [row["claim"] for row in tables["claims"] if row["measured"] is None]
+    assert "VI-D: so it is if nothing is lost" in lost
+    unread = [row["claim"] for row in tables["literal"] if row["literal"] is None]
+    assert sum(claim.startswith("V-A, Fig.") for claim in unread) == 2
+    assert not any(row["holds"] for row in tables["claims"] if row["claim"] in lost)
+    assert not any(row["holds"] for row in tables["literal"] if row["claim"] in unread)
+    assert STUDY.page(tables)
+
+
+def test_a_small_study_fills_every_table_and_figure(
+    spark: SparkSession, small_rows: dict[str, DataFrame]
+) -> None:
+    made = STUDY.tables(spark, small_rows)
     assert sorted(made) == sorted(STUDY.promised)
     tables = {}
     for name, table in made.items():
         tables[name] = promised(STUDY, name, table).toArrow().to_pylist()
         assert tables[name], name
         assert all(value is not None for row in tables[name] for value in row.values()), name
+    [held] = [row for row in tables["claims"] if row["claim"].startswith("VI-E.2: a process")]
+    assert held["measured"] == held["paper"] + 3  # z superprocesses beside the view of real nodes
     claims = [row["claim"] for row in tables["claims"]]
     assert len(set(claims)) == len(claims) > 60
     assert {row["claim"] for row in tables["literal"]} <= set(claims)

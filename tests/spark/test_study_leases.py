@@ -1,16 +1,25 @@
 """The study of leased routing: its cells, its tables, its verdicts, its page."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
+from planaria.core.node import Effects
 from planaria.protocols.routing.analysis import MUS, OMEGAS, RHOS
+from planaria.protocols.routing.overlay import TreeBroker
+from planaria.spark.experiments.leases import runs as runs
 from planaria.spark.experiments.leases.claims import CHECKED, CLAIMED
 from planaria.spark.experiments.leases.study import BESIDE, STUDY
-from planaria.spark.experiments.leases.tables import crossings, figure2, stabilisation
+from planaria.spark.experiments.leases.tables import (
+    crossings,
+    figure2,
+    healing_facts,
+    stabilisation,
+)
 from planaria.spark.experiments.study import Figure, Prose, Shown
 from planaria.spark.experiments.verdicts import checks, claims
 from planaria.spark.grid import Cell
@@ -18,6 +27,7 @@ from study_lab import made, rows_of
 
 pytest_plugins = ("spark_session",)
 
+HEALING = "strategy string, start string, bound bigint, intervals bigint, healed boolean"
 RHO, MU = RHOS[0], MUS[0]
 SMALL: Mapping[str, Sequence[Cell]] = {
     "simulated": [
@@ -41,13 +51,12 @@ SMALL: Mapping[str, Sequence[Cell]] = {
     ],
 }
 FALSE = {
-    "3.3: example: rho + d(dmax - dmin) is less than pi = 14.9 s",
+    "3.3: example: shortest lease for rho = 14.7 s, at most 14.9 s",
     "3.3: example: stabilization time is 30 s ('a delay of d dmax must be assumed')",
     "3.3: example: longest rho that stabilizes within 30 s",
     "4.1: leasing period pi1 that follows from constant delays, s",
     "4.1: leasing period pi2 that follows from constant delays, s",
     "4.1: a subscription of mu1 is refreshed 100 times with rho2",
-    "4.2: 'a small mu such as mu2': mu2 over mu1",
     "4.2: mu1 does not, with rho2",
 }
 
@@ -143,14 +152,44 @@ def test_a_simulated_crossing_lies_where_the_gain_is_nothing(spark: SparkSession
     )
 
 
+class Lazy(TreeBroker):
+    """Says nothing at one timeout of seven, also when it is the one to renew at."""
+
+    asked = 0
+
+    def on_timeout(self) -> Effects:
+        """As always, and now and then in vain."""
+        effects = super().on_timeout()
+        self.asked += 1
+        return effects if self.asked % 7 else []
+
+
+def test_time_between_renewals_is_that_of_real_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell({"links": 3, "rho": 2}, 0)
+    assert 0.95 < runs.run_renewals(cell).summary["gap"] <= 1
+    monkeypatch.setattr(runs, "TreeBroker", Lazy)
+    assert runs.run_renewals(cell).summary["gap"] > 1.5
+
+
 def test_stabilisation_is_the_worst_of_all_runs(spark: SparkSession) -> None:
-    schema = "strategy string, start string, bound bigint, intervals bigint"
-    rows = [("simple", "corrupt", 28, it) for it in (20, 29)] + [("simple", "fresh", 28, 3)]
-    found = stabilisation(spark.createDataFrame(rows, schema))
+    rows = [("simple", "corrupt", 28, it, True) for it in (20, 29)]
+    rows += [("simple", "fresh", 28, 3, True), ("merging", "fresh", 28, 3, False)]
+    found = stabilisation(spark.createDataFrame(rows, HEALING))
     assert [tuple(row) for row in found.collect()] == [
+        ("merging", "fresh", 28, None, 1),
         ("simple", "corrupt", 28, 29, 2),
         ("simple", "fresh", 28, 3, 1),
     ]
+
+
+def test_a_run_that_did_not_stay_legitimate_took_for_ever(spark: SparkSession) -> None:
+    """It was legitimate after 3 intervals of 28, and was not later."""
+    rows = [("simple", "fresh", 28, 20, True), ("merging", "fresh", 28, 3, False)]
+    found = healing_facts(spark.createDataFrame(rows, HEALING))
+    worst = [it for it in CLAIMED if it.measured in ("worst_simple", "worst_merging")]
+    assert [row.holds for row in claims(found, worst).collect()] == [True, False]
+    [row] = found.collect()
+    assert (row.worst_simple, row.worst_merging, row.worst) == (20 / 28, inf, inf)
 
 
 def facts(spark: SparkSession, value: float) -> DataFrame:

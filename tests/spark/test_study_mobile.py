@@ -137,6 +137,23 @@ def test_false_figures_make_their_claims_and_checks_false(spark: SparkSession) -
     ]
 
 
+def test_what_no_run_answered_does_not_hold_and_can_be_told(spark: SparkSession) -> None:
+    """No case of Lemma 5; every run of several layers broken off; nothing published on the path."""
+    left = {
+        "questions": [row for row in GOOD["questions"] if row[0] != "two_states"],
+        "layers": [(3, 1, 0.0, 0, 0)],
+        "spread": [row for row in GOOD["spread"] if row[0] != "path:4"],
+    }
+    made = STUDY.tables(spark, frames(spark, **left))
+    for table in ("claims", "literal"):
+        found = verdicts(made[table], "claim")
+        assert not found["Lemma 5: a scheme without starvation needs at least so many states"]
+    claims = verdicts(made["claims"], "claim")
+    assert not claims["Lemma 6: share of nodes that starve because of another layer"]
+    assert [row.graph for row in made["fairness"].collect()] == ["path:4"]
+    assert STUDY.page({name: table.toArrow().to_pylist() for name, table in made.items()})
+
+
 def test_cell_of_every_experiment_fills_its_columns() -> None:
     for experiment in experiments("quick"):
         found = experiment.run(experiment.cells[-1]).summary

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import combinations, permutations
 from typing import Any
 
+import pyspark.sql.functions as sql
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
@@ -109,9 +110,9 @@ def test_study_makes_all_tables_and_its_page_from_real_rows(
 def test_claims_are_judged_for_every_n_and_all_rules(spark: SparkSession) -> None:
     claims = [
         Claim("constant", "load", "cost", CONSTANT, "at most", "mean", literal="text"),
-        Claim("all heal", "load", "healed", "1", "equals", "share"),
-        Claim("worst", "load", "cost", "n / 4", "below", "max", where="n = 64"),
-        Claim("twice n", "load", "2 * n", "2 * n"),
+        Claim("all heal", "load", "healed", "1", "equals", "share", literal="text"),
+        Claim("worst", "load", "cost", "n / 4", "below", "max", where="n = 64", literal="text"),
+        Claim("twice n", "load", "2 * n", "2 * n", literal="text"),
     ]
     data = [
         ("ours", 16, 2.0, True),
@@ -158,7 +159,7 @@ def test_claims_are_judged_for_every_n_and_all_rules(spark: SparkSession) -> Non
 def test_false_figure_makes_a_claim_false(
     spark: SparkSession, relation: str, true: float, false: float
 ) -> None:
-    claim = Claim("it is four", "load", "cost", "4", relation)
+    claim = Claim("it is four", "load", "cost", "4", relation, rules="'ours'")
     rows = {
         "load": spark.createDataFrame(
             [("ours", 16, true), ("ours", 64, false)], "rules string, n int, cost double"
@@ -166,6 +167,52 @@ def test_false_figure_makes_a_claim_false(
     }
     found = measured_claims(spark, rows, [claim]).orderBy("n").collect()
     assert [row.holds for row in found] == [True, False]
+
+
+NEVER_HEALED = [("11", "ours", 16, False, None)]
+LEMMA = "lemma string, rules string, n int, healed boolean, intervals int"
+
+
+@pytest.mark.parametrize("healed", [0, 1])
+def test_ring_that_never_heals_makes_lemma_11_false(spark: SparkSession, healed: int) -> None:
+    [lemma] = [claim for claim in CLAIMS if claim.text.startswith("Lemma 11")]
+    data = [("11", "ours", 16, True, 5)] * healed + NEVER_HEALED
+    rows = {"lemmas": spark.createDataFrame(data, LEMMA)}
+    found = {row.rules: row for row in measured_claims(spark, rows, [lemma]).collect()}
+    assert (found["ours"].n, found["ours"].paper) == (16, 32.0)
+    assert (found["ours"].measured, found["ours"].holds) == (None, False)
+    assert found["amended"].holds is False  # no run of the text: it is said, not left out
+
+
+def test_claims_of_which_no_run_came_to_its_end_stay_and_do_not_hold(
+    spark: SparkSession, some_rows: Mapping[str, DataFrame]
+) -> None:
+    rows = {**some_rows, "lemmas": some_rows["lemmas"].where("lemma != '11' and n < 64")}
+    rows["operations"] = rows["operations"].where("n != 16")
+    made = tables(spark, rows)
+    found = {row.claim: row for row in made["claims"].collect()}
+    assert {*found} == {claim.text for claim in CLAIMS}
+    lost = [row for text, row in found.items() if text.startswith(("Lemma 11", "Theorem 7: a sub"))]
+    assert [(row.paper, row.holds) for row in lost] == [(None, False)] * 3
+    literal = {claim.text for claim in CLAIMS if claim.rules != "'ours'"}
+    assert {row.claim for row in made["literal"].collect()} == literal
+
+
+def test_check_does_not_hold_if_one_ring_never_heals(
+    spark: SparkSession, some_rows: Mapping[str, DataFrame]
+) -> None:
+    one = some_rows["recovery"].withColumn("intervals", sql.expr("nullif(intervals, intervals)"))
+    rows = {**some_rows, "recovery": some_rows["recovery"].unionByName(one.limit(1))}
+    [start] = [row.start for row in one.limit(1).collect()]
+    found = [row for row in checks(spark, rows).collect() if not row.holds]
+    assert [row.check for row in found] == [f"intervals to heal, start {start}, in units of log2 n"]
+    assert found[0].measured is None
+
+
+def test_recovery_keeps_a_size_at_which_nothing_healed(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([("fresh", 16, None)], "start string, n int, intervals int")
+    [row] = recovery(rows).collect()
+    assert (row.n, row.intervals, row.max, row.seeds) == (16, None, None, 0)
 
 
 def test_recovery_has_mean_interval_worst_and_seeds(spark: SparkSession) -> None:

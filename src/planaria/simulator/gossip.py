@@ -66,6 +66,7 @@ class Counter:
 
     def __init__(self, nodes: Mapping[NodeId, GossipNode], rows: dict[str, GroupReach]) -> None:
         self.nodes, self.rows = nodes, rows
+        self.got: set[NodeId] = set()
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         """A copy within a group counts there; one to a supergroup counts where it comes from."""
@@ -74,7 +75,9 @@ class Counter:
             if isinstance(effect, Deliver):
                 for topic in self.nodes[node].groups:
                     if topic in self.rows:
-                        self.rows[topic].reached += 1
+                        self.rows[topic].reached += node not in self.got
+                        self.rows[topic].repeated += node in self.got
+                self.got.add(node)
         elif isinstance(message, Event):
             source = self.nodes[entry.source].groups
             inside = message.group in source

@@ -44,6 +44,7 @@ class GroupReach(Struct):
     intergroup_received: int = 0
     reached: int = 0
     parasites: int = 0
+    repeated: int = 0  # times that the event was handed to a member that had it
 
     @property
     def of_all(self) -> float:

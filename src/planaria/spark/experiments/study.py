@@ -10,6 +10,7 @@ kinds of tables mean the same in every study:
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from math import nan
 from typing import Any
 
 from msgspec import Struct
@@ -88,6 +89,12 @@ class Study(Struct, frozen=True):
     experiments: Callable[[str], Sequence[Experiment]]
     tables: Callable[[SparkSession, Rows], Mapping[str, DataFrame]]
     page: Callable[[Mapping[str, Table]], Sequence[Block]]
+
+
+def said(tables: Mapping[str, Table], words: str, table: str = "claims") -> Mapping[str, Any]:
+    """The first claim with these words; what nothing is known of is NaN, which can be printed."""
+    row = next(row for row in tables[table] if words in row["claim"])
+    return {name: nan if value is None else value for name, value in row.items()}
 
 
 def find_study(name: str) -> Study:

@@ -5,7 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from planaria.spark.experiments.charts import Point, draw, lines
-from planaria.spark.experiments.study import Block, Figure, Prose, Shown, Table
+from planaria.spark.experiments.study import Block, Figure, Prose, Shown, Table, said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,11 +26,6 @@ def page(tables: Tables) -> Sequence[Block]:
         *_analysis(tables),
         *_text_alone(tables),
     ]
-
-
-def said(tables: Tables, start: str, table: str = "claims") -> Mapping[str, Any]:
-    """The claim that begins with these words."""
-    return next(row for row in tables[table] if row["claim"].startswith(start))
 
 
 def number(value: float) -> str:

@@ -212,7 +212,7 @@ def of_faults(rows: Rows) -> list[DataFrame]:
     solved = rows["formulas"].where(sql.col("formula").isin("(16)", "(23)", "(28)"))
     return [
         single(nodes, "nodes parasites", sql.sum("parasites")),
-        single(nodes, "nodes surplus", sql.sum("surplus")),
+        single(nodes, "nodes repeated", sql.sum("repeated")),
         single(ours, "links wrong", sql.sum(1 - sql.col("right"))),
         single(rows["healing"], "healing failed", sql.count_if(~sql.col("healed"))),
         single(solved, "tuning off", sql.max("corrected")),

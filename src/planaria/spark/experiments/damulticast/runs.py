@@ -32,7 +32,7 @@ DIALED_EVENTS = 100  # events of one cell where only their mean is asked for
 
 COUNTS = ("members", "alive", "sent", "up_sent", "up_received", "reached")
 MEANS = (
-    "sent", "each", "up_sent", "up_received", "of_all", "p_all", "parasites", "surplus", "table",
+    "sent", "each", "up_sent", "up_received", "of_all", "p_all", "parasites", "repeated", "table",
     "joined",
 )  # fmt: skip
 PREDICTED = ("of_all", "deviation", "p_all", "p_reached")
@@ -118,8 +118,7 @@ def nodes(cell: Cell) -> Result:
 def _measured(row: GroupReach, *tables: int) -> dict[str, float]:
     each = row.sent / max(1, row.reached)
     counts = (row.sent, each, row.intergroup_sent, row.intergroup_received)
-    surplus = max(0, row.reached - row.alive)  # more than can be, if none is handed it twice
-    values = (*counts, row.of_all, row.p_all, row.parasites, surplus, *tables)
+    values = (*counts, row.of_all, row.p_all, row.parasites, row.repeated, *tables)
     return dict(zip(MEANS, values, strict=True))
 
 

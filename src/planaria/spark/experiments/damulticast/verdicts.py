@@ -1,9 +1,12 @@
-"""Claims and checks beside what was measured: does it hold? As DataFrame code."""
+"""Claims and checks beside what was measured: does it hold? As DataFrame code.
+
+What nothing is known of, because its simulations raised, is null, and does not hold.
+"""
 
 from collections.abc import Sequence
 
 import pyspark.sql.functions as sql
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from planaria.spark.experiments.damulticast.claims import Check, Claim
 
@@ -40,20 +43,13 @@ def judged(
     )
     for name in VALUES:
         joined = joined.withColumn(f"paper_{name}", sql.coalesce(f"paper_{name}", "number"))
-        joined = joined.withColumn(name, _known(name, "what"))
-        joined = joined.withColumn(f"paper_{name}", _known(f"paper_{name}", "other"))
     joined = joined.withColumn("paper", sql.col("paper_value"))
     joined = joined.withColumn("tiny", sql.expr("1e-9 * greatest(1, abs(paper))"))
     verdict = sql.lit(None).cast("boolean")
     for relation, condition in RELATIONS.items():
         verdict = sql.when(sql.col("relation") == relation, sql.expr(condition)).otherwise(verdict)
-    return joined.withColumn("holds", verdict).orderBy("place")
-
-
-def _known(name: str, of: str) -> Column:
-    """A quantity that nobody measured is a mistake, not a gap."""
-    lost = sql.raise_error(sql.concat(sql.lit("no quantity "), sql.coalesce(of, sql.lit("?"))))
-    return sql.when(sql.col(name).isNull(), lost).otherwise(sql.col(name))
+    holds = sql.coalesce(verdict, sql.lit(False))
+    return joined.withColumn("holds", holds).orderBy("place")
 
 
 def checked(spark: SparkSession, promised: Sequence[Check], found: DataFrame) -> DataFrame:
@@ -61,6 +57,6 @@ def checked(spark: SparkSession, promised: Sequence[Check], found: DataFrame) ->
     data = [(place, it.check, it.measured, it.bound) for place, it in enumerate(promised)]
     asked = spark.createDataFrame(data, "place int, check string, what string, bound double")
     joined = asked.join(found.withColumnRenamed("quantity", "what"), "what", "left")
-    measured = _known("value", "what")
-    joined = joined.withColumn("measured", measured)
-    return joined.withColumn("holds", sql.expr("measured <= bound")).orderBy("place")
+    joined = joined.withColumn("measured", sql.col("value"))
+    kept = sql.coalesce(sql.expr("measured <= bound"), sql.lit(False))
+    return joined.withColumn("holds", kept).orderBy("place")

@@ -5,7 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from planaria.spark.experiments.charts import Point, draw, lines
-from planaria.spark.experiments.study import Block, Figure, Prose, Shown, Table
+from planaria.spark.experiments.study import Block, Figure, Prose, Shown, Table, said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +33,8 @@ def page(tables: Mapping[str, Table]) -> Sequence[Block]:
 
 
 def _example(tables: Mapping[str, Table]) -> list[Block]:
-    dropped = _claim(tables, "drop when h4 joins")
-    topmost = _claim(tables, "topmost key of h5")
+    dropped = said(tables, "drop when h4 joins")
+    topmost = said(tables, "topmost key of h5")
     return [
         Figure(
             "figure2",
@@ -50,10 +50,11 @@ def _example(tables: Mapping[str, Table]) -> list[Block]:
             "end h4, h5 and h9 are a cycle.</p>"
             "<p>Two hosts that join at once break the printed rule, by which only those named in "
             "a symmetric difference look again: "
-            f"{_literal(tables, 'two changes')['literal']:g} of the cases tried end wrong, none if "
-            "a host also looks again when its keyset changes. One change at a time always ends "
-            "right. The property of section 3.2 is not enough for the bound on neighbours either: "
-            f"six keys that have it give a host {_literal(tables, '3.2')['literal']:g}. It takes "
+            f"{said(tables, 'two changes', 'literal')['literal']:g} of the cases tried end wrong, "
+            "none if a host also looks again when its keyset changes. One change at a time always "
+            "ends right. The property of section 3.2 is not enough for the bound on neighbours "
+            "either: six keys that have it give a host "
+            f"{said(tables, '3.2', 'literal')['literal']:g}. It takes "
             "subtrees that are intervals, as in Figure 1(a).</p>"
         ),
     ]
@@ -88,17 +89,15 @@ def _degrees(tables: Mapping[str, Table]) -> list[Block]:
             "one or two hosts of that kind. Hashed keys leave gaps of very different sizes.</p>"
             "<p>With the reference tree's keys 1 to 2<sup>m</sup> − 1, as printed, a host at key 0 "
             "behind a host at the last key owns no key of the tree and is lost; "
-            f"{_literal(tables, 'after churn')['literal']:.1%} of the networks "
+            f"{said(tables, 'after churn', 'literal')['literal']:.1%} of the networks "
             "are trees then, all of ours are, because key 0 has a place.</p>"
         ),
     ]
 
 
 def _area(tables: Mapping[str, Table]) -> list[Block]:
-    average = [
-        _claim(tables, f"area of a {kind}, at most")["measured"] for kind in ("join", "leave")
-    ]
-    ratio = _claim(tables, "area over the ideal")["measured"]
+    average = [said(tables, f"area of a {kind}, at most")["measured"] for kind in ("join", "leave")]
+    ratio = said(tables, "area over the ideal")["measured"]
     return [
         _area_of(tables, "join", "Figure 4, top: hosts in the reconfiguration area of a join"),
         _area_of(tables, "leave", "Figure 4, bottom: the same of a leave"),
@@ -173,14 +172,6 @@ def _live() -> list[Block]:
         ),
         Shown("recovery", "Intervals until the tree is the one right tree, and stays so."),
     ]
-
-
-def _claim(tables: Mapping[str, Table], words: str) -> Mapping[str, Any]:
-    return next(row for row in tables["claims"] if words in row["claim"])
-
-
-def _literal(tables: Mapping[str, Table], words: str) -> Mapping[str, Any]:
-    return next(row for row in tables["literal"] if words in row["claim"])
 
 
 def _draw_example(rows: Table) -> str:

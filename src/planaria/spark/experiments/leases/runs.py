@@ -1,8 +1,10 @@
 """What one cell of the study of leased routing runs: section 4, stabilization, deliveries."""
 
+from itertools import pairwise
 from math import log
 
 from planaria.core.chance import stream
+from planaria.core.ids import NodeId
 from planaria.protocols.routing.analysis import (
     PAPER,
     control,
@@ -11,13 +13,16 @@ from planaria.protocols.routing.analysis import (
     refreshes,
     saved,
 )
+from planaria.protocols.routing.commands import SubscribeTo
 from planaria.protocols.routing.definitions import DeliveryBook
 from planaria.protocols.routing.experiment import simulate
 from planaria.protocols.routing.filters import Filter
 from planaria.protocols.routing.leases import LeaseTable
-from planaria.protocols.routing.overlay import RoutingOverlay
+from planaria.protocols.routing.messages import Update
+from planaria.protocols.routing.overlay import INTERVALS, RoutingOverlay, TreeBroker
 from planaria.protocols.routing.timing import timing, timing_for
-from planaria.simulator.delays import INTERVAL
+from planaria.simulator.delays import INTERVAL, uniform
+from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.schedule import Schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
 from planaria.spark.grid import Cell
@@ -25,6 +30,8 @@ from planaria.spark.sweep import Result
 
 CLOSURE = 28  # intervals that a healed routing is watched: one bound of the smallest tree
 EVERY = 20  # ticks between publications
+LINE_DELAYS = (5, INTERVAL // 2)  # ticks, of the links of a line of brokers
+RENEWALS = 200  # that each broker of the line is watched for
 REACH = 6 * INTERVAL  # by then a publication is everywhere in a tree of 13 brokers
 STARTS: dict[str, tuple[str, Schedule]] = {
     "corrupt": ("corrupt", ()),
@@ -69,7 +76,6 @@ def run_setting(cell: Cell) -> Result:
     rho, mu = float(cell.parameters["rho"]), float(cell.parameters["mu"])
     many = 100 * PAPER.leaves * PAPER.classes
     limit = control_limit(PAPER, rho)
-    pi = rho + 0.2  # section 4.1
     peak = max(control(PAPER, n, rho, mu) for n in range(0, 500_001, 1_000))
     return Result(
         {
@@ -79,38 +85,71 @@ def run_setting(cell: Cell) -> Result:
             "depth": PAPER.depth,
             "refreshed": refreshes(rho, mu),
             "limit": control(PAPER, many, rho, mu),
-            "flag_limit": control_limit(PAPER, pi),
+            "flag_limit": control_limit(PAPER, rho + 0.2),  # pi, section 4.1
             "peak": peak / limit,
             "pi": timing(round(1000 * rho), (25, 25), 2 * PAPER.depth, changing=False).pi / 1000,
-            "delta": 2 * pi + 2 * PAPER.depth * 0.025,
-            "printed_delta": 2 * pi,  # d(dmax - dmin) is 0 for a constant delay
         }
     )
 
 
 def run_times(cell: Cell) -> Result:
-    """The example of section 3.3 and the derivation of Figure 1, in milliseconds."""
+    """The example of section 3.3, in milliseconds: by our rule, and by the formula as printed."""
     d, least, most = (int(cell.parameters[name]) for name in ("diameter", "least", "most"))
     bound, pi, rho = (int(cell.parameters[name]) for name in ("bound", "pi", "rho"))
-    rng = stream(cell.seed, "times")
-    gaps = []
-    for _ in range(2_000):  # all links at their extremes, which is what the worst case is made of
-        first = (
-            sum(rng.choice((least, most)) for _ in range(d)) if rng.random() < 0.5 else d * least
-        )
-        last = sum(rng.choice((least, most)) for _ in range(d)) if rng.random() < 0.5 else d * most
-        gaps.append(rho + last - first)
+    asked = timing(rho, (least, most), d, changing=False)
     ours = timing_for(bound, (least, most), d, changing=False)
     return Result(
         {
-            "gap": max(gaps) / 1000,
-            "needed": (rho + d * (most - least)) / 1000,
-            "delta": (2 * pi + d * most) / 1000,
+            "lease": asked.pi / 1000,
+            "delta": asked.delta / 1000,
             "printed_delta": (2 * pi + d * (most - least)) / 1000,
             "ours_rho": ours.rho / 1000,
             "ours_delta": ours.delta / 1000,
         }
     )
+
+
+class Arrivals:
+    """When each broker hears from its neighbours that a client renews."""
+
+    kinds = ("deliver",)
+
+    def __init__(self) -> None:
+        self.ticks: dict[NodeId, list[int]] = {}
+
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """A message that grants or renews leases comes in."""
+        if isinstance(entry.message, Update) and entry.message.leases:
+            self.ticks.setdefault(node, []).append(tick)
+
+
+def run_renewals(cell: Cell) -> Result:
+    """Figure 1 with real brokers: the longest time between renewals, over what it may be.
+
+    Brokers are in a line, their only client at its end; all of them are asked, each with its own
+    distance from the client.
+    """
+    links, rho = int(cell.parameters["links"]), int(cell.parameters["rho"])
+    low, high = LINE_DELAYS
+    simulator, arrivals = Simulator(cell.seed, delay=uniform(low, high)), Arrivals()
+    for id in range(links + 1):
+        beside = [it for it in (id - 1, id + 1) if 0 <= it <= links]
+        above = id - 1 if id else None
+        rules = timing(rho, INTERVALS, 1)
+        rng = stream(cell.seed, "renewals", id)
+        options = {"strategy": "simple", "hierarchical": True}
+        simulator.add(TreeBroker(id, beside, above, rules, rng, **options))
+    simulator.command(links, SubscribeTo(0, (Filter(()),)))
+    simulator.run(links * rho * INTERVAL)  # until all have heard of it
+    began = simulator.tick
+    simulator.watch(arrivals)
+    simulator.run(RENEWALS * rho * INTERVAL)
+    gaps = []
+    for id in range(links):
+        allowed = rho * INTERVAL + (links - id) * (high - low)
+        ends = [began, *arrivals.ticks.get(id, []), simulator.tick]
+        gaps.append(max(later - first for first, later in pairwise(ends)) / allowed)
+    return Result({"gap": max(gaps)})
 
 
 def run_lease(cell: Cell) -> Result:

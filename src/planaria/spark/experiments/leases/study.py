@@ -20,12 +20,12 @@ _SETTING = {
     **dict.fromkeys(
         (
             *("refreshed", "limit", "flag_limit", "peak"),
-            *("pi", "delta", "printed_delta"),
+            "pi",
         ),
         "float64",
     ),
 }
-_TIMES = ("gap", "needed", "delta", "printed_delta", "ours_rho", "ours_delta")
+_TIMES = ("lease", "delta", "printed_delta", "ours_rho", "ours_delta")
 _DELIVERIES = ("duplicated", "unpublished", "unwanted", "missed", "delivered")
 
 
@@ -48,6 +48,7 @@ def experiments(scale: str) -> list[Experiment]:
         Experiment("crossing", crossing, runs.run_crossing, _crossing(scale), share=2),
         Experiment("setting", _SETTING, runs.run_setting, crossed(pairs, [0]), share=2),
         Experiment("times", _floats(_TIMES), runs.run_times, [Cell({**example}, 0)]),
+        Experiment("renewals", _floats(("gap",)), runs.run_renewals, _renewals(scale), share=4),
         Experiment(
             "lease",
             _floats(("longest", "shortest")),
@@ -94,6 +95,10 @@ def _crossing(scale: str) -> tuple[Cell, ...]:
             for seed in range(1 if scale == "quick" else 4)
         ]
     return tuple(cells)
+
+
+def _renewals(scale: str) -> tuple[Cell, ...]:
+    return crossed({"links": [1, 10], "rho": [2, 4]}, range(1 if scale == "quick" else 5))
 
 
 def _healing(scale: str) -> tuple[Cell, ...]:

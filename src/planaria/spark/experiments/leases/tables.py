@@ -86,12 +86,15 @@ def crossings(rows: DataFrame) -> DataFrame:
 
 
 def stabilisation(rows: DataFrame) -> DataFrame:
-    """Intervals until legitimate, the worst of all runs, peer-to-peer and hierarchical."""
+    """Intervals until legitimate, the worst of all runs, peer-to-peer and hierarchical.
+
+    There is no worst where a run never became legitimate, or did not stay so.
+    """
     return (
         rows.groupBy("strategy", "start")
         .agg(
             sql.max("bound").alias("bound"),
-            sql.max("intervals").alias("worst"),
+            sql.when(sql.bool_and("healed"), sql.max("intervals")).alias("worst"),
             sql.count("*").alias("runs"),
         )
         .orderBy("strategy", "start")
@@ -119,14 +122,14 @@ def _facts(rows: Rows, meetings: DataFrame) -> list[DataFrame]:
             ).alias("renewed"),
         ),
         times.select(
-            (sql.col("gap") / sql.col("needed")).alias("gap"),
-            "needed",
+            sql.col("lease").alias("example_pi"),
             sql.col("delta").alias("example_delta"),
             sql.col("printed_delta").alias("example_printed"),
             "ours_rho",
             "ours_delta",
         ),
-        _healing_facts(rows["stabilisation"]),
+        rows["renewals"].agg(sql.max("gap").alias("gap")),
+        healing_facts(rows["stabilisation"]),
         _delivery_facts(rows["deliveries"]),
     ]
 
@@ -185,12 +188,6 @@ def _setting_facts(setting: DataFrame) -> DataFrame:
         at(RHO_1, MU_1, "peak").alias("peak_1"),
         at(RHO_2, MU_1, "peak").alias("peak_2"),
         *(at(rho, MU_1, "pi").alias(f"pi_{place}") for place, rho in enumerate(RHOS, 1)),
-        *(at(rho, MU_1, "delta").alias(f"delta_{place}") for place, rho in enumerate(RHOS, 1)),
-        *(
-            at(rho, MU_1, "printed_delta").alias(f"printed_delta_{place}")
-            for place, rho in enumerate(RHOS, 1)
-        ),
-        sql.lit(MU_2 / MU_1).alias("rates"),
     )
 
 
@@ -226,8 +223,10 @@ def _case_facts(cases: DataFrame) -> DataFrame:
     )
 
 
-def _healing_facts(rows: DataFrame) -> DataFrame:
-    over = sql.col("intervals") / sql.col("bound")
+def healing_facts(rows: DataFrame) -> DataFrame:
+    """The worst stabilization over its bound, by strategy, and the share that stabilizes."""
+    never = sql.lit(float("inf"))  # also what became legitimate and did not stay so
+    over = sql.when(sql.col("healed"), sql.col("intervals") / sql.col("bound")).otherwise(never)
     return rows.agg(
         *(
             sql.max(sql.when(sql.col("strategy") == name, over)).alias(f"worst_{name}")

@@ -35,7 +35,7 @@ def _answers(asked: DataFrame) -> DataFrame:
                 facts[prefix + name] = failing / cases
     # If a scheme with two states starves nobody two are enough, else it takes three.
     states = {
-        f"{prefix}states": sql.when(sql.col(f"{prefix}two_states") == 0, 2).otherwise(3)
+        f"{prefix}states": sql.expr(f"2 + int({prefix}two_states != 0)")
         for prefix in ("", "printed_")
     }
     return _named(asked, facts).withColumns(states)
@@ -47,7 +47,7 @@ def _model(figure_2_1: DataFrame, layers: DataFrame, connections: DataFrame) -> 
     independent = {
         "layer_moved": sql.avg("moved"),
         "specified": sql.avg("specified"),
-        "layer_starving": sql.sum("starved") / sql.sum("members"),
+        "layer_starving": sql.try_divide(sql.sum("starved"), sql.sum("members")),
     }
     cut = {}
     for f in (2, 3):

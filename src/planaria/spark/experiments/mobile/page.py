@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from planaria.spark.experiments.charts import Point, draw, lines
-from planaria.spark.experiments.study import Block, Figure, Prose, Shown, Table
+from planaria.spark.experiments.study import Block, Figure, Prose, Shown, Table, said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,10 +51,10 @@ def _layers(tables: Tables) -> list[Block]:
         Prose(
             "<h3>Section 2 and 3.1: layers and connection points</h3><p>Figure 2.1 is a network of "
             "five processors and two layers. Processor 5 has neighbours 2, 3 and 4 in the first "
-            f"and 1 in the second; ours has {_claim(tables, 'Figure 2.1', 0):g} and "
-            f"{_claim(tables, 'Figure 2.1', 1):g}. The paper keeps one identifier for all layers, "
-            "so joining a second layer rewrites what the first stands on and all of it can starve "
-            "(Lemma 6, printed); here everything is per layer, and a checker looks after "
+            f"and 1 in the second; ours has {said(tables, '5 in layer 1')['measured']:g} and "
+            f"{said(tables, '5 in layer 2')['measured']:g}. The paper keeps one identifier for all "
+            "layers, so joining a second layer rewrites what the first stands on and all of it can "
+            "starve (Lemma 6, printed); here everything is per layer, and a checker looks after "
             "every message. A node with f links of its own leaves a network that f &minus; 1 "
             "failures do not cut without such a cut:</p>"
         ),
@@ -211,14 +211,9 @@ def _unmeasured() -> Prose:
     )
 
 
-def _claim(tables: Tables, beginning: str, which: int = 0, table: str = "claims") -> float:
+def _percent(tables: Tables, table: str, words: str) -> str:
     column = "measured" if table == "claims" else "literal"
-    found = [row[column] for row in tables[table] if row["claim"].startswith(beginning)]
-    return float(found[which])
-
-
-def _percent(tables: Tables, table: str, beginning: str) -> str:
-    return f"{100 * _claim(tables, beginning, table=table):.3g} %"
+    return f"{100 * said(tables, words, table)[column]:.3g} %"
 
 
 def _cases(tables: Tables, question: str, column: str = "") -> int:

@@ -61,7 +61,7 @@ def fairness(rows: Rows) -> DataFrame:
         sql.avg("rounds").alias("rounds_mean"),
         sql.max("rounds_max").alias("rounds_max"),
     )
-    return turns.join(cost, "graph").select(*PROMISED["fairness"]).orderBy("graph")
+    return turns.join(cost, "graph", "left").select(*PROMISED["fairness"]).orderBy("graph")
 
 
 def _cases(questions: DataFrame) -> DataFrame:

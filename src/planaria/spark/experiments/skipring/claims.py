@@ -2,12 +2,13 @@
 
 A claim is judged alike for all rules, ours and the paper's own; `paper` and `value` are SQL. A
 claim that something is constant is read as: at most half as much again as at the smallest n, which
-is n = 16 at every scale. What grows like log n has doubled at n = 256.
+is `SMALLEST` at every scale. What grows like log n has doubled at n = 256.
 """
 
 from msgspec import Struct
 
-CONSTANT = "1.5 * smallest"  # `smallest` is what was measured at the smallest n
+SMALLEST = 16
+CONSTANT = "1.5 * smallest"  # `smallest` is what was measured at `SMALLEST`
 LOG = "log2(n)"
 
 

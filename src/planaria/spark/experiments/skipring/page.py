@@ -174,7 +174,7 @@ def _operations(tables: Read) -> list[Block]:
 
 
 def _healing(tables: Read) -> list[Block]:
-    ours, text = tables["recovery"], tables["literal_recovery"]
+    ours, text = (_healed(tables[name]) for name in ("recovery", "literal_recovery"))
     sizes = sorted({row["n"] for row in ours})
     permuted = _where(text, start="permuted")[-1]
     same = next(row for row in _where(ours, start="permuted") if row["n"] >= permuted["n"])
@@ -204,7 +204,9 @@ def _healing(tables: Read) -> list[Block]:
             "The same of the paper's text with all errata amended",
             lines(literal, x="subscribers", y="intervals", log="x"),
         ),
-        Shown("recovery", "Recovery, ours: mean, interval at 95 %, worst"),
+        Shown(
+            "recovery", "Recovery, ours: mean, interval at 95 %, worst, of the seeds that healed"
+        ),
         Shown(
             "load",
             "What a recovery of ours costs: requests, configurations and messages per subscriber; "
@@ -328,6 +330,10 @@ def _where(rows: Table, **wanted: object) -> list[Row]:
     return [row for row in rows if all(row[name] == it for name, it in wanted.items())]
 
 
+def _healed(rows: Table) -> list[Row]:
+    return [row for row in rows if row["seeds"]]
+
+
 def _each(rows: Table, name: str) -> list[str]:
     return list(dict.fromkeys(str(row[name]) for row in rows))
 
@@ -339,7 +345,11 @@ def _points(rows: Sequence[Row], x: str, y: str) -> list[Point]:
 
 def _intervals(rows: Sequence[Row]) -> list[Point]:
     return sorted(
-        (Point(row["n"], row["intervals"], row["low"], row["high"]) for row in rows),
+        (
+            Point(row["n"], row["intervals"], row["low"], row["high"])
+            for row in rows
+            if row["intervals"] is not None
+        ),
         key=lambda it: it.x,
     )
 

@@ -13,6 +13,7 @@ from planaria.spark.experiments.skipring import publications as publications
 from planaria.spark.experiments.skipring import ring as ring
 from planaria.spark.experiments.skipring.antientropy import METHODS
 from planaria.spark.experiments.skipring.broadcast import RULES
+from planaria.spark.experiments.skipring.claims import SMALLEST
 from planaria.spark.experiments.skipring.page import page
 from planaria.spark.experiments.skipring.recovery import STARTS
 from planaria.spark.experiments.skipring.tables import PROMISED, tables
@@ -35,7 +36,6 @@ COUNTED = (
 )
 DIVIDED = ("gap_ratio", "degree_mean", "two_each", "computed", "consecutive", "congestion", "chord")
 SHAPE = {**dict.fromkeys(COUNTED, WHOLE), **dict.fromkeys(DIVIDED, REAL)}
-SMALLEST = 16  # of the sizes of every claim that something does not grow
 
 
 class Scale(Struct, frozen=True):

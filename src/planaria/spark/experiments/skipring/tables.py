@@ -6,7 +6,7 @@ from functools import reduce
 import pyspark.sql.functions as sql
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 
-from planaria.spark.experiments.skipring.claims import CLAIMS, PROMISES, Check, Claim
+from planaria.spark.experiments.skipring.claims import CLAIMS, PROMISES, SMALLEST, Check, Claim
 from planaria.spark.experiments.study import CHECKS, Rows
 from planaria.spark.metrics import means, shares
 
@@ -28,6 +28,7 @@ PROMISED: Mapping[str, Sequence[str]] = {
     "broadcast": ("n", "rule", "messages", "hops_max", "hops_mean", "hottest"),
     "congestion": ("n", "skip_ring", "chord", "least"),
 }
+ALL_GIVEN = "bool_and(value is not null)"
 TINY = 1e-9  # figures that are equal may differ by rounding
 RELATIONS = {
     "equals": f"abs(measured - paper) < {TINY}",
@@ -68,37 +69,59 @@ def tables(spark: SparkSession, rows: Rows) -> dict[str, DataFrame]:
 
 
 def measured_claims(spark: SparkSession, rows: Rows, claims: Sequence[Claim]) -> DataFrame:
-    """Every claim for every n and all rules: what the paper says, what was measured, `holds`."""
+    """Every claim for every n and all rules: what the paper says, what was measured, `holds`.
+
+    If a run gave no figure, because it never healed or its messages multiplied, nothing is measured
+    there and the claim does not hold; so with a claim of which there are no runs at all.
+    """
     numbered = dict(enumerate(claims))
     names = [(number, claim.text, claim.literal, claim.kind) for number, claim in numbered.items()]
     columns = "number int, claim string, literal_rules string, kind string"
     texts = sql.broadcast(spark.createDataFrame(names, columns))
-    values = _found(spark, long(rows, claims)).join(texts, "number")
-    upwards = Window.partitionBy("number", "rules").orderBy("n")
+    values = _found(spark, long(rows, claims))
+    values = values.unionByName(_never_run(spark, values, numbered)).join(texts, "number")
+    at_smallest = sql.when(sql.col("n") == SMALLEST, sql.col("measured"))
+    alike = Window.partitionBy("number", "rules")
+    verdict = _by_claim(numbered, lambda claim: RELATIONS[claim.relation])
     return (
         _summed(values, ["number", "claim", "literal_rules", "kind", "n", "rules"])
-        .where("measured is not null")
-        .withColumn("smallest", sql.first("measured").over(upwards))
+        .withColumn("smallest", sql.max(at_smallest).over(alike))
         .withColumn("paper", _by_claim(numbered, lambda claim: f"double({claim.paper})"))
-        .withColumn("holds", _by_claim(numbered, lambda claim: RELATIONS[claim.relation]))
+        .withColumn("holds", sql.coalesce(verdict, sql.lit(False)))
     )
 
 
-def long(rows: Rows, items: Sequence[Claim | Check]) -> DataFrame:
-    """The value of every run that an item is about: `number`, `n`, `rules`, `value`.
+def _never_run(spark: SparkSession, values: DataFrame, claims: Mapping[int, Claim]) -> DataFrame:
+    """A row without a value for each claim, and each literal reading, that no run is about."""
+    asked = [(number, "ours") for number in claims]
+    asked += [(number, it.literal) for number, it in claims.items() if it.rules != "'ours'"]
+    missing = spark.createDataFrame(asked, "number int, rules string").join(
+        values, ["number", "rules"], "left_anti"
+    )
+    return missing.selectExpr("cast(null as long) n", "number", "rules", "double(null) value")
 
-    All items about one experiment are read at once. Runs that an item is not about have no value.
+
+def long(rows: Rows, items: Sequence[Claim | Check]) -> DataFrame:
+    """Every run that an item is about: `n`, `number`, `rules`, `value`, null if it gave none.
+
+    All items about one experiment are read at once.
     """
     together: dict[str, list[Column]] = {}
     for number, item in enumerate(items):
-        value = sql.when(sql.expr(item.where), sql.expr(item.value).cast("double"))
-        pair = (sql.lit(number).alias("number"), sql.expr(item.rules).alias("rules"))
-        together.setdefault(item.source, []).append(sql.struct(*pair, value.alias("value")))
+        about = sql.expr(item.where)
+        it = {
+            "number": sql.lit(number),
+            "rules": sql.expr(item.rules),
+            "about": about,
+            "value": sql.when(about, sql.expr(item.value).cast("double")),
+        }
+        struct = sql.struct(*(column.alias(name) for name, column in it.items()))
+        together.setdefault(item.source, []).append(struct)
     parts = [
-        rows[source].select(sql.col("n").cast("long").alias("n"), sql.inline(sql.array(*pairs)))
-        for source, pairs in together.items()
+        rows[source].select(sql.col("n").cast("long").alias("n"), sql.inline(sql.array(*structs)))
+        for source, structs in together.items()
     ]
-    return reduce(DataFrame.unionByName, parts).where("value is not null")
+    return reduce(DataFrame.unionByName, parts).where("about").drop("about")
 
 
 def _found(spark: SparkSession, table: DataFrame) -> DataFrame:
@@ -107,7 +130,10 @@ def _found(spark: SparkSession, table: DataFrame) -> DataFrame:
 
 
 def _summed(values: DataFrame, by: Sequence[str]) -> DataFrame:
-    """What was measured, by the claim's kind: a mean or a share with its interval, or the worst."""
+    """What was measured, by the claim's kind: a mean or a share with its interval, or the worst.
+
+    Only what all runs gave is a figure: those that gave none are the worst, not nothing.
+    """
     kind = sql.col("kind")
     mean = means(values.where("kind in ('mean', 'exact')"), by, "value").select(
         *by,
@@ -118,7 +144,10 @@ def _summed(values: DataFrame, by: Sequence[str]) -> DataFrame:
     share = shares(true, by, "value").select(*by, sql.col("share").alias("measured"), "low", "high")
     worst = values.where("kind = 'max'").groupBy(*by).agg(sql.max("value").alias("measured"))
     none = sql.lit(None).cast("double")  # a mean's interval says nothing of the worst
-    return mean.unionByName(share).unionByName(worst.withColumns({"low": none, "high": none}))
+    known = mean.unionByName(share).unionByName(worst.withColumns({"low": none, "high": none}))
+    given = values.groupBy(*by).agg(sql.expr(ALL_GIVEN).alias("given"))
+    figures = [f"if(given, {name}, null) {name}" for name in ("measured", "low", "high")]
+    return given.join(known, [*by], "left").selectExpr(*by, *figures)
 
 
 def _by_claim(claims: Mapping[int, Claim], column: Callable[[Claim], str]) -> Column:
@@ -140,7 +169,7 @@ def checks(spark: SparkSession, rows: Rows) -> DataFrame:
     return (
         long(rows, PROMISES)
         .groupBy("number")
-        .agg(sql.max("value").alias("measured"))
+        .agg(sql.when(sql.expr(ALL_GIVEN), sql.max("value")).alias("measured"))
         .join(sql.broadcast(texts), "number", "right")
         .withColumn("holds", sql.coalesce(sql.expr(f"measured <= bound + {TINY}"), sql.lit(False)))
         .orderBy("number")
@@ -151,15 +180,11 @@ def checks(spark: SparkSession, rows: Rows) -> DataFrame:
 
 
 def recovery(rows: DataFrame) -> DataFrame:
-    """Intervals until legitimate: their mean, its interval and the worst."""
+    """Intervals until legitimate of the `seeds` that healed: mean, its interval and the worst."""
     by = ["start", "n"]
     worst = rows.groupBy(*by).agg(sql.max("intervals").cast("long").alias("max"))
-    return (
-        means(rows, by, "intervals")
-        .withColumnsRenamed({"mean": "intervals", "runs": "seeds"})
-        .join(worst, by)
-        .orderBy(*by)
-    )
+    healed = means(rows, by, "intervals").withColumnsRenamed({"mean": "intervals", "runs": "seeds"})
+    return worst.join(healed, by, "left").fillna(0, ["seeds"]).orderBy(*by)
 
 
 def load(rows: DataFrame) -> DataFrame:
@@ -228,15 +253,11 @@ def tries(rows: DataFrame) -> DataFrame:
 
 
 def backlog(rows: DataFrame) -> DataFrame:
-    """Intervals until everybody holds everything."""
+    """Intervals until everybody holds everything, of the runs in which that came."""
     by = ["start", "rules", "n"]
     rises = rows.groupBy(*by).agg(sql.max("rises").cast("long").alias("rises"))
-    return (
-        means(rows, by, "intervals")
-        .withColumnRenamed("mean", "intervals")
-        .join(rises, by)
-        .orderBy(*by)
-    )
+    ended = means(rows, by, "intervals").withColumnRenamed("mean", "intervals")
+    return rises.join(ended, by, "left").orderBy(*by)
 
 
 def broadcast(rows: DataFrame) -> DataFrame:
