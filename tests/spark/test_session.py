@@ -164,6 +164,6 @@ def test_java_that_is_killed_is_one_line_with_what_is_done(tmp_path: Path) -> No
     told = [line for line in done.stderr.splitlines() if not line.startswith("planaria: hunt: ")]
     assert told[0] == "planaria: starting Spark"
     assert told[1].startswith("planaria: error: hunt: Spark's Java process is gone, killed or")
-    assert "of 20,000 are done in" in told[1]
+    assert "of 20,000 simulations are done in" in told[1]
     assert told[1].endswith("the same command goes on from there")
     assert (len(told), done.returncode) == (2, 1)

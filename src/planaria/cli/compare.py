@@ -44,7 +44,7 @@ def compare(
     """
     require()
     from planaria.spark.compare import Comparison
-    from planaria.spark.sweep import Stopped
+    from planaria.spark.watch import Stopped
 
     comparison = Comparison(n, topics, events, seeds, out or "")
     if cell is not None:

@@ -40,7 +40,7 @@ def reproduce(
     require()
     from planaria.spark.experiments.study import STUDIES
     from planaria.spark.reproduce import chosen, one_cell
-    from planaria.spark.sweep import Stopped
+    from planaria.spark.watch import Stopped
 
     studies = chosen(papers or tuple(STUDIES))
     if cell is not None:
