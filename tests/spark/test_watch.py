@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -26,6 +27,14 @@ HUNT = ["hunt", "dht", "--seeds", "2", "--n", "1"]
 COMPARE = ["compare", "--n", "6", "--topics", "2", "--events", "3", "--seeds", "1"]
 
 
+@pytest.fixture
+def plain_ctrl_c() -> Iterator[None]:
+    """Without PySpark's handler, which cancels all jobs of the session, whosesoever they are."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def half() -> str:
     return "half of it is done"
 
@@ -41,6 +50,7 @@ def endless(spark: SparkSession) -> NoReturn:
         spark.range(10).count()
 
 
+@pytest.mark.usefixtures("plain_ctrl_c")
 def test_ctrl_c_between_many_small_actions_says_what_is_done_and_leaves_a_session_that_works(
     spark: SparkSession,
 ) -> None:
@@ -50,6 +60,7 @@ def test_ctrl_c_between_many_small_actions_says_what_is_done_and_leaves_a_sessio
     assert watched(spark, "work", spark.range(10).count, half) == 10
 
 
+@pytest.mark.usefixtures("plain_ctrl_c")
 def test_ctrl_c_stops_a_sweep_that_is_part_of_watched_work(
     spark: SparkSession, tmp_path: Path
 ) -> None:

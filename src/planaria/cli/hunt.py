@@ -16,7 +16,7 @@ from planaria.cli.sim import DEFAULTS, Overlays, click_option, spec_of
 from planaria.cli.tables import aligned
 from planaria.core.errors import UsageError
 from planaria.simulator.overlays import REGISTERED, Kind, find_kind
-from planaria.spark.session import require, session
+from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,9 +81,7 @@ def _common() -> list[click.Parameter]:
         option("--messages", type=int, default=MESSAGES_MAX, help="Bound for each trial."),
         option("--shrink", type=click.IntRange(0), default=20, help="Findings to make smaller."),
         option("--out", metavar="DIR|URL", help="Results  [default: out/hunt/OVERLAY-VERSION]"),
-        option(
-            "--master", metavar="URL", help="Spark  [default: $PLANARIA_SPARK_MASTER, local[*]]"
-        ),
+        option("--master", metavar="URL", help=MASTER_HELP),
         option("--json", "as_json", is_flag=True, help="One JSON object instead of tables."),
     ]
 
