@@ -2,15 +2,17 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from planaria.core.errors import UsageError
 from planaria.spark import java as java_module
@@ -120,7 +122,9 @@ def test_the_launcher_drops_what_java_cannot_digest_and_keeps_the_rest_in_order(
 def test_the_master_comes_from_the_option_then_the_environment_then_all_cores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("PLANARIA_SPARK_MASTER", raising=False)
+    for name in ("PLANARIA_SPARK_MASTER", "SPARK_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("YARN_CONF_DIR", "/etc/hadoop")
     assert choose_master(None) == "local[*,3]"
     monkeypatch.setenv("PLANARIA_SPARK_MASTER", "local[1]")
     assert choose_master(None) == "local[1,3]"
@@ -130,6 +134,41 @@ def test_the_master_comes_from_the_option_then_the_environment_then_all_cores(
         "local[2,3]",
         "yarn",
     ]
+
+
+@pytest.mark.parametrize("place", ["SPARK_CONF_DIR", "SPARK_HOME"])
+@pytest.mark.parametrize("line", ["spark.master local[1]", " spark.master = local[1] "])
+def test_the_master_of_sparks_own_configuration_comes_after_the_environment(
+    place: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PLANARIA_SPARK_MASTER", "SPARK_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    directory = tmp_path / "conf"
+    directory.mkdir()
+    monkeypatch.setenv(place, str(directory if place == "SPARK_CONF_DIR" else tmp_path))
+    assert choose_master(None) == "local[*,3]"
+    defaults = directory / "spark-defaults.conf"
+    defaults.write_text(f"# spark.master yarn\nspark.master.rest.enabled true\n{line}\n")
+    assert choose_master(None) == "local[1,3]"
+    assert session_module._conf_dir() == directory  # for the rest of what is in it
+    monkeypatch.setenv("PLANARIA_SPARK_MASTER", "local[2]")
+    assert (choose_master(None), choose_master("local[4]")) == ("local[2,3]", "local[4,3]")
+    monkeypatch.delenv("PLANARIA_SPARK_MASTER")
+    defaults.write_text("spark.master mesos://there\n")
+    with pytest.raises(UsageError, match="master 'mesos://there'"):
+        choose_master(None)
+
+
+def test_yarn_without_its_configuration_is_one_line_before_java_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with pytest.raises(UsageError, match="set HADOOP_CONF_DIR or YARN_CONF_DIR"):
+        choose_master("yarn")
+    (tmp_path / "spark-env.sh").write_text("export HADOOP_CONF_DIR=/etc/hadoop\n")
+    assert choose_master("yarn") == "yarn"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +192,59 @@ def test_a_master_that_nobody_answers_for_is_given_up_soon() -> None:
     assert time.monotonic() - started < 2 * session_module.REACH_SECONDS_MAX
 
 
+def test_a_port_that_is_no_spark_master_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark tries for a minute and then says of itself that it is stopped: that is left out."""
+
+    def give_up(*_: object, **__: object) -> None:
+        raise RuntimeError("Cannot call methods on a stopped SparkContext.\nThis one was ...")
+
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", give_up)
+    told = r"^cannot start Spark on spark://h:1: no Spark master answers there; is it one, and of S"
+    with ExitStack() as until, pytest.raises(UsageError, match=told):
+        session_module._start("spark://h:1", {}, until)
+
+
+def processes(leader: int) -> dict[int, str]:
+    """The processes of the session that `leader` leads, with their command lines."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.getsid(int(path.name)) == leader:
+                found[int(path.name)] = (path / "cmdline").read_text()
+    return found
+
+
+def is_spark(line: str) -> bool:
+    """Java itself, not the scripts and the small Java that find out how to start it."""
+    return "-cp" in line and "SparkSubmit" in line and "launcher.Main" not in line
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
+def test_ctrl_c_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -> None:
+    words = ["hunt", "dht", "--seeds", "1", "--master", "local[1]", "--out", str(tmp_path / "out")]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "planaria", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while not any(is_spark(line) for line in processes(child.pid).values()):
+            assert child.poll() is None
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=120) == 130
+        end = time.monotonic() + 30
+        while processes(child.pid) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert processes(child.pid) == {}
+        _, told = child.communicate()
+        assert told.split("\n\n") == ["planaria: starting Spark", "planaria: error: interrupted\n"]
+    finally:
+        for left in processes(child.pid):
+            os.kill(left, signal.SIGKILL)
+
+
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "find_spec", lambda name: name != "pyspark" or None)
     with pytest.raises(UsageError, match=r"pip install 'planaria\[spark\]'"):
@@ -164,6 +256,6 @@ def test_java_that_is_killed_is_one_line_with_what_is_done(tmp_path: Path) -> No
     told = [line for line in done.stderr.splitlines() if not line.startswith("planaria: hunt: ")]
     assert told[0] == "planaria: starting Spark"
     assert told[1].startswith("planaria: error: hunt: Spark's Java process is gone, killed or")
-    assert "of 20,000 are done in" in told[1]
+    assert "of 20,000 simulations are done in" in told[1]
     assert told[1].endswith("the same command goes on from there")
     assert (len(told), done.returncode) == (2, 1)

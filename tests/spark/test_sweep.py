@@ -14,7 +14,8 @@ from planaria.core.errors import UsageError
 from planaria.spark.grid import crossed
 from planaria.spark.progress import LINE_SECONDS, Meter, duration
 from planaria.spark.store import Store
-from planaria.spark.sweep import Result, Stopped, Sweep, SweepFailed, Work, run_batch
+from planaria.spark.sweep import Result, Sweep, Work, run_batch
+from planaria.spark.watch import Stopped, SweepFailed
 from spark_lab import contents, deadly, fragile, mortal, replay, sleepy, sweep, times, traced, work
 
 pytest_plugins = ("spark_session",)
@@ -101,7 +102,8 @@ def test_a_worker_that_dies_of_something_else_ends_the_sweep_and_not_what_is_don
     """The command that repeats a cell kills it: there is no row to be had."""
     fatal = Work("fatal", {"value": "float64"}, times, lambda _: os._exit(9))
     one = Sweep(fatal, crossed({"x": [1]}, range(1)), str(tmp_path))
-    with pytest.raises(SweepFailed, match=r"died again and again; 0 of 1 are done.*same command"):
+    told = r"died again and again; 0 of 1 simulations are done.*same command"
+    with pytest.raises(SweepFailed, match=told):
         one.run(spark)
 
 
@@ -119,7 +121,8 @@ def test_ctrl_c_stops_soon_keeps_what_is_done_and_the_same_call_goes_on(
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=press, daemon=True).start()
-    with pytest.raises(Stopped, match=r"stopped: \d+ of 20 are done in .*; the same command"):
+    told = r"stopped: \d+ of 20 simulations are done in .*; the same command"
+    with pytest.raises(Stopped, match=told):
         one.run(spark)
     assert time.monotonic() - pressed[0] < 8  # a second or two on a machine that is not shared
     left = len(one.missing())

@@ -10,7 +10,7 @@ from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.cli.tables import aligned
 from planaria.core.errors import UsageError
-from planaria.spark.session import require, session
+from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
     from planaria.spark.compare import Verdict
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--events", type=int, default=12, show_default=True, help="To publish, in a run.")
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="Of each run.")
 @click.option("--out", metavar="DIR|URL", help="Results  [default: out/compare/VERSION]")
-@click.option("--master", metavar="URL", help="Spark  [default: $PLANARIA_SPARK_MASTER, local[*]]")
+@click.option("--master", metavar="URL", help=MASTER_HELP)
 @click.option("--cell", metavar="KEY", help="Run one cell again, alone, and print what it gives.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
 def compare(
@@ -44,7 +44,7 @@ def compare(
     """
     require()
     from planaria.spark.compare import Comparison
-    from planaria.spark.sweep import Stopped
+    from planaria.spark.watch import Stopped
 
     comparison = Comparison(n, topics, events, seeds, out or "")
     if cell is not None:

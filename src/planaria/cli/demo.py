@@ -40,7 +40,7 @@ def demo(out: str | None, master: str | None) -> int:
     require()
     from planaria.cli.reproduce import run, told
     from planaria.spark.experiments.study import STUDIES
-    from planaria.spark.sweep import Stopped
+    from planaria.spark.watch import Stopped
 
     choose_master(master)  # a wrong one is said at once, not after all has healed
     click.echo("Every variable of every node is arbitrary, and so are messages in flight.\n")

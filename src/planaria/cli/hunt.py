@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,10 @@ from planaria.cli.sim import DEFAULTS, Overlays, click_option, spec_of
 from planaria.cli.tables import aligned
 from planaria.core.errors import UsageError
 from planaria.simulator.overlays import REGISTERED, Kind, find_kind
-from planaria.spark.session import require, session
+from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from planaria.spark.hunt import Hunt
 
@@ -80,16 +81,14 @@ def _common() -> list[click.Parameter]:
         option("--messages", type=int, default=MESSAGES_MAX, help="Bound for each trial."),
         option("--shrink", type=click.IntRange(0), default=20, help="Findings to make smaller."),
         option("--out", metavar="DIR|URL", help="Results  [default: out/hunt/OVERLAY-VERSION]"),
-        option(
-            "--master", metavar="URL", help="Spark  [default: $PLANARIA_SPARK_MASTER, local[*]]"
-        ),
+        option("--master", metavar="URL", help=MASTER_HELP),
         option("--json", "as_json", is_flag=True, help="One JSON object instead of tables."),
     ]
 
 
 def _hunt(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     require()
-    from planaria.spark.sweep import Stopped
+    from planaria.spark.watch import Stopped
 
     campaign = _campaign(reference, kind, values)
     try:
@@ -144,25 +143,34 @@ def _absolute(reference: str) -> str:
 
 
 def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any]:
+    from planaria.spark.sweep import standing
+    from planaria.spark.watch import watched
+
+    sweep = campaign.sweep
+    click.echo("planaria: starting Spark", err=True)
+    with session(master) as spark:
+        result = partial(_result, spark, campaign, shrunk_max)
+        return watched(spark, "hunt", result, lambda: standing([sweep], sweep.store))
+
+
+def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[str, Any]:
     from planaria.spark.hunt import raised, recovery
     from planaria.spark.store import code_version
 
-    click.echo("planaria: starting Spark", err=True)
-    with session(master) as spark:
-        fresh = campaign.sweep.run(spark)
-        rows = campaign.sweep.rows(spark)
-        findings = campaign.findings(spark, rows, shrunk_max)
-        return {
-            "starts": len(campaign.sweep.cells),
-            "fresh": fresh,
-            "starts_per_minute": round(campaign.sweep.rate),
-            "findings": [to_builtins(finding) for finding in findings],
-            "errors": raised(rows),
-            "recovery": _dicts(recovery(rows, ["start", "nemesis"])),
-            "schedulers": _dicts(recovery(rows, ["scheduler"])),
-            "code": code_version(campaign.sources),
-            "out": campaign.sweep.store.shown,
-        }
+    fresh = campaign.sweep.run(spark)
+    rows = campaign.sweep.rows(spark)
+    findings = campaign.findings(spark, rows, shrunk_max)
+    return {
+        "starts": len(campaign.sweep.cells),
+        "fresh": fresh,
+        "starts_per_minute": round(campaign.sweep.rate),
+        "findings": [to_builtins(finding) for finding in findings],
+        "errors": raised(rows),
+        "recovery": _dicts(recovery(rows, ["start", "nemesis"])),
+        "schedulers": _dicts(recovery(rows, ["scheduler"])),
+        "code": code_version(campaign.sources),
+        "out": campaign.sweep.store.shown,
+    }
 
 
 def _dicts(table: "DataFrame") -> list[dict[str, Any]]:

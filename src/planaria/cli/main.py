@@ -1,5 +1,6 @@
 """The `planaria` command: data on stdout, log on stderr; 0 good, 1 a promise broken, 2 misuse."""
 
+import logging
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -51,6 +52,7 @@ def planaria(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; an error is one line on stderr."""
+    logging.basicConfig(handlers=[logging.NullHandler()])  # py4j would log a traceback at Ctrl-C
     try:
         code = planaria.main(
             args=None if arguments is None else list(arguments),

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.cli.tables import aligned
-from planaria.spark.session import require, session
+from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
     from planaria.spark.reproduce import Verdict
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("papers", nargs=-1, metavar="[PAPER]...")
 @click.option("--scale", default="quick", show_default=True, help="quick, paper or beyond.")
 @click.option("--out", metavar="DIR|URL", help="Results  [default: out/reproduce/SCALE-VERSION]")
-@click.option("--master", metavar="URL", help="Spark  [default: $PLANARIA_SPARK_MASTER, local[*]]")
+@click.option("--master", metavar="URL", help=MASTER_HELP)
 @click.option("--cell", metavar="KEY", help="Run one cell again, alone, and print what it gives.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 def reproduce(
@@ -40,7 +40,7 @@ def reproduce(
     require()
     from planaria.spark.experiments.study import STUDIES
     from planaria.spark.reproduce import chosen, one_cell
-    from planaria.spark.sweep import Stopped
+    from planaria.spark.watch import Stopped
 
     studies = chosen(papers or tuple(STUDIES))
     if cell is not None:

@@ -7,6 +7,7 @@ DIR/sweep/                  the rows of every run, from which all of it is made
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyspark.sql.functions as sql
@@ -22,7 +23,8 @@ from planaria.spark.checks import raised_in
 from planaria.spark.compare_page import page, picture
 from planaria.spark.grid import Cell, crossed
 from planaria.spark.store import Store, code_version
-from planaria.spark.sweep import Result, Sweep, Work
+from planaria.spark.sweep import Result, Sweep, Work, standing
+from planaria.spark.watch import watched
 
 SHARE = 2  # runs of one task: a few seconds
 COLUMNS = {
@@ -117,6 +119,10 @@ class Comparison:
 
     def run(self, spark: SparkSession, sweep: Sweep) -> Verdict:
         """Run what is missing, then make table, picture and page anew."""
+        made = partial(self._verdict, spark, sweep)
+        return watched(spark, "compare", made, lambda: standing([sweep], Store(self.out)))
+
+    def _verdict(self, spark: SparkSession, sweep: Sweep) -> Verdict:
         sweep.run(spark)
         rows = sweep.rows(spark)
         raised = raised_in(sweep.work.name, rows, len(sweep.cells))

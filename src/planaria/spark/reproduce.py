@@ -8,6 +8,7 @@ DIR/sweeps/PAPER-NAME/      the rows of every simulation, from which all of it i
 
 import io
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow
@@ -20,7 +21,8 @@ from planaria.spark.checks import raised_in
 from planaria.spark.experiments.study import SCALES, Experiment, Figure, Study, find_study
 from planaria.spark.report import Page, report
 from planaria.spark.store import Store, code_version
-from planaria.spark.sweep import Result, Sweep
+from planaria.spark.sweep import Result, Sweep, standing
+from planaria.spark.watch import watched
 
 REPORT = "report.html"
 
@@ -60,6 +62,11 @@ class Reproduction:
 
     def run(self, spark: SparkSession) -> Verdict:
         """Run what is missing, then make every table, figure and the report anew."""
+        sweeps = [sweep for sweeps in self.sweeps.values() for sweep in sweeps.values()]
+        made = partial(self._verdict, spark)
+        return watched(spark, "reproduce", made, lambda: standing(sweeps, self.store))
+
+    def _verdict(self, spark: SparkSession) -> Verdict:
         pages = [self._study(spark, study) for study in self.studies]
         self.store.write(REPORT, report(pages, self.scale, self.version).encode())
 

@@ -2,13 +2,16 @@
 
 import os
 import re
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 MASTER = "PLANARIA_SPARK_MASTER"
 MASTER_DEFAULT = "local[*]"
+MASTER_HELP = f"Spark  [default: ${MASTER}, spark-defaults.conf, {MASTER_DEFAULT}]"
 ATTEMPTS = 3  # of a task: a worker that died may have been unlucky
 REACH_SECONDS_MAX = 5.0
 PACKAGE = Path(planaria.__file__).parent
@@ -51,6 +55,7 @@ NEEDED = ("pyspark", "pyarrow", "pandas", "rich", "jinja2", "matplotlib")
 _LOCAL = re.compile(r"local(?:\[(\*|[1-9]\d*)(?:\s*,\s*[1-9]\d*)?\])?$")
 _LOOPBACK = re.compile(r"spark://(localhost|127\.[\d.]+|\[::1\]):\d+$")
 _OTHER = re.compile(r"local-cluster\[.+\]$|yarn$|k8s://.+")
+_CONFIGURED = re.compile(r"\s*spark\.master(?:\s*[=:]\s*|\s+)(\S+)")
 
 
 def require() -> None:
@@ -61,8 +66,11 @@ def require() -> None:
 
 
 def choose_master(asked: str | None) -> str:
-    """The master that was asked for, here or in the environment; `UsageError` if it is none."""
-    master = asked or os.environ.get(MASTER) or MASTER_DEFAULT
+    """The master asked for here, by the environment or by Spark's configuration, or all cores.
+
+    `UsageError` if it is none.
+    """
+    master = asked or os.environ.get(MASTER) or _configured() or MASTER_DEFAULT
     local = _LOCAL.match(master)
     if local:
         return f"local[{local[1] or 1},{ATTEMPTS}]"
@@ -72,6 +80,8 @@ def choose_master(asked: str | None) -> str:
         raise UsageError(
             f"master {master!r}: local[*], local[2], spark://HOST:PORT, yarn or k8s://"
         )
+    elif master == "yarn" and not _knows_yarn():
+        raise UsageError("master yarn: set HADOOP_CONF_DIR or YARN_CONF_DIR, so that it is found")
     return master
 
 
@@ -97,6 +107,7 @@ def session(
 
 
 def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "SparkSession":
+    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -108,25 +119,44 @@ def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "Spark
         chosen["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(_visible())
     if not master.startswith("local["):
         chosen["spark.submit.pyFiles"] = _zipped(Path(scratch))
-    builder = SparkSession.builder.master(master).appName("planaria")
-    for name, value in (chosen | dict(settings)).items():
-        builder = builder.config(name, value)
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("planaria")
+    conf.setAll([*(chosen | dict(settings)).items()])
     environment = {
         "JAVA_HOME": str(launcher(find_java(), until)),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable if here else "python3"),
-        "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR", str(QUIET)),
+        "SPARK_CONF_DIR": str(_conf_dir()),
     }
     if here:
         environment["SPARK_WORKER_DIR"] = scratch  # local-cluster would use its own installation
         environment["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     with _environment(environment):
         try:
-            return builder.getOrCreate()
+            with _ctrl_c_waits():
+                SparkContext._ensure_initialized(conf=conf)
+            return SparkSession.builder.config(conf=conf).getOrCreate()
         except PySparkException as error:
             reason = str(error).splitlines()[0]
         except Exception as error:  # Py4J hands Java's exceptions on as many types
             reason = str(getattr(error, "java_exception", error)).splitlines()[0]
+    if master.startswith("spark://") and "stopped SparkContext" in reason:  # it tried for a minute
+        reason = f"no Spark master answers there; is it one, and of Spark {version('pyspark')}?"
     raise UsageError(f"cannot start Spark on {master}: {reason}")
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Java ends with this process once both are connected; before, it would stay for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def _hush(server: "BaseServer") -> None:
@@ -162,6 +192,29 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _conf_dir() -> Path:
+    """Spark's configuration: the user's if there is one, else ours, which keeps Spark quiet."""
+    given, home = os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME")
+    if given:
+        return Path(given)
+    installed = Path(home or "", "conf")
+    return installed if home and (installed / "spark-defaults.conf").is_file() else QUIET
+
+
+def _configured() -> str | None:
+    """The master that the user's spark-defaults.conf names; the last one counts, as for Spark."""
+    defaults = _conf_dir() / "spark-defaults.conf"
+    lines = defaults.read_text().splitlines() if defaults.is_file() else []
+    named = [match[1] for line in lines if (match := _CONFIGURED.match(line))]
+    return named[-1] if named else None
+
+
+def _knows_yarn() -> bool:
+    """Spark refuses with a Java stack otherwise; the user's spark-env.sh may set either, too."""
+    told = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
+    return bool(told) or (_conf_dir() / "spark-env.sh").is_file()
 
 
 def _visible() -> list[str]:

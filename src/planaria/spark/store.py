@@ -126,7 +126,10 @@ class Store:
                     filesystem.delete_file(part)
                 raise
         except OSError as error:
-            raise UsageError(f"cannot write {self.shown}/{name}: {_reason(error)}") from None
+            raise UsageError(
+                f"cannot write {self.shown}/{name}: {_reason(error)}; "
+                "free space there, or choose another --out"
+            ) from None
 
     def mark(self, cell: str) -> None:
         """Say that `cell` begins: if its worker dies now, that is known."""

@@ -5,9 +5,6 @@ all or nothing: one failing task would lose every finished simulation) and repor
 of Spark reaches a simulation, so a cell gives the same bytes in a worker and in any other process.
 """
 
-import re
-import threading
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,33 +12,19 @@ from typing import Any
 
 import pyarrow
 from msgspec import Struct, field
-from py4j.protocol import Py4JNetworkError
-from pyspark import InheritableThread, TaskContext
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from planaria.core.errors import PlanariaError, UsageError
+from planaria.core.errors import UsageError
 from planaria.core.ids import stable_hash
 from planaria.spark.checks import complete
 from planaria.spark.grid import Cell
 from planaria.spark.progress import Meter
 from planaria.spark.store import SUMMARY, Store, code_version
+from planaria.spark.watch import WorkerDied, watched
 
 BATCHES_PER_CORE = 8  # at least, if there are cells enough: an even load, and progress to be seen
-STOP_SECONDS_MAX = 5.0  # a worker has two seconds to end before Spark kills it
-LOOK_SECONDS = 0.2
 _ARROW = {bool: "bool", int: "int64", float: "float64", str: "string"}
-
-
-class SweepFailed(PlanariaError):
-    """Spark gave up; what is done is kept."""
-
-
-class WorkerDied(SweepFailed):
-    """The workers of a batch died, as often as Spark tries a task."""
-
-
-class Stopped(KeyboardInterrupt):
-    """The user stopped a sweep; the text says what is done and how to go on."""
 
 
 class Result(Struct):
@@ -134,10 +117,8 @@ class Sweep:
         return [cells[first : first + size] for first in range(0, len(cells), size)]
 
     def _act(self, spark: SparkSession, batches: list[list[Cell]], meter: Meter) -> None:
-        """The action runs in a thread of its own: the main one must hear Ctrl-C."""
-        context, group = spark.sparkContext, f"planaria-{self.work.name}-{time.monotonic_ns()}"
+        context = spark.sparkContext
         done, failed = context.accumulator(0), context.accumulator(0)
-        errors: list[Exception] = []
         work, store = self.work, self.store
 
         def task(parts: Iterable[list[Cell]]) -> Iterator[Report]:
@@ -148,42 +129,23 @@ class Sweep:
                 failed.add(report.failed)
                 yield report
 
-        def act() -> None:
-            context.setJobGroup(group, work.name, interruptOnCancel=True)
-            try:
-                context.parallelize(batches, len(batches)).mapPartitions(task).collect()
-            except Exception as error:
-                errors.append(error)
+        watched(
+            spark,
+            work.name,
+            lambda: context.parallelize(batches, len(batches)).mapPartitions(task).collect(),
+            lambda: standing([self], store),
+            lambda: meter.show(done.value, failed.value),
+        )
 
-        thread = InheritableThread(target=act, daemon=True)
-        thread.start()
-        try:
-            _watch(thread, lambda: meter.show(done.value, failed.value))
-        except KeyboardInterrupt:
-            context.cancelJobGroup(group)
-            thread.join(STOP_SECONDS_MAX)
-            raise Stopped(f"stopped: {self._standing()}") from None
-        if errors:
-            raise self._failure(errors[0])
 
-    def _standing(self) -> str:
-        left = len(self.missing())
-        done = f"{len(self.cells) - left:,} of {len(self.cells):,}"
-        return f"{done} are done in {self.store.shown}; the same command goes on from there"
-
-    def _failure(self, error: Exception) -> PlanariaError:
-        ours = re.search(r"core\.errors\.UsageError: (.*)", str(error))
-        if ours:
-            return UsageError(ours[1])
-        if "Python worker exited unexpectedly" in str(error):
-            told = f"{self.work.name}: a worker died again and again; {self._standing()}"
-            return WorkerDied(told)
-        lines = [line for line in str(error).splitlines() if "Exception" in line]
-        reason = (lines or [repr(error)])[0].strip()
-        gone = "Java side is empty" in str(error)
-        if gone or isinstance(error, Py4JNetworkError | ConnectionError):
-            reason = "Spark's Java process is gone, killed or out of memory"
-        return SweepFailed(f"{self.work.name}: {reason}; {self._standing()}")
+def standing(sweeps: Iterable[Sweep], store: Store) -> str:
+    """How far these are, whose results are in `store`, for whoever is stopped on the way."""
+    left = cells = 0
+    for sweep in sweeps:
+        left += len(sweep.missing())
+        cells += len(sweep.cells)
+    done = f"{cells - left:,} of {cells:,} simulations are done in {store.shown}"
+    return f"{done}; the same command goes on from there"
 
 
 def run_batch(work: Work, store: Store, cells: Sequence[Cell], attempt: int = 0) -> Report:
@@ -262,9 +224,3 @@ def _run_cell(work: Work, cell: Cell) -> tuple[dict[str, Any], Result | None]:
         text = f"{type(error).__name__}: {error} in {where}"
         return row | {"error": text, "replay": work.replay(cell)}, None
     return row | {"replay": work.replay(cell)}, result
-
-
-def _watch(thread: threading.Thread, look: Callable[[], None]) -> None:
-    while thread.is_alive():
-        thread.join(LOOK_SECONDS)
-        look()
