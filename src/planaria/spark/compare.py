@@ -120,7 +120,7 @@ class Comparison:
     def run(self, spark: SparkSession, sweep: Sweep) -> Verdict:
         """Run what is missing, then make table, picture and page anew."""
         made = partial(self._verdict, spark, sweep)
-        return watched(spark, "compare", made, lambda: standing([sweep], Store(self.out)))
+        return watched(spark, "compare", made, lambda: standing([sweep], self.store))
 
     def _verdict(self, spark: SparkSession, sweep: Sweep) -> Verdict:
         sweep.run(spark)
