@@ -37,6 +37,16 @@ def row(contender: str, fault: str = "none", **changed: Any) -> dict[str, Any]:
     return found | {"duplicates": 0, "recovered": 1.0, "recovery": 4.0, "seeds": 2} | changed
 
 
+def test_a_directory_of_others_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "theirs").write_text("")
+    assert main([*SMALL, "--out", str(tmp_path)]) == 2
+    said = f"planaria: error: {tmp_path} is not empty and holds no sweep: name another\n"
+    assert capsys.readouterr().err == said
+    assert [it.name for it in tmp_path.iterdir()] == ["theirs"]
+
+
 @pytest.mark.usefixtures("few")
 def test_comparison_writes_table_picture_and_page_and_says_what_follows(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -106,6 +106,18 @@ def test_a_wrong_master_is_said_before_anything_heals(capsys: pytest.CaptureFixt
     assert told.err.count("\n") == 1
 
 
+def test_a_directory_of_others_is_said_before_anything_heals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "theirs").write_text("")
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert (
+        told.err == f"planaria: error: {tmp_path} is not empty and holds no sweep: name another\n"
+    )
+
+
 def test_the_demo_fails_if_a_network_does_not_heal(
     spark: SparkSession,
     tmp_path: Path,

@@ -86,7 +86,7 @@ def test_a_comparison_fits_into_an_object_store_and_shows_no_key(
     found, root = fs.FileSystem.from_uri(out)
     names = [info.base_name for info in found.get_file_info(fs.FileSelector(root))]
     files = [f"compare.{kind}" for kind in ("csv", "html", "parquet", "svg")]
-    assert sorted(names) == [*files, "sweep"]
+    assert sorted(names) == [*files, "sweep", "sweep.json"]
 
 
 def test_a_store_that_nobody_serves_is_one_line() -> None:

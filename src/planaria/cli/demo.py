@@ -38,16 +38,17 @@ def demo(out: str | None, master: str | None) -> int:
     Exit code 0: every network healed and every check of ours held.
     """
     require()
-    from planaria.cli.reproduce import run, told
+    from planaria.cli.reproduce import prepared, run, told
     from planaria.spark.experiments.study import STUDIES
     from planaria.spark.watch import Stopped
 
-    choose_master(master)  # a wrong one is said at once, not after all has healed
+    choose_master(master)  # what is wrong is said at once, not after all has healed
+    reproduction = prepared(tuple(STUDIES), "quick", out)
     click.echo("Every variable of every node is arbitrary, and so are messages in flight.\n")
     healed = [heal(network) for network in NETWORKS]
     click.echo("\nNow the five papers, at a small scale: what they say and what is so.")
     try:
-        verdict = run(tuple(STUDIES), "quick", out, master)
+        verdict = run(reproduction, master)
     except Stopped as stopped:
         click.echo(f"planaria: {stopped}", err=True)
         return INTERRUPTED

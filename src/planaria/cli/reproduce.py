@@ -12,7 +12,7 @@ from planaria.cli.tables import aligned
 from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
-    from planaria.spark.reproduce import Verdict
+    from planaria.spark.reproduce import Reproduction, Verdict
 
 
 @click.command()
@@ -47,7 +47,7 @@ def reproduce(
         click.echo(json.dumps(one_cell(studies, cell).summary))
         return 0
     try:
-        verdict = run(papers or tuple(STUDIES), scale, out, master)
+        verdict = run(prepared(papers or tuple(STUDIES), scale, out), master)
     except Stopped as stopped:
         click.echo(f"planaria: {stopped}", err=True)
         return INTERRUPTED
@@ -58,13 +58,16 @@ def reproduce(
     return 0 if verdict.good else BROKEN
 
 
-def run(papers: tuple[str, ...], scale: str, out: str | None, master: str | None) -> "Verdict":
-    """All of these papers at one scale; a wrong directory or scale is said before Spark starts."""
+def prepared(papers: tuple[str, ...], scale: str, out: str | None) -> "Reproduction":
+    """All of these papers at one scale; a wrong directory or scale is said here."""
     from planaria.spark.reproduce import Reproduction, chosen
     from planaria.spark.store import code_version
 
-    place = out or f"out/reproduce/{scale}-{code_version()}"
-    reproduction = Reproduction(chosen(papers), scale, place)
+    return Reproduction(chosen(papers), scale, out or f"out/reproduce/{scale}-{code_version()}")
+
+
+def run(reproduction: "Reproduction", master: str | None) -> "Verdict":
+    """Start Spark and measure."""
     click.echo("planaria: starting Spark", err=True)
     with session(master) as spark:
         return reproduction.run(spark)

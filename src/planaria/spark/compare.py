@@ -109,7 +109,8 @@ class Comparison:
         return Work("compare", COLUMNS, contest, replay)
 
     def sweep(self) -> Sweep:
-        """All runs."""
+        """All runs; a directory that is not ours to write into is said now."""
+        self.store.claim("comparison", code_version())
         return Sweep(self.work(), self.cells, self.store.below("sweep"), share=SHARE)
 
     def one_cell(self, key: str) -> Result | None:
