@@ -199,3 +199,11 @@ def test_publications_walk_and_heal_under_every_fault() -> None:
         outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
         assert outcome.failure is None
         assert outcome.metrics["missed"] == 0
+
+
+@pytest.mark.parametrize(("n", "seed"), [(3, 16820), (5, 28950)])
+def test_what_came_late_from_a_former_life_of_a_peer_reaches_everybody(n: int, seed: int) -> None:
+    """Its receiver took it that the peer has it; the peer had restarted without memory."""
+    spec = Spec(n, seed, "corrupt", scheduler="priority", faults=load_schedule("restart"))
+    outcome = Trial(MovingOverlay(publications=4), spec, [DeliveredOnce()]).run()
+    assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)

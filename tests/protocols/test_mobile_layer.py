@@ -286,6 +286,35 @@ def test_publication_of_a_lonely_node_waits_for_company() -> None:
     assert (2, b"hello?") in room.delivered
 
 
+@pytest.mark.parametrize("orientation", ["heights", "three-state"])
+def test_what_a_peer_sent_before_it_lost_its_memory_is_sent_back_to_it(orientation: str) -> None:
+    def made(id: NodeId, seed: int) -> MobileNode:
+        one = MobileNode(id, Random(seed), orientation=orientation)
+        one.on_command(Subscribe(T))
+        return one
+
+    a, b = made(1, 1), made(2, 2)
+    see_each_other(a, b)
+    room = Room(a, b)
+    for _ in range(6):
+        room.round()
+    a.on_command(Publish(T, b"late"))
+    late: list[Message] = []
+    while not late:
+        room.round(2)
+        beats = [it for _, it in sent(a.on_timeout()) if isinstance(it, Beat)]
+        late = [it for it in beats if it.items]
+    again = room.nodes[1] = made(1, 3)
+    again.on_command(LinkUp(2))
+    for _ in range(6):
+        room.round()
+    assert linked(again, b)
+    room.spread(2, b.on_message(late[0]))
+    for _ in range(6):
+        room.round()
+    assert room.delivered == [(2, b"late"), (1, b"late")]
+
+
 def test_two_that_meet_again_send_what_both_have_one_way_only() -> None:
     a, b = node(1), node(2)
     see_each_other(a, b)

@@ -116,19 +116,22 @@ class Dissemination(Stateful):
         self._keep(item)
         return item
 
-    def receive(self, item: Item, sender: NodeId, topic: str) -> list[Deliver]:
-        """The first copy is delivered and goes into the input buffer; the others are dropped."""
+    def receive(self, item: Item, sender: NodeId | None, topic: str) -> list[Deliver]:
+        """The first copy is delivered and goes into the input buffer; the others are dropped.
+
+        `sender` is who has it for sure, so that it is not sent there.
+        """
         known = item.id in self.seen
         if item.generation == STEM:
             return self._hand_over(item, topic, known=known)
         senders = self.input.get(item.id)
-        if senders is not None and sender not in senders:
+        if senders is not None and sender is not None and sender not in senders:
             senders.append(sender)
         if known and item.id not in self.hidden:
             return []
         for table in (self.hidden, self.walking):
             table.pop(item.id, None)
-        self.input[item.id] = [sender]
+        self.input[item.id] = [] if sender is None else [sender]
         self._keep(item)
         return [] if known else [Deliver(topic, item.id, item.payload)]
 
@@ -146,7 +149,7 @@ class Dissemination(Stateful):
         """A turn: empty the buffers into what each neighbour is to get (Table 4, R1)."""
         self._walk(outboxes, rng)
         for id in [*self.input, *self.local]:
-            senders = [] if self.echo else self.input.get(id, [])
+            senders = self.input.get(id, [])
             generation = self.store[id][0].generation
             for peer, outbox in outboxes.items():
                 if peer not in senders:

@@ -120,7 +120,7 @@ class EdgeBits(Orientation):
             else:
                 edge.offer = edge.heard
 
-    def word(self, peer: NodeId) -> Word:
+    def word(self, peer: NodeId, *, whole: bool = False) -> Word:
         """My bit, or how far the handshake is."""
         edge = self.edges.get(peer, Edge())
         if edge.up:

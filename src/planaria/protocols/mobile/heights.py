@@ -89,15 +89,19 @@ class Heights(Orientation):
         self.settled = True
         self._step_to(max(self.height + 1, *plausible, 0))
 
-    def word(self, peer: NodeId) -> Word:
+    def word(self, peer: NodeId, *, whole: bool = False) -> Word:
         """The height modulo 3 where the gap is at most one, else, and now and then, all of it."""
         self.audit[peer] = left = (self.audit.get(peer, 0) - 1) % AUDIT
         height = self.views.get(peer, (-2, 0))[0]
         if self.loud:
             self.loud -= 1
-        elif left and abs(height - self.height) <= 1:
+        elif left and not whole and abs(height - self.height) <= 1:
             return (self.height % 3,)
         return self.greet()
+
+    def knows(self, peer: NodeId, word: Word) -> bool:
+        """Whoever starts again draws another local identifier."""
+        return not _whole(word) or peer not in self.views or word[2] == self.views[peer][1]
 
     def hear(self, peer: NodeId, word: Word) -> None:
         """Believe a whole height; complete a residue to the one height that is a neighbour's."""

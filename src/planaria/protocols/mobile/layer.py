@@ -202,8 +202,11 @@ class Layer(Stateful):
         if link is None or link.state == CLOSING:
             return
         if link.state == UP:
-            self.orientation.hear(message.sender, message.word)
-        elif self.orientation.link_up(message.sender, message.word):
+            if self.orientation.knows(message.sender, message.word):
+                self.orientation.hear(message.sender, message.word)
+                return
+            self.lose(message.sender)  # it forgot us and had a request of ours: begin anew
+        if self.orientation.link_up(message.sender, message.word):
             self.connect(message.sender, Link())
 
     def _refused(self, peer: NodeId) -> None:
@@ -220,14 +223,16 @@ class Layer(Stateful):
         if link.state != UP:
             return []
         link.quiet = 0
+        # What a peer sent before it lost its memory does not say what it has.
+        has = None if self.news.echo or not self.orientation.knows(peer, beat.word) else peer
         if self._in_order(link, beat.serial):
             self.orientation.hear(peer, beat.word)
             link.outbox.acknowledged(beat.ack)
         effects: list[Effect] = []
         for item in beat.items:
-            if not self.news.echo and item.generation != STEM:
+            if has is not None and item.generation != STEM:
                 link.outbox.drop(item.id)
-            effects += self.news.receive(item, peer, self.topic)
+            effects += self.news.receive(item, has, self.topic)
         if beat.items:
             link.ack = beat.serial
         return effects if self.leaving is None else []
@@ -320,7 +325,7 @@ class Layer(Stateful):
     def _beat(self, peer: NodeId, link: Link, *, turn: bool) -> Beat:
         items = self.news.batch(link.outbox, self.serial) if turn else ()
         self.copies += len(items)
-        word = self.orientation.word(peer)
+        word = self.orientation.word(peer, whole=bool(items))
         return Beat(self.topic, self.id, self.serial, link.ack, word, items)
 
     def _go(self) -> list[Effect]:

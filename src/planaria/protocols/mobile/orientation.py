@@ -59,8 +59,13 @@ class Orientation(Stateful, ABC):
         """Turn all links of this sink around (LLRO, Table 2, as amended)."""
 
     @abstractmethod
-    def word(self, peer: NodeId) -> Word:
-        """What to tell the neighbour `peer` at this timeout."""
+    def word(self, peer: NodeId, *, whole: bool = False) -> Word:
+        """What to tell the neighbour `peer` at this timeout; if `whole`, and who says so."""
+
+    def knows(self, peer: NodeId, word: Word) -> bool:
+        """May `word` be said by the `peer` that is known? Not with another local identifier: it
+        was said before that one lost its memory, or after and nobody noticed."""
+        return True
 
     @abstractmethod
     def hear(self, peer: NodeId, word: Word) -> None:

@@ -76,10 +76,14 @@ class ThreeState(Orientation):
         """R1 and R2 of LLRO in one (errata 2 and 3)."""
         self.val = (self.val + 1) % 3
 
-    def word(self, peer: NodeId) -> Word:
+    def word(self, peer: NodeId, *, whole: bool = False) -> Word:
         """The value, and now and then the identifier."""
         self.audit[peer] = left = (self.audit.get(peer, 0) - 1) % AUDIT
-        return (self.val,) if left else self.greet()
+        return (self.val,) if left and not whole else self.greet()
+
+    def knows(self, peer: NodeId, word: Word) -> bool:
+        """Whoever starts again draws another local identifier."""
+        return not _whole(word) or peer not in self.views or word[1] == self.views[peer][1]
 
     def hear(self, peer: NodeId, word: Word) -> None:
         """Believe what is in range."""
