@@ -51,7 +51,7 @@ SMALL: Mapping[str, Sequence[Cell]] = {
     ],
 }
 FALSE = {
-    "3.3: example: shortest lease for rho = 14.7 s, at most 14.9 s",
+    "3.3: example: shortest lease for rho = 14.7 s, in milliseconds",
     "3.3: example: stabilization time is 30 s ('a delay of d dmax must be assumed')",
     "3.3: example: longest rho that stabilizes within 30 s",
     "4.1: leasing period pi1 that follows from constant delays, s",

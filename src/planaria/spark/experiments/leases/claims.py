@@ -27,7 +27,7 @@ CLAIMED = (
         "gap",
     ),
     Claim(
-        "3.3: example: shortest lease for rho = 14.7 s, at most 14.9 s", 14.9, "<=", "example_pi"
+        "3.3: example: shortest lease for rho = 14.7 s, in milliseconds", 14_900, "<=", "example_pi"
     ),
     Claim(
         "3.3: example: stabilization time is 30 s ('a delay of d dmax must be assumed')",

@@ -122,7 +122,7 @@ def _facts(rows: Rows, meetings: DataFrame) -> list[DataFrame]:
             ).alias("renewed"),
         ),
         times.select(
-            sql.col("lease").alias("example_pi"),
+            (1000 * sql.col("lease")).alias("example_pi"),
             sql.col("delta").alias("example_delta"),
             sql.col("printed_delta").alias("example_printed"),
             "ours_rho",
