@@ -72,7 +72,7 @@ def test_a_full_disk_leaves_nothing_that_could_be_read(
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(parquet, "write_table", full)
-    with pytest.raises(UsageError, match="No space left on device"):
+    with pytest.raises(UsageError, match="No space left on device; make room there"):
         store.write("summary/b.parquet", TABLE)
     assert list(contents(tmp_path)) == ["sweep.json"]
     assert store.batches() == []

@@ -128,7 +128,7 @@ class Store:
         except OSError as error:
             raise UsageError(
                 f"cannot write {self.shown}/{name}: {_reason(error)}; "
-                "free space there, or choose another --out"
+                "make room there, or choose another --out"
             ) from None
 
     def mark(self, cell: str) -> None:

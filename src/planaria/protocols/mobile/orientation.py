@@ -60,7 +60,7 @@ class Orientation(Stateful, ABC):
 
     @abstractmethod
     def word(self, peer: NodeId, *, whole: bool = False) -> Word:
-        """What to tell the neighbour `peer` at this timeout; if `whole`, and who says so."""
+        """What to tell the neighbour `peer` at this timeout; `whole`: with the lid, if any."""
 
     def knows(self, peer: NodeId, word: Word) -> bool:
         """May `word` be said by the `peer` that is known? Not with another local identifier: it
