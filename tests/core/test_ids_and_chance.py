@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planaria.core.chance import derive, stream
+from planaria.core.chance import any_integer, derive, stream
 from planaria.core.ids import HASH_BITS, stable_hash
 
 parts = st.lists(st.integers() | st.text() | st.binary(), max_size=4)
@@ -84,3 +84,10 @@ def test_streams_of_other_names_and_seeds_are_unlike() -> None:
     drawn = [rng.getrandbits(4096) for rng in streams]
     for one, other in combinations(drawn, 2):
         assert 0.45 < (one ^ other).bit_count() / 4096 < 0.55
+
+
+def test_any_integer_draws_the_values_that_matter_and_those_that_no_counter_should_hold() -> None:
+    drawn = {any_integer(stream(seed, "value"), 8, 48) for seed in range(2_000)}
+    assert {7, 8, 9, 47, 48, 49, -1, 0, 1} <= drawn
+    assert min(drawn) < -(1 << 62)
+    assert max(drawn) > 1 << 64

@@ -11,6 +11,7 @@ from planaria.simulator.engine import Simulator
 from planaria.simulator.links import (
     FAIRNESS_TICKS,
     SCHEDULERS,
+    ConstantDelays,
     Duplication,
     Loss,
     NewestFirst,
@@ -165,6 +166,19 @@ def test_no_scheduler_holds_a_message_beyond_the_bound_or_touches_a_timeout(name
     assert [node.timeouts for node in nodes] == [30] * 6
     late = [row[3].number for row in log.rows if row[1] == "send" and row[0] < 24 * INTERVAL]
     assert {*late} <= {*log.travels()}
+
+
+def test_constant_delays_differ_between_links_and_never_within_one() -> None:
+    kinds = set()
+    for seed in range(40):
+        rule = ConstantDelays(Random(seed))
+        links = [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)]
+        rounds = [[rule.apply(*link, Note(1), [5]) for link in links] for _ in range(3)]
+        assert rounds[0] == rounds[1] == rounds[2]
+        assert all(1 <= ticks <= FAIRNESS_TICKS for (ticks,) in rounds[0])
+        kinds.add(len({ticks for (ticks,) in rounds[0]}) == 1)
+    assert kinds == {True, False}
+    assert ConstantDelays(Random(1)).apply(0, 1, Note(1), []) == []
 
 
 def test_unknown_scheduler_is_a_usage_error() -> None:

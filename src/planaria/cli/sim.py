@@ -13,6 +13,7 @@ from planaria.cli.files import write_atomically
 from planaria.cli.summary import summary, table
 from planaria.core.errors import InvariantViolation, UsageError
 from planaria.simulator.engine import Observer
+from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.overlays import REGISTERED, Kind, Option, find_kind
 from planaria.simulator.schedule import Schedule, compose, load_schedule, parse_schedule
 from planaria.simulator.trace import LEVELS, Recorder
@@ -79,7 +80,11 @@ def _common() -> list[click.Parameter]:
         option("--start", default=d.start, help="The first state: fresh, legitimate, corrupt, ..."),
         option("--nemesis", multiple=True, metavar="FILE|NAME", help="A fault schedule."),
         option("--fault", multiple=True, metavar="LINE", help="'at 1 crash count=1', and so on."),
-        option("--scheduler", default=d.scheduler, help="fifo, lifo, newest, starve or priority."),
+        option(
+            "--scheduler",
+            default=d.scheduler,
+            help=f"One of {', '.join(SCHEDULERS)}.",
+        ),
         option("--delay", default=d.delay, help="fixed:, uniform:, heavy: or late: with ticks."),
         option("--drift", type=float, default=d.drift, help="Timeouts vary by this share."),
         option("--intervals", type=int, default=d.intervals, help="Bound for healing."),

@@ -16,3 +16,13 @@ def derive(seed: int, *names: int | str) -> int:
 def stream(seed: int, *names: int | str) -> Random:
     """A random stream of its own for `names` in the run `seed`."""
     return Random(derive(seed, *names))
+
+
+def any_integer(rng: Random, *near: int) -> int:
+    """Whatever a corrupted variable may hold: `near` the values that matter, negative, or huge."""
+    kind = rng.random()
+    if kind < 0.6:
+        return rng.choice(near or (0,)) + rng.randrange(-1, 2)
+    if kind < 0.8:
+        return rng.choice((-1, 1)) * rng.randrange(100)
+    return rng.choice((-1, 1)) * (1 << rng.choice((31, 62, 63, 64, 100))) + rng.randrange(-1, 2)

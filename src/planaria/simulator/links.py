@@ -16,7 +16,7 @@ from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Entry, Simulator
 
 FAIRNESS_TICKS = 4 * INTERVAL  # no scheduler holds a message longer than this
-SCHEDULERS = ("fifo", "lifo", "newest", "starve", "priority")
+SCHEDULERS = ("fifo", "lifo", "newest", "starve", "priority", "constant")
 
 
 class Rule(ABC):
@@ -167,6 +167,30 @@ class TypePriorities(Rule):
         return [ticks + held for ticks in delays]
 
 
+class ConstantDelays(Rule):
+    """Every link has one delay for ever, drawn from the seed; in one run of four all are alike.
+
+    Timeouts keep their phases where clocks do not drift, so the same order of events comes round
+    in every interval: beliefs that confirm each other survive what random delays would break.
+    """
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__()
+        self.rng = rng
+        self.high = rng.choice((INTERVAL // 2, INTERVAL, FAIRNESS_TICKS))
+        self.common = 1 + rng.randrange(self.high) if rng.random() < 0.25 else None
+        self.ticks: dict[tuple[NodeId, NodeId], int] = {}
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Take the link's own time."""
+        link = (source, target)
+        if link not in self.ticks:
+            self.ticks[link] = self.common or 1 + self.rng.randrange(self.high)
+        return [self.ticks[link] for _ in delays]
+
+
 def last_in_first_out(bucket: list[Entry]) -> list[Entry]:
     """Within a tick the newest input comes first."""
     return bucket[::-1]
@@ -178,6 +202,7 @@ def use_scheduler(simulator: Simulator, name: str, rng: Random) -> None:
         "newest": lambda: NewestFirst(simulator),
         "starve": lambda: Starve(rng.choice(sorted(simulator.nodes))),
         "priority": lambda: TypePriorities(rng),
+        "constant": lambda: ConstantDelays(rng),
     }
     if name == "lifo":
         simulator.order = last_in_first_out
