@@ -76,7 +76,7 @@ def _common() -> list[click.Parameter]:
         option(
             "--nemesis", default=("all",), metavar="FILE|NAME", help="Fault schedules.", **several
         ),
-        option("--intervals", type=int, default=DEFAULTS.intervals, help="Bound for healing."),
+        option("--intervals", type=int, help="To heal in  [default: the overlay's bound]"),
         option("--closure", type=int, default=DEFAULTS.closure, help="Intervals it must stay."),
         option("--messages", type=int, default=MESSAGES_MAX, help="Bound for each trial."),
         option("--shrink", type=click.IntRange(0), default=20, help="Findings to make smaller."),
@@ -124,7 +124,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
         "n": parse_numbers(values["n"], "--n"),
         "scheduler": chosen_schedulers(values["schedulers"]),
         "nemesis": list(schedules),
-        "intervals": [values["intervals"]],
+        **({} if values["intervals"] is None else {"intervals": [values["intervals"]]}),
         "closure": [values["closure"]],
         "messages": [values["messages"]],
     }

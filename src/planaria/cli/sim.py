@@ -87,7 +87,7 @@ def _common() -> list[click.Parameter]:
         ),
         option("--delay", default=d.delay, help="fixed:, uniform:, heavy: or late: with ticks."),
         option("--drift", type=float, default=d.drift, help="Timeouts vary by this share."),
-        option("--intervals", type=int, default=d.intervals, help="Bound for healing."),
+        option("--intervals", type=int, help="To heal in  [default: the overlay's bound]"),
         option("--closure", type=int, default=d.closure, help="Intervals it must then stay."),
         option("--messages", type=int, default=d.messages, help="Bound for messages, of all."),
         option("--trace", type=Path, metavar="FILE", help="Write a trace (Parquet)."),

@@ -11,7 +11,7 @@ from planaria.simulator.trial import Outcome, Trial
 
 VIOLATIONS_SHOWN = 20
 # What the table says in words of its own; every other key of the summary is a line as it is.
-TOLD = ("intervals", "violations", "relapse", "faults", "failure", "version", "replay")
+TOLD = ("intervals", "promised", "violations", "relapse", "faults", "failure", "version", "replay")
 
 
 def summary(
@@ -36,6 +36,9 @@ def summary(
         "legitimate": outcome.legitimate,
         "intervals": outcome.intervals,
         "messages": outcome.messages,
+        "bound": outcome.bound,
+        "delay": outcome.delay,
+        "promised": outcome.promised,
         "violations": [to_builtins(it) for it in outcome.violations[:VIOLATIONS_SHOWN]],
         "relapse": [to_builtins(it) for it in outcome.relapse[:VIOLATIONS_SHOWN]],
         "faults": [
@@ -51,6 +54,8 @@ def summary(
 def table(summary: dict[str, Any]) -> str:
     """What people read."""
     healed = f"yes, after {summary['intervals']} intervals" if summary["legitimate"] else "no"
+    if not summary["promised"]:
+        healed += "; not promised where messages take so long"
     rows = [(name, str(summary[name])) for name in ("overlay", "n", "seed", "start")]
     rows += [("legitimate", healed), ("messages", str(summary["messages"]))]
     told = [*TOLD, *(name for name, _ in rows)]

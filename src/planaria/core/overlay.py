@@ -6,6 +6,7 @@ it, tests and sweeps stand on it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil, inf
 from random import Random
 from typing import Any, ClassVar
 
@@ -47,6 +48,9 @@ class Overlay(ABC):
     # Legitimate interval ends in a row before we believe it: one may be luck, and a counter that
     # a fault left half-way (a suspicion, say) must have run out.
     calm: ClassVar[int] = 3
+    # The longest a message may take, in intervals, for `bound` to be a promise: a failure detector
+    # that waits cannot tell a slower one from a dead sender. Beyond it safety alone is judged.
+    delay_max: ClassVar[float] = inf
 
     @abstractmethod
     def spawn(self, id: NodeId, rng: Random) -> Node:
@@ -85,6 +89,15 @@ class Overlay(ABC):
         for node in nodes:
             self.corrupt(node, ids, rng)
         return Start(nodes, [self.forge(ids, rng) for _ in range(2 * n)])
+
+    def bound(self, n: int, delay: float) -> int:
+        """Intervals after the last fault within which a network of `n` nodes is legitimate.
+
+        `delay` is the longest that a message takes, in intervals. An overlay that states no bound
+        of its own is given a hundred waits, and time for news to walk a line of all nodes there
+        and back, twice.
+        """
+        return ceil((1 + delay) * (100 + 4 * n))
 
     def leave(self, node: Node) -> Command | None:
         """The command with which `node` leaves in good order; None if it may not leave."""

@@ -55,6 +55,9 @@ class LinkRule(Protocol):
     ) -> list[int]:
         """The delays in ticks of the copies of `message` that still arrive."""
 
+    def delay_max(self, ticks: int) -> int:
+        """The longest that a message takes with this rule, if it took at most `ticks` without."""
+
 
 class Observer(Protocol):
     """Whoever watches a run: recorders and checkers. Watching never changes what happens.
@@ -89,6 +92,7 @@ class Simulator:
         self.undeliverable = 0
         self._buckets: defaultdict[int, list[Entry]] = defaultdict(list)
         self._held: dict[NodeId, list[Entry]] = {}
+        self.joined = 0  # nodes, those that have left again too
         self._lives: dict[NodeId, int] = {}
         self._asked: dict[NodeId, list[Command]] = {}
         self._observers: dict[str, list[Observer]] = {kind: [] for kind in KINDS}
@@ -101,6 +105,7 @@ class Simulator:
     def add(self, node: Node) -> None:
         """Let `node` live from now on; its timeouts start at a phase of its own."""
         self.nodes[node.id] = node
+        self.joined += node.id not in self._lives
         life = self._lives[node.id] = self._lives.get(node.id, 0) + 1
         phase = 1 + int(self._phase.random() * INTERVAL)
         self._put(self.tick + phase, Entry(node.id, None, life, 0, 0))
@@ -183,6 +188,22 @@ class Simulator:
             chain.from_iterable(self._buckets[tick] for tick in ticks),
         )
         return ((entry.target, entry.message) for entry in waiting if entry.message is not None)
+
+    def delay_max(self) -> int:
+        """The longest, in ticks, that a message sent with the present rules takes."""
+        ticks = max(max(table) for table in [self.delay, *self.link_delays.values()])
+        for rule in self.rules:
+            ticks = rule.delay_max(ticks)
+        return max(1, ticks)
+
+    def flight_max(self) -> int:
+        """How many ticks from now the last message in flight arrives; 0 if there is none."""
+        flying = (
+            tick
+            for tick, bucket in self._buckets.items()
+            if any(entry.message is not None for entry in bucket)
+        )
+        return max(0, max(flying, default=self.tick) - self.tick)
 
     def rewrite_channel(self, change: Callable[[Entry], Sequence[Entry]]) -> int:
         """Replace each message in flight by `change(entry)`; returns how many were changed."""

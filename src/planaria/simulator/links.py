@@ -39,6 +39,10 @@ class Rule(ABC):
     ) -> list[int]:
         """What the rule does to the copies of one message."""
 
+    def delay_max(self, ticks: int) -> int:
+        """The longest that a message takes with this rule, if it took at most `ticks` without."""
+        return ticks
+
 
 class Loss(Rule):
     """Loses each copy with probability `rate`."""
@@ -69,6 +73,10 @@ class Duplication(Rule):
             return [*delays, delays[0] + self.rng.randrange(INTERVAL)]
         return delays
 
+    def delay_max(self, ticks: int) -> int:
+        """A second copy comes up to an interval later."""
+        return ticks + INTERVAL
+
 
 class Reordering(Rule):
     """Holds back each message with probability `rate` so that later ones overtake it."""
@@ -84,6 +92,10 @@ class Reordering(Rule):
         if self.rng.random() < self.rate:
             return [ticks + self.rng.randrange(1, self.ticks) for ticks in delays]
         return delays
+
+    def delay_max(self, ticks: int) -> int:
+        """Held back at most so long."""
+        return ticks + self.ticks
 
 
 class Partition(Rule):
@@ -118,6 +130,10 @@ class SlowNodes(Rule):
             return [round(ticks * self.factor) for ticks in delays]
         return delays
 
+    def delay_max(self, ticks: int) -> int:
+        """As slow as the slow ones."""
+        return round(ticks * self.factor)
+
 
 class Starve(Rule):
     """One victim hears everything as late as fairness allows."""
@@ -131,6 +147,10 @@ class Starve(Rule):
     ) -> list[int]:
         """Delay to the bound."""
         return [FAIRNESS_TICKS for _ in delays] if target == self.victim else delays
+
+    def delay_max(self, ticks: int) -> int:
+        """The victim waits until the bound, the others do not."""
+        return max(ticks, FAIRNESS_TICKS)
 
 
 class NewestFirst(Rule):
@@ -146,6 +166,10 @@ class NewestFirst(Rule):
         """Mirror the sending time at the end of its window."""
         until_end = self.window - self.simulator.tick % self.window
         return [2 * until_end for _ in delays]
+
+    def delay_max(self, ticks: int) -> int:
+        """What is sent first in a window arrives last, at the end of the next one."""
+        return 2 * self.window
 
 
 class TypePriorities(Rule):
@@ -165,6 +189,10 @@ class TypePriorities(Rule):
             self.rank[tag] = self.rng.random()
         held = round(self.rank[tag] * FAIRNESS_TICKS)
         return [ticks + held for ticks in delays]
+
+    def delay_max(self, ticks: int) -> int:
+        """The lowest rank waits until the bound."""
+        return ticks + FAIRNESS_TICKS
 
 
 class ConstantDelays(Rule):
@@ -189,6 +217,10 @@ class ConstantDelays(Rule):
         if link not in self.ticks:
             self.ticks[link] = self.common or 1 + self.rng.randrange(self.high)
         return [self.ticks[link] for _ in delays]
+
+    def delay_max(self, ticks: int) -> int:
+        """The slowest link."""
+        return self.common or self.high
 
 
 def last_in_first_out(bucket: list[Entry]) -> list[Entry]:

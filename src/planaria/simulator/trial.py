@@ -33,8 +33,9 @@ OPTIONS = ("start", "scheduler", "delay", "drift", "intervals", "closure", "mess
 class Spec(Struct, frozen=True):
     """Everything that determines a trial.
 
-    `messages` bounds what may be sent in all. `asked` is how a command line names the overlay, with
-    the overlay's own options after it; empty stands for the overlay's name.
+    `intervals` bounds the time to heal; None stands for the overlay's own bound. `messages` bounds
+    what may be sent in all. `asked` is how a command line names the overlay, with the overlay's own
+    options after it; empty stands for the overlay's name.
     """
 
     n: int
@@ -44,7 +45,7 @@ class Spec(Struct, frozen=True):
     scheduler: str = "fifo"
     delay: str = "uniform:1:50"
     drift: float = 0.0
-    intervals: int = 200
+    intervals: int | None = None
     closure: int = 10
     messages: int = MESSAGES_MAX
     asked: tuple[str, ...] = ()
@@ -64,7 +65,11 @@ class Spec(Struct, frozen=True):
 
 
 class Outcome(Struct):
-    """How a trial ended."""
+    """How a trial ended.
+
+    `bound` is how many intervals it had to heal, None if it never came so far; `delay` the longest
+    that a message took then, in intervals.
+    """
 
     legitimate: bool
     intervals: int
@@ -74,10 +79,15 @@ class Outcome(Struct):
     faults: list[Injection]
     ineffective: list[str]
     metrics: dict[str, Any] = field(default_factory=dict)
+    bound: int | None = None
+    delay: float = 0.0
+    promised: bool = True  # False: messages take longer than the overlay's promise allows
 
     @property
     def failure(self) -> tuple[str, str] | None:
         """Which promise was broken, and how; None if both were kept."""
+        if not self.promised:
+            return None
         if not self.legitimate:
             return "convergence", _summary(self.violations)
         return ("closure", _summary(self.relapse)) if self.relapse else None
@@ -102,6 +112,12 @@ class Trial:
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
+        self.bound: int | None = None
+
+    @property
+    def delay(self) -> float:
+        """The longest that a message takes from now on, in intervals."""
+        return self.simulator.delay_max() / INTERVAL
 
     def violations(self) -> list[Violation]:
         """What is not legitimate at this moment."""
@@ -115,8 +131,8 @@ class Trial:
 
     def heal(self) -> Iterable[list[Violation]]:
         """Run interval by interval, yielding what is wrong at each end, until calm or the bound."""
-        calm = 0
-        for _ in range(self.spec.intervals + self.overlay.calm - 1):
+        calm, self.bound = 0, self.spec.intervals or self._bound()
+        for _ in range(self.bound + self.overlay.calm - 1):
             self.simulator.run_interval()
             found = self.violations()
             yield found
@@ -166,7 +182,16 @@ class Trial:
             relapse=[],
             faults=self.nemesis.report,
             ineffective=self.nemesis.ineffective(),
+            bound=self.bound,
+            delay=self.delay,
+            promised=self.spec.intervals is not None or self.delay <= self.overlay.delay_max,
         )
+
+    def _bound(self) -> int:
+        """What the overlay promises; a fault that slowed messages lasts until they have arrived."""
+        late = int(self.simulator.flight_max() / INTERVAL - self.delay)
+        promised = self.overlay.bound(self.simulator.joined, self.delay)
+        return min(INTERVALS_MAX, promised + max(0, late))
 
     def _run(self) -> Outcome:
         self.suffer()
@@ -278,7 +303,7 @@ def _check(spec: Spec) -> None:
     }
     for name, (low, high) in bounds.items():
         value = getattr(spec, name)
-        if not low <= value <= high:
+        if value is not None and not low <= value <= high:
             raise UsageError(f"{name} {value}: between {low} and {high}")
 
 

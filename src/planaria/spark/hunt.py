@@ -58,7 +58,7 @@ class Quarry(Struct, frozen=True):
         given: Mapping[str, Any] = cell.parameters
         names = ("n", "start", "scheduler", "intervals", "closure", "messages")
         faults = parse_schedule(self.schedules[given["nemesis"]], given["nemesis"])
-        fixed = {name: given[name] for name in names}
+        fixed = {name: given[name] for name in names if name in given}
         return Spec(seed=cell.seed, faults=faults, asked=self.asked, **fixed)
 
     def command(self, spec: Spec) -> str:

@@ -1,0 +1,124 @@
+"""How long a trial may take is what its overlay promises for that many nodes and those delays."""
+
+import shlex
+from collections.abc import Mapping
+from random import Random
+
+import pytest
+
+from planaria.cli.main import main
+from planaria.core.ids import NodeId
+from planaria.core.node import Node
+from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.simulator.delays import INTERVAL, parse_delay
+from planaria.simulator.engine import Simulator
+from planaria.simulator.links import SCHEDULERS, use_scheduler
+from planaria.simulator.schedule import parse_schedule
+from planaria.simulator.trial import Spec, Trial
+from toys import ROOT, Log, Probe, ProbeOverlay, sorted_list
+
+
+class Promising(ProbeOverlay):
+    """Never legitimate; promises 7 intervals for a node and 100 for an interval of delay."""
+
+    name = "tests/simulator/test_bounds.py:Promising"
+    delay_max = 4.0
+
+    def bound(self, n: int, delay: float) -> int:
+        return 7 * n + round(100 * delay)
+
+    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+        return [Violation("never", None, "is it")]
+
+
+def test_a_trial_lasts_as_long_as_the_overlay_promises_for_its_nodes_and_delays() -> None:
+    outcome = Trial(Promising(), Spec(3, 1, "legitimate")).run()
+    assert (outcome.bound, outcome.delay) == (3 * 7 + 50, 0.5)
+    assert outcome.intervals == 3 * 7 + 50 + Promising.calm - 1
+    assert outcome.failure == ("convergence", "never: is it")
+
+
+def test_intervals_asked_for_override_the_promise() -> None:
+    outcome = Trial(Promising(), Spec(3, 1, "legitimate", intervals=5)).run()
+    assert (outcome.bound, outcome.intervals) == (5, 5 + Promising.calm - 1)
+
+
+def test_the_nodes_that_count_are_all_that_ever_lived() -> None:
+    faults = parse_schedule("at 1 join count=4\nat 2 crash count=3\nat 3 restart count=2")
+    outcome = Trial(Promising(), Spec(3, 1, "legitimate", faults)).run()
+    assert outcome.bound == (3 + 4) * 7 + 50
+
+
+@pytest.mark.parametrize("delay", ["fixed:20", "uniform:1:50", "heavy:5", "late:1:50"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_no_message_takes_longer_than_scheduler_and_delays_allow(
+    scheduler: str, delay: str
+) -> None:
+    for seed in range(6):
+        simulator, log = Simulator(seed, delay=parse_delay(delay)), Log()
+        simulator.watch(log)
+        for node in ProbeOverlay().legitimate(5, simulator.rng):
+            simulator.add(node)
+        use_scheduler(simulator, scheduler, Random(seed))
+        simulator.run(40 * INTERVAL)
+        assert 0 < max(log.travels().values()) <= simulator.delay_max()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "ticks"),
+    [("fifo", 20), ("lifo", 20), ("newest", 200), ("starve", 400), ("priority", 420)],
+)
+def test_a_scheduler_states_how_long_it_holds_a_message(scheduler: str, ticks: int) -> None:
+    simulator = Simulator(1, delay=parse_delay("fixed:20"))
+    simulator.add(Probe(0))
+    use_scheduler(simulator, scheduler, Random(1))
+    assert simulator.delay_max() == ticks
+    simulator.link_delays[0, 1] = parse_delay("fixed:500")
+    assert simulator.delay_max() == {"newest": 200, "priority": 900}.get(scheduler, 500)
+
+
+def test_a_message_that_a_fault_made_slow_is_waited_for() -> None:
+    """The node is slow for one interval, and what it sent then takes ten more."""
+    slow = parse_schedule("at 1 for 1 slow share=1 factor=20")
+    outcome = Trial(Promising(), Spec(3, 1, "legitimate", slow, delay="fixed:60")).run()
+    assert outcome.bound is not None
+    assert outcome.delay == 0.6
+    assert 3 * 7 + 60 + 10 <= outcome.bound <= 3 * 7 + 60 + 12
+    simulator = Simulator(1)
+    assert simulator.flight_max() == 0
+    simulator.add(Probe(0))
+    assert simulator.flight_max() == 0  # a timeout is no message
+
+
+def test_beyond_the_delays_of_the_promise_safety_alone_is_judged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = Spec(2, 1, "legitimate", delay="fixed:401")
+    trial = Trial(Promising(), spec)
+    outcome, violation = trial.judge()
+    assert (outcome.legitimate, outcome.promised, violation) == (False, False, None)
+    _, violation = Trial(Promising(), Spec(2, 1, "legitimate", delay="fixed:400")).judge()
+    assert violation is not None
+    _, violation = Trial(Promising(), Spec(2, 1, delay="fixed:401", intervals=9)).judge()
+    assert violation is not None
+    monkeypatch.chdir(ROOT)
+    assert main(shlex.split(spec.command(Promising()))[1:]) == 0
+    assert "no; not promised where messages take so long" in capsys.readouterr().out
+
+
+def test_an_overlay_that_states_no_bound_has_one_that_grows_with_nodes_and_delays() -> None:
+    overlay: Overlay = sorted_list()
+    assert overlay.bound(8, 0.5) == 198
+    assert overlay.bound(8, 0.5) < overlay.bound(9, 0.5) < overlay.bound(9, 4.5)
+
+
+def test_the_bound_is_told_and_the_replay_command_has_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = Trial(Promising(), Spec(3, 1, "legitimate", scheduler="starve"))
+    _, violation = trial.judge()
+    assert violation is not None
+    assert "--intervals" not in violation.replay
+    monkeypatch.chdir(ROOT)
+    assert main([*shlex.split(violation.replay)[1:], "--no-shrink"]) == 1
+    assert f"bound       {trial.bound}\n" in capsys.readouterr().out
