@@ -172,6 +172,9 @@ def test_lost_beats_lose_no_publication() -> None:
                 return []
             return delays
 
+        def delay_max(self, ticks: int) -> int:
+            return ticks
+
     overlay = MovingOverlay("path:6", publications=3)
     trial = Trial(overlay, Spec(6, 4, "legitimate"), [DeliveredOnce()])
     trial.simulator.rules.append(Deaf())
