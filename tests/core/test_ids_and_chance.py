@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
-from itertools import combinations
+from collections import Counter
+from itertools import combinations, product
+from math import prod
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planaria.core.chance import any_integer, derive, stream
+from planaria.core.chance import any_integer, combination, derive, stream
 from planaria.core.ids import HASH_BITS, stable_hash
 
 parts = st.lists(st.integers() | st.text() | st.binary(), max_size=4)
@@ -91,3 +93,17 @@ def test_any_integer_draws_the_values_that_matter_and_those_that_no_counter_shou
     assert {7, 8, 9, 47, 48, 49, -1, 0, 1} <= drawn
     assert min(drawn) < -(1 << 62)
     assert max(drawn) > 1 << 64
+
+
+@pytest.mark.parametrize("sizes", [(12, 2, 6, 3), (2, 2, 2, 2), (7,), (1, 5, 1), ()])
+def test_every_combination_comes_round_equally_often(sizes: tuple[int, ...]) -> None:
+    """Where seeds are taken modulo 12, 2, 6 and 3, only 12 of 432 combinations ever occur."""
+    axes = [range(size) for size in sizes]
+    period = prod(sizes)
+    drawn = [combination(number, *axes) for number in range(5, 5 + 3 * period)]
+    assert Counter(drawn) == Counter(dict.fromkeys(product(*axes), 3))
+
+
+def test_few_numbers_see_every_value_of_every_axis() -> None:
+    drawn = [combination(number, range(12), range(2), range(6), "abc") for number in range(60)]
+    assert [len({*axis}) for axis in zip(*drawn, strict=True)] == [12, 2, 6, 3]

@@ -20,7 +20,8 @@ def _supervisor(amendments: frozenset[str], database: dict[str, int | None]) -> 
 
 def _with_two_crashes(amendments: frozenset[str], seed: int) -> int | None:
     run = Run.legitimate(amendments, 8, seed, detection=20.0)
-    for id in (1 + seed % 8, 1 + (seed + 3) % 8):
+    first = seed % 8
+    for id in (1 + first, 1 + (first + 3) % 8):
         run.simulator.remove(id)
     return run.heals(200)
 

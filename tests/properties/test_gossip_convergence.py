@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from gossip_world import World, chain_wishes
+from planaria.core.chance import combination, stream
 from planaria.core.node import Publish
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.messages import Found, Gone, Shuffle, Unsubscription
@@ -29,8 +30,8 @@ NEMESES = [name for name in NAMED if name not in ("none", "skew", "bitflip")]
 def test_converges_from_arbitrary_tables_and_messages_under_every_scheduler(seeds: Seeds) -> None:
     """States are drawn by the overlay: the dead, other groups, oneself, too many, none."""
     for seed in range(seeds(20, 1000)):
-        scheduler = SCHEDULERS[seed % len(SCHEDULERS)]
-        spec = Spec(n=1 + seed % 20, seed=seed, scheduler=scheduler, intervals=300)
+        n, scheduler = combination(seed, range(1, 21), SCHEDULERS)
+        spec = Spec(n=n, seed=seed, scheduler=scheduler, intervals=300)
         must_heal(GossipOverlay(), spec, [DeliveredOnce()])
 
 
@@ -48,7 +49,7 @@ def test_heals_after(nemesis: str, seeds: Seeds) -> None:
 
 def test_legitimate_configuration_stays_legitimate(seeds: Seeds) -> None:
     for seed in range(seeds(5, 100)):
-        scheduler = SCHEDULERS[seed % len(SCHEDULERS)]
+        scheduler = stream(seed, "scheduler").choice(SCHEDULERS)
         spec = Spec(8 + 5 * seed, seed, "legitimate", scheduler=scheduler, closure=100)
         assert must_heal(GossipOverlay(), spec).intervals == 0
 

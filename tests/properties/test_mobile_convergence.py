@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from planaria.core.chance import combination
 from planaria.core.errors import UsageError
 from planaria.protocols.mobile.graphs import component
 from planaria.protocols.mobile.motion import Trace, Waypoint
@@ -26,8 +27,9 @@ GRAPHS = ("grid:3x3", "ring:7", "path:6", "star:6", "complete:5", "rgg:14:5", "t
 def test_heights_heal_from_any_state_under_every_scheduler(seeds: Seeds) -> None:
     """Any heights, views, links, buffers and messages in flight (what must hold, 2)."""
     for seed in range(seeds(35, 2000)):
-        overlay = MovingOverlay(GRAPHS[seed % len(GRAPHS)], publications=1)
-        spec = Spec(9, seed, "corrupt", scheduler=SCHEDULERS[seed % len(SCHEDULERS)])
+        graph, scheduler = combination(seed, GRAPHS, SCHEDULERS)
+        overlay = MovingOverlay(graph, publications=1)
+        spec = Spec(9, seed, "corrupt", scheduler=scheduler)
         outcome = must_heal(overlay, spec, [DeliveredOnce()])
         assert outcome.metrics["acyclic"]
         assert outcome.metrics["missed"] == 0

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from planaria.core.chance import combination
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import Effects, Node, Send
@@ -114,8 +115,8 @@ class RingOverlay(Overlay):
 def test_lemma_4_the_ring_is_sorted_from_any_connected_state(hashed: bool) -> None:
     overlay = RingOverlay(hashed=hashed)
     for seed in range(150):
-        scheduler = SCHEDULERS[seed % len(SCHEDULERS)]
-        must_heal(overlay, Spec(n=1 + seed % 12, seed=seed, scheduler=scheduler))
+        n, scheduler = combination(seed, range(1, 13), SCHEDULERS)
+        must_heal(overlay, Spec(n=n, seed=seed, scheduler=scheduler))
 
 
 @pytest.mark.parametrize("nemesis", ["partition", "blip", "bitflip", "replay", "slow", "pause"])

@@ -9,6 +9,7 @@ import pytest
 from broken import Chatty, DeafToFailure, Forgetful, Raising, Repeating, UnfairSimulator
 from hunted import Storming
 from planaria.cli.main import main
+from planaria.core.chance import combination
 from planaria.core.errors import InvariantViolation, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, Node
@@ -23,6 +24,8 @@ from toys import ROOT, ProbeOverlay, sorted_list
 
 # What the toy does not have: it reads no clock, and nobody leaves it in good order.
 NOT_IN_THE_TOY = ("skew", "leave")
+STARTS = ("corrupt", "fresh", "legitimate")
+DELAYS = ("uniform:1:50", "heavy:5", "late:1:50", "fixed:20")
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -32,15 +35,8 @@ def test_sorted_list_heals_from_any_state_under_every_nemesis_and_scheduler(
 ) -> None:
     faults, effective = load_schedule(nemesis), set()
     for seed in range(seeds(4, 200)):
-        spec = Spec(
-            5 + seed % 9,
-            seed,
-            start=("corrupt", "fresh", "legitimate")[seed % 3],
-            faults=faults,
-            scheduler=scheduler,
-            drift=0.1 * (seed % 2),
-            delay=("uniform:1:50", "heavy:5", "late:1:50", "fixed:20")[seed % 4],
-        )
+        n, start, drift, delay = combination(seed, range(5, 14), STARTS, (0.0, 0.1), DELAYS)
+        spec = Spec(n, seed, start, faults, scheduler, delay, drift)
         outcome = Trial(sorted_list(), spec, [DeliveredOnce()]).run()
         assert outcome.failure is None, spec.command(sorted_list())
         effective |= {it.action for it in outcome.faults if it.affected}

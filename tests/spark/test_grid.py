@@ -1,10 +1,15 @@
 """Grids become cells, and what is no grid is refused in one line."""
 
+from collections import Counter
+from itertools import combinations
+from math import prod
 from typing import Any
 
 import pytest
 
 from planaria.core.errors import UsageError
+from planaria.simulator.links import SCHEDULERS
+from planaria.simulator.schedule import NAMED
 from planaria.spark.grid import CELLS_MAX, Cell, Grid, crossed, parse_numbers, rotated
 
 GRID: Grid = {"n": [1, 2, 3], "word": ["a", "b"]}
@@ -22,6 +27,25 @@ def test_rotated_has_one_cell_per_seed_and_comes_round_to_every_combination() ->
     points = [tuple(cell.parameters.values()) for cell in cells]
     assert points[:6] == points[6:]
     assert len(set(points)) == 6
+
+
+def test_a_hunt_tries_every_combination_equally_often_and_soon_every_pair() -> None:
+    """The axes share factors: taken modulo each of them, seeds would try a twelfth of it all."""
+    grid: Grid = {
+        "start": ["corrupt", "legitimate"],
+        "n": range(1, 9),
+        "scheduler": SCHEDULERS,
+        "nemesis": list(NAMED),
+        "silent": [False, True],
+    }
+    period = prod(len(values) for values in grid.values())
+    points = [tuple(cell.parameters.values()) for cell in rotated(grid, range(2 * period))]
+    assert {*Counter(points).values()} == {2}
+    assert len(Counter(points)) == period
+    few = [tuple(cell.parameters.values()) for cell in rotated(grid, range(1000))]
+    for one, other in combinations(range(5), 2):
+        pairs = {(point[one], point[other]) for point in points}
+        assert len({(point[one], point[other]) for point in few}) >= 0.95 * len(pairs)
 
 
 def test_more_seeds_leave_the_cells_of_the_first_ones_alone() -> None:

@@ -6,7 +6,7 @@ from itertools import product
 
 from msgspec import Struct
 
-from planaria.core.chance import stream
+from planaria.core.chance import combination
 from planaria.core.errors import UsageError
 from planaria.core.ids import stable_hash
 
@@ -31,16 +31,19 @@ class Cell(Struct, frozen=True):
 def crossed(grid: Grid, seeds: Sequence[int]) -> tuple[Cell, ...]:
     """Every combination of the values of `grid`, each with every seed."""
     _check_seeds(seeds)
-    points = _points(grid, len(seeds))
+    _check_grid(grid, len(seeds))
+    points = [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
     return tuple(Cell(point, seed) for point in points for seed in seeds)
 
 
 def rotated(grid: Grid, seeds: Sequence[int]) -> tuple[Cell, ...]:
     """One cell for each seed; seeds take turns with the combinations, in an order drawn once."""
     _check_seeds(seeds)
-    points = _points(grid, 1)
-    stream(0, "rotated").shuffle(points)  # so that few seeds already see all values of all axes
-    return tuple(Cell(points[seed % len(points)], seed) for seed in seeds)
+    _check_grid(grid, 1)
+    axes = list(grid.values())
+    return tuple(
+        Cell(dict(zip(grid, combination(seed, *axes), strict=True)), seed) for seed in seeds
+    )
 
 
 def parse_numbers(text: str, name: str) -> range:
@@ -54,7 +57,7 @@ def parse_numbers(text: str, name: str) -> range:
     return range(low, high + 1)
 
 
-def _points(grid: Grid, seeds: int) -> list[dict[str, Value]]:
+def _check_grid(grid: Grid, seeds: int) -> None:
     size = seeds
     if not isinstance(grid, Mapping):
         raise UsageError(f"a grid maps names of parameters to their values, this is {grid!r}")
@@ -63,7 +66,6 @@ def _points(grid: Grid, seeds: int) -> list[dict[str, Value]]:
         size *= len(values)
     if not 0 < size <= CELLS_MAX:
         raise UsageError(f"{size} cells: between 1 and {CELLS_MAX}")
-    return [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
 
 
 def _check_seeds(seeds: Sequence[int]) -> None:
