@@ -30,6 +30,7 @@ def test_a_sound_overlay_gives_exit_code_0_and_recovery_times(
 ) -> None:
     words = ["hunt", SORTED, "--seeds", "30", "--n", "2:6", "--nemesis", "crash", "--nemesis"]
     words += ["none", "--schedulers", "fifo,lifo", "--out", str(tmp_path)]
+    words += ["--silent-failures", "no"]  # the toy has no other way to notice a crash
     assert main([*words, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["starts"], result["fresh"], result["version"]) == (30, 30, __version__)
@@ -42,6 +43,9 @@ def test_a_sound_overlay_gives_exit_code_0_and_recovery_times(
     assert sum(row["starts"] for row in result["recovery"]) == 30
     assert [row["scheduler"] for row in result["schedulers"]] == ["fifo", "lifo"]
     assert sum(row["starts"] for row in result["schedulers"]) == 30
+    conditions = [(row["delay"], row["silent_failures"]) for row in result["conditions"]]
+    assert conditions == [("fixed:23", False), ("uniform:1:50", False)]
+    assert all(0 < row["of_bound"] <= 1 for row in result["conditions"])
     assert result["code"] == code_version([Path(SORTED.split(":")[0])])
     assert main(words) == 0
     told = capsys.readouterr().out
@@ -109,6 +113,9 @@ def test_the_options_of_an_overlay_do_not_collide_with_those_of_the_hunt(overlay
         ([SORTED, "--n", "1-3"], "--n '1-3'"),
         ([SORTED, "--start", "upside-down"], "no start 'upside-down'"),
         ([SORTED, "--schedulers", "fifo,kind"], "no scheduler 'kind'"),
+        ([SORTED, "--delay", "soon"], "delay 'soon'"),
+        ([SORTED, "--silent-failures", "perhaps"], "'perhaps' is not one of"),
+        (["ring", "--publish", "-1"], "publish"),
         ([SORTED, "--nemesis", "nobody"], "nemesis 'nobody'"),
         ([SORTED, "--intervals", "0"], "intervals 0"),
         ([SORTED, "--closure", "-1"], "closure -1"),

@@ -13,9 +13,9 @@ from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS, use_scheduler
-from planaria.simulator.schedule import parse_schedule
+from planaria.simulator.schedule import load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
-from toys import ROOT, Log, Probe, ProbeOverlay, sorted_list
+from toys import ROOT, Log, Note, Probe, ProbeOverlay, sorted_list
 
 
 class Promising(ProbeOverlay):
@@ -80,14 +80,31 @@ def test_a_scheduler_states_how_long_it_holds_a_message(scheduler: str, ticks: i
 def test_a_message_that_a_fault_made_slow_is_waited_for() -> None:
     """The node is slow for one interval, and what it sent then takes ten more."""
     slow = parse_schedule("at 1 for 1 slow share=1 factor=20")
-    outcome = Trial(Promising(), Spec(3, 1, "legitimate", slow, delay="fixed:60")).run()
-    assert outcome.bound is not None
-    assert outcome.delay == 0.6
-    assert 3 * 7 + 60 + 10 <= outcome.bound <= 3 * 7 + 60 + 12
+    trial = Trial(Promising(), Spec(3, 1, "legitimate", slow, delay="fixed:60"))
+    trial.suffer()
+    assert 2 + 17 <= trial.simulator.interval <= 2 + 20  # timeouts were slow as well
+    assert trial.simulator.overdue() < INTERVAL
+    outcome = trial.run()
+    assert (outcome.bound, outcome.delay) == (3 * 7 + 60, 0.6)
+
+
+def test_what_arrives_beyond_every_patience_belongs_to_the_fault() -> None:
+    """Messages of four intervals take up to sixty more; only then time begins to count."""
+    late = load_schedule("late")
+    trial = Trial(sorted_list(), Spec(6, 1, "legitimate", late))
+    trial.suffer()
+    assert 50 <= trial.simulator.interval <= 65
+    assert trial.nemesis.report[0].affected > 5
+    assert trial.run().failure is None
     simulator = Simulator(1)
-    assert simulator.flight_max() == 0
     simulator.add(Probe(0))
-    assert simulator.flight_max() == 0  # a timeout is no message
+    simulator.inject(0, Note(1), delay=50)
+    assert simulator.overdue() == 0
+    simulator.inject(0, Note(1), delay=750)
+    assert simulator.overdue() == 700
+    simulator.slowness[0] = 9.0
+    simulator.run(INTERVAL)
+    assert simulator.overdue() >= 700  # its timeout, nine intervals after the last
 
 
 def test_beyond_the_delays_of_the_promise_safety_alone_is_judged(

@@ -16,11 +16,11 @@ from planaria.core.node import Deliver, Node
 from planaria.core.overlay import Channel, Overlay, Start, Violation
 from planaria.simulator import trial as trial_module
 from planaria.simulator.checkers import DeliveredOnce, SafetyBroken
-from planaria.simulator.engine import Entry
+from planaria.simulator.engine import ENVIRONMENT, Entry
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, compose, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal, shrink
-from toys import ROOT, ProbeOverlay, sorted_list
+from toys import ROOT, Log, ProbeOverlay, sorted_list
 
 # What the toy does not have: it reads no clock, and nobody leaves it in good order.
 NOT_IN_THE_TOY = ("skew", "leave")
@@ -111,6 +111,14 @@ def test_delivered_once_takes_a_node_that_lost_its_state_for_a_new_application(s
     watched(("effect", 0, ONE), ("restart", 0, state), ("effect", 0, ONE))
 
 
+def test_delivered_once_takes_a_node_whose_variables_were_changed_for_a_new_application() -> None:
+    watched(("effect", 0, ONE), ("fault", 0, "corrupt"), ("effect", 0, ONE))
+    with pytest.raises(SafetyBroken):
+        watched(("effect", 0, ONE), ("fault", 1, "corrupt"), ("effect", 0, ONE))
+    with pytest.raises(SafetyBroken):
+        watched(("effect", 0, ONE), ("fault", ENVIRONMENT, "at 1 crash"), ("effect", 0, ONE))
+
+
 def test_delivered_once_holds_a_node_that_kept_its_state_to_its_promise() -> None:
     with pytest.raises(SafetyBroken):
         watched(("effect", 0, ONE), ("restart", 0, "kept"), ("effect", 0, ONE))
@@ -182,6 +190,10 @@ def test_must_heal_refuses_faults_that_did_nothing() -> None:
         Spec(3, 1, drift=0.9),
         Spec(3, 1, start="warm"),
         Spec(3, 1, delay="soon"),
+        Spec(3, 1, phases="0,5"),
+        Spec(3, 1, phases="5,101"),
+        Spec(3, 1, phases="5,,6"),
+        Spec(3, 1, phases="-5"),
         Spec(3, 1, scheduler="random"),
     ],
 )
@@ -273,3 +285,34 @@ def test_shrinking_is_bounded() -> None:
     faults = parse_schedule("at 1 forge count=1000\n" * 300)
     shrink(Spec(10**6, 1, faults=faults), always)
     assert len(tried) == trial_module.SHRINK_TRIALS_MAX
+
+
+def test_phases_asked_for_are_kept_and_replayed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crafted counterexample is a command: nodes in the order of joining take turns."""
+    spec, log = Spec(5, 1, "legitimate", phases="1,51", closure=0), Log()
+    trial = Trial(ProbeOverlay(), spec, [log])
+    trial.run()
+    ticks = [sorted({tick % 100 for tick in log.ticks("timeout", id)}) for id in range(5)]
+    assert ticks == [[1], [51], [1], [51], [1]]
+    command = Spec(5, 1, phases="1,51").command(sorted_list())
+    assert command.endswith("--n 5 --seed 1 --phases 1,51")
+    monkeypatch.chdir(ROOT)
+    assert main(shlex.split(command)[1:]) == 0
+    assert f"replay      {command}" in capsys.readouterr().out
+
+
+def test_silent_failures_tell_nobody_and_are_replayed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The toy has no other way to notice a crash, so that it does not heal is the effect."""
+    crash = parse_schedule("at 1 crash count=2")
+    must_heal(sorted_list(), Spec(6, 1, faults=crash))
+    spec = Spec(6, 1, faults=crash, silent_failures=True)
+    outcome, violation = Trial(sorted_list(), spec).judge()
+    assert violation is not None
+    assert "--silent-failures" in violation.replay
+    monkeypatch.chdir(ROOT)
+    assert main([*shlex.split(violation.replay)[1:], "--no-shrink"]) == 1
+    assert f"messages    {outcome.messages}\n" in capsys.readouterr().out

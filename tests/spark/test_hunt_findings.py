@@ -8,10 +8,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from planaria.cli.main import main
+from planaria.core.errors import UsageError
 from planaria.simulator.overlays import REGISTERED, find_kind
-from planaria.simulator.schedule import parse_schedule
+from planaria.simulator.schedule import NAMED, parse_schedule
 from planaria.spark.grid import Cell, Grid, rotated
-from planaria.spark.hunt import Hunt, Quarry, diverse, named_schedules, recovery
+from planaria.spark.hunt import (
+    Hunt,
+    Quarry,
+    chosen_starts,
+    diverse,
+    named_schedules,
+    publishes,
+    recovery,
+)
 from toys import ROOT, SORTED
 
 pytest_plugins = ("spark_session",)
@@ -117,6 +126,45 @@ def test_every_registered_overlay_can_be_hunted(overlay: str) -> None:
         result = hunted.try_cell(cell)
         assert set(result.summary) >= {"legitimate", "healed_in", "checker"}
         assert hunted.replay(cell).startswith(f"planaria sim {overlay} --n ")
+
+
+def test_every_condition_of_a_cell_reaches_its_trial_and_its_replay_command() -> None:
+    hunted = quarry("ring", "crash", supervisors=2)
+    given = {"n": 4, "start": "legitimate", "scheduler": "constant", "nemesis": "crash"}
+    cell = Cell({**given, "delay": "fixed:23", "silent_failures": True, "publish": 3}, 5)
+    assert [str(action) for action in hunted.spec(cell).faults] == [
+        "at 0.5 publish count=2",
+        "at 1 crash share=0.33",
+        "at 2.5 publish count=1",
+    ]
+    assert hunted.replay(cell) == (
+        "planaria sim ring --n 4 --seed 5 --start legitimate --scheduler constant "
+        "--delay fixed:23 --silent-failures --fault 'at 0.5 publish count=2' "
+        "--fault 'at 1 crash share=0.33' --fault 'at 2.5 publish count=1'"
+    )
+    trial, outcome, violation = hunted.attempt(hunted.spec(cell))
+    assert violation is None
+    assert not trial.simulator.detects_failed_sends
+    assert all(fault.affected for fault in outcome.faults)
+
+
+def test_only_overlays_with_publications_are_asked_to_publish() -> None:
+    """Publications are lookups in a DHT and a tree; sorted lists have none of either."""
+    assert all(publishes(quarry(name)) for name in REGISTERED)
+    assert not publishes(quarry(SORTED))
+
+
+def test_all_stands_for_every_start_of_the_overlay() -> None:
+    hunted = quarry("ring")
+    assert chosen_starts(hunted, ["all"]) == list(find_kind("ring").make().starts)
+    assert chosen_starts(hunted, ["fresh", "corrupt", "fresh"]) == ["fresh", "corrupt"]
+    with pytest.raises(UsageError, match="no start 'warm' for ring: all, or of fresh, "):
+        chosen_starts(hunted, ["warm"])
+
+
+def test_all_stands_for_every_schedule_that_is_not_too_heavy() -> None:
+    assert list(named_schedules(["all"])) == list(NAMED)
+    assert named_schedules(["burst"]) == {"burst": "at 1 publish count=4200\n"}
 
 
 def test_a_fault_without_effect_is_told() -> None:

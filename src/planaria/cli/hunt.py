@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from planaria.spark.hunt import Hunt
 
 FINDINGS_SHOWN = 20
+SILENT = {"no": [False], "yes": [True], "both": [False, True]}
+CONDITIONS = ["delay", "silent_failures", "publish"]
 MESSAGES_MAX = 1_000_000  # of one trial: a minute, and 20 times what the longest sound one sends
 
 
@@ -71,11 +73,21 @@ def _common() -> list[click.Parameter]:
     return [
         option("--seeds", default="2000", help="How many starts, or which: 5000:9999."),
         option("--n", default="1:8", help="How many nodes, or from:to."),
-        option("--start", default=("corrupt", "legitimate"), help="First states.", **several),
+        option(
+            "--start", default=("corrupt", "legitimate"), help="First states, or all.", **several
+        ),
         option("--schedulers", default="all", help="all, or some of them: fifo,starve."),
         option(
             "--nemesis", default=("all",), metavar="FILE|NAME", help="Fault schedules.", **several
         ),
+        option("--delay", default=("uniform:1:50", "fixed:23"), help="As in sim.", **several),
+        option(
+            "--silent-failures",
+            type=click.Choice(list(SILENT)),
+            default="both",
+            help="Is nobody told that a send failed?",
+        ),
+        option("--publish", type=int, default=(0, 4), help="Publications in a trial.", **several),
         option("--intervals", type=int, help="To heal in  [default: the overlay's bound]"),
         option("--closure", type=int, default=DEFAULTS.closure, help="Intervals it must stay."),
         option("--messages", type=int, default=MESSAGES_MAX, help="Bound for each trial."),
@@ -108,7 +120,9 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
         Hunt,
         Quarry,
         chosen_schedulers,
+        chosen_starts,
         named_schedules,
+        publishes,
         source_files,
     )
     from planaria.spark.store import code_version
@@ -118,23 +132,27 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
     asked = spec_of(reference, kind, {**single, "nemesis": (), "fault": ()}, given).asked
     schedules = named_schedules(values["nemesis"])
     sources = source_files(reference, list(schedules))
+    place = reference if reference in REGISTERED else _absolute(reference)
+    options = {name.replace("-", "_"): value for name, value in given.items()}
+    quarry = Quarry(place, asked, options, schedules)
     grid = {
         "overlay": [shlex.join(asked)],
-        "start": list(dict.fromkeys(values["start"])),
+        "start": chosen_starts(quarry, values["start"]),
         "n": parse_numbers(values["n"], "--n"),
         "scheduler": chosen_schedulers(values["schedulers"]),
         "nemesis": list(schedules),
+        "delay": list(dict.fromkeys(values["delay"])),
+        "silent_failures": SILENT[values["silent_failures"]],
+        "publish": list(dict.fromkeys(values["publish"])) if publishes(quarry) else [0],
         **({} if values["intervals"] is None else {"intervals": [values["intervals"]]}),
         "closure": [values["closure"]],
         "messages": [values["messages"]],
     }
     plain = values["seeds"].isdecimal()
     seeds = range(int(values["seeds"])) if plain else parse_numbers(values["seeds"], "--seeds")
-    place = reference if reference in REGISTERED else _absolute(reference)
-    options = {name.replace("-", "_"): value for name, value in given.items()}
     slug = re.sub(r"[^\w.]+", "-", reference)
     out = values["out"] or f"out/hunt/{slug}-{code_version(sources)}"
-    return Hunt(Quarry(place, asked, options, schedules), grid, seeds, out, sources)
+    return Hunt(quarry, grid, seeds, out, sources)
 
 
 def _absolute(reference: str) -> str:
@@ -168,6 +186,7 @@ def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[st
         "errors": raised(rows),
         "recovery": _dicts(recovery(rows, ["start", "nemesis"])),
         "schedulers": _dicts(recovery(rows, ["scheduler"])),
+        "conditions": _dicts(recovery(rows, CONDITIONS)),
         "code": code_version(campaign.sources),
         "out": campaign.sweep.store.shown,
     }
@@ -183,8 +202,13 @@ def _told(result: dict[str, Any]) -> str:
     if result["fresh"]:
         head += f", {result['fresh']:,} of them now, {result['starts_per_minute']:,} a minute"
     lines = [head, "", "intervals to legitimacy after the last fault"]
-    for name, by in (("recovery", ["start", "nemesis"]), ("schedulers", ["scheduler"])):
-        names = [*by, "starts", "failed", "void", "p50", "p99", "max"]
+    tables = {
+        "recovery": ["start", "nemesis"],
+        "schedulers": ["scheduler"],
+        "conditions": CONDITIONS,
+    }
+    for name, by in tables.items():
+        names = [*by, "starts", "failed", "void", "p50", "p99", "max", "of_bound"]
         table = [names, *([_figure(row[name]) for name in names] for row in result[name])]
         lines += ["", *aligned(table, range(len(by), len(names)))]
     findings = result["findings"]

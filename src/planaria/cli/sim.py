@@ -87,6 +87,13 @@ def _common() -> list[click.Parameter]:
         ),
         option("--delay", default=d.delay, help="fixed:, uniform:, heavy: or late: with ticks."),
         option("--drift", type=float, default=d.drift, help="Timeouts vary by this share."),
+        option(
+            "--phases",
+            default=d.phases,
+            show_default=False,
+            help="Ticks at which nodes run timeouts: 1,51.  [default: random]",
+        ),
+        option("--silent-failures", is_flag=True, help="Nobody is told that a send failed."),
         option("--intervals", type=int, help="To heal in  [default: the overlay's bound]"),
         option("--closure", type=int, default=d.closure, help="Intervals it must then stay."),
         option("--messages", type=int, default=d.messages, help="Bound for messages, of all."),

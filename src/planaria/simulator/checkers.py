@@ -16,11 +16,12 @@ class SafetyBroken(AssertionError):
 class DeliveredOnce:
     """No application is handed one publication twice, not even by two of its subscriptions.
 
-    A node that restarts with no state, or with an old one, is a new application.
+    A node that restarts with no state, or with an old one, is a new application, and so is one
+    whose variables a fault has changed: what it was handed before, nobody may remember.
     """
 
     name = "delivered-once"
-    kinds = ("effect", "restart")
+    kinds = ("effect", "restart", "fault")
 
     def __init__(self) -> None:
         self._seen: dict[NodeId, set[bytes]] = {}
@@ -28,7 +29,7 @@ class DeliveredOnce:
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         """Look at every delivery to an application."""
-        if kind == "restart" and effect != "kept":
+        if kind == "fault" or (kind == "restart" and effect != "kept"):
             self._seen.pop(node, None)
         if kind != "effect" or not isinstance(effect, Deliver):
             return

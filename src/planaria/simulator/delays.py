@@ -46,6 +46,14 @@ def late(low: int, high: int, share: float = 0.02, factor: int = 10) -> Delay:
     return _table(quantile)
 
 
+def parse_phases(text: str) -> tuple[int, ...]:
+    """`1,51`: the ticks of an interval at which nodes run their timeouts, as on a command line."""
+    phases = [int(word) if word.isdecimal() else 0 for word in text.split(",")] if text else []
+    if not all(1 <= phase <= INTERVAL for phase in phases):
+        raise UsageError(f"phases {text!r}: ticks between 1 and {INTERVAL}, with commas between")
+    return (*phases,)
+
+
 DEFAULT_DELAY = uniform(1, INTERVAL // 2)
 
 

@@ -84,6 +84,7 @@ class Simulator:
         self.rules: list[LinkRule] = []
         self.order: Callable[[list[Entry]], list[Entry]] | None = None
         self.detects_failed_sends = True
+        self.phases: Sequence[int] = ()  # of nodes in the order of joining, again and again
         self.clock_skew: dict[NodeId, int] = {}
         self.slowness: dict[NodeId, float] = {}
         self.sent = 0
@@ -93,6 +94,7 @@ class Simulator:
         self._buckets: defaultdict[int, list[Entry]] = defaultdict(list)
         self._held: dict[NodeId, list[Entry]] = {}
         self.joined = 0  # nodes, those that have left again too
+        self._added = 0
         self._lives: dict[NodeId, int] = {}
         self._asked: dict[NodeId, list[Command]] = {}
         self._observers: dict[str, list[Observer]] = {kind: [] for kind in KINDS}
@@ -105,9 +107,12 @@ class Simulator:
     def add(self, node: Node) -> None:
         """Let `node` live from now on; its timeouts start at a phase of its own."""
         self.nodes[node.id] = node
+        self._added += 1
         self.joined += node.id not in self._lives
         life = self._lives[node.id] = self._lives.get(node.id, 0) + 1
         phase = 1 + int(self._phase.random() * INTERVAL)
+        if self.phases:
+            phase = self.phases[(self._added - 1) % len(self.phases)]
         self._put(self.tick + phase, Entry(node.id, None, life, 0, 0))
         self.note("start", node.id, None)
 
@@ -196,14 +201,17 @@ class Simulator:
             ticks = rule.delay_max(ticks)
         return max(1, ticks)
 
-    def flight_max(self) -> int:
-        """How many ticks from now the last message in flight arrives; 0 if there is none."""
-        flying = (
-            tick
-            for tick, bucket in self._buckets.items()
-            if any(entry.message is not None for entry in bucket)
-        )
-        return max(0, max(flying, default=self.tick) - self.tick)
+    def overdue(self) -> int:
+        """How many ticks longer than any message or timeout now the slowest pending one takes."""
+        wait, delay = round(INTERVAL * (1 + self.drift)), self.delay_max()
+        late = 0
+        for tick, bucket in self._buckets.items():
+            for entry in bucket:
+                if entry.message is not None:
+                    late = max(late, tick - self.tick - delay)
+                elif self._lives[entry.target] == entry.source:
+                    late = max(late, tick - self.tick - wait)
+        return late
 
     def rewrite_channel(self, change: Callable[[Entry], Sequence[Entry]]) -> int:
         """Replace each message in flight by `change(entry)`; returns how many were changed."""

@@ -130,7 +130,8 @@ class Nemesis:
         self._rule(action, injection, Duplication(action.number("rate"), self._rng))
 
     def _reorder(self, action: Action, injection: Injection) -> None:
-        self._rule(action, injection, Reordering(action.number("rate"), self._rng))
+        ticks = max(2, _ticks(action.number("intervals")))
+        self._rule(action, injection, Reordering(action.number("rate"), self._rng, ticks))
 
     def _slow(self, action: Action, injection: Injection) -> None:
         victims, factor = self._choose(action), action.number("factor")
@@ -218,6 +219,7 @@ class Nemesis:
             node = self.simulator.nodes[id]
             before = node.snapshot()
             self.overlay.corrupt(node, ids, self._rng)
+            self.simulator.note("fault", id, action.kind)
             injection.injected += 1
             injection.affected += node.snapshot() != before
 

@@ -25,7 +25,7 @@ ACTIONS: Mapping[str, Mapping[str, Value]] = {
     "partition": {"groups": 2, "one_way": False},
     "loss": {"rate": 0.1},
     "duplicate": {"rate": 0.1},
-    "reorder": {"rate": 0.2},
+    "reorder": {"rate": 0.2, "intervals": 2.0},
     "crash": {"count": 0, "share": 0.0},
     "restart": {"count": 0, "share": 0.0, "state": "kept"},
     "join": {"count": 1},
@@ -47,6 +47,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "share": (0, 1),
     "count": (0, 1e6),
     "factor": (1, 1000),
+    "intervals": (0.02, 1000),
     "seconds": (-1e12, 1e12),
 }
 
@@ -108,13 +109,14 @@ def print_schedule(schedule: Schedule) -> str:
 
 def load_schedule(name: str) -> Schedule:
     """A schedule by file name or by the name of one of the built-in ones."""
-    if name in NAMED:
-        return parse_schedule(NAMED[name], name)
+    if name in NAMED or name in HEAVY:
+        return parse_schedule({**NAMED, **HEAVY}[name], name)
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join([*NAMED, *HEAVY])
         raise UsageError(
-            f"nemesis {name!r} is neither a readable file ({error}) nor one of: {', '.join(NAMED)}"
+            f"nemesis {name!r} is neither a readable file ({error}) nor one of: {known}"
         ) from None
     return parse_schedule(text, name)
 
@@ -192,4 +194,11 @@ NAMED: Mapping[str, str] = {
     "slow": "at 1 for 8 slow count=1 factor=8",
     "pause": "at 1 for 5 pause count=1",
     "skew": "at 1 for 8 skew count=1 seconds=1000000",
+    # Longer than any patience: what a node took for lost arrives when all has healed without it.
+    "late": "at 1 for 4 reorder rate=0.3 intervals=60",
+}
+# Schedules that take minutes where the others take a fraction of a second: only when asked for.
+HEAVY: Mapping[str, str] = {
+    # More than the largest table of any overlay holds (gossip remembers 4,096 events).
+    "burst": "at 1 publish count=4200",
 }

@@ -14,7 +14,7 @@ from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation, PlanariaError, UsageError
 from planaria.core.overlay import Overlay, Violation
 from planaria.simulator.checkers import SafetyBroken
-from planaria.simulator.delays import INTERVAL, parse_delay
+from planaria.simulator.delays import INTERVAL, parse_delay, parse_phases
 from planaria.simulator.engine import Observer, Simulator, TooManyMessages
 from planaria.simulator.links import use_scheduler
 from planaria.simulator.nemesis import Injection, Nemesis
@@ -27,12 +27,25 @@ SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more t
 SHRINK_MESSAGES_MAX = 5_000_000  # nor more than a minute or so of simulation
 
 
-OPTIONS = ("start", "scheduler", "delay", "drift", "intervals", "closure", "messages")
+OPTIONS = (
+    "start",
+    "scheduler",
+    "delay",
+    "drift",
+    "phases",
+    "silent_failures",
+    "intervals",
+    "closure",
+    "messages",
+)
 
 
 class Spec(Struct, frozen=True):
     """Everything that determines a trial.
 
+    `phases` are the ticks of an interval at which nodes run their timeouts, in the order of their
+    joining, again and again; empty: random ones. With `silent_failures` no sender is told of a
+    failed send.
     `intervals` bounds the time to heal; None stands for the overlay's own bound. `messages` bounds
     what may be sent in all. `asked` is how a command line names the overlay, with the overlay's own
     options after it; empty stands for the overlay's name.
@@ -49,6 +62,8 @@ class Spec(Struct, frozen=True):
     closure: int = 10
     messages: int = MESSAGES_MAX
     asked: tuple[str, ...] = ()
+    phases: str = ""
+    silent_failures: bool = False
 
     def command(self, overlay: Overlay) -> str:
         """The command line that repeats this trial."""
@@ -58,7 +73,8 @@ class Spec(Struct, frozen=True):
         for name in OPTIONS:
             value = getattr(self, name)
             if value != getattr(defaults, name):
-                words += [f"--{name}", str(value)]
+                flag = f"--{name.replace('_', '-')}"
+                words += [flag] if value is True else [flag, str(value)]
         for action in self.faults:
             words += ["--fault", str(action)]
         return shlex.join(words)
@@ -101,6 +117,8 @@ class Trial:
         self.overlay, self.spec = overlay, spec
         self.simulator = Simulator(spec.seed, delay=parse_delay(spec.delay), drift=spec.drift)
         self.simulator.sent_max = spec.messages
+        self.simulator.phases = parse_phases(spec.phases)
+        self.simulator.detects_failed_sends = not spec.silent_failures
         for observer in observers:
             self.simulator.watch(observer)
         rng = stream(spec.seed, "start")
@@ -124,10 +142,11 @@ class Trial:
         return self.overlay.violations(self.simulator.nodes, self.simulator.channel())
 
     def suffer(self) -> None:
-        """Let the whole fault schedule happen."""
+        """Let the whole fault schedule happen: until all that it slowed down has come about."""
         while (due := self.nemesis.next_tick) is not None:
             self.simulator.run(max(0, due - self.simulator.tick))
             self.nemesis.advance()
+        self.simulator.run(self.simulator.overdue() // INTERVAL * INTERVAL)
 
     def heal(self) -> Iterable[list[Violation]]:
         """Run interval by interval, yielding what is wrong at each end, until calm or the bound."""
@@ -188,10 +207,8 @@ class Trial:
         )
 
     def _bound(self) -> int:
-        """What the overlay promises; a fault that slowed messages lasts until they have arrived."""
-        late = int(self.simulator.flight_max() / INTERVAL - self.delay)
-        promised = self.overlay.bound(self.simulator.joined, self.delay)
-        return min(INTERVALS_MAX, promised + max(0, late))
+        """What the overlay promises."""
+        return min(INTERVALS_MAX, self.overlay.bound(self.simulator.joined, self.delay))
 
     def _run(self) -> Outcome:
         self.suffer()

@@ -18,25 +18,37 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria import __version__
+from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation, UsageError
+from planaria.simulator.delays import parse_delay
 from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.overlays import REGISTERED, find_kind
-from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule, print_schedule
+from planaria.simulator.schedule import (
+    NAMED,
+    compose,
+    load_schedule,
+    parse_schedule,
+    print_schedule,
+)
 from planaria.simulator.trace import Recorder
-from planaria.simulator.trial import NODES_MAX, Outcome, Spec, Trial, shrink_failure
+from planaria.simulator.trial import NODES_MAX, OPTIONS, Outcome, Spec, Trial, shrink_failure
 from planaria.spark.checks import errors
 from planaria.spark.grid import Cell, Value, rotated
 from planaria.spark.metrics import percentiles
 from planaria.spark.sweep import Result, Sweep, Work, batch_file
 
 SHARE = 50  # trials of few nodes take some 10 to 250 ms each: a task is a matter of seconds
+PUBLICATIONS_MAX = 10_000  # more than any table holds; each is a broadcast
 COLUMNS = {
     "legitimate": "bool",
     "healed_in": "int64",  # intervals from the end of the faults until legitimate
     "sent": "int64",  # messages, until legitimate
     "checker": "string",  # the promise that was broken; null: none
     "detail": "string",
+    "bound": "int64",  # intervals that it had; null: it never came so far
+    "delay_max": "double",  # the longest that a message took then, in intervals
+    "promised": "bool",  # false: messages took longer than the overlay's promise allows
     "void": "bool",  # some fault changed nothing, so the trial tested less than it says
 }
 SHRUNK_COLUMNS = {"smaller": "string", "checker": "string", "scenario": "string"}
@@ -56,10 +68,10 @@ class Quarry(Struct, frozen=True):
     def spec(self, cell: Cell) -> Spec:
         """The trial of a cell."""
         given: Mapping[str, Any] = cell.parameters
-        names = ("n", "start", "scheduler", "intervals", "closure", "messages")
         faults = parse_schedule(self.schedules[given["nemesis"]], given["nemesis"])
-        fixed = {name: given[name] for name in names if name in given}
-        return Spec(seed=cell.seed, faults=faults, asked=self.asked, **fixed)
+        spoken = parse_schedule(publications(given.get("publish", 0)), "--publish")
+        fixed = {name: given[name] for name in ("n", *OPTIONS) if name in given}
+        return Spec(seed=cell.seed, faults=compose(spoken, faults), asked=self.asked, **fixed)
 
     def command(self, spec: Spec) -> str:
         """The command line that repeats a trial."""
@@ -87,6 +99,9 @@ class Quarry(Struct, frozen=True):
             "sent": outcome.messages,
             "checker": violation.checker if violation else None,
             "detail": violation.detail if violation else None,
+            "bound": outcome.bound,
+            "delay_max": outcome.delay,
+            "promised": outcome.promised,
             "void": bool(outcome.ineffective),
         }
         return Result(summary, failed=violation is not None)
@@ -119,6 +134,14 @@ class Quarry(Struct, frozen=True):
                 _, _, violation = self.attempt(spec, recorder)
             assert violation is not None
             return violation, parquet.read_table(file)
+
+
+def publications(count: int) -> str:
+    """A schedule in which half of them are published before faults begin, half while they last."""
+    if not 0 <= count <= PUBLICATIONS_MAX:
+        raise UsageError(f"publish {count}: between 0 and {PUBLICATIONS_MAX}")
+    halves = ((0.5, count - count // 2), (2.5, count // 2))
+    return "".join(f"at {at} publish count={half}\n" for at, half in halves if half)
 
 
 class Finding(Struct):
@@ -195,10 +218,12 @@ def diverse(broken: Sequence[tuple[str, str]]) -> list[int]:
 
 def recovery(rows: DataFrame, by: Sequence[str]) -> DataFrame:
     """Intervals to legitimacy of the trials that healed, per start and class of faults, say."""
+    share = sql.col("healed_in") / sql.col("bound")
     counted = rows.groupBy(*by).agg(
         sql.count("*").alias("starts"),
         sql.count_if(sql.col("checker").isNotNull() | sql.col("error").isNotNull()).alias("failed"),
         sql.count_if("void").alias("void"),
+        sql.round(sql.max(sql.when(sql.col("legitimate"), share)), 2).alias("of_bound"),
     )
     healed = percentiles(rows.where("legitimate"), by, "healed_in").drop("runs")
     return counted.join(healed, [*by], "left").orderBy(*by)
@@ -213,6 +238,26 @@ def named_schedules(names: Sequence[str]) -> dict[str, str]:
     """Fault schedules by name or file; `all` stands for every built-in one."""
     asked = dict.fromkeys(one for name in names for one in (NAMED if name == "all" else [name]))
     return {name: print_schedule(load_schedule(name)) for name in asked}
+
+
+def chosen_starts(quarry: Quarry, names: Sequence[str]) -> list[str]:
+    """First states by name; `all` stands for every one that the overlay has."""
+    overlay = find_kind(quarry.reference).make(**quarry.options)
+    asked = dict.fromkeys(
+        it for name in names for it in (overlay.starts if name == "all" else [name])
+    )
+    for start in asked:
+        if start not in overlay.starts:
+            known = ", ".join(overlay.starts)
+            raise UsageError(f"no start {start!r} for {quarry.asked[0]}: all, or of {known}")
+    return list(asked)
+
+
+def publishes(quarry: Quarry) -> bool:
+    """Can anybody in this overlay publish?"""
+    overlay, rng = find_kind(quarry.reference).make(**quarry.options), stream(0, "publishes")
+    nodes = overlay.start("legitimate", 3, rng, rng).nodes
+    return any(overlay.publish(node, 0) is not None for node in nodes)
 
 
 def chosen_schedulers(text: str) -> list[str]:
@@ -234,11 +279,11 @@ def source_files(reference: str, schedules: Sequence[str]) -> list[Path]:
 def _check(quarry: Quarry, grid: Mapping[str, Sequence[Value]]) -> None:
     """What a trial would refuse, refused before a hundred thousand of them do."""
     overlay = find_kind(quarry.reference).make(**quarry.options)
-    for start in grid["start"]:
-        if start not in overlay.starts:
-            known = ", ".join(overlay.starts)
-            raise UsageError(f"no start {start!r} for {quarry.asked[0]}: one of {known}")
     for n in grid["n"]:
         if not 1 <= int(n) <= NODES_MAX:
             raise UsageError(f"n {n}: between 1 and {NODES_MAX}")
+    for delay in grid.get("delay", ()):
+        parse_delay(str(delay))
+    for count in grid.get("publish", ()):
+        publications(int(count))
     Trial(overlay, quarry.spec(Cell({name: values[0] for name, values in grid.items()}, 0)))
