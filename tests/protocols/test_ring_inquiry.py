@@ -87,26 +87,75 @@ def test_routine_request_without_answer_becomes_an_alarm() -> None:
 
 @pytest.mark.parametrize(
     ("source", "to", "moved"),
-    [(FIRST, SECOND, True), (SECOND, THIRD, False), (FIRST, STRANGER, False)],
+    [
+        (SECOND, FIRST, True),
+        (SECOND, SECOND, False),
+        (SECOND, THIRD, False),
+        (THIRD, FIRST, False),
+        (SECOND, STRANGER, False),
+    ],
 )
-def test_only_the_supervisor_it_asks_may_send_it_on(source: int, to: int, moved: bool) -> None:
+def test_only_the_supervisor_it_asks_may_send_it_on_and_only_to_a_closer_one(
+    source: int, to: int, moved: bool
+) -> None:
+    """Whoever could be sent farther away could be passed to and fro for ever."""
     inquiry = calm_inquiry()
+    inquiry.contact = 1
     assert inquiry.move(source, to) == moved
-    assert inquiry.supervisor == (to if moved else FIRST)
+    assert inquiry.supervisor == (to if moved else SECOND)
+
+
+def test_one_sent_on_has_all_its_patience_for_the_closer_supervisor() -> None:
+    inquiry = calm_inquiry()
+    inquiry.contact, inquiry.waiting = 1, PATIENCE - 1
+    inquiry.move(SECOND, FIRST)
+    inquiry.on_timeout(0.0, 1)
+    assert inquiry.supervisor == FIRST
 
 
 def test_word_of_a_stranger_is_not_heeded() -> None:
     assert not calm_inquiry().heed(answer(STRANGER))
 
 
-def test_word_of_a_farther_supervisor_is_heeded_only_while_the_own_is_silent() -> None:
+def test_word_of_a_farther_supervisor_is_heeded_only_after_all_patience_with_the_own() -> None:
+    """R3."""
     inquiry = calm_inquiry()
-    assert not inquiry.heed(answer(SECOND))
     inquiry.alarm(1)
-    inquiry.on_timeout(0.0, 1)
-    assert inquiry.heed(answer(SECOND))
+    for _ in range(PATIENCE):
+        inquiry.on_timeout(0.0, 1)
+        inquiry.contact = 0
+        assert inquiry.heed(answer(SECOND)) == (inquiry.waiting >= PATIENCE)
     assert inquiry.supervisor == SECOND
     assert inquiry.heed(answer(FIRST)), "a closer one is always heeded"
+
+
+def test_refused_word_of_a_farther_supervisor_is_a_reason_to_ask() -> None:
+    """F8: else one that clings to a dead supervisor waits for its own coin, 2^k intervals."""
+    inquiry = calm_inquiry()
+    assert not inquiry.heed(answer(SECOND))
+    assert inquiry.on_timeout(0.0, 1)
+
+
+@pytest.mark.parametrize("waiting", [-1, -(10**15), 10**15, 1 << 100])
+@pytest.mark.parametrize("window", [1, WINDOW_MAX])
+def test_corrupt_counters_are_put_back_into_their_range(waiting: int, window: int) -> None:
+    """F1: waiting = -1 raised in every timeout of one without a label."""
+    inquiry = calm_inquiry()
+    inquiry.waiting, inquiry.contact, inquiry.due = waiting, waiting, waiting
+    inquiry.version_age = inquiry.version = waiting
+    asked = [inquiry.on_timeout(0.0, window) for _ in range(WINDOW_MAX)]
+    assert any(asked)
+    assert 0 <= inquiry.waiting <= PATIENCE * ROUNDS_MAX * 3
+    assert 0 <= inquiry.version_age <= VERSION_AGE_MAX
+    assert 0 <= inquiry.contact < 3
+
+
+def test_overtaken_configuration_is_still_a_sign_of_life() -> None:
+    inquiry = calm_inquiry()
+    inquiry.version, inquiry.version_age, inquiry.waiting = 1 << 60, 0, PATIENCE - 1
+    assert not inquiry.heed(answer(version=6))
+    inquiry.on_timeout(0.0, 1)
+    assert inquiry.supervisor == FIRST
 
 
 def test_configuration_that_a_newer_one_overtook_is_refused_for_a_while() -> None:

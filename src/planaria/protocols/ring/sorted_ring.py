@@ -177,7 +177,7 @@ class SortedRing(Stateful):
 
     def _introduce(self, message: Introduce, shortcuts: Iterable[Ref]) -> list[Send]:
         ref, hops = message.ref, message.hops
-        if ref[1] == self.id or hops >= HOPS_MAX:
+        if ref[1] == self.id or not 0 <= hops < HOPS_MAX:
             return []
         self.lost.pop(ref[1], None)
         if self._believes_otherwise(ref):

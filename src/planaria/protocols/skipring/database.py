@@ -16,11 +16,16 @@ MEMBERS_MAX = 1 << 20  # one topic's subscribers: what one supervisor can config
 
 
 class Database:
-    """Who has which label. Every method leaves it free of corruption."""
+    """Who has which label. Every method leaves it free of corruption.
 
-    __slots__ = ("_entries", "_place", "_sums")
+    A fault may strike between two repairs, so whatever a method looks at is compared with the list
+    first, in constant time; damage found is repaired on the spot.
+    """
+
+    __slots__ = ("_damaged", "_entries", "_place", "_sums")
 
     def __init__(self, entries: Iterable[NodeId] = ()) -> None:
+        self._damaged = False  # was something repaired that `repair` has not reported yet?
         self.entries = list(entries)
 
     @property
@@ -36,18 +41,29 @@ class Database:
         self._sums: list[int] = []
         self.repair()
 
+    @property
+    def places(self) -> dict[NodeId, int]:
+        """The label of each subscriber, as remembered beside the list."""
+        return dict(self._place)
+
     def __len__(self) -> int:
         return len(self.entries)
 
     def __contains__(self, id: NodeId) -> bool:
-        return id in self._place
+        return self.label_of(id) is not None
 
     def repair(self) -> bool:
         """CHECKLABELS and CHECKMULTIPLECOPIES: drop empty and double entries, close the gaps.
 
         The lowest label of a subscriber is kept; the last entries move into the gaps. True if
-        something was wrong, in the list or in what is derived from it.
+        something was wrong, in the list or in what is derived from it, or had to be repaired since
+        the last time.
         """
+        self._repair()
+        damaged, self._damaged = self._damaged, False
+        return damaged
+
+    def _repair(self) -> None:
         place: dict[NodeId, int] = {}
         gaps = []
         for index, id in enumerate(self.entries):
@@ -57,7 +73,8 @@ class Database:
                 assert id is not None
                 place[id] = index
         if not gaps and place == self._place and len(self._sums) == len(self.entries):
-            return False
+            return
+        self._damaged = True
         for gap in gaps:
             while self.entries and place.get(self.entries[-1]) != len(self.entries) - 1:  # type: ignore[arg-type]
                 self.entries.pop()
@@ -68,7 +85,6 @@ class Database:
             self.entries[gap], place[last] = last, gap
         self._place = place
         self.recount()
-        return True
 
     def recount(self) -> None:
         """Compute all sums anew from the entries."""
@@ -80,28 +96,42 @@ class Database:
 
     def label_of(self, id: NodeId) -> int | None:
         """The label of a recorded subscriber."""
-        return self._place.get(id)
+        label = self._place.get(id)
+        if label is not None and not self._right(label, id):
+            self._repair()
+            label = self._place.get(id)
+        return label
 
-    def owner(self, label: int) -> NodeId:
-        """The subscriber recorded for `label`."""
+    def owner(self, label: int) -> NodeId | None:
+        """The subscriber recorded for `label`; None if there is none."""
+        if not 0 <= label < len(self.entries):
+            return None
         id = self.entries[label]
-        assert id is not None  # every method leaves the list repaired
+        if id is None or self._place.get(id) != label or not _is_id(id):
+            self._repair()
+            id = self.entries[label] if label < len(self.entries) else None
         return id
 
     def neighbours(self, label: int) -> tuple[Ref, Ref] | None:
         """Predecessor and successor on the ring; None for a single member (E15)."""
-        n = len(self.entries)
-        if n < 2:
-            return None
-        before, after = predecessor(label, n), successor(label, n)
-        return (before, self.owner(before)), (after, self.owner(after))
+        while 0 <= label < len(self.entries) >= 2:
+            n = len(self.entries)
+            before, after = predecessor(label, n), successor(label, n)
+            pred, succ = self.owner(before), self.owner(after)
+            if pred is not None and succ is not None and n == len(self.entries):
+                return (before, pred), (after, succ)
+        return None
 
     def sum_of(self, label: int) -> int | None:
         """The sum over the subtree of `label`; None if nobody has that label."""
-        return self._sums[label] if label < len(self._sums) else None
+        return self._sums[label] if 0 <= label < min(len(self._sums), len(self)) else None
 
     def insert(self, id: NodeId) -> list[NodeId]:
         """Record a subscriber at the next label; returns whose configuration changed (S1)."""
+        self._check_sizes()
+        label = self.label_of(id)
+        if label is not None:
+            return [id, *self._beside(label)]
         label = len(self.entries)
         self.entries.append(id)
         self._place[id] = label
@@ -114,10 +144,13 @@ class Database:
 
         Neighbours are looked up after the move (E10).
         """
-        gap = self._place.pop(id)
+        self._check_sizes()
         last = len(self.entries) - 1
         touched = self._beside(last)
-        moved = self.owner(last)
+        moved, gap = self.owner(last), self.label_of(id)
+        if gap is None or moved is None or last != len(self.entries) - 1:
+            return self._remove_from_damaged(id)
+        del self._place[id]
         self.entries.pop()
         self._sums.pop()
         if last:
@@ -132,6 +165,19 @@ class Database:
         """The number of bits of the longest label in use."""
         return length(max(0, len(self.entries) - 1))
 
+    def _remove_from_damaged(self, id: NodeId) -> list[NodeId]:
+        """Forget a subscriber after a repair, which moved who knows whom."""
+        self.entries = [other for other in self.entries if other != id]
+        self._damaged = True
+        return [other for other in self.entries if other is not None]
+
+    def _right(self, label: int, id: NodeId) -> bool:
+        return 0 <= label < len(self.entries) and self.entries[label] == id and _is_id(id)
+
+    def _check_sizes(self) -> None:
+        if not len(self.entries) == len(self._place) == len(self._sums):
+            self._repair()
+
     def _beside(self, label: int) -> list[NodeId]:
         found = self.neighbours(label)
         return [ref[1] for ref in found] if found else []
@@ -140,7 +186,7 @@ class Database:
         """Sum anew from `label` up to the top."""
         at: int | None = label
         while at is not None:
-            total = fingerprint(at, self.owner(at))
+            total = fingerprint(at, self.entries[at] or 0)
             for child in children(at):
                 total += (self.sum_of(child) or 0) if child is not None else 0
             self._sums[at] = total & WORD

@@ -31,6 +31,11 @@ class Inquiry(Stateful):
         self.version_age = VERSION_AGE_MAX
 
     @property
+    def waiting_max(self) -> int:
+        """Timeouts without an answer after which peers must help themselves."""
+        return PATIENCE * ROUNDS_MAX * len(self.supervisors)
+
+    @property
     def supervisor(self) -> NodeId:
         """The supervisor to ask."""
         return self.supervisors[self.contact % len(self.supervisors)]
@@ -38,7 +43,16 @@ class Inquiry(Stateful):
     @property
     def hopeless(self) -> bool:
         """Has no supervisor answered for so long that peers must help themselves?"""
-        return self.waiting >= PATIENCE * ROUNDS_MAX * len(self.supervisors)
+        return self.waiting >= self.waiting_max
+
+    def repair(self) -> None:
+        """Put every counter back into its range (R1)."""
+        if not 0 <= self.contact < len(self.supervisors):
+            self.contact = 0
+        self.waiting = min(max(self.waiting, 0), self.waiting_max)
+        self.version_age = min(max(self.version_age, 0), VERSION_AGE_MAX)
+        if self.due is not None:
+            self.due = min(max(self.due, 0), WINDOW_MAX)
 
     def alarm(self, window: int) -> None:
         """Ask at a random one of the next `window` timeouts, unless I will anyway."""
@@ -52,9 +66,8 @@ class Inquiry(Stateful):
 
     def on_timeout(self, probability: float, window: int) -> bool:
         """Is this the moment to ask? About once per window if alarmed, else with `probability`."""
-        if not 0 <= self.contact < len(self.supervisors):
-            self.contact = 0
-        self.version_age = min(max(self.version_age, 0) + 1, VERSION_AGE_MAX)
+        self.repair()
+        self.version_age = min(self.version_age + 1, VERSION_AGE_MAX)
         if self.waiting:
             self.wait(1)
         if self.due is None and self.waiting >= RETRY:
@@ -62,7 +75,7 @@ class Inquiry(Stateful):
         if self.due is None:
             asks = self._rng.random() < probability
         else:
-            self.due = min(self.due, WINDOW_MAX) - 1
+            self.due -= 1
             asks = self.due <= 0
         if asks:
             self.waiting = max(self.waiting, 1)
@@ -72,7 +85,7 @@ class Inquiry(Stateful):
     def wait(self, timeouts: int) -> None:
         """No answer for so much longer: after a while, try the next supervisor."""
         rounds = self.waiting // PATIENCE
-        self.waiting = min(self.waiting + timeouts, PATIENCE * ROUNDS_MAX * len(self.supervisors))
+        self.waiting = min(self.waiting + timeouts, self.waiting_max)
         if self.waiting // PATIENCE > rounds:
             self.contact = (self.contact + 1) % len(self.supervisors)
         elif self.hopeless:
@@ -80,26 +93,31 @@ class Inquiry(Stateful):
             self.contact = self._rng.randrange(len(self.supervisors))
 
     def move(self, source: NodeId, to: NodeId) -> bool:
-        """The supervisor I ask says that another one serves the topic: ask that one."""
-        if source != self.supervisor or to not in self.supervisors:
+        """The supervisor I ask says that one closer to the topic serves it: ask that one."""
+        if source != self.supervisor or to not in self.supervisors[: self.contact]:
             return False
         self.contact = self.supervisors.index(to)
+        self.waiting = min(self.waiting, 1)  # it has all the time that the other one had
         self.version_age = VERSION_AGE_MAX
         return True
 
     def heed(self, message: SetData) -> bool:
-        """Obey the supervisor I ask, one closer to the topic, or any other while mine is silent;
-        but no configuration that a newer one has overtaken.
+        """Obey the supervisor I ask, one closer to the topic, or any other once mine was silent for
+        all my patience (R3); but no configuration that a newer one has overtaken.
 
-        Both the version I remember and its age may be wrong, so an age is the longest it counts.
+        Two supervisors that both answer must not pass me to and fro, so the closer one decides. A
+        word of one farther away is still a reason to ask: mine may be gone. Both the version I
+        remember and its age may be wrong, so an age is the longest it counts.
         """
         if message.supervisor not in self.supervisors:
             return False
         rank = self.supervisors.index(message.supervisor)
-        if rank > self.contact and not self.waiting:
+        if rank > self.contact and self.waiting < PATIENCE:
+            self.alarm(message.window)
             return False
         same = rank == self.contact
         if same and self.version_age < VERSION_AGE_MAX and message.version < self.version:
+            self.waiting = min(self.waiting, 1)  # overtaken, and still a sign of life
             return False
         self.contact, self.version, self.version_age = rank, message.version, 0
         return True

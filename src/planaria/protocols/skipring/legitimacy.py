@@ -2,6 +2,10 @@
 
 Compares database, labels, ring, shortcuts (labels and references) and messages in flight with the
 plain reference. A public API: `doctor` prints it.
+
+What it calls legitimate stays so: nothing that is pending, no suspicion, no patience nearly spent,
+no belief about a closer supervisor, may undo it, as long as messages keep the bound of delays in
+docs/guarantees.md.
 """
 
 from collections.abc import Mapping
@@ -12,11 +16,13 @@ from planaria.core.node import Node
 from planaria.core.overlay import Channel, Violation
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.skipring.inquiry import PATIENCE
 from planaria.protocols.skipring.messages import (
     Check,
     GetConfiguration,
     IntroduceShortcut,
     Moved,
+    ProbeReply,
     Ref,
     RemoveConnections,
     RingTopicMessage,
@@ -28,6 +34,8 @@ from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import Place, skip_ring
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.topic_supervisor import PATIENCE as ANSWER_PATIENCE
+from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
 
 
 class TopicJudge:
@@ -45,10 +53,11 @@ class TopicJudge:
         everyone = next(iter(self.supervisors.values()), None)
         order = preference(topic, everyone.supervisors) if everyone else ()
         self.serving = next((id for id in order if id in self.supervisors), None)
-        served = (
+        self.closer = order[: order.index(self.serving)] if self.serving is not None else ()
+        self.served = (
             self.supervisors[self.serving].topics.get(topic) if self.serving is not None else None
         )
-        self.entries = list(served.database.entries) if served else []
+        self.entries = list(self.served.database.entries) if self.served else []
         self.labels = {id: label for label, id in enumerate(self.entries) if id is not None}
 
     def violations(self, channel: Channel) -> list[Violation]:
@@ -56,6 +65,7 @@ class TopicJudge:
         found = self._database()
         if found:
             return found
+        found = self._pending(self.served) if self.served else []
         places = skip_ring(len(self.entries))
         for id, label in self.labels.items():
             member = self.peers[id].topics[self.topic].subscriber
@@ -77,6 +87,8 @@ class TopicJudge:
         recorded = [id for id in self.entries if id is not None]
         if len(recorded) != len(self.entries) or len(set(recorded)) != len(recorded):
             found.append(self._violation("database", self.serving, "empty or double entries"))
+        elif self.served and self.served.database.places != self.labels:
+            found.append(self._violation("database", self.serving, "remembers other labels"))
         extra = sorted(set(recorded) - set(self.wanted))
         lacking = sorted(set(self.wanted) - set(recorded))
         if extra or lacking:
@@ -84,15 +96,37 @@ class TopicJudge:
             found.append(self._violation("database", self.serving, detail))
         return found
 
+    def _pending(self, served: TopicSupervisor) -> list[Violation]:
+        """What the serving supervisor is about to do wrong although its database is right."""
+        found = []
+        moved = self.supervisors[served.id].moved.get(self.topic)
+        if moved is not None:
+            detail = f"believes that {moved[0]} serves it"
+            found.append(self._violation("supervisor", served.id, detail))
+        for id, patience in served.suspects.items():
+            if id in self.labels and patience < ANSWER_PATIENCE // 2:
+                detail = f"removes {id} unless it answers within {max(patience, 0) + 1} timeouts"
+                found.append(self._violation("suspects", served.id, detail))
+        return found
+
+    def _asks(self, member: Subscriber) -> list[Violation]:
+        """Its dealings with the supervisors: whom it asks, and for how long without an answer."""
+        inquiry = member.inquiry
+        asks = inquiry.supervisors[inquiry.contact : inquiry.contact + 1]
+        found = []
+        if inquiry.contact < 0 or asks != (self.serving,):
+            detail = f"asks {asks[0] if asks else 'nobody'}, should ask {self.serving}"
+            found.append(self._violation("supervisor", member.id, detail))
+        if inquiry.waiting > PATIENCE // 2:
+            detail = f"has been waiting for an answer for {inquiry.waiting} timeouts"
+            found.append(self._violation("patience", member.id, detail))
+        return found
+
     def _member(self, member: Subscriber, label: int, place: Place) -> list[Violation]:
         """One member against its place in SR(n)."""
         if member.label != label:
             return [self._violation("label", member.id, f"{member.label}, should be {label}")]
-        found = []
-        asks = member.inquiry.supervisor
-        if asks != self.serving:
-            detail = f"asks {asks}, should ask {self.serving}"
-            found.append(self._violation("supervisor", member.id, detail))
+        found = self._asks(member)
         for side in ("pred", "succ"):
             beside: int | None = getattr(place, side)
             right = None if beside is None else (beside, self.entries[beside])
@@ -100,9 +134,14 @@ class TopicJudge:
                 detail = f"{side} is {getattr(member, side)}, should be {right}"
                 found.append(self._violation("ring", member.id, detail))
         right_shortcuts = {slot: self.entries[slot] for slot in place.shortcuts}
-        held = {s: id for s, id in member.shortcuts.items() if s not in (place.pred, place.succ)}
-        if held != right_shortcuts:
-            detail = f"{held}, should be {right_shortcuts}"
+        # In a small ring a shortcut may lead to a ring neighbour: it need not be there, but right.
+        right_shortcuts |= {
+            beside: self.entries[beside]
+            for beside in (place.pred, place.succ)
+            if beside is not None and beside in member.shortcuts
+        }
+        if member.shortcuts != right_shortcuts:
+            detail = f"{member.shortcuts}, should be {right_shortcuts}"
             found.append(self._violation("shortcuts", member.id, detail))
         return found
 
@@ -139,6 +178,8 @@ class TopicJudge:
             return message.sender in self.labels
         if isinstance(message, GetConfiguration):
             return message.sender not in self.labels or target != self.serving
+        if isinstance(message, ProbeReply):
+            return target == self.serving and message.sender in self.closer
         return isinstance(message, Moved)
 
     def _true(self, ref: Ref | None) -> bool:
@@ -148,6 +189,8 @@ class TopicJudge:
         label = self.labels.get(target)
         if label is None:
             return message.label is not None
+        if message.supervisor != self.serving:
+            return True
         place = skip_ring(len(self.entries))[label]
         right = [None if b is None else (b, self.entries[b]) for b in (place.pred, place.succ)]
         return [message.label, message.pred, message.succ] != [label, *right]

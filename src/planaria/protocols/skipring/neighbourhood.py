@@ -1,8 +1,12 @@
 """What a subscriber can tell from its own label and those of its two ring neighbours alone."""
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 from planaria.protocols.skipring.labels import CIRCLE, length, position, shortcut_labels
+
+CACHE_MAX = 1 << 17  # neighbourhoods remembered by all members in one process: some 40 MB
 
 
 class Neighbourhood(Struct, frozen=True, gc=False):
@@ -17,6 +21,7 @@ ALONE = Neighbourhood((), (), True)
 NOWHERE = Neighbourhood((), (), False)
 
 
+@lru_cache(CACHE_MAX)
 def neighbourhood(label: int, pred: int | None, succ: int | None) -> Neighbourhood:
     """Shortcut labels (3.2.2) and plausibility (rule A3) of `label` between `pred` and `succ`."""
     if pred is None or succ is None:

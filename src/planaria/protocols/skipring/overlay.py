@@ -80,7 +80,11 @@ class RingOverlay(Overlay):
     def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
         """The starts of the paper's world: see `starts`."""
         if name in ("fresh", "legitimate", "corrupt") or name not in self.starts:
-            return super().start(name, n, rng, protocol)
+            start = super().start(name, n, rng, protocol)
+            if name == "corrupt":  # and some supervisors are dead, never all
+                dead = rng.sample(self.supervisors, rng.randrange(len(self.supervisors)))
+                start.nodes = [node for node in start.nodes if node.id not in dead]
+            return start
         nodes = self.legitimate(n, protocol)
         served = self.serving(nodes[n:])
         if name == "wiped":
@@ -102,7 +106,7 @@ class RingOverlay(Overlay):
 
     def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
         """Arbitrary values in every variable of a peer or supervisor."""
-        peers = [id for id in ids if id not in self.supervisors] or [0]
+        peers = self._named(ids)
         if isinstance(node, Supervisor):
             corrupt_supervisor(node, self.topic, peers, rng)
         elif isinstance(node, Peer) and self.topic in node.topics:
@@ -112,10 +116,16 @@ class RingOverlay(Overlay):
 
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """Any message to anybody."""
-        peers = [id for id in ids if id not in self.supervisors] or [0]
+        peers = self._named(ids)
         if self.histories and rng.random() < 0.3:
             return rng.choice(ids), any_publication_message(self.topic, peers, rng)
         return rng.choice(ids), any_message(self.topic, peers, self.supervisors, rng)
+
+    def _named(self, ids: Sequence[NodeId]) -> list[NodeId]:
+        """Whom a corrupt state may name: all peers of `ids`, and two that have died."""
+        peers = [id for id in ids if id not in self.supervisors]
+        after = max(peers, default=-1) + 1
+        return [*peers, after, after + 1]
 
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
         """What is wrong with the topic's ring."""

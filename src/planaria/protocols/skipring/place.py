@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NODE_ID_MAX, NodeId
 from planaria.core.node import Stateful
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.labels import LABEL_MAX, length, position
-from planaria.protocols.skipring.messages import Ref
+from planaria.protocols.skipring.messages import WINDOW_MAX, Ref
 from planaria.protocols.skipring.neighbourhood import NOWHERE, Neighbourhood, neighbourhood
 from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
 
@@ -17,7 +17,7 @@ SUM_AGE_MAX = 8  # timeouts for which a child's sum counts
 class Place(Stateful):
     """Label, ring neighbours and shortcuts of one member; `pred` and `succ` close the ring."""
 
-    __slots__ = ("_cached", "child_sums", "id", "label", "pred", "shortcuts", "succ")
+    __slots__ = ("child_sums", "id", "label", "pred", "shortcuts", "succ")
     variables: ClassVar[tuple[str, ...]] = ("label", "pred", "succ", "shortcuts", "child_sums")
 
     def __init__(self, id: NodeId) -> None:
@@ -27,7 +27,6 @@ class Place(Stateful):
         self.succ: Ref | None = None
         self.shortcuts: dict[int, NodeId] = {}
         self.child_sums: dict[int, tuple[int, int]] = {}  # of my children: sum and age
-        self._cached: tuple[tuple[int | None, int | None, int | None], Neighbourhood] | None = None
 
     @property
     def ring(self) -> list[Ref]:
@@ -42,18 +41,17 @@ class Place(Stateful):
     @property
     def around(self) -> Neighbourhood:
         """What my label and my ring neighbours' labels imply."""
+        if self.label is None:
+            return NOWHERE
         pred = None if self.pred is None else self.pred[0]
         succ = None if self.succ is None else self.succ[0]
-        key = (self.label, pred, succ)
-        if self._cached is None or self._cached[0] != key:
-            implied = NOWHERE if self.label is None else neighbourhood(self.label, pred, succ)
-            self._cached = (key, implied)
-        return self._cached[1]
+        return neighbourhood(self.label, pred, succ)
 
     @property
     def window(self) -> int:
         """Requests are spread over as many timeouts as labels here have bits, about log n."""
-        return max(length(label) for label in (self.label or 0, *(ref[0] for ref in self.ring)))
+        bits = max(length(label) for label in (self.label or 0, *(ref[0] for ref in self.ring)))
+        return min(bits, WINDOW_MAX)
 
     @property
     def probability(self) -> float:
@@ -87,7 +85,16 @@ class Place(Stateful):
         if self.label is None:
             return None, None
         first, second = (self.child_sums.get(-1 if c is None else c) for c in children(self.label))
-        return first and first[0], second and second[0]
+        return first and first[0] & WORD, second and second[0] & WORD
+
+    def ways_to(self, slot: int) -> list[int]:
+        """The label before `slot` in each chain it ends: who has it may fill the slot (R6)."""
+        found = []
+        around = self.around
+        for chain, ring in ((around.left, self.pred), (around.right, self.succ)):
+            if slot in chain and ring is not None:
+                found.append((ring[0], *chain)[chain.index(slot)])
+        return found
 
     def vacate(self) -> None:
         """Be nowhere."""
@@ -106,17 +113,24 @@ class Place(Stateful):
         """Put my own variables right, whatever they were."""
         if self.label is not None and not 0 <= self.label <= LABEL_MAX:
             self.label = None
-        if self.label is None:
-            self.pred = self.succ = None
-        self.pred = None if self.pred and self.pred[1] == self.id else self.pred
-        self.succ = None if self.succ and self.succ[1] == self.id else self.succ
+        self.pred, self.succ = self.sound(self.pred), self.sound(self.succ)
         if self.shortcuts:
             expected = self.around.left + self.around.right
             self.shortcuts = {
                 slot: id
                 for slot, id in self.shortcuts.items()
-                if slot in expected and id != self.id
+                if slot in expected and self.may_be_neighbour(id)
             }
+
+    def sound(self, ref: Ref | None) -> Ref | None:
+        """`ref`, unless it is none that a member could have: a label or an id out of range (R2)."""
+        if ref is None or self.label is None or not 0 <= ref[0] <= LABEL_MAX:
+            return None
+        return ref if self.may_be_neighbour(ref[1]) else None
+
+    def may_be_neighbour(self, id: NodeId) -> bool:
+        """Is `id` an id, and not my own (E2)?"""
+        return id != self.id and 0 <= id <= NODE_ID_MAX
 
     def age(self) -> None:
         """Let what my children told me grow old."""

@@ -6,7 +6,7 @@ asks. Shortcuts are established bottom up by introductions. While no supervisor 
 repair the ring among themselves (`orphan`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -29,6 +29,7 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     Wake,
 )
+from planaria.protocols.skipring.orphan import as_ref, repair_orphan, sortable
 from planaria.protocols.skipring.place import Place
 from planaria.protocols.skipring.sums import children, parent
 
@@ -86,9 +87,16 @@ class Subscriber(Place):
     def repair(self) -> None:
         """Put my own variables right: only ring neighbours can be missed."""
         super().repair()
+        self.inquiry.repair()
         if self.missing:
             beside = [ref[1] for ref in self.ring]
             self.missing = [id for id in dict.fromkeys(self.missing) if id in beside]
+        if self.orphan is not None:
+            repair_orphan(self.orphan, self)
+            known = dict.fromkeys(self.acquaintances)
+            self.acquaintances = [id for id in known if self.may_be_neighbour(id)]
+            if not self.member or not self.inquiry.hopeless:
+                self.orphan = None
 
     # Time
 
@@ -112,8 +120,8 @@ class Subscriber(Place):
         """Local evidence that something is wrong: implausible gaps (A3), silence (E21)."""
         if not self.around.plausible:
             self.inquiry.alarm(self.window)
-        before, after = self.silence
-        self.silence = (before + 1 if self.pred else 0, after + 1 if self.succ else 0)
+        before, after = (max(silent, 0) + 1 for silent in self.silence)
+        self.silence = (before if self.pred else 0, after if self.succ else 0)
         for ref, silent in zip((self.pred, self.succ), self.silence, strict=True):
             if ref is not None and silent > SILENCE_MAX:
                 self._miss(ref[1])
@@ -142,6 +150,7 @@ class Subscriber(Place):
 
     def on_set_data(self, message: SetData) -> list[Send]:
         """SETDATA: the supervisor's word replaces mine; whoever it displaces is woken (A2)."""
+        self.repair()
         if not self.inquiry.heed(message):
             return []
         self.inquiry.calm()
@@ -163,12 +172,14 @@ class Subscriber(Place):
 
     def on_moved(self, message: Moved) -> list[Send]:
         """My supervisor says that a closer one is alive: ask that one."""
+        self.repair()
         if self.inquiry.move(message.supervisor, message.to):
             self.inquiry.alarm(self.window)
         return []
 
     def on_check(self, message: Check) -> list[Send]:
         """CHECK: fine if both ends agree, else both ask (A1)."""
+        self.repair()
         label, sender = message.sender
         if sender == self.id:
             return []
@@ -185,7 +196,12 @@ class Subscriber(Place):
         return effects
 
     def on_introduce_shortcut(self, message: IntroduceShortcut) -> list[Send]:
-        """INTRODUCESHORTCUT: fill the slot if I should have one; two claimants both ask (A4)."""
+        """INTRODUCESHORTCUT: fill the slot if the sender lies between me and it (R6); two claimants
+        both ask (A4).
+
+        Believed from anybody, false shortcuts could introduce each other for ever.
+        """
+        self.repair()
         label, sender = message.sender
         if sender == self.id:
             return []
@@ -198,8 +214,7 @@ class Subscriber(Place):
         if message.ref is None or message.ref[1] == self.id:
             return []
         slot, claimant = message.ref
-        around = self.around
-        if slot not in around.left and slot not in around.right:
+        if label not in self.ways_to(slot):
             return []
         known = self.shortcuts.get(slot)
         self.shortcuts[slot] = claimant
@@ -209,12 +224,14 @@ class Subscriber(Place):
 
     def on_wake(self, message: Wake) -> list[Send]:
         """WAKE: somebody saw a contradiction that concerns me."""
+        self.repair()
         if self.member:
             self.inquiry.alarm(message.window)
         return []
 
     def on_remove_connections(self, message: RemoveConnections) -> list[Send]:
         """REMOVECONNECTIONS: forget a node that is not a member, and ask who takes its place."""
+        self.repair()
         if self.forget(message.sender):
             self.inquiry.alarm(self.window)
         if self.orphan is not None:
@@ -223,7 +240,8 @@ class Subscriber(Place):
 
     def on_ring_message(self, message: RingMessage) -> list[Send]:
         """Peers repairing without a supervisor: help them; else it is a contradiction (A4)."""
-        if not self.member or self.leaving:
+        self.repair()
+        if not self.member or self.leaving or not sortable(message, self):
             return []
         if self.orphan is not None:
             return self.orphan.on_message(message, self._guides())
@@ -247,11 +265,13 @@ class Subscriber(Place):
 
     def doubt(self, id: NodeId, label: int | None) -> None:
         """A broadcast was refused: `id` says it is at `label`; if I believe otherwise, ask."""
+        self.repair()
         if any(ref[1] == id and ref[0] != label for ref in self.neighbours()):
             self.inquiry.alarm(self.window)
 
     def on_link_down(self, peer: NodeId) -> list[Send]:
         """A send to `peer` failed: do without the shortcut, miss the ring neighbour."""
+        self.repair()
         self.shortcuts = {label: id for label, id in self.shortcuts.items() if id != peer}
         if peer in [ref[1] for ref in self.ring]:
             self._miss(peer)
@@ -346,15 +366,14 @@ class Subscriber(Place):
         if self.orphan is None:
             self.orphan = self.as_sorted_ring(self.topic)
             self.acquaintances = [id for _, id in self.neighbours()]
-        self.orphan.label = self.label
         effects = self.orphan.on_timeout(self._guides())
         if self.acquaintances:
             # Shortcuts may be all that holds the survivors together, and a repaired ring implies
             # other ones; introductions get lost at dead nodes. So call everybody, one at a time.
             call = Introduce(self.topic, (self.label, self.id), False, 0)
             effects.append(Send(self._rng.choice(self.acquaintances), call))
-        self.pred = _as_ref(self.orphan.predecessor)
-        self.succ = _as_ref(self.orphan.successor)
+        self.pred = as_ref(self.orphan.predecessor)
+        self.succ = as_ref(self.orphan.successor)
         return effects
 
     def _guides(self) -> list[Ref]:
@@ -363,10 +382,3 @@ class Subscriber(Place):
         A shortcut may lead to a dead node, and without a supervisor nobody replaces it.
         """
         return self.shortcut_refs if self._rng.random() < 0.5 else []
-
-
-def _as_ref(ref: Iterable[object] | None) -> Ref | None:
-    if ref is None:
-        return None
-    label, id = ref
-    return (label, id) if isinstance(label, int) and isinstance(id, int) else None

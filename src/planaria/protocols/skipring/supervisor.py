@@ -11,6 +11,7 @@ from typing import Any
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, LinkDown, Node, Send
+from planaria.protocols.skipring.budget import Budget
 from planaria.protocols.skipring.messages import (
     GetConfiguration,
     Moved,
@@ -28,14 +29,16 @@ MOVED_AGE_MAX = 4  # timeouts for which an answer to a probe counts
 class Supervisor(Node):
     """Serves every topic for which no closer supervisor is alive."""
 
-    __slots__ = ("moved", "requests", "sent", "supervisors", "topics")
-    variables = ("moved",)
+    __slots__ = ("budget", "moved", "requests", "sent", "supervisors", "topics", "turn")
+    variables = ("moved", "turn")
 
     def __init__(self, id: NodeId, supervisors: Sequence[NodeId]) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
         self.topics: dict[str, TopicSupervisor] = {}
         self.moved: dict[str, tuple[NodeId, int]] = {}  # who serves it instead, and how sure
+        self.turn = 0  # which topic is the first to be served at the next timeout
+        self.budget = Budget()
         self.requests = 0  # totals, for whoever measures
         self.sent = 0
 
@@ -48,8 +51,8 @@ class Supervisor(Node):
 
     def _answer(self, message: Message) -> Effects:
         if isinstance(message, GetConfiguration):
-            if closer := self.moved.get(message.topic):
-                return [Send(message.sender, Moved(message.topic, self.id, closer[0]))]
+            if (closer := self._moved_to(message.topic)) is not None:
+                return [Send(message.sender, Moved(message.topic, self.id, closer))]
             served = self.serve(message.topic)
             return served.on_get_configuration(message) if served else ()
         if isinstance(message, Unsubscribe):
@@ -63,18 +66,44 @@ class Supervisor(Node):
 
     def on_timeout(self) -> Effects:
         """Every topic's timeout; topics that are not mine are handed over, empty ones dropped."""
-        effects: list[Send] = []
         self._age_moved()
-        for topic, served in list(self.topics.items()):
-            closer = self._closer(topic)
-            effects += [Send(other, Probe(topic, self.id)) for other in closer]
-            if topic in self.moved:
-                effects += self._hand_over(served, self.moved[topic][0])
-            else:
-                effects += served.on_timeout()
-            if not len(served.database):
-                del self.topics[topic]
+        topics = self._in_turn()
+        sizes = [max(len(served.database), len(served.outbox)) for served in self.topics.values()]
+        self.budget.refill(sizes, max((one.rate for one in self.topics.values()), default=0))
+        effects: list[Send] = []
+        for place, topic in enumerate(topics):
+            self.budget.share(len(topics) - place)
+            if self.budget.left(0):
+                self.turn += 1
+            effects += self._on_timeout_of(topic)
+        effects += self._spend_the_rest([topic for topic in topics if topic in self.topics])
         self.sent += len(effects)
+        return effects
+
+    def _in_turn(self) -> list[str]:
+        """All topics, beginning with the first for which nothing was left the last time."""
+        topics = list(self.topics)
+        self.turn %= max(1, len(topics))
+        return topics[self.turn :] + topics[: self.turn]
+
+    def _spend_the_rest(self, topics: Sequence[str]) -> list[Send]:
+        """What other topics left over goes to those whose outbox is not yet empty."""
+        waiting = [self.topics[topic] for topic in topics if self._moved_to(topic) is None]
+        waiting = [served for served in waiting if served.outbox]
+        effects: list[Send] = []
+        for place, served in enumerate(waiting):
+            self.budget.share(len(waiting) - place)
+            effects += served.flush()
+        self.budget.open()
+        return effects
+
+    def _on_timeout_of(self, topic: str) -> list[Send]:
+        served = self.topics[topic]
+        effects = [Send(other, Probe(topic, self.id)) for other in self._closer(topic)]
+        closer = self._moved_to(topic)
+        effects += served.on_timeout() if closer is None else self._hand_over(served, closer)
+        if not len(served.database):
+            del self.topics[topic]
         return effects
 
     def on_command(self, command: Command) -> Effects:
@@ -84,6 +113,7 @@ class Supervisor(Node):
         effects: list[Send] = []
         for served in self.topics.values():
             effects += served.on_link_down(command.peer)
+        self.sent += len(effects)
         return effects
 
     def snapshot(self) -> dict[str, Any]:
@@ -104,7 +134,7 @@ class Supervisor(Node):
         if topic not in self.topics:
             if len(self.topics) >= TOPICS_MAX:
                 return None
-            self.topics[topic] = TopicSupervisor(topic, self.id)
+            self.topics[topic] = TopicSupervisor(topic, self.id, self.budget)
         return self.topics[topic]
 
     def _closer(self, topic: str) -> tuple[NodeId, ...]:
@@ -112,15 +142,23 @@ class Supervisor(Node):
         order = preference(topic, self.supervisors)
         return order[: order.index(self.id)] if self.id in order else order
 
+    def _moved_to(self, topic: str) -> NodeId | None:
+        """Who serves `topic` instead of me; only one that the order of preference puts first."""
+        closer, age = self.moved.get(topic, (self.id, -1))
+        return closer if 0 <= age <= MOVED_AGE_MAX and closer in self._closer(topic) else None
+
     def _age_moved(self) -> None:
-        aged = {}
-        for topic, (closer, age) in self.moved.items():
-            if 0 < age <= MOVED_AGE_MAX and closer in self._closer(topic):
-                aged[topic] = (closer, age - 1)
-        self.moved = aged
+        known = {topic: age for topic, (_, age) in self.moved.items() if age > 0}
+        closer = {topic: self._moved_to(topic) for topic in known}
+        self.moved = {
+            topic: (other, known[topic] - 1) for topic, other in closer.items() if other is not None
+        }
 
     def _hand_over(self, served: TopicSupervisor, closer: NodeId) -> list[Send]:
-        """Send as many members as the rate allows to the supervisor that serves them now."""
-        moving = [id for id in served.database.entries[-served.rate :] if id is not None]
-        served.database.entries = served.database.entries[: -served.rate]
+        """Send as many members as the budget allows to the supervisor that serves them now."""
+        entries = served.database.entries
+        kept = max(0, len(entries) - min(served.rate, self.budget.left(0)))
+        moving = [id for id in entries[kept:] if id is not None]
+        served.database.entries = entries[:kept]
+        self.budget.spent += len(moving)
         return [Send(id, Moved(served.topic, self.id, closer)) for id in moving]

@@ -10,6 +10,7 @@ from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Send, Stateful
+from planaria.protocols.skipring.budget import RATE_MIN, Budget
 from planaria.protocols.skipring.database import MEMBERS_MAX, Database
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
@@ -19,10 +20,10 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.sums import children
 
-RATE_MIN = 64  # configurations per timeout that even a small topic may use
 PATIENCE = 10  # timeouts for an accused member to answer: two slow messages and a little
 VERSION_MODULUS = 1 << 62  # versions fit the wire; a wrap costs one subscriber a few timeouts
 RECOUNT_EVERY = 64  # timeouts between two recomputations of all sums: a corrupt one must not last
+UNHEARD_MAX = 64  # timeouts without a request of label 0, which asks every other time
 
 
 class TopicSupervisor(Stateful):
@@ -30,6 +31,7 @@ class TopicSupervisor(Stateful):
 
     __slots__ = (
         "_sent",
+        "budget",
         "calm",
         "database",
         "id",
@@ -39,12 +41,23 @@ class TopicSupervisor(Stateful):
         "requests_before",
         "suspects",
         "topic",
+        "unheard",
         "version",
     )
-    variables = ("next", "version", "calm", "requests", "requests_before", "outbox", "suspects")
+    variables = (
+        "next",
+        "version",
+        "calm",
+        "requests",
+        "requests_before",
+        "outbox",
+        "suspects",
+        "unheard",
+    )
 
-    def __init__(self, topic: str, id: NodeId) -> None:
+    def __init__(self, topic: str, id: NodeId, budget: Budget | None = None) -> None:
         self.topic, self.id = topic, id
+        self.budget = budget or Budget()
         self.database = Database()
         self.next = 0
         self.version = 0
@@ -53,6 +66,7 @@ class TopicSupervisor(Stateful):
         self.requests_before = 0
         self.outbox: dict[NodeId, bool] = {}  # whom to configure, and whether to ask for an answer
         self.suspects: dict[NodeId, int] = {}  # timeouts left to answer
+        self.unheard = 0  # timeouts since label 0 asked
         self._sent = 0
 
     def snapshot(self) -> dict[str, Any]:
@@ -86,16 +100,18 @@ class TopicSupervisor(Stateful):
             self._compare_sums(message)
         elif len(self.database) < MEMBERS_MAX:
             self._changed(self.database.insert(asker))
+        if self.database.label_of(asker) == 0:
+            self.unheard = 0
         for missed in message.missing:
             if missed != asker:
                 self._suspect(missed)
-        return self._flush()
+        return self.flush()
 
     def on_unsubscribe(self, message: Unsubscribe) -> list[Send]:
         """UNSUBSCRIBE: forget the leaver and always permit it to go (E7)."""
         leaver = message.sender
         self._forget(leaver)
-        return [Send(leaver, self._bottom()), *self._flush()]
+        return [Send(leaver, self._bottom()), *self.flush()]
 
     def on_link_down(self, peer: NodeId) -> list[Send]:
         """A send to `peer` failed: a suspect need not be waited for, another becomes one."""
@@ -103,23 +119,24 @@ class TopicSupervisor(Stateful):
             self.suspects[peer] = min(self.suspects[peer], 1)
         else:
             self._suspect(peer)
-        return self._flush()
+        return self.flush()
 
     def on_timeout(self) -> list[Send]:
         """TIMEOUT: repair the database, judge suspects, configure the next one in turn."""
         self._sent = 0
         self.requests, self.requests_before = 0, self.requests
-        self.calm += 1
+        self.calm = max(self.calm, 0) + 1
         if self.database.repair():
             self._changed([id for id in self.database.entries if id is not None])
         if self.calm % RECOUNT_EVERY == 0:
             self.database.recount()
         self._judge_suspects()
+        self._doubt_the_unheard()
         n = len(self.database)
         if n:
             self.next = (self.next + 1) % n
-            self._enqueue(self.database.owner(self.next))
-        return self._flush()
+            self._configure_owner(self.next)
+        return self.flush()
 
     def configuration(self, id: NodeId, *, probe: bool = False) -> SetData:
         """What `id` should know: its label and ring neighbours, or that it is not a member."""
@@ -132,22 +149,30 @@ class TopicSupervisor(Stateful):
         return SetData(self.topic, self.id, version, label, pred, succ, window, probe)
 
     def _bottom(self) -> SetData:
-        return SetData(self.topic, self.id, self.version, None, None, None, self.window, False)
+        version, window = self.version % VERSION_MODULUS, self.window
+        return SetData(self.topic, self.id, version, None, None, None, window, False)
 
     def _enqueue(self, id: NodeId, *, probe: bool = False) -> None:
         self.outbox[id] = probe or self.outbox.get(id, False)
 
-    def _flush(self) -> list[Send]:
-        """Send what the rate allows; configurations are computed when they are sent."""
-        sends = []
+    def _configure_owner(self, label: int, *, probe: bool = False) -> None:
+        id = self.database.owner(label)
+        if id is not None:
+            self._enqueue(id, probe=probe)
+
+    def flush(self) -> list[Send]:
+        """Send what the rate and the process's budget allow, computed when it is sent."""
+        sends: list[Send] = []
         rate = self.rate
-        while self.outbox and self._sent < rate:
+        left = self.budget.left(rate)
+        while self.outbox and self._sent < rate and len(sends) < left:
             id = next(iter(self.outbox))
             probe = self.outbox.pop(id)
             if id in self.database:
                 self._sent += 1
                 self.version = (self.version + 1) % VERSION_MODULUS
                 sends.append(Send(id, self.configuration(id, probe=probe)))
+        self.budget.spent += len(sends)
         return sends
 
     def _changed(self, touched: list[NodeId]) -> None:
@@ -178,6 +203,20 @@ class TopicSupervisor(Stateful):
             if patience == PATIENCE // 2:
                 self._enqueue(id, probe=True)
 
+    def _doubt_the_unheard(self) -> None:
+        """Label 0 asks every other time; silent for long it is suspected, then twice as many
+        whenever the next owner of label 0 does not answer either (R5).
+
+        Without it a database of the dead alone would stay, where nobody tells of failed sends:
+        there is no neighbour to miss them.
+        """
+        self.unheard = min(max(self.unheard, 0) + 1, UNHEARD_MAX + (PATIENCE + 1) * 64)
+        rounds, rest = divmod(self.unheard - UNHEARD_MAX, PATIENCE + 1)
+        if rounds >= 0 and not rest:
+            for id in self.database.entries[: 1 << rounds]:
+                if id is not None:
+                    self._suspect(id)
+
     def _compare_sums(self, message: GetConfiguration) -> None:
         """Walk down to a member that is not what it is recorded as, one level per answer."""
         label = self.database.label_of(message.sender)
@@ -187,4 +226,4 @@ class TopicSupervisor(Stateful):
         for child, seen in zip(children(label), message.children, strict=True):
             recorded = None if child is None else self.database.sum_of(child)
             if child is not None and None not in (recorded, seen) and recorded != seen:
-                self._enqueue(self.database.owner(child), probe=True)
+                self._configure_owner(child, probe=True)

@@ -1,0 +1,40 @@
+"""How many configurations one supervisor process may send between two timeouts, over all topics."""
+
+from collections.abc import Iterable
+from sys import maxsize
+
+RATE_MIN = 64  # configurations per timeout that even a small process may use
+
+
+class Budget:
+    """What the topics of one process share; without limits until it is first refilled.
+
+    A topic alone is bounded by its own rate. Many topics together get what one topic with as many
+    members would: all members within about log n timeouts.
+    """
+
+    __slots__ = ("cap", "limit", "spent")
+
+    def __init__(self) -> None:
+        self.limit = maxsize
+        self.cap = maxsize
+        self.spent = 0
+
+    def refill(self, sizes: Iterable[int], rate: int) -> None:
+        """A timeout: topics of these sizes share max(RATE_MIN, rate, n / log n)."""
+        n = max(0, sum(sizes))
+        self.limit, self.cap = max(RATE_MIN, rate, n // max(1, n.bit_length())), maxsize
+        self.spent = 0
+
+    def share(self, topics: int) -> None:
+        """Let the next of `topics` that still wait have its part and no more."""
+        left = max(0, self.limit - self.spent)
+        self.cap = self.spent + -(-left // max(1, topics))
+
+    def open(self) -> None:
+        """Whoever comes first may have what is left."""
+        self.cap = maxsize
+
+    def left(self, rate: int) -> int:
+        """How many a topic with this rate may still send."""
+        return max(0, min(max(self.limit, rate), self.cap) - self.spent)
