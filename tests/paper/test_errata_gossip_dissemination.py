@@ -133,7 +133,7 @@ def test_erratum_18_literally_a_forwarder_joins_the_group_of_the_event() -> None
     assert all(target >= 100 for target in within)  # back down, and nobody in its own group
     world = World(chain_wishes(6, 6))
     node = world[0]
-    event = Event("a", "a/b", b"id", b"x", 9, 0, 9)
+    event = Event("a", "a/b", b"id", b"x", 9, 0, 9, 1)
     targets = [it.target for it in node.on_message(event) if isinstance(it, Send)]
     assert list(node.groups) == ["a"]
     assert sorted(targets) == [1, 2, 3, 4, 5]
@@ -151,8 +151,8 @@ def test_erratum_19_a_publisher_that_does_not_mark_its_event_sends_it_twice() ->
     assert world.deliveries.of[b"x"].count(5) == 1
     copies = [message for _, message in world.simulator.channel() if isinstance(message, Event)]
     assert copies == []
-    [msg_id] = world[5].seen
-    assert list(world[5].on_message(Event("a/b", "a/b", msg_id, b"x", 5, 0, 7))) == []
+    [msg_id] = world[5].memory.young
+    assert list(world[5].on_message(Event("a/b", "a/b", msg_id, b"x", 5, 0, 7, 1))) == []
 
 
 def test_erratum_20_electing_the_publisher_always_raises_982_for_one_message() -> None:

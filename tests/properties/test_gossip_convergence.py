@@ -12,7 +12,7 @@ from gossip_world import World, chain_wishes
 from planaria.core.chance import combination, stream
 from planaria.core.node import Publish
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
-from planaria.protocols.gossip.messages import Found, Gone, Shuffle, Unsubscription
+from planaria.protocols.gossip.messages import Event, Found, Gone, Shuffle, Unsubscription
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.simulator.checkers import DeliveredOnce
@@ -136,6 +136,13 @@ def set_view(world: World, id: int, topic: str, view: dict[int, int]) -> None:
         (lambda world: world.simulator.inject(5, Shuffle("a/b", 6, (), COUNTED_4, (), None)),
          ("size", None)),
         (lambda world: world[5].groups["a/b"].membership.sketch.update(COUNTED_4), ("size", None)),
+        (lambda world: world[5].groups["a/b"].membership.sketch.clear(), ("size", 5)),
+        (lambda world: setattr(world[5].neighbours, "size", 1), ("size", 5)),
+        (lambda world: world[5].neighbours.sketch.clear(), ("size", 5)),
+        (lambda world: world[5].groups["a/b"].links.contacts.update({0: ("a", -1)}), ("links", 5)),
+        (lambda world: world[5].groups["a/b"].links.contacts.update({0: ("a", 25)}), ("links", 5)),
+        (lambda world: world.simulator.inject(5, Event("a", "a", b"x", b"", 0, 0, 0, 1)),
+         ("events", 5)),
     ],
 )  # fmt: skip
 def test_legitimacy_names_the_broken_invariant_and_the_process(
@@ -153,10 +160,10 @@ def test_one_false_hash_of_many_members_is_within_the_error_of_a_sketch() -> Non
 
 
 def test_a_sketch_too_many_in_a_large_group_shows_in_the_smallest_hashes() -> None:
-    """Of 100 members 32 hashes are known; as many smaller ones say that there are far more."""
-    world = World({id: ["a"] for id in range(100)})
+    """Of 300 members 128 hashes are known; as many smaller ones say that there are far more."""
+    world = World({id: ["a"] for id in range(300)})
     assert world.wrong() == []
-    tiny = tuple((hashed, 0) for hashed in range(32))
+    tiny = tuple((hashed, 0) for hashed in range(128))
     world.simulator.inject(5, Shuffle("a", 6, (), tiny, (), None))
     assert [it.invariant for it in world.wrong()] == ["size"]
 

@@ -1,13 +1,18 @@
 """`planaria sim gossip`: the paper's experiment from the command line."""
 
 import json
+from random import Random
 
 import pytest
 from click.testing import CliRunner
 
 from planaria.cli.sim import sim
 from planaria.core.errors import UsageError
-from planaria.simulator.gossip import MeasuredGossip
+from planaria.protocols.gossip.memory import SEEN_MAX
+from planaria.protocols.gossip.node import GossipNode
+from planaria.simulator.gossip import MeasuredGossip, disseminate_once, still_copies
+from planaria.simulator.schedule import parse_schedule
+from planaria.simulator.trial import Spec, Trial
 
 KEYS = (
     "members alive sent received intergroup_sent intergroup_received of_all of_alive p_all "
@@ -41,6 +46,35 @@ def test_event_on_the_top_stays_there() -> None:
     assert below["sent"] == below["received"] == below["of_alive"] == below["parasites"] == 0
 
 
+def test_groups_without_members_are_reached_whole() -> None:
+    """One process is in one group of seven; the others divided by zero."""
+    words = "gossip --n 1 --events 2 --json".split()
+    found = json.loads(CliRunner().invoke(sim, words, standalone_mode=False).output)
+    assert sorted(row["members"] for row in found["groups"]) == [0] * 6 + [1]
+    assert all(row["of_all"] == 1 for row in found["groups"] if not row["members"])
+
+
+def test_more_events_than_a_process_remembers_can_be_measured() -> None:
+    """Each event is an experiment of its own: none is refused for want of memory."""
+    nodes = still_copies(
+        {it.id: it for it in MeasuredGossip("3").legitimate(0, Random(1))}, Random(1)
+    )
+    for node in nodes:
+        node.memory.young = {number.to_bytes(16, "big"): None for number in range(SEEN_MAX)}
+    rows = disseminate_once(nodes, ["t0"], "t0", failed=0, loss=0, failures="stillborn", seed=1)
+    assert rows["t0"].reached == 3
+
+
+def test_publications_that_full_processes_refuse_are_counted_as_without_effect() -> None:
+    spec = Spec(2, 1, "legitimate", faults=parse_schedule("at 1 publish count=3"))
+    trial = Trial(MeasuredGossip("2"), spec)
+    for node in trial.simulator.nodes.values():
+        assert isinstance(node, GossipNode)
+        node.memory.young = {number.to_bytes(16, "big"): None for number in range(SEEN_MAX)}
+    [injection] = trial.run().faults
+    assert (injection.injected, injection.affected) == (3, 0)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -51,6 +85,8 @@ def test_event_on_the_top_stays_there() -> None:
         {"groups": "1,2", "level": 2},
         {"a": 9},
         {"events": -1},
+        {"events": 1, "level": 0},
+        {"b": 1.0},
     ],
 )
 def test_impossible_options_are_refused(wrong: dict[str, object]) -> None:

@@ -13,6 +13,7 @@ from planaria.core.chance import derive, stream
 from planaria.core.message import Message
 from planaria.core.node import Effects
 from planaria.protocols.gossip.experiment import Setting, failure_sweep, run
+from planaria.protocols.gossip.memory import EventMemory
 from planaria.protocols.gossip.node import GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
@@ -171,8 +172,8 @@ class Forgetful(StillNode):
 
     def on_message(self, message: Message) -> Effects:
         """As always, but the second copy counts as a first."""
-        if self.seen and not self.forgot:
-            self.seen, self.forgot = {}, True
+        if self.memory.young and not self.forgot:
+            self.memory, self.forgot = EventMemory(), True
         return super().on_message(message)
 
 

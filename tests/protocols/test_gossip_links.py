@@ -6,17 +6,19 @@ from random import Random
 import pytest
 
 from gossip_world import World, chain_wishes
-from planaria.core.node import Subscribe, Unsubscribe
+from planaria.core.node import Publish, Send, Subscribe, Unsubscribe
 from planaria.protocols.gossip.hierarchy import Hierarchy
 from planaria.protocols.gossip.links import (
     CHECK_AGE,
     DENIED_MAX,
     LACKING_MAX,
     LINK_AGE_MAX,
+    SEARCH_HOPS_MAX,
     WIDEN_PERIOD,
     Links,
 )
-from planaria.protocols.gossip.messages import SLOWEST
+from planaria.protocols.gossip.messages import SLOWEST, Check, Found, Search
+from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 
 PATHS = Hierarchy()
@@ -86,6 +88,69 @@ def test_who_is_alone_searches_at_least_every_sixteen_intervals_whatever_the_cou
     gaps = [later - earlier for earlier, later in pairwise([-1, *searched, 300])]
     assert max(gaps) <= 16
     assert gaps[-8:-1] == [16] * 7  # and no oftener, after a long time
+
+
+def test_search_gaps_double_at_the_start_of_each_doubling_of_the_time() -> None:
+    links, rng = Links(1, "a/b"), Random(1)
+    searched = []
+    for interval in range(1, 100):
+        links.on_timeout(PATHS, Parameters(), 1, rng)
+        if links.searches(PATHS, Parameters(), 1, rng):
+            searched.append(interval)
+    assert searched == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64, 80, 96]
+
+
+def test_search_that_met_nobody_who_knows_ends_after_its_hops() -> None:
+    node = GossipNode(1, Configuration(PATHS), Random(1))
+    node.neighbours.view = {2: 0}
+    [passed] = node.on_message(Search(9, ("a",), SEARCH_HOPS_MAX - 1))
+    assert passed == Send(2, Search(9, ("a",), SEARCH_HOPS_MAX))
+    assert list(node.on_message(Search(9, ("a",), SEARCH_HOPS_MAX))) == []
+
+
+def test_search_is_not_answered_with_the_searcher() -> None:
+    """Its own contact in `a` is the searcher: the next topic up is what it needs."""
+    node = GossipNode(2, Configuration(PATHS), Random(1))
+    node.on_command(Subscribe("a/b"))
+    node.groups["a/b"].links.contacts = {1: ("a", 0)}
+    node.neighbours.view = {7: 0}
+    [passed] = node.on_message(Search(1, ("a",), 0))
+    assert passed == Send(7, Search(1, ("a",), 1))
+    node.groups["a/b"].links.contacts = {1: ("a", 0), 3: ("", 0)}
+    [answer] = node.on_message(Search(1, ("a", ""), 0))
+    assert answer == Send(1, Found(((3, "", 0),)))
+
+
+def test_sole_subscriber_of_a_topic_that_publishes_below_finds_its_links() -> None:
+    """Whoever it asks knows of `a` only it itself; what it lacks is the root."""
+    world = World({0: [""], 1: ["a"], 2: ["a/b"], 3: ["a/b"]}, tables=False)
+    world.simulator.command(1, Publish("a/b", b"first"))
+    world.heal(100)
+    contacts = world[1].groups["a/b"].links.contacts
+    assert {id: topic for id, (topic, _) in contacts.items()} == {0: ""}
+
+
+def test_table_with_fewer_live_superprocesses_than_tau_asks_for_more() -> None:
+    """KEEP_TABLE_UPDATED: fresh contacts too, by g members of the group; at tau nobody asks."""
+    few = Links(1, "a/b", {2: ("a", 0)})
+    assert few.on_timeout(PATHS, Parameters(), 1, Random(1)) == [Send(2, Check("a", 1, 2))]
+    asked = sum(bool(few.on_timeout(PATHS, Parameters(), 10**9, Random(1))) for _ in range(5))
+    assert asked == 0
+    enough = Links(1, "a/b", {2: ("a", 0), 3: ("a", 0), 4: ("a", 0)})
+    assert enough.on_timeout(PATHS, Parameters(), 1, Random(1)) == []
+    modest = Links(1, "a/b", {2: ("a", 0)})
+    assert modest.on_timeout(PATHS, Parameters(tau=1), 1, Random(1)) == []
+
+
+def test_table_of_one_superprocess_grows_to_z_with_its_help() -> None:
+    """Nobody can search: no neighbourhood, no contacts; only the top-up brings more."""
+    world = World(chain_wishes(6, 2), contacts=())
+    for node in world.processes:
+        node.neighbours.view = {}
+    for id in (6, 7):
+        world[id].groups["a/b"].links.contacts = {0: ("a", 0)}
+    world.run(CHECK_AGE - 1)
+    assert [len(world[id].groups["a/b"].links.contacts) for id in (6, 7)] == [3, 3]
 
 
 def test_root_has_nothing_to_search_for() -> None:

@@ -18,6 +18,7 @@ from planaria.core.message import Message
 from planaria.core.node import NOTHING, Deliver, Effects, Node, Publish
 from planaria.core.overlay import Start
 from planaria.protocols.gossip.hierarchy import filter_of
+from planaria.protocols.gossip.memory import EventMemory
 from planaria.protocols.gossip.messages import Event
 from planaria.protocols.gossip.node import GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
@@ -104,6 +105,7 @@ def disseminate_once(
     simulator = Simulator(seed, delay=fixed(1))
     rows = {name: GroupReach(0, 0) for name in topics}
     for node in nodes:
+        node.memory = EventMemory()  # each event is an experiment of its own
         for name in node.groups:
             rows[name].members += 1
             rows[name].alive += node.id not in dead
@@ -165,6 +167,8 @@ class MeasuredGossip(GossipOverlay):
             raise UsageError(f"--failed and --loss are shares, --events at most {EVENTS_MAX}")
         if not -len(self.topics) <= level < len(self.topics):
             raise UsageError(f"--level {level}: there are {len(self.topics)} groups, 0 is the top")
+        if events and not self.topics[level]:
+            raise UsageError(f"--level {level}: the root has no topic to publish on; use --groups")
         self.failed, self.loss, self.failures = failed, loss, failures
         self.events, self.topic, self.seed = events, self.topics[level], 0
 

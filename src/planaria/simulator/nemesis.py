@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from planaria.core.chance import stream
+from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Node
@@ -207,9 +208,12 @@ class Nemesis:
             command = self.overlay.publish(nodes[id], self._published)
             self._published += 1
             if command is not None:
-                self.simulator.command(id, command)
                 injection.injected += 1
-                injection.affected += 1
+                try:
+                    self.simulator.command(id, command)
+                    injection.affected += 1
+                except CapacityExceeded:
+                    continue  # a full node says no: its publisher is told, nothing was published
 
     # State and channels
 

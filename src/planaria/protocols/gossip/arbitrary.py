@@ -1,15 +1,27 @@
-"""Any state can be the first one: arbitrary tables and messages in flight, from a seed."""
+"""Any state can be the first one: arbitrary tables and messages in flight, from a seed.
 
-from collections.abc import Sequence
+Every variable is filled with what memory can hold: negative, huge and boundary values, ids that
+none can have, tables far too long. In some processes all tables tell of the same ghosts, fresh, so
+that the processes confirm each other.
+"""
+
+from collections.abc import Callable, Sequence
 from random import Random
 
-from planaria.core.ids import NodeId
+from planaria.core.chance import any_integer
+from planaria.core.ids import NODE_ID_MAX, NodeId
 from planaria.core.message import Message
-from planaria.protocols.gossip.links import LACKING_MAX, LINK_AGE_MAX
+from planaria.protocols.gossip.group import SETTLE, Group
+from planaria.protocols.gossip.links import LACKING_MAX, LINK_AGE_MAX, Links
 from planaria.protocols.gossip.membership import PATIENCE, Membership
+from planaria.protocols.gossip.memory import MEMORY, EventMemory
 from planaria.protocols.gossip.messages import (
     AGE_MAX,
+    ENTRIES_MAX,
+    EVENT_HOPS_MAX,
     NEIGHBOURHOOD,
+    SEQUENCE_MAX,
+    SKETCH_SIZE,
     Check,
     Contact,
     Event,
@@ -21,10 +33,13 @@ from planaria.protocols.gossip.messages import (
     Superprocesses,
     Unsubscription,
 )
-from planaria.protocols.gossip.node import SETTLE, GossipNode, Group
+from planaria.protocols.gossip.node import OUTBOX_MAX, GossipNode
+from planaria.protocols.gossip.sketch import SKETCH_AGE_MAX, rank
 
 GHOSTS = (900_001, 900_002, 900_003)  # ids of processes that never lived
-OVERSIZED = 60  # entries of a table that is too long
+COUNTS = (0, 1, 3, 60, 200)  # entries of a table: no view, sketch or list may hold the most
+
+Ids = Callable[[int], list[NodeId]]  # so many ids, of which some may be alike
 
 
 def corrupt_process(
@@ -36,51 +51,87 @@ def corrupt_process(
         node.groups = {topic: node.groups.get(topic) or node._new(topic) for topic in wrong}
     if rng.random() < 0.2:
         node.groups = {}
-    corrupt_membership(node.neighbours, ids, rng)
+    conspiracy = rng.random() < 0.3
+
+    def some(count: int) -> list[NodeId]:
+        if conspiracy:
+            return list(GHOSTS)
+        drawn = [rng.choice([*ids, *GHOSTS]) for _ in range(count)]
+        return drawn if rng.random() < 0.8 else [*drawn, any_integer(rng, 0, NODE_ID_MAX)]
+
+    corrupt_membership(node.neighbours, some, topics, rng, fresh=conspiracy)
     for group in node.groups.values():
-        corrupt_group(group, ids, topics, rng)
-    # What was delivered is the application's memory: to lose it is a restart without state.
-    node.seen.update(dict.fromkeys(rng.randbytes(16) for _ in range(rng.randrange(4))))
+        corrupt_group(group, some, topics, rng, fresh=conspiracy)
+    corrupt_memory(node.memory, rng)
+    node.outbox = [forge_event(ids, topics, rng) for _ in range(rng.choice([0, 0, 2, 70]))]
+    node.outbox += [_waiting(node, topics, rng) for _ in range(rng.choice([0, 0, 1, OUTBOX_MAX]))]
+    node.published = any_integer(rng, 0, SEQUENCE_MAX)
 
 
-def corrupt_group(group: Group, ids: Sequence[NodeId], topics: Sequence[str], rng: Random) -> None:
+def corrupt_memory(memory: EventMemory, rng: Random) -> None:
+    """Events that nobody published; what was delivered is the application's memory and stays."""
+    for generation in (memory.young, memory.old):
+        invented = [rng.randbytes(rng.choice([0, 16, 40])) for _ in range(rng.choice([0, 3, 200]))]
+        generation.update(dict.fromkeys(invented))
+    memory.turn = any_integer(rng, 0, MEMORY)
+    memory.refused = any_integer(rng, 0)
+
+
+def corrupt_group(
+    group: Group, some: Ids, topics: Sequence[str], rng: Random, *, fresh: bool
+) -> None:
     """Arbitrary tables of one group."""
 
-    def contacts(count: int) -> dict[NodeId, tuple[str, int]]:
+    def contacts() -> dict[NodeId, tuple[str, int]]:
         return {
-            id: (rng.choice(topics), rng.randrange(-2, LINK_AGE_MAX + 9))
-            for id in _some(ids, rng, count)
+            id: (rng.choice([*topics, NEIGHBOURHOOD]), _age(rng, LINK_AGE_MAX, fresh))
+            for id in some(rng.choice(COUNTS))
         }
 
-    corrupt_membership(group.membership, ids, rng)
-    group.links.contacts = contacts(rng.choice([0, 2, 5, OVERSIZED]))
-    group.links.denied = contacts(rng.choice([0, 2, OVERSIZED]))
-    group.links.lacking = rng.randrange(-3, 2 * LACKING_MAX)
-    group.intervals = rng.randrange(SETTLE + 1)
+    corrupt_membership(group.membership, some, topics, rng, fresh=fresh)
+    links: Links = group.links
+    links.contacts, links.denied = contacts(), contacts()
+    links.lacking = any_integer(rng, 0, LACKING_MAX)
+    if rng.random() < 0.1:
+        links.me, links.topic = some(1)[0], rng.choice(topics)
+    group.intervals = any_integer(rng, 0, SETTLE)
 
 
-def corrupt_membership(membership: Membership, ids: Sequence[NodeId], rng: Random) -> None:
+def corrupt_membership(
+    membership: Membership, some: Ids, topics: Sequence[str], rng: Random, *, fresh: bool
+) -> None:
     """An arbitrary view and sketch."""
 
-    def ages(count: int, limit: int) -> dict[NodeId, int]:
-        return {id: rng.randrange(-2, limit) for id in _some(ids, rng, count)}
+    def ages(limit: int) -> dict[NodeId, int]:
+        return {id: _age(rng, limit, fresh) for id in some(rng.choice(COUNTS))}
 
-    membership.view = ages(rng.choice([0, 1, 3, OVERSIZED]), AGE_MAX + 9)
-    membership.asked = ages(rng.choice([0, 3]), PATIENCE + 3)
-    membership.sketch = ages(rng.choice([0, 3, OVERSIZED]), AGE_MAX + 9)  # ids are tiny hashes
-    membership.remembered = ages(rng.choice([0, 3, OVERSIZED]), AGE_MAX + 9)
-    membership.denied = ages(rng.choice([0, 3, OVERSIZED]), AGE_MAX + 9)
-    membership.size = rng.choice([1, 2, 1000, 10**9])
+    membership.view = ages(AGE_MAX)
+    membership.asked = ages(PATIENCE)
+    if rng.random() < 0.5:
+        membership.asked |= {id: any_integer(rng, 0, PATIENCE) for id in membership.view}
+    hashes = [_hash(id, rng) for id in some(rng.choice(COUNTS))]
+    membership.sketch = {hashed: _age(rng, SKETCH_AGE_MAX, fresh) for hashed in hashes}
+    membership.remembered = ages(AGE_MAX)
+    membership.denied = ages(AGE_MAX)
+    membership.size = any_integer(rng, 0, 1000)
+    if rng.random() < 0.1:
+        membership.me, membership.group = some(1)[0], rng.choice(topics)
 
 
 def forge_message(ids: Sequence[NodeId], topics: Sequence[str], rng: Random) -> Message:
     """A well-formed message with arbitrary content."""
 
     def id() -> NodeId:
-        return rng.choice([*ids, *GHOSTS])
+        return rng.choice([*ids, *GHOSTS, NODE_ID_MAX])
 
-    def entries() -> tuple[tuple[NodeId, int], ...]:
-        return tuple((id(), rng.randrange(AGE_MAX + 1)) for _ in range(rng.randrange(6)))
+    def entries(most: int = ENTRIES_MAX) -> tuple[tuple[NodeId, int], ...]:
+        count = rng.choice([0, 1, 3, 5, most])
+        return tuple((id(), rng.choice([0, rng.randrange(AGE_MAX), AGE_MAX])) for _ in range(count))
+
+    def hashes() -> tuple[tuple[int, int], ...]:
+        return tuple(
+            (min(abs(_hash(id, rng)), NODE_ID_MAX), age) for id, age in entries(SKETCH_SIZE)
+        )
 
     def contacts() -> tuple[Contact, ...]:
         return tuple((each, rng.choice(topics), age) for each, age in entries())
@@ -88,9 +139,9 @@ def forge_message(ids: Sequence[NodeId], topics: Sequence[str], rng: Random) -> 
     group = rng.choice([*topics, NEIGHBOURHOOD])
     swapped = rng.choice([None, tuple(each for each, _ in entries())])
     wanted = tuple(rng.sample(list(topics), min(2, len(topics))))
-    hops, random_id = rng.randrange(17), rng.randbytes(16)
+    hops = rng.choice([0, 1, rng.randrange(17), ENTRIES_MAX])
     forged: list[Message] = [
-        Shuffle(group, id(), entries(), entries(), contacts(), swapped),
+        Shuffle(group, id(), entries(), hashes(), contacts(), swapped),
         Subscription(group, id(), hops),
         Unsubscription(group, id(), entries()),
         Gone(group, id()),
@@ -98,10 +149,33 @@ def forge_message(ids: Sequence[NodeId], topics: Sequence[str], rng: Random) -> 
         Superprocesses(group, id(), entries()),
         Search(id(), wanted, hops),
         Found(contacts()),
-        Event(group, rng.choice(topics), random_id, b"forged", id(), 0, id()),
+        forge_event(ids, topics, rng),
     ]
     return rng.choice(forged)
 
 
-def _some(ids: Sequence[NodeId], rng: Random, count: int) -> list[NodeId]:
-    return [rng.choice([*ids, *GHOSTS]) for _ in range(count)]
+def forge_event(ids: Sequence[NodeId], topics: Sequence[str], rng: Random) -> Event:
+    """An event that nobody published."""
+    group, topic = rng.choice([*topics, NEIGHBOURHOOD]), rng.choice(topics)
+    sender, hops = rng.choice([*ids, *GHOSTS]), rng.choice([0, 1, EVENT_HOPS_MAX])
+    sequence = rng.choice([0, SEQUENCE_MAX])
+    return Event(
+        group, topic, rng.randbytes(16), b"forged", rng.choice(ids), sequence, sender, hops
+    )
+
+
+def _waiting(node: GossipNode, topics: Sequence[str], rng: Random) -> Event:
+    """An event that the process itself would have to send, with an impossible number perhaps."""
+    topic, sequence = rng.choice(topics), any_integer(rng, 0, SEQUENCE_MAX)
+    return Event(topic, topic, rng.randbytes(16), b"waiting", node.id, sequence, node.id, 0)
+
+
+def _age(rng: Random, limit: int, fresh: bool) -> int:
+    if fresh:
+        return rng.randrange(2)
+    return rng.randrange(limit) if rng.random() < 0.5 else any_integer(rng, 0, limit)
+
+
+def _hash(id: NodeId, rng: Random) -> int:
+    """The hash of `id`, or a tiny one, or any number."""
+    return rng.choice([rank(id), id, any_integer(rng, 0, NODE_ID_MAX)])

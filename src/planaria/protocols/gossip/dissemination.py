@@ -10,7 +10,7 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send
 from planaria.protocols.gossip.links import Links
 from planaria.protocols.gossip.membership import Membership
-from planaria.protocols.gossip.messages import Event
+from planaria.protocols.gossip.messages import EVENT_HOPS_MAX, Event
 from planaria.protocols.gossip.parameters import Parameters
 
 
@@ -26,8 +26,11 @@ def disseminate(
     """Send `event` to ln S + c members of the group and perhaps upwards.
 
     With probability g/S the process relays to exactly a superprocesses of each supertopic (erratum
-    4); the publisher always does (section IV-C, erratum 20).
+    4); the publisher always does (section IV-C, erratum 20). An event that came `EVENT_HOPS_MAX`
+    hops far goes no further.
     """
+    if event.hops >= EVENT_HOPS_MAX:
+        return []
     me, size = membership.me, membership.size
     known = list(membership.view)
     fanout = min(parameters.fanout(max(size, len(known) + 1)), len(known))
@@ -43,8 +46,8 @@ def disseminate(
 
 
 def _sends(event: Event, group: str, targets: Iterable[NodeId], me: NodeId) -> list[Effect]:
-    topic, msg_id, payload = event.topic, event.msg_id, event.payload
-    copy = Event(group, topic, msg_id, payload, event.publisher, event.sequence, me)
+    topic, msg_id, payload, hops = event.topic, event.msg_id, event.payload, event.hops + 1
+    copy = Event(group, topic, msg_id, payload, event.publisher, event.sequence, me, hops)
     return [Send(target, copy) for target in targets]
 
 

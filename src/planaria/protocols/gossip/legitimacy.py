@@ -6,12 +6,19 @@ The reference is the application's wish alone: who is alive and interested in wh
 - views: name live members of the same group, and the group's graph of views is strongly connected,
   so that an event can get from everyone to everyone;
 - links: name live processes in the nearest supertopics in which anybody is interested, at least one
-  in each;
-- size: the estimate is right within the error of a sketch, and would be if all that is known or on
-  its way in the group came together in one place: what is false lives on in the sketches of others;
-- neighbourhood: all processes are strongly connected, so that searches can find anyone;
+  in each, with ages that a table may hold;
+- size: the estimate is right within the error of a sketch, is again when the process next looks at
+  its sketch, and would be if all that is known or on its way in the group came together in one
+  place: what is false lives on in the sketches of others;
+- neighbourhood: all processes are strongly connected, so that searches can find anyone, and know
+  how many they are, so that they stay so;
 - channel: no message in flight names a process that is dead or not in the group it names, or denies
-  one that is.
+  one that is;
+- events: whoever sent one on remembers it, and none came further than there are processes: each
+  sends it on once, so it goes in circles.
+
+A process may have given up waiting for an answer that is on its way: only an overlay that was
+legitimate for longer than any wait (`GossipOverlay.calm`) stays so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +27,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Node
 from planaria.core.overlay import Channel, Violation
+from planaria.protocols.gossip.membership import Membership
 from planaria.protocols.gossip.messages import (
     NEIGHBOURHOOD,
     Event,
@@ -33,9 +41,10 @@ from planaria.protocols.gossip.messages import (
 )
 from planaria.protocols.gossip.node import GossipNode
 
-COUNTED = 32  # members up to which a sketch counts; the dead among them are not yet forgotten
+COUNTED = 128  # members up to which a sketch counts; the dead among them are not yet forgotten
 SIZE_FACTOR_COUNTED = 1.5
-SIZE_FACTOR = 3.0  # beyond: five standard deviations of a sketch of 32
+SIZE_FACTOR = 1.75  # beyond: more than five standard deviations of a sketch of 128
+LINK_AGE = 24  # a contact that is older is dropped at once
 HASHES = 1 << 63  # a sketch's hashes are uniform below
 
 Supers = Callable[[str], Iterable[str]]
@@ -90,7 +99,7 @@ class Reference:
 
         self.sets = {topic: frozenset(ids) for topic, ids in self.members.items()}
         self.sets[NEIGHBOURHOOD] = frozenset(processes)
-        self.hashes: dict[str, set[int]] = {topic: set() for topic in self.members}
+        self.hashes: dict[str, set[int]] = {topic: set() for topic in self.sets}
 
     def above(self, topic: str) -> list[str]:
         """All supertopics of `topic`."""
@@ -121,17 +130,21 @@ class Reference:
         if sorted(process.groups) != sorted(self.wishes[id]):
             yield Violation("groups", id, f"in {list(process.groups)}, wants {self.wishes[id]}")
             return
-        everybody = len(self.processes)
-        yield from self.view(id, NEIGHBOURHOOD, process.neighbours.view, everybody)
+        yield from self.membership(id, NEIGHBOURHOOD, process.neighbours)
         for topic, group in process.groups.items():
-            size = len(self.members[topic])
-            self.hashes[topic].update(group.membership.sketch)
-            yield from self.view(id, topic, group.membership.view, size)
-            factor = _factor(size)
-            if not size / factor <= group.membership.size <= size * factor:
-                detail = f"{topic!r} has {size} members, estimated {group.membership.size}"
-                yield Violation("size", id, detail)
+            yield from self.membership(id, topic, group.membership)
             yield from self.links(id, topic, group.links.contacts, process)
+
+    def membership(self, id: NodeId, topic: str, held: Membership) -> Iterator[Violation]:
+        """What is wrong with one view and sketch."""
+        size = len(self.sets[topic])
+        self.hashes[topic].update(held.sketch)
+        yield from self.view(id, topic, held.view, size)
+        factor = _factor(size)
+        for estimate in dict.fromkeys([held.size, _estimate(held.sketch)]):
+            if not size / factor <= estimate <= size * factor:
+                detail = f"{topic!r} has {size} members, estimated {estimate}"
+                yield Violation("size", id, detail)
 
     def view(
         self, id: NodeId, topic: str, view: Mapping[NodeId, int], size: int
@@ -156,9 +169,11 @@ class Reference:
         """What is wrong with one supertopic table."""
         due = self.nearest(topic, id)
         held: dict[str, int] = {}
-        for other, (above, _) in contacts.items():
+        for other, (above, age) in contacts.items():
             held[above] = held.get(above, 0) + 1
-            if above not in due:
+            if not 0 <= age <= LINK_AGE:
+                yield Violation("links", id, f"{other} in {above!r} is {age} intervals old")
+            elif above not in due:
                 yield Violation("links", id, f"{topic!r} to {above!r}, nearest are {due}")
             elif other == id or not self.is_member(other, above):
                 yield Violation("links", id, f"{other} is not a live member of {above!r}")
@@ -202,6 +217,18 @@ class Reference:
         if denial and self.is_member(denial.subject, denial.group):
             detail = f"{type(message).__name__} denies {denial.subject}, in {denial.group!r}"
             yield Violation("channel", target, detail)
+        if isinstance(message, Event):
+            yield from self.event(target, message)
+
+    def event(self, target: NodeId, event: Event) -> Iterator[Violation]:
+        """What is wrong with an event in flight."""
+        if event.hops > len(self.processes):
+            detail = f"{event.msg_id.hex()[:8]} was sent on {event.hops} times, in circles"
+            yield Violation("events", target, detail)
+        sender = self.processes.get(event.sender)
+        if sender is not None and not sender.memory.has(event.msg_id):
+            detail = f"{event.msg_id.hex()[:8]}: {event.sender}, who sent it, does not remember it"
+            yield Violation("events", target, detail)
 
     def hear(self, message: Message) -> None:
         """Note whom a message in flight counts as members of its group."""
@@ -211,12 +238,18 @@ class Reference:
     def sketched(self) -> Iterator[Violation]:
         """What would be too large if all that is known of a group came together."""
         for topic, hashes in self.hashes.items():
-            size, estimate = len(self.members[topic]), len(hashes)
-            if estimate >= COUNTED:
-                estimate = (COUNTED - 1) * HASHES // (sorted(hashes)[COUNTED - 1] + 1)
+            size, estimate = len(self.sets[topic]), _estimate(hashes)
             if estimate > size * _factor(size):
                 detail = f"{topic!r} has {size} members, all sketches together {estimate}"
                 yield Violation("size", None, detail)
+
+
+def _estimate(hashes: Iterable[int]) -> int:
+    """How many members the smallest of `hashes` say that there are."""
+    possible = sorted(hashed for hashed in hashes if 0 <= hashed < HASHES)[:COUNTED]
+    if len(possible) < COUNTED:
+        return max(1, len(possible))
+    return max(COUNTED, (COUNTED - 1) * HASHES // (possible[-1] + 1))
 
 
 def _factor(size: int) -> float:

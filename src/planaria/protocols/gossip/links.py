@@ -22,7 +22,8 @@ from planaria.protocols.gossip.parameters import Parameters
 CHECK_AGE = 8  # intervals after which a contact is asked whether it still is there
 LINK_AGE_MAX = 24  # leaves 16 checks unanswered: a few lost ones and the slowest are no death
 WIDEN_PERIOD = 4  # intervals without success before the next supertopic is searched for too
-LACKING_SLOW = 64  # a search that found nothing for so long goes on at 1/16 of its rate
+GAP_MAX = 16  # intervals between searches that found nothing for long
+LACKING_SLOW = 64  # intervals after which the gaps do not grow any more
 LACKING_MAX = 2 * LACKING_SLOW - 1  # the count goes round from here, in the same steps
 ROTATION = 0.25  # of the answered checks bring in another superprocess: links must not be for ever
 WALKS = 2  # searches started at once
@@ -82,7 +83,7 @@ class Links(Struct):
         changed = False
         for id, topic, told in offered:
             age = told + 1
-            if topic not in ancestors or id == self.me or age > LINK_AGE_MAX:
+            if topic not in ancestors or id == self.me or not 0 < age <= LINK_AGE_MAX:
                 continue
             if self._is_denied(id, topic, age):
                 continue
@@ -134,7 +135,7 @@ class Links(Struct):
 
         In intervals that are counted, not drawn: whoever is alone would now and then wait for long.
         """
-        gap = 1 << max(0, (self.lacking // WIDEN_PERIOD).bit_length() - 1)
+        gap = min(GAP_MAX, 1 << max(0, self.lacking // WIDEN_PERIOD - 1).bit_length())
         wanted = self.wanted(hierarchy)
         if not wanted or self.lacking % gap or rng.random() >= parameters.p_sel(size):
             return []
@@ -164,7 +165,7 @@ class Links(Struct):
         return tuple(
             (id, topic, age)
             for id, (topic, age) in self.contacts.items()
-            if 0 <= age <= LINK_AGE_MAX
+            if 0 <= age <= LINK_AGE_MAX and 0 <= id <= NODE_ID_MAX
         )[: 2 * TOPICS_MAX]
 
     def _is_denied(self, id: NodeId, topic: str, age: int) -> bool:

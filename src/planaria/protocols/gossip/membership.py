@@ -14,7 +14,7 @@ from random import Random
 
 from msgspec import Struct, field
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NODE_ID_MAX, NodeId
 from planaria.core.node import Send
 from planaria.protocols.gossip import sketch as sketches
 from planaria.protocols.gossip.messages import (
@@ -48,52 +48,66 @@ class Membership(Struct):
     denied: dict[NodeId, int] = field(default_factory=dict)  # intervals since they said: not here
     size: int = 1
 
-    def repair(self, parameters: Parameters) -> None:
-        """Drop what no view may hold: myself, impossible ids and ages, more than the bound."""
-        good = self.view
-        ages = good.values()
-        if self.me in good or (good and not 0 <= min(ages) <= max(ages) <= AGE_MAX):
-            good = {id: age for id, age in good.items() if id != self.me and 0 <= age <= AGE_MAX}
-        room = parameters.view(self.size)
-        if len(good) > room:
-            for id in sorted(good, key=lambda it: (-good[it], it))[: len(good) - room]:
-                del good[id]
-        self.view = good
+    def repair(self) -> None:
+        """Drop what no table may hold: myself, impossible ids and hashes; recount the group.
+
+        Whoever has an impossible age, or too many beside it, stays until it was asked: it may be
+        the only live member in the view.
+        """
+        self.view = good = self._possible(self.view)
         self.asked = {id: n for id, n in self.asked.items() if id in good and 0 <= n <= PATIENCE}
         if self.remembered:
-            silent = self.remembered.items()
-            kept = [(id, n) for id, n in silent if id != self.me and id not in good]
-            self.remembered = {id: max(0, n) for id, n in kept[-REMEMBERED_MAX:]}
+            silent = self._possible(self.remembered)
+            kept = [(id, n) for id, n in silent.items() if id not in good]
+            self.remembered = dict(kept[-REMEMBERED_MAX:])
         if self.denied:
             denied = [(id, n) for id, n in self.denied.items() if 0 <= n < AGE_MAX]
             self.denied = dict(denied[-REMEMBERED_MAX:])
+        self.sketch = sketches.repair(self.sketch)
+        self.size = sketches.estimate(self.sketch)
+
+    def _possible(self, table: dict[NodeId, int]) -> dict[NodeId, int]:
+        if not table:
+            return table
+        ages = table.values()
+        if (
+            self.me not in table
+            and 0 <= min(ages) <= max(ages) <= AGE_MAX
+            and 0 <= min(table) <= max(table) <= NODE_ID_MAX
+        ):
+            return table
+        return {
+            id: age if 0 <= age <= AGE_MAX else AGE_MAX
+            for id, age in table.items()
+            if id != self.me and 0 <= id <= NODE_ID_MAX
+        }
 
     def on_timeout(
         self, parameters: Parameters, rng: Random, contacts: Contacts, known: Sequence[NodeId] = ()
     ) -> list[Send]:
         """Grow older, give up on the silent, exchange entries with the one heard of longest ago.
 
+        Of a view that is too long the surplus is asked too: the dead in it are found out together.
         `known` are processes to call for want of any other, and sometimes anyway.
         """
         self.sketch = sketches.grow_old(self.sketch, self.me)
-        self.size = sketches.estimate(self.sketch)
-        self.repair(parameters)
+        self.repair()
         for id in [id for id, waited in self.asked.items() if waited >= PATIENCE]:
             self.forget(id)
         self.asked = {id: waited + 1 for id, waited in self.asked.items()}
-        self.view = {id: age + 1 for id, age in self.view.items() if age < AGE_MAX}
+        self.view = {id: min(age + 1, AGE_MAX) for id, age in self.view.items()}
         silent = self.remembered.items()
         self.remembered = {id: min(since + 1, AGE_MAX) for id, since in silent}
         self.denied = {id: since + 1 for id, since in self.denied.items()}
         targets = [id for id, waited in self.asked.items() if waited % RETRY == 0]
-        partner = max(
-            (id for id in self.view if id not in self.asked),
-            key=self.view.__getitem__,
-            default=None,
-        )
-        if partner is not None:
-            self.asked[partner] = 0
-            targets.append(partner)
+        rested = [id for id in self.view if id not in self.asked]
+        surplus = max(0, len(self.view) - parameters.view(self.size))
+        if surplus:
+            partners = sorted(rested, key=self.view.__getitem__, reverse=True)[: 1 + surplus]
+        else:
+            partners = [max(rested, key=self.view.__getitem__)] if rested else []
+        self.asked.update(dict.fromkeys(partners, 0))
+        targets += partners
         absent = [id for id in dict.fromkeys([*known, *self.remembered]) if id != self.me]
         if absent and (not self.view or rng.random() * self.size < RENDEZVOUS):
             targets.append(rng.choice(absent))
@@ -104,12 +118,14 @@ class Membership(Struct):
     ) -> list[Send]:
         """Exchange entries: what I give away makes room for what I get."""
         sender = message.sender
+        self.repair()
         if sender == self.me:
             return []
         self.denied.pop(sender, None)
         sketches.merge(self.sketch, message.sketch)
         self.size = sketches.estimate(self.sketch)
         room = parameters.view(self.size)
+        self._shed(sender, room)
         if message.swapped is not None:
             self.heard(sender)
             given = [*message.swapped, sender]
@@ -129,6 +145,7 @@ class Membership(Struct):
 
         Its first contact passes a copy to everybody it knows and answers with part of its view.
         """
+        self.repair()
         subject, others = message.subject, [id for id in self.view if id != message.subject]
         if subject == self.me:
             return []
@@ -147,6 +164,7 @@ class Membership(Struct):
 
     def on_unsubscription(self, message: Unsubscription, parameters: Parameters) -> None:
         """The subject leaves in good order: forget it and take one of its heirs in its place."""
+        self.repair()
         if message.subject in self.view:
             self.drop(message.subject)
             fresh = [each for each in message.heirs if each[0] not in self.view]
@@ -154,11 +172,13 @@ class Membership(Struct):
 
     def leave(self) -> list[Send]:
         """Unsubscribe: tell those I know; whoever else knows me is told when it next calls."""
+        self.repair()
         heirs = tuple(self.view.items())[:SHUFFLE_ENTRIES]
         return [Send(id, Unsubscription(self.group, self.me, heirs)) for id in self.view]
 
     def call(self, target: NodeId, rng: Random, contacts: Contacts) -> Send:
         """Introduce myself to `target`, believed to be in the group: as a newcomer, or a friend."""
+        self.repair()
         if not self.view:
             return Send(target, Subscription(self.group, self.me, 0))
         return Send(target, self._request(target, rng, contacts))
@@ -190,6 +210,7 @@ class Membership(Struct):
 
     def members(self, rng: Random, count: int, without: NodeId) -> list[tuple[NodeId, int]]:
         """Up to `count` members that I know, with their ages."""
+        self.repair()
         return self._sample(rng, without, count)
 
     def _request(self, target: NodeId, rng: Random, contacts: Contacts) -> Shuffle:
@@ -202,21 +223,37 @@ class Membership(Struct):
         contacts: Contacts,
         swapped: tuple[NodeId, ...] | None,
     ) -> Shuffle:
-        me, known = self.me, tuple(self.sketch.items())[: sketches.SKETCH_SIZE]
-        return Shuffle(self.group, me, tuple(entries), known, contacts, swapped)
+        known = tuple(self.sketch.items())
+        return Shuffle(self.group, self.me, tuple(entries), known, contacts, swapped)
 
     def _sample(self, rng: Random, without: NodeId, count: int) -> list[tuple[NodeId, int]]:
         view = self.view
-        ids = [id for id in view if id != without]
+        ids = [id for id, age in view.items() if id != without and age < AGE_MAX]
         chosen = ids if len(ids) <= count else rng.sample(ids, count)
         return [(id, view[id]) for id in chosen]
 
     def _keep(self, id: NodeId, parameters: Parameters, rng: Random) -> None:
-        """Put `id` into the view, at the cost of another one if the view is full."""
+        """Put `id` into the view, at the cost of another one if the view is full.
+
+        Whoever loses its place is remembered: the newcomer may be a lie, and it the only live one.
+        """
         if id not in self.view and len(self.view) >= parameters.view(self.size):
-            del self.view[rng.choice(list(self.view))]
+            loser = rng.choice(list(self.view))
+            age = self.view.pop(loser)
+            self.asked.pop(loser, None)
+            self.remembered[loser] = age
         self.view[id] = 0
+        self.remembered.pop(id, None)
         self.denied.pop(id, None)
+
+    def _shed(self, sender: NodeId, room: int) -> None:
+        """`sender` lives: of a view that is too long, the oldest other one may go."""
+        if len(self.view) > room:
+            others = [id for id in self.view if id != sender]
+            if others:
+                oldest = max(others, key=self.view.__getitem__)
+                del self.view[oldest]
+                self.asked.pop(oldest, None)
 
     def _take(self, entries: Iterable[tuple[NodeId, int]], room: int, given: list[NodeId]) -> None:
         """Put `entries` into the view, in free places first, then in those of `given`.

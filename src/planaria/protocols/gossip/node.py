@@ -21,6 +21,7 @@ from planaria.core.node import (
     Effects,
     LinkDown,
     Node,
+    Notice,
     Publish,
     Send,
     Subscribe,
@@ -28,11 +29,14 @@ from planaria.core.node import (
 )
 from planaria.core.topics import check_topic
 from planaria.protocols.gossip.dissemination import disseminate
+from planaria.protocols.gossip.group import SETTLE, Group
 from planaria.protocols.gossip.hierarchy import Hierarchy, group_of
 from planaria.protocols.gossip.links import SEARCH_HOPS_MAX, Links
 from planaria.protocols.gossip.membership import Membership
+from planaria.protocols.gossip.memory import SEEN_MAX, EventMemory
 from planaria.protocols.gossip.messages import (
     NEIGHBOURHOOD,
+    SEQUENCE_MAX,
     Check,
     Contact,
     Event,
@@ -47,9 +51,8 @@ from planaria.protocols.gossip.messages import (
 )
 from planaria.protocols.gossip.parameters import Parameters
 
-SEEN_MAX = 4096  # events remembered: one that comes back after so many others is delivered again
+MSG_ID_BYTES = 16
 OUTBOX_MAX = 64  # events waiting for a group to be found; a publisher is told when it is full
-SETTLE = 8  # intervals to look for one's group before one is believed to be alone in it
 GROUPS_MAX = 64  # unrelated topics of one process: each costs a message per interval
 MERGE_RATE = 1 / 16  # of the relays' rate: searches for members of the own group, after a split
 ANSWER_CONTACTS = 3  # contacts in one answer: a table's worth
@@ -69,32 +72,19 @@ class Configuration(Struct, frozen=True):
         return self.parameters.get(topic, self.default)
 
 
-class Group(Struct):
-    """One group that the process is in: its view, its supertopic table, how long it has been."""
-
-    membership: Membership
-    links: Links
-    intervals: int = 0
-
-    @property
-    def settled(self) -> bool:
-        """Has the group been found, or been given up?"""
-        return bool(self.membership.view) or self.intervals >= SETTLE
-
-
 class GossipNode(Node):
     """A process interested in topics: it subscribed to them, or it publishes on them."""
 
     __slots__ = (
         "configuration",
         "groups",
+        "memory",
         "neighbours",
         "outbox",
         "parasites",
         "published",
         "publishing",
         "rng",
-        "seen",
         "subscribed",
     )
     variables = (
@@ -102,7 +92,7 @@ class GossipNode(Node):
         "publishing",
         "groups",
         "neighbours",
-        "seen",
+        "memory",
         "outbox",
         "published",
     )
@@ -114,7 +104,7 @@ class GossipNode(Node):
         self.publishing: list[str] = []
         self.groups: dict[str, Group] = {}
         self.neighbours = Membership(id, NEIGHBOURHOOD)
-        self.seen: dict[bytes, None] = {}
+        self.memory = EventMemory()
         self.outbox: list[Event] = []
         self.published = 0
         self.parasites = 0
@@ -124,7 +114,7 @@ class GossipNode(Node):
     def on_message(self, message: Message) -> Effects:
         """Events first: they are many. Everything else repairs the table that it touches."""
         if type(message) is Event:
-            return NOTHING if message.msg_id in self.seen else self._on_event(message)
+            return NOTHING if self.memory.has(message.msg_id) else self._on_event(message)
         if type(message) is Search:
             return self._on_search(message)
         if type(message) is Found:
@@ -142,10 +132,12 @@ class GossipNode(Node):
         self._repair()
         rng, configuration = self.rng, self.configuration
         effects: list[Effect] = []
+        if refused := self.memory.on_timeout():
+            effects.append(Notice("#", "refused", {"copies": refused, "remembered": SEEN_MAX}))
         effects += self.neighbours.on_timeout(NEIGHBOURS, rng, (), configuration.contacts)
         for topic, group in self.groups.items():
             parameters = configuration.of(topic)
-            group.intervals = min(group.intervals + 1, SETTLE)
+            group.intervals = min(max(0, group.intervals) + 1, SETTLE)
             contacts = group.links.table()
             effects += group.membership.on_timeout(parameters, rng, contacts)
             size = group.membership.size
@@ -204,12 +196,18 @@ class GossipNode(Node):
             old = self.groups
             self.groups = {topic: old.get(topic) or self._new(topic) for topic in due}
         for topic, group in self.groups.items():
-            group.membership.me = group.links.me = self.id
-            group.membership.group = group.links.topic = topic
+            group.belongs(self.id, topic)
         self.neighbours.me, self.neighbours.group = self.id, NEIGHBOURHOOD
-        for msg_id in list(self.seen)[: len(self.seen) - SEEN_MAX]:
-            del self.seen[msg_id]
-        del self.outbox[OUTBOX_MAX:]
+        if not 0 <= self.published < SEQUENCE_MAX:
+            self.published = 0
+        if self.outbox:
+            mine = [event for event in self.outbox if self._could_be_mine(event)]
+            self.outbox = mine[:OUTBOX_MAX]
+
+    def _could_be_mine(self, event: Event) -> bool:
+        made = (event.publisher, event.sender, event.hops) == (self.id, self.id, 0)
+        sound = len(event.msg_id) == MSG_ID_BYTES and 0 <= event.sequence <= SEQUENCE_MAX
+        return made and sound
 
     def _new(self, topic: str) -> Group:
         return Group(Membership(self.id, topic), Links(self.id, topic))
@@ -221,6 +219,10 @@ class GossipNode(Node):
         group = self.groups.get(topic)
         if group is None and topic != NEIGHBOURHOOD:
             return self._not_mine(message)
+        if group is None:
+            self.neighbours.me, self.neighbours.group = self.id, NEIGHBOURHOOD
+        else:
+            group.belongs(self.id, topic)
         membership = self.neighbours if group is None else group.membership
         parameters = NEIGHBOURS if group is None else self.configuration.of(topic)
         contacts = () if group is None else group.links.table()
@@ -252,7 +254,8 @@ class GossipNode(Node):
         return NOTHING
 
     def _on_superprocesses(self, message: Superprocesses) -> Effects:
-        for group in self.groups.values():
+        for topic, group in self.groups.items():
+            group.belongs(self.id, topic)
             offered = group.links.on_answer(message.sender, message.group, message.others)
             self._merge(group, offered, rotate=True)
         return NOTHING
@@ -260,7 +263,8 @@ class GossipNode(Node):
     def _on_contacts(self, contacts: tuple[Contact, ...]) -> Effects:
         """An answer to a search: members of my groups are called, superprocesses are merged."""
         effects: list[Effect] = []
-        for group in self.groups.values():
+        for own, group in self.groups.items():
+            group.belongs(self.id, own)
             self._merge(group, contacts)
         for id, topic, _ in contacts[:ANSWER_CONTACTS]:
             group_found = self.groups.get(topic)
@@ -288,7 +292,7 @@ class GossipNode(Node):
         return [Send(self.rng.choice(around), search) for search in found] if around else []
 
     def _on_search(self, message: Search) -> Effects:
-        """REQCONTACT: answer the origin if I know somebody, else pass it on until it expires."""
+        """REQCONTACT: answer the origin if I know another, else pass it on until it expires."""
         origin = message.origin
         known = self._knows(message.wanted, origin)
         if known:
@@ -300,7 +304,7 @@ class GossipNode(Node):
         return [Send(self.rng.choice(around), onward)]
 
     def _knows(self, wanted: tuple[str, ...], origin: NodeId) -> list[Contact]:
-        """Contacts in the first of `wanted` of which I know any; `wanted` is nearest first."""
+        """Others than `origin` in the first of `wanted` of which I know any, nearest first."""
         for topic in wanted:
             group = self.groups.get(topic)
             known: list[Contact] = []
@@ -309,7 +313,8 @@ class GossipNode(Node):
                 known = [(self.id, topic, 0), *((id, topic, age) for id, age in members)]
             else:
                 for each in self.groups.values():
-                    known += [it for it in each.links.table() if it[1] == topic]
+                    table = each.links.table()
+                    known += [it for it in table if it[1] == topic and it[0] != origin]
             if known:
                 return known[:ANSWER_CONTACTS]
         return []
@@ -317,16 +322,24 @@ class GossipNode(Node):
     # Events
 
     def _publish(self, topic: str, payload: bytes) -> Effects:
-        """PUBLISH: the publisher marks its event as received (erratum 19), then disseminates."""
-        if topic not in self.groups:
-            self._join(self.publishing, topic)
+        """PUBLISH: the publisher marks its event as received (erratum 19), then disseminates.
+
+        Raises CapacityExceeded while too many events wait, or are remembered.
+        """
+        self._repair()
+        if self.memory.full:
+            raise CapacityExceeded(f"{SEEN_MAX} events must still be remembered: publish later")
         if len(self.outbox) >= OUTBOX_MAX:
             raise CapacityExceeded(f"{OUTBOX_MAX} events wait for their group: publish later")
+        if topic not in self.groups:
+            self._join(self.publishing, topic)
         nonce = self.rng.getrandbits(64)
-        msg_id = stable_hash(self.id, self.published, nonce, bits=128).to_bytes(16, "big")
-        event = Event(topic, topic, msg_id, payload, self.id, self.published, self.id)
+        hashed = stable_hash(self.id, self.published, nonce, bits=8 * MSG_ID_BYTES)
+        msg_id = hashed.to_bytes(MSG_ID_BYTES, "big")
+        event = Event(topic, topic, msg_id, payload, self.id, self.published, self.id, 0)
         self.published += 1
-        if not self.groups[topic].settled:
+        group = self.groups.get(topic)
+        if group is None or not group.settled:
             self.outbox.append(event)
             return NOTHING
         return self._accept(event, publisher=True)
@@ -337,9 +350,9 @@ class GossipNode(Node):
         waiting = []
         for event in self.outbox:
             group = self.groups.get(event.topic)
-            if group is not None and not group.settled:
+            if self.memory.full or (group is not None and not group.settled):
                 waiting.append(event)
-            elif event.msg_id not in self.seen:
+            elif not self.memory.has(event.msg_id):
                 effects += self._accept(event, publisher=True)
         self.outbox = waiting
         return effects
@@ -356,16 +369,18 @@ class GossipNode(Node):
         if not any(includes(topic, event.topic) for topic in self.groups):
             self.parasites += 1
             return gone
+        if self.memory.full:
+            self.memory.refuse()
+            return gone
         return gone + self._accept(event, publisher=False)
 
     def _accept(self, event: Event, *, publisher: bool) -> list[Effect]:
-        if len(self.seen) >= SEEN_MAX:
-            del self.seen[next(iter(self.seen))]
-        self.seen[event.msg_id] = None
+        self.memory.add(event.msg_id)
         effects: list[Effect] = []
         includes = self.configuration.hierarchy.includes
         for topic, group in self.groups.items():
             if includes(topic, event.topic):
+                group.belongs(self.id, topic)
                 parameters = self.configuration.of(topic)
                 effects += disseminate(
                     event,

@@ -6,7 +6,9 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError
 
+B_MIN = 1.5  # with shorter views groups fall apart by chance, without any fault
 VIEW_MIN = 3  # in the smallest groups the formula gives less than a connected graph needs
+SIZE_MAX = 1 << 62  # no group is larger, whatever a corrupted estimate says
 VIEW_MAX = 64  # (b+1) ln S for ten million members at b = 3; a wrong estimate cannot ask for more
 
 
@@ -26,12 +28,12 @@ class Parameters(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not (self.g >= 1 and 1 <= self.a <= self.z <= 64 and 0 <= self.tau <= self.z):
             raise UsageError(f"{self}: need g >= 1, 1 <= a <= z <= 64 and 0 <= tau <= z")
-        if not (0 <= self.b <= 32 and -32 <= self.c <= 64):
-            raise UsageError(f"{self}: need 0 <= b <= 32 and -32 <= c <= 64")
+        if not (B_MIN <= self.b <= 32 and -32 <= self.c <= 64):
+            raise UsageError(f"{self}: need {B_MIN} <= b <= 32 and -32 <= c <= 64")
 
     def p_sel(self, size: float) -> float:
         """The probability g/S that a member elects itself as a relay to the supergroup."""
-        return min(1.0, self.g / max(1.0, size))
+        return min(1.0, self.g / max(1, min(size, SIZE_MAX)))
 
     def fanout(self, size: float) -> int:
         """How many members of its group a process sends an event to: ln S + c, rounded up."""

@@ -48,8 +48,8 @@ class GroupReach(Struct):
 
     @property
     def of_all(self) -> float:
-        """The share of all members, failed ones counted as not receiving."""
-        return self.reached / self.members
+        """The share of all members, failed ones counted as not receiving; 1 if there are none."""
+        return self.reached / self.members if self.members else 1.0
 
     @property
     def of_alive(self) -> float:

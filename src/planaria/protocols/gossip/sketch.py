@@ -3,14 +3,14 @@
 Each member puts its own hash in with age 0; ages grow by one per interval and hop, and news that
 is clearly younger wins. What nobody renews dies out, so any content heals. Below `SKETCH_SIZE`
 members the count is exact; above it the relative error is about 1 / sqrt(SKETCH_SIZE - 2).
+Ids and their hashes stay, so a group's error does too: it is not noise that averages out.
 """
 
 from collections.abc import Iterable, Sequence
 
 from planaria.core.ids import NodeId
-from planaria.protocols.gossip.messages import SLOWEST
+from planaria.protocols.gossip.messages import SKETCH_SIZE, SLOWEST
 
-SKETCH_SIZE = 32  # 18 % error: 0.2 in ln S, and g of 5 relays off by one
 SKETCH_AGE_MAX = 48  # news crosses a group in O(log S) exchanges, and is older at each
 ROUND_TRIP = 2 * SLOWEST
 
@@ -45,7 +45,7 @@ def merge(sketch: Sketch, news: Iterable[tuple[int, int]]) -> None:
         age = told + 1
         known = sketch.get(hashed)
         if known is None:
-            if 0 <= age <= SKETCH_AGE_MAX:
+            if 0 <= age <= SKETCH_AGE_MAX and 0 <= hashed < _SPACE:
                 sketch[hashed] = age
                 grown = True
         elif 0 <= age < known - ROUND_TRIP:
@@ -56,15 +56,33 @@ def merge(sketch: Sketch, news: Iterable[tuple[int, int]]) -> None:
 
 
 def grow_old(sketch: Sketch, me: NodeId) -> Sketch:
-    """The sketch one interval later, with `me` renewed."""
-    aged = {hashed: age + 1 for hashed, age in sketch.items() if 0 <= age < SKETCH_AGE_MAX}
+    """The sketch one interval later, with `me` renewed; what none may hold is gone."""
+    aged = {
+        hashed: age + 1
+        for hashed, age in sketch.items()
+        if 0 <= age < SKETCH_AGE_MAX and 0 <= hashed < _SPACE
+    }
     aged.pop(rank(me), None)
     merge(aged, [(rank(me), -1)])
     return aged
 
 
+def repair(sketch: Sketch) -> Sketch:
+    """`sketch` without what none may hold: impossible hashes and ages, more than the smallest."""
+    if len(sketch) <= SKETCH_SIZE:
+        ages = sketch.values()
+        if not sketch or (
+            0 <= min(ages) <= max(ages) <= SKETCH_AGE_MAX
+            and 0 <= min(sketch) <= max(sketch) < _SPACE
+        ):
+            return sketch
+    mended: Sketch = {}
+    merge(mended, ((hashed, age - 1) for hashed, age in sketch.items()))
+    return mended
+
+
 def estimate(sketch: Sketch) -> int:
-    """The size of the group that `sketch` samples; at least 1, for oneself."""
+    """The size of the group that a sound `sketch` samples; at least 1, for oneself."""
     if len(sketch) < SKETCH_SIZE:
         return max(1, len(sketch))
     return max(SKETCH_SIZE, round((SKETCH_SIZE - 1) * _SPACE / (max(sketch) + 1)))

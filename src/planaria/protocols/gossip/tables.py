@@ -8,8 +8,9 @@ from random import Random
 
 from planaria.core.ids import NodeId
 from planaria.protocols.gossip import sketch
+from planaria.protocols.gossip.group import SETTLE
 from planaria.protocols.gossip.membership import Membership
-from planaria.protocols.gossip.node import NEIGHBOURS, SETTLE, GossipNode
+from planaria.protocols.gossip.node import NEIGHBOURS, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 
 
