@@ -10,7 +10,7 @@ from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.node import Effect, LinkDown, Send
 from planaria.protocols.dht.keys import KeySpace, Members
-from planaria.protocols.dht.lookups import PENDING_MAX, Lookups, Pending
+from planaria.protocols.dht.lookups import GAP_MAX, PENDING_MAX, Lookups, Pending, patience
 from planaria.protocols.dht.member import CALL_PERIOD, DhtMember, Located, Unlocated
 from planaria.protocols.dht.messages import (
     HOPS_MAX,
@@ -24,6 +24,7 @@ from planaria.protocols.dht.messages import (
 from planaria.protocols.dht.node import DhtNode, Leave, Lookup
 from planaria.protocols.dht.overlay import DhtOverlay, give_places, walk_lookups
 from planaria.protocols.ring.messages import Check, Introduce
+from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.simulator.engine import Entry, Simulator
 
 TINY = KeySpace(4, lambda host: host)  # hosts sit at the key that is their id
@@ -164,18 +165,31 @@ def test_lookup_is_repeated_then_given_up_in_own_timeouts() -> None:
             elif isinstance(effect, Unlocated):
                 ended.append(time)
     assert asked == [2, 6, 14]
-    assert ended == [30]
+    assert ended == [30]  # one level of fingers: three hops of eight timeouts
 
 
 def test_lookups_under_way_are_bounded_and_absurd_ones_end() -> None:
-    lookups = Lookups()
+    lookups = Lookups(1 << 20)
     for key in range(2 * PENDING_MAX):
         lookups.begin(key)
     assert len(lookups.pending) == PENDING_MAX
     lookups.pending = {1: Pending(-7), 2: Pending(3, age=10**9), 3: Pending(3, -(10**9), 10**9)}
     for _ in range(30):
-        lookups.age()
+        lookups.age(4)
     assert lookups.pending == {}
+
+
+@pytest.mark.parametrize("levels", [0, 1, 3, 10, LEVELS_MAX])
+def test_a_question_outlives_the_slowest_way_that_the_ring_allows(levels: int) -> None:
+    """Each of `levels` + 1 hops and the answer may take half of the silence that is allowed."""
+    lookups = Lookups(16)
+    lookups.begin(3)
+    ended = 0
+    while lookups.pending:
+        lookups.age(patience(levels))
+        ended += 1
+    slowest = (levels + 2) * SILENCE_MAX // 2
+    assert slowest <= ended <= slowest + GAP_MAX
 
 
 def test_answer_that_cannot_be_true_is_no_answer() -> None:

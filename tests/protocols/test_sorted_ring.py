@@ -1,6 +1,7 @@
 """BuildRing as a protocol of its own: Lemma 4, from arbitrary states, over any ordered label."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -12,6 +13,7 @@ from planaria.core.node import Effects, Node, Send
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
 from planaria.protocols.ring.sorted_ring import HOPS_MAX, SILENCE_MAX, SortedRing
+from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, must_heal
@@ -225,4 +227,66 @@ def test_missing_neighbour_is_replaced_from_the_shortcuts() -> None:
 def test_label_of_another_kind_is_garbage() -> None:
     ring = SortedRing("test", 1, 10)
     assert ring.on_message(Introduce("test", (b"x", 2), False, 0)) == []
+    assert ring.neighbours() == []
+
+
+def winding(times: int, n: int) -> list[RingNode]:
+    """Members 0 to n - 1 on `times` lists; the end of each is tied to the beginning of the next."""
+    nodes = [RingNode(id, id) for id in range(n)]
+    lists = [range(start, n, times) for start in range(times)]
+    for one, other in zip(lists, [*lists[1:], lists[0]], strict=True):
+        for before, after in pairwise(one):
+            nodes[before].ring.right, nodes[after].ring.left = (after, after), (before, before)
+        last, first = one[-1], other[0]
+        nodes[last].ring.ring, nodes[first].ring.ring = (first, first), (last, last)
+    return nodes
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 5])
+@pytest.mark.parametrize("n", [10, 11, 17])
+def test_e23_a_ring_that_winds_round_the_order_several_times_unwinds(times: int, n: int) -> None:
+    """Lemma 4 as printed: every CHECK of such a ring is true, so nothing ever changes in it."""
+    simulator = Simulator(times)
+    for node in winding(times, n):
+        simulator.add(node)
+    for _ in range(30):
+        simulator.run_interval()
+    found = {id: node.ring for id, node in simulator.nodes.items() if isinstance(node, RingNode)}
+    assert [it.successor for it in found.values()] == [((id + 1) % n,) * 2 for id in range(n)]
+    assert [it.predecessor for it in found.values()] == [((id - 1) % n,) * 2 for id in range(n)]
+
+
+def test_e24_hearsay_does_not_bring_back_whom_silence_took_but_its_own_word_does() -> None:
+    ring = SortedRing("test", 1, 10)
+    ring.learn((20, 2))
+    ring.miss([2])
+    asked = [Send(2, Check("test", (10, 1), 20, False))]
+    assert ring.on_message(Introduce("test", (20, 2), False, 1)) == asked
+    assert (ring.right, list(ring.lost)) == (None, [2])
+    ring.on_message(Introduce("test", (20, 2), False, 0))
+    assert (ring.right, ring.lost) == ((20, 2), {})
+
+
+def test_e24_a_lost_end_is_asked_over_the_ring_edge_and_sought_through_those_that_lost_it() -> None:
+    end = SortedRing("test", 1, 10)
+    end.left, end.lost = (5, 3), {2: 7}
+    sought = Introduce("test", (1, 2), True, 3)
+    assert end.on_message(sought) == [Send(2, Check("test", (10, 1), 1, True))]
+    assert end.ring is None
+    end.right, end.lost = (20, 4), {2: 7}
+    assert end.on_message(sought) == [Send(4, Introduce("test", (1, 2), True, 4))]
+
+
+def test_e24_a_lost_neighbour_does_not_come_back_from_the_shortcuts() -> None:
+    ring = SortedRing("test", 1, 10)
+    ring.lost = {3: 5}
+    ring.learn((20, 2))
+    ring.miss([2], [(15, 3), (30, 4)])
+    assert ring.right == (30, 4)
+
+
+@pytest.mark.parametrize("hops", [-1, -(1 << 62), HOPS_MAX, 1 << 62])
+def test_hops_that_no_reference_can_have_made_are_garbage(hops: int) -> None:
+    ring = SortedRing("test", 1, 10)
+    assert ring.on_message(Introduce("test", (5, 2), False, hops)) == []
     assert ring.neighbours() == []

@@ -12,6 +12,12 @@ NODE_ID_MAX = 2**63 - 1  # fits a signed 64-bit column of a trace and of SQLite
 
 NodeId = Annotated[int, Meta(ge=0, le=NODE_ID_MAX)]
 
+
+def is_node_id(id: int) -> bool:
+    """Can `id` name a node? What a fault left in a variable may not, and must not travel."""
+    return 0 <= id <= NODE_ID_MAX
+
+
 HASH_BITS = 160  # the key space of the DHT; wide enough that hosts never collide
 
 

@@ -6,7 +6,7 @@ recomputed from the one below again and again, and level 0 is the ring's: so whe
 the levels become right one after the other, whatever they were.
 """
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
 from planaria.core.node import Send, Stateful
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.messages import LEVELS_MAX, AskFinger, Finger
@@ -23,11 +23,12 @@ class Fingers(Stateful):
         self.id, self.space = id, space
         self.known: dict[int, NodeId] = {}
         self.turn = 0
-        self._sound: tuple[NodeId | None, dict[int, NodeId]] = (None, {})  # repaired last
+        # Repaired last: saves the work for an input that changed nothing, until the next timeout.
+        self._sound: tuple[NodeId | None, dict[int, NodeId]] = (None, {})
 
     def ids(self) -> list[NodeId]:
         """All hosts pointed at, the nearest first."""
-        return list(self.known.values())
+        return [id for id in self.known.values() if 0 <= id <= NODE_ID_MAX]
 
     def repair(self, successor: NodeId | None) -> None:
         """Level 0 is the successor; each further level lies beyond the one below, before me."""
@@ -40,11 +41,18 @@ class Fingers(Stateful):
         known = {0: successor}
         far = self.space.distance(me, key(successor))
         for level in sorted(self.known):
-            there = self.space.distance(me, key(self.known[level]))
-            if 0 < level < LEVELS_MAX and there > far:
-                known[level], far = self.known[level], there
+            id = self.known[level]
+            if not 0 < level < LEVELS_MAX or not is_node_id(id):
+                continue
+            there = self.space.distance(me, key(id))
+            if there > far:
+                known[level], far = id, there
         self.known = known
         self._sound = (successor, dict(known))
+
+    def distrust(self) -> None:
+        """Time passes: repair anew, for what was found sound may have been corrupted since."""
+        self._sound = (None, {})
 
     def forget(self, id: NodeId) -> None:
         """Point at `id` no more; the level below finds another."""
@@ -63,6 +71,8 @@ class Fingers(Stateful):
         if message.sender == self.id:
             return []
         mine = self.known.get(message.level)
+        if mine is not None and not is_node_id(mine):
+            mine = None
         return [Send(message.sender, Finger(self.id, message.level, mine))]
 
     def on_finger(self, message: Finger) -> list[Send]:

@@ -14,6 +14,7 @@ from planaria.core.errors import UsageError
 from planaria.core.ids import HASH_BITS, NodeId, stable_hash
 
 PLACES_MAX = 1 << 16  # places remembered, 10 MB: a hash costs more than looking it up
+RENEWAL_MIN = 16  # timeouts of members after which places are hashed anew
 
 Label = Annotated[bytes, Meta(max_length=HASH_BITS // 8)]  # a key on the wire, big-endian
 Keyset = tuple[int, int]  # the keys after the first place, up to and with the second
@@ -27,7 +28,7 @@ def hashed_place(id: NodeId) -> int:
 class KeySpace:
     """The ring of 2^bits keys, and the place of every host on it."""
 
-    __slots__ = ("_places", "_refs", "bits", "place", "size")
+    __slots__ = ("_age", "_places", "_refs", "bits", "place", "size")
 
     def __init__(
         self, bits: int = HASH_BITS, place: Callable[[NodeId], int] = hashed_place
@@ -37,6 +38,16 @@ class KeySpace:
         self.bits, self.size, self.place = bits, 1 << bits, place
         self._places: dict[NodeId, int] = {}
         self._refs: dict[NodeId, tuple[bytes, NodeId]] = {}
+        self._age = 0
+
+    def tick(self) -> None:
+        """A member's timeout: now and then places are hashed anew, for a fault may change what is
+        remembered. One hash a timeout on average, however many members share this space."""
+        self._age += 1
+        if not 0 <= self._age < max(RENEWAL_MIN, len(self._places)):
+            self._age = 0
+            self._places.clear()
+            self._refs.clear()
 
     def key(self, id: NodeId) -> int:
         """The place of host `id`: nobody can be told a false one."""

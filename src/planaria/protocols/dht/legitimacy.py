@@ -10,6 +10,7 @@ from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.member import GROUP, DhtMember
 from planaria.protocols.dht.messages import Departed, Finger, Found
 from planaria.protocols.ring.messages import Check, Introduce, Remove, RingMessage
+from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 
 
 class RightRing:
@@ -52,6 +53,9 @@ def violations(
     right = right_ring(tuple(id for id in sorted(members) if not members[id].leaving), space)
     for member in members.values():
         found += _left(member) if member.leaving else _present(member, right)
+    for place, id in right.places:
+        if space.key(id) != place:
+            found.append(Violation("place", id, f"believed at {space.key(id)}, sits at {place}"))
     for target, message in channel:
         if target in right.position:
             wrong = false_content(message, right)
@@ -77,6 +81,11 @@ def _present(member: DhtMember, right: RightRing) -> list[Violation]:
     if member.fingers.known != right.fingers(member.id):
         detail = f"{member.fingers.known}, should be {right.fingers(member.id)}"
         found.append(Violation("fingers", member.id, detail))
+    # Half of the silence that is allowed: only so no message that takes as long as a hop may take
+    # (`HOP_MAX`) comes too late.
+    silent = {ref[1]: member.ring.silence.get(ref[1], 0) for ref in member.ring.neighbours()}
+    if any(not 0 <= it <= SILENCE_MAX // 2 for it in silent.values()):
+        found.append(Violation("silence", member.id, f"about to drop one of {silent}"))
     return found
 
 

@@ -7,10 +7,11 @@ answer to any repetition counts, and one to an older question about the same key
 from msgspec import Struct
 
 from planaria.core.node import Stateful
+from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 
 PENDING_MAX = 256  # questions of one host at a time; a search of the tree has at most a few
-TRIES_MAX = 4  # repeated after 2, 4 and 8 timeouts, given up after 16 more: 30 in all, as every
-# one of log N hops may take one or two where links are slow
+GAP_MAX = 16  # timeouts between two repetitions, after 2, 4 and 8: not long after the ring is right
+HOP_MAX = SILENCE_MAX / 2  # timeouts that a hop may take: a slower neighbour is dropped as silent
 NONCES = 1 << 32
 
 
@@ -22,14 +23,25 @@ class Pending(Struct):
     tries: int = 1
 
 
-class Lookups(Stateful):
-    """The questions of one host, by key."""
+def patience(levels: int) -> int:
+    """How often a question is asked over `levels` of fingers: until every hop there, and the way
+    back, may have taken `HOP_MAX` timeouts."""
+    tries, waited = 1, 2
+    while waited < HOP_MAX * (levels + 2):
+        tries += 1
+        waited += _gap(tries)
+    return tries
 
-    __slots__ = ("nonce", "pending")
+
+class Lookups(Stateful):
+    """The questions of one host, by key below `keys`."""
+
+    __slots__ = ("keys", "nonce", "pending")
 
     variables = ("pending", "nonce")
 
-    def __init__(self) -> None:
+    def __init__(self, keys: int) -> None:
+        self.keys = keys
         self.pending: dict[int, Pending] = {}
         self.nonce = 0
 
@@ -49,19 +61,25 @@ class Lookups(Stateful):
         del self.pending[key]
         return True
 
-    def age(self) -> tuple[list[tuple[int, int]], list[int]]:
+    def age(self, tries_max: int) -> tuple[list[tuple[int, int]], list[int]]:
         """Time passes: the questions (key, nonce) to repeat, and the keys given up."""
         repeat: list[tuple[int, int]] = []
         lost: list[int] = []
         for key, asked in list(self.pending.items()):
             asked.age += 1
-            sound = 0 < asked.tries <= TRIES_MAX and 0 <= asked.nonce < NONCES
-            if sound and 0 <= asked.age < 1 << asked.tries:
+            sound = 0 < asked.tries <= tries_max and 0 <= asked.nonce < NONCES
+            sound = sound and 0 <= key < self.keys
+            if sound and 0 <= asked.age < _gap(asked.tries):
                 continue
             asked.age, asked.tries = 0, asked.tries + 1
-            if sound and asked.tries <= TRIES_MAX:
+            if sound and asked.tries <= tries_max:
                 repeat.append((key, asked.nonce))
             else:
                 del self.pending[key]
                 lost.append(key)
         return repeat, lost
+
+
+def _gap(tries: int) -> int:
+    """Timeouts to wait for an answer to the question asked for the `tries`-th time."""
+    return min(1 << min(tries, GAP_MAX), GAP_MAX)

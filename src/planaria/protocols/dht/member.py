@@ -8,12 +8,12 @@ Labels are hashes of ids, so no label of anybody is ever believed: it is compute
 
 from collections.abc import Sequence
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
 from planaria.core.message import Message
 from planaria.core.node import Effect, Send, Stateful
 from planaria.protocols.dht.fingers import Fingers
 from planaria.protocols.dht.keys import Keyset, KeySpace
-from planaria.protocols.dht.lookups import NONCES, Lookups
+from planaria.protocols.dht.lookups import NONCES, Lookups, patience
 from planaria.protocols.dht.messages import (
     HEIRS_MAX,
     HOPS_MAX,
@@ -30,6 +30,7 @@ from planaria.protocols.ring.sorted_ring import SortedRing
 GROUP = "dht"  # the sorted ring of all hosts, beside whatever rings they are in for topics
 CALL_PERIOD = 16  # timeouts between calls to a contact: they join rings that know nothing of
 # each other, which only a long partition or a fault makes
+TIMES = 1 << 32  # timeouts are counted up to here, then from 0 again
 HEIRS_AGE_MAX = 8  # timeouts for which a leaver vouches for those that were beside it
 
 Components = tuple[tuple[str, Stateful], ...]
@@ -72,7 +73,7 @@ class DhtMember(Stateful):
         self.contacts = tuple(contact for contact in contacts if contact != id)
         self.ring = SortedRing(GROUP, id, space.label(space.key(id)))
         self.fingers = Fingers(id, space)
-        self.lookups = Lookups()
+        self.lookups = Lookups(space.size)
         self.leaving = False
         self.heirs: tuple[NodeId, ...] = ()
         self.time = 0
@@ -119,11 +120,13 @@ class DhtMember(Stateful):
 
     def on_timeout(self) -> list[Effect]:
         """Time passes: mind the ring, one finger, the lookups, and now and then a contact."""
-        self.time += 1
+        self.time = (self.time + 1) % TIMES
         if self.leaving:
-            if not 0 <= self.time < HEIRS_AGE_MAX:
+            if self.time >= HEIRS_AGE_MAX:
                 self.heirs = ()
             return []
+        self.space.tick()
+        self.fingers.distrust()
         self.repair()
         effects: list[Effect] = [*self.ring.on_timeout(self._shortcuts())]
         self.fingers.repair(self.successor)
@@ -133,7 +136,7 @@ class DhtMember(Stateful):
             me = Introduce(GROUP, self._ref(self.id), False, 0)
             place = self.time if alone else self.time // CALL_PERIOD
             effects.append(Send(self.contacts[place % len(self.contacts)], me))
-        repeated, lost = self.lookups.age()
+        repeated, lost = self.lookups.age(patience(len(self.fingers.known)))
         for key, nonce in repeated:
             effects += self._find(Find(self.id, self.space.label(key), nonce, 0))
         return effects + [Unlocated(key) for key in lost]
@@ -161,6 +164,7 @@ class DhtMember(Stateful):
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed: do without it, and ask again what may have been lost with it."""
+        self.repair()
         if peer not in self.fingers.ids() and peer not in [it[1] for it in self.ring.neighbours()]:
             return []
         self.fingers.forget(peer)
@@ -194,11 +198,11 @@ class DhtMember(Stateful):
         ring, ref = self.ring, self.space.ref
         ring.label = ref(self.id)[0]
         if ring.left is not None:
-            ring.left = ref(ring.left[1])
+            ring.left = ref(ring.left[1]) if 0 <= ring.left[1] <= NODE_ID_MAX else None
         if ring.right is not None:
-            ring.right = ref(ring.right[1])
+            ring.right = ref(ring.right[1]) if 0 <= ring.right[1] <= NODE_ID_MAX else None
         if ring.ring is not None:
-            ring.ring = ref(ring.ring[1])
+            ring.ring = ref(ring.ring[1]) if 0 <= ring.ring[1] <= NODE_ID_MAX else None
         self.fingers.repair(self.successor)
 
     # Rules
@@ -261,7 +265,8 @@ class DhtMember(Stateful):
             asker = message.asker
         if asker is None or asker == self.id:
             return []
-        return [Send(asker, Departed(self.id, self.heirs[:HEIRS_MAX]))]
+        heirs = tuple(id for id in self.heirs if is_node_id(id))
+        return [Send(asker, Departed(self.id, heirs[:HEIRS_MAX]))]
 
     def _truthful(self, message: RingMessage) -> RingMessage:
         """The message with labels as they are, not as they are said to be."""

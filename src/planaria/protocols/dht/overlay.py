@@ -7,8 +7,8 @@ from typing import Any
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import Command, Node
-from planaria.core.overlay import Channel, Overlay, Violation
-from planaria.protocols.dht.arbitrary import corrupt_member, forge_message
+from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.protocols.dht.arbitrary import corrupt_member, forge_message, wind
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.legitimacy import RightRing, violations
 from planaria.protocols.dht.member import DhtMember
@@ -37,6 +37,13 @@ class DhtOverlay(Overlay):
         nodes = [self.spawn(id, rng) for id in range(n)]
         give_places([node.dht for node in nodes], self.space)
         return [*nodes]
+
+    def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
+        """The first state called `name`; one in four corrupt ones is a ring that winds."""
+        found = super().start(name, n, rng, protocol)
+        if name == "corrupt" and rng.random() < 0.25:
+            wind([node.dht for node in found.nodes if isinstance(node, DhtNode)], rng)
+        return found
 
     def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
         """Arbitrary neighbours, fingers, counters and lookups."""

@@ -7,7 +7,9 @@ of others may be wrong; every CHECK says what is believed and is answered with t
 Amendments: no reference to oneself is kept (E2, E15, E20), the order is total over (label, id)
 (E3), the loser of a contest for the ring edge is told of the winner (E1), a neighbour that stays
 silent is dropped (E21), what others say of a neighbour's label is no reason to move it: the
-neighbour is asked, and answers for itself (E22); delegation uses any closer node known (S4).
+neighbour is asked, and answers for itself (E22); an end hands its ring edge inward, or a ring could
+wind round the order more than once (E23); whom I lost to silence only it itself brings back, or a
+dead node could be handed round for ever (E24); delegation uses any closer node known (S4).
 """
 
 from collections.abc import Callable, Iterable
@@ -72,11 +74,14 @@ class SortedRing(Stateful):
         for ref, cyclic in ((self.left, False), (self.right, False), (self.ring, True)):
             if ref is not None:
                 effects.append(self._ask(ref, cyclic=cyclic))
-        if self.ring is None:
-            # An end of the list that does not know the other end looks for it (Alg. 2, l. 3).
-            inward = self.right if self.left is None else self.left if self.right is None else None
-            if inward is not None:
-                effects.append(Send(inward[1], Introduce(self.group, me, True, 0)))
+        inward = self.right if self.left is None else self.left if self.right is None else None
+        if inward is not None:
+            # An end of the list that does not know the other end looks for it (Alg. 2, l. 3). One
+            # that does may be on one of several lists that their ring edges tie together: only
+            # sorting the far end in as well shows it (E23).
+            far = Introduce(self.group, self.ring or me, self.ring is None, int(bool(self.ring)))
+            if far.ref != inward:
+                effects.append(Send(inward[1], far))
         return effects
 
     def on_message(self, message: RingMessage, shortcuts: Iterable[Ref] = ()) -> list[Send]:
@@ -110,7 +115,8 @@ class SortedRing(Stateful):
             self.lost.setdefault(id, 0)
         if not gone:
             return []
-        return [send for ref in shortcuts if ref[1] not in gone for send in self.learn(ref)]
+        alive = [ref for ref in shortcuts if ref[1] not in self.lost]
+        return [send for ref in alive for send in self.learn(ref)]
 
     def learn(self, ref: Ref, shortcuts: Iterable[Ref] = (), hops: int = 0) -> list[Send]:
         """LINEARIZE: keep the closest on each side, hand every other on towards its place.
@@ -179,14 +185,22 @@ class SortedRing(Stateful):
         ref, hops = message.ref, message.hops
         if ref[1] == self.id or not 0 <= hops < HOPS_MAX:
             return []
-        self.lost.pop(ref[1], None)
+        if not hops:
+            self.lost.pop(ref[1], None)  # it speaks for itself
         if self._believes_otherwise(ref):
             # Hearsay against what I believe of a neighbour: every CHECK asks it anyway (E22).
             return []
+        below = self._key(ref) < self._key((self.label, self.id))
         if not message.cyclic:
+            known = self.left if below else self.right
+            if ref[1] in self.lost and (known is None or self._between(ref, known)):
+                # Others may not know yet that it is gone: asked, it comes back by itself (E24).
+                return [self._ask(ref, cyclic=False)]
             return self.learn(ref, shortcuts, hops)
-        inward = self.right if self._key(ref) < self._key((self.label, self.id)) else self.left
+        inward = self.right if below else self.left
         if inward is None:
+            if ref[1] in self.lost:
+                return [self._ask(ref, cyclic=True)]
             return self._contest(ref, shortcuts, hops)
         for shortcut in shortcuts:
             if self._between(inward, shortcut) and shortcut[1] != ref[1]:

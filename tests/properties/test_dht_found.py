@@ -1,0 +1,144 @@
+"""States that the DHT, as it was, never or only late recovered from: each is a counterexample."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from planaria.core.chance import any_integer, stream
+from planaria.core.codec import Codec
+from planaria.core.ids import NodeId
+from planaria.core.node import LinkDown, Send
+from planaria.protocols.dht.keys import RENEWAL_MIN, KeySpace
+from planaria.protocols.dht.legitimacy import RightRing
+from planaria.protocols.dht.lookups import Pending
+from planaria.protocols.dht.messages import AskFinger
+from planaria.protocols.dht.node import DhtNode
+from planaria.protocols.dht.overlay import DhtOverlay, give_places
+from planaria.simulator.delays import parse_delay
+from planaria.simulator.engine import Simulator
+from planaria.simulator.trial import Spec, Trial
+
+TINY = KeySpace(4, lambda host: host)  # hosts sit at the key that is their id
+
+
+def after_two_crashes(seed: int) -> int:
+    """Intervals until the rest is legitimate; the last of the line crashes first, unnoticed."""
+    rng, overlay = stream(seed, "crashes"), DhtOverlay()
+    n, delay = rng.randint(4, 9), rng.choice(["fixed:1", "fixed:23", "fixed:50", "fixed:100"])
+    simulator = Simulator(seed, delay=parse_delay(delay))
+    simulator.detects_failed_sends = False
+    for node in overlay.legitimate(n, simulator.rng):
+        simulator.add(node)
+    simulator.run(rng.randrange(1, 300))
+    last = RightRing(range(n), overlay.space).line[-1]
+    simulator.remove(last or 1)  # host 0 is the contact
+    simulator.run(rng.randrange(500))
+    simulator.remove(rng.choice([id for id in simulator.nodes if id]))
+    for interval in range(100):
+        simulator.run_interval()
+        if not overlay.violations(simulator.nodes, simulator.channel()):
+            return interval
+    raise AssertionError(f"seed {seed}: {n} hosts, {delay}")
+
+
+def test_a_dead_host_dies_however_others_speak_of_it(seeds: Callable[[int, int], int]) -> None:
+    """Both that pointed at it drop it at once, and a finger brought it back, for ever (E24)."""
+    for seed in range(seeds(80, 2_000)):
+        after_two_crashes(seed)
+
+
+def test_hosts_that_lost_each_other_do_not_wait_for_their_memory_to_end() -> None:
+    """The two ends of the line, and those between them, had each other down as lost: 260."""
+    trial = Trial(DhtOverlay(), Spec(7, 3, "legitimate", delay="fixed:23"))
+    nodes = [node for node in trial.simulator.nodes.values() if isinstance(node, DhtNode)]
+    for node in nodes:
+        node.dht.ring.lost = {other.id: 5 for other in nodes if other is not node}
+        node.dht.ring.ring = None
+        node.dht.fingers.known = {}
+    assert trial.violations()
+    outcome = trial.run()
+    assert outcome.failure is None
+    assert outcome.intervals <= 20
+
+
+@pytest.mark.parametrize("key", [-1, -(1 << 100), 16, 1 << 160])
+def test_question_about_a_key_that_there_is_not_ends(key: int) -> None:
+    node = DhtNode(1, TINY)
+    node.dht.ring.learn((TINY.label(9), 9))
+    node.dht.lookups.pending = {key: Pending(3, 1, 1)}
+    node.on_timeout()
+    assert node.dht.lookups.pending == {}
+
+
+def test_label_that_is_no_label_is_repaired_before_a_lost_connection_is_bridged() -> None:
+    nodes = {id: DhtNode(id, TINY) for id in (1, 5, 9)}
+    give_places([node.dht for node in nodes.values()], TINY)
+    nodes[1].dht.ring.label = None  # type: ignore[assignment]
+    nodes[1].on_command(LinkDown(5))
+    assert nodes[1].dht.successor == 9
+
+
+def test_fingers_that_were_found_sound_are_repaired_at_the_next_timeout() -> None:
+    nodes = {id: DhtNode(id, TINY) for id in (1, 5, 9, 12)}
+    give_places([node.dht for node in nodes.values()], TINY)
+    fingers = nodes[1].dht.fingers
+    fingers.known = {0: 5, 1: -7, 70: 12}
+    fingers._sound = (5, dict(fingers.known))
+    (answer,) = nodes[1].on_message(AskFinger(5, 1))
+    assert isinstance(answer, Send)
+    Codec().decode(Codec().encode(answer.message))  # what names no node does not travel
+    nodes[1].on_timeout()
+    assert fingers.known == {0: 5}
+
+
+def test_places_are_hashed_anew() -> None:
+    space = KeySpace()
+    node = DhtNode(1, space)
+    true = space.ref(2)
+    space._places[2], space._refs[2], space._age = 7, (b"x", 2), -(1 << 70)
+    assert space.key(2) == 7
+    for _ in range(RENEWAL_MIN):
+        node.on_timeout()
+    assert space.ref(2) == true
+
+
+def test_a_neighbour_about_to_be_dropped_is_not_legitimate() -> None:
+    """A judge calls legitimate only what stays so while messages take half the silence allowed."""
+    trial = Trial(DhtOverlay(), Spec(5, 1, "legitimate"))
+    assert trial.violations() == []
+    node = next(it for it in trial.simulator.nodes.values() if isinstance(it, DhtNode))
+    for silent in (-1, 9):
+        node.dht.ring.silence = dict.fromkeys([it[1] for it in node.dht.ring.neighbours()], silent)
+        assert [it.invariant for it in trial.violations()] == ["silence"]
+
+
+def test_whatever_memory_holds_no_handler_raises_and_all_it_says_can_be_sent(
+    seeds: Callable[[int, int], int],
+) -> None:
+    """Raw variables and caches, corrupted between any two inputs; every send is encoded."""
+    codec = Codec()
+    for seed in range(seeds(60, 3_000)):
+        rng, overlay = stream(seed, "raw"), DhtOverlay()
+        nodes = overlay.legitimate(rng.randint(1, 6), rng)
+        ids: list[NodeId] = [node.id for node in nodes]
+        for _ in range(20):
+            node = rng.choice(nodes)
+            overlay.corrupt(node, ids, rng)
+            for effect in _inputs(overlay, node, ids, rng):
+                if isinstance(effect, Send):
+                    codec.decode(codec.encode(effect.message))
+
+
+def _inputs(overlay: DhtOverlay, node: object, ids: list[NodeId], rng: Random) -> list[object]:
+    assert isinstance(node, DhtNode)
+    kind = rng.randrange(4)
+    if kind == 0:
+        return [*node.on_timeout()]
+    if kind == 1:
+        return [*node.on_command(LinkDown(rng.choice(ids)))]
+    if kind == 2:
+        command = overlay.publish(node, any_integer(rng))
+        assert command is not None
+        return [*node.on_command(command)]
+    return [*node.on_message(overlay.forge(ids, rng)[1])]
