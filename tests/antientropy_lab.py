@@ -15,14 +15,14 @@ TOPIC = "news"
 CODEC = Codec()
 
 
-def publication(number: int, *, epoch: int = 3, size: int = 8) -> Publication:
-    return Publication(number % 5, 2**40, number, 0, epoch, bytes(size))
+def publication(number: int, *, time: int = 3, size: int = 8) -> Publication:
+    return Publication(number % 5, 2**40, number, 0, time, bytes(size))
 
 
 def peer(id: NodeId, numbers: list[int], *, limit: int = 10**6) -> AntiEntropy:
     store = PublicationStore(limit)
     for number in numbers:
-        store.insert(publication(number, epoch=3 + number % 3))
+        store.insert(publication(number, time=3 + number % 3))
     return AntiEntropy(TOPIC, id, store)
 
 

@@ -13,6 +13,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Done,
     More,
 )
+from planaria.protocols.publications.window import Window
 
 
 def test_equal_stores_exchange_nothing_but_digests() -> None:
@@ -91,19 +92,19 @@ def test_descent_alone_finds_the_losses_of_both_sides_in_one_start() -> None:
     channel.send(two.on_digest(1, one.digest()))
     channel.run()
     assert held(one) == held(two) == held(peer(3, ours + theirs))
-    assert set(channel.tags) <= {"publications.roots", "publications.compare", "publications.push"}
+    assert set(channel.tags) <= {"publications.root", "publications.compare", "publications.push"}
     assert channel.pushed == len(set(ours) ^ set(theirs))
 
 
 def test_digest_of_a_lower_window_is_left_to_the_peer() -> None:
     one, two = peer(1, list(range(9))), peer(2, list(range(6)))
-    two.store.set_window(4, 10)
+    two.store.show(Window(4))
     assert two.on_digest(1, one.digest()) == []
     channel = Channel(one, two)
     channel.send(one.on_digest(2, two.digest()))
     channel.run()
     assert one.store.digest(4) == two.store.digest(4)
-    assert all(p.epoch >= 4 for p in two.store.publications())
+    assert all(p.time >= 4 for p in two.store.publications())
 
 
 def test_node_takes_part_in_at_most_two_exchanges_and_refuses_a_third_at_once() -> None:

@@ -20,12 +20,13 @@ from planaria.protocols.publications.antientropy_messages import (
     More,
     Push,
     Region,
-    Roots,
+    Root,
     Sketch,
     State,
 )
 from planaria.protocols.publications.arbitrary import corrupt_caches
 from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX, key
+from planaria.protocols.publications.window import Window
 
 
 def test_stores_with_arbitrarily_corrupted_caches_end_equal_and_lose_nothing() -> None:
@@ -43,22 +44,21 @@ def test_stores_with_arbitrarily_corrupted_caches_end_equal_and_lose_nothing() -
 
 def test_corrupted_publication_is_dropped_and_fetched_again() -> None:
     one, two = peer(1, list(range(50))), peer(2, list(range(50)))
-    log = one.store._buckets[4].log
-    victim = sorted(log)[5]
-    log[victim] = publication(4711, epoch=4)
+    victim = sorted(one.store.shown)[25]
+    one.store.shown[victim] = publication(4711, time=4)
     Channel(one, two).heal(1)  # nothing to see: the digest comes from the keys
-    assert log[victim] != two.store._buckets[4].log[victim]
+    assert one.store.shown[victim] != two.store.shown[victim]
     channel = Channel(one, two)
     for _ in range(20):
         channel.interval()
-    assert log[victim] == two.store._buckets[4].log[victim]
+    assert one.store.shown[victim] == two.store.shown[victim]
     assert len(held(one)) == len(held(two)) == 50
 
 
 def test_wrong_id_in_a_sketch_is_answered_unknown_and_heals() -> None:
     one, two = peer(1, list(range(40))), peer(2, list(range(41)))
     one.store.sketch(0, 4)
-    cache = one.store._buckets[3].sketch
+    cache = one.store._sketch
     assert cache is not None
     cache._added.append(12345)
     channel = Channel(one, two)
@@ -71,7 +71,7 @@ def test_wrong_id_in_a_sketch_is_answered_unknown_and_heals() -> None:
 def test_sketches_missing_a_common_id_do_not_stop_agreement() -> None:
     one, two = peer(1, list(range(40))), peer(2, list(range(45)))
     one.store.sketch(0, 4)
-    cache = one.store._buckets[3].sketch
+    cache = one.store._sketch
     assert cache is not None
     cache._removed.append(int.from_bytes(held(one)[0][:8], "big"))
     Channel(one, two).heal(4)
@@ -79,10 +79,10 @@ def test_sketches_missing_a_common_id_do_not_stop_agreement() -> None:
 
 
 def falsify(subscriber: AntiEntropy, number: int, *, held: bool) -> None:
-    """Make the sketch of one publication's epoch say that it is held, or that it is not."""
+    """Make the sketch say that one publication is held, or that it is not."""
     subscriber.store.sketch(0, 4)
-    about = publication(number, epoch=3 + number % 3)
-    cache = subscriber.store._buckets[about.epoch].sketch
+    about = publication(number, time=3 + number % 3)
+    cache = subscriber.store._sketch
     assert cache is not None
     changed = cache.add if held else cache.remove
     assert changed(int.from_bytes(key(about)[:8], "big"))
@@ -94,7 +94,7 @@ def test_sketch_that_hides_the_difference_leads_to_descent_at_once() -> None:
     channel = Channel(one, two)
     channel.send(two.on_digest(1, one.digest()))
     channel.run()
-    assert channel.tags[:2] == ["publications.estimate", "publications.roots"]
+    assert channel.tags[:2] == ["publications.estimate", "publications.root"]
     assert held(one) == held(two)
 
 
@@ -104,7 +104,7 @@ def test_sketch_with_an_id_that_nobody_has_leads_to_descent_at_once() -> None:
     channel = Channel(one, two)
     channel.send(two.on_digest(1, one.digest()))
     channel.run()
-    assert channel.tags[:2] == ["publications.estimate", "publications.roots"]
+    assert channel.tags[:2] == ["publications.estimate", "publications.root"]
     assert held(one) == held(two)
 
 
@@ -138,7 +138,7 @@ def test_unknown_answer_puts_the_sketches_in_doubt_only_in_an_open_exchange() ->
     assert one._audit_due == 40
     (descent,) = one.on_digest(2, two.digest())
     assert isinstance(descent, Send)
-    assert isinstance(descent.message, Roots)
+    assert isinstance(descent.message, Root)
 
 
 def test_messages_of_another_topic_or_of_oneself_are_left_alone() -> None:
@@ -149,14 +149,28 @@ def test_messages_of_another_topic_or_of_oneself_are_left_alone() -> None:
     assert len(one.store) == 1
 
 
-def test_regions_outside_the_window_or_under_no_label_are_left_alone() -> None:
+def test_regions_under_no_label_are_left_alone() -> None:
     one = peer(1, list(range(40)))
-    one.store.set_window(3, 4)
     inner = [(b"\x02", 5), (b"\x03", 5)]
-    for epoch, label in ((5, b"\x01"), (9, b"\x01"), (3, b"\x00")):
-        message = Compare(TOPIC, 2, 7, [Region(epoch, label, inner, [])], [])
-        effects, _ = one.on_message(message)
-        assert effects == [Send(2, Done(TOPIC, 1, 7))], epoch
+    message = Compare(TOPIC, 2, 7, 0, [Region(b"\x00", inner, [])], [])
+    assert one.on_message(message)[0] == [Send(2, Done(TOPIC, 1, 7))]
+
+
+@pytest.mark.parametrize("older", [1, 2])
+def test_descent_leaves_alone_what_the_younger_window_hides(older: int) -> None:
+    """Whoever begins, nothing below the higher `lo` crosses, and everything above it does."""
+    one, two = peer(1, list(range(60))), peer(2, list(range(30, 90)))
+    younger = one if older == 2 else two
+    younger.store.show(Window(lo=4))
+    for starter, other in ((one, two), (two, one)):
+        starter._doubt(other.id)
+    channel = Channel(one, two)
+    for _ in range(3):
+        channel.interval()
+    assert list(one.store.publications(4)) == list(two.store.publications(4))
+    crossed = [p for fresh in channel.delivered.values() for p in fresh]
+    assert crossed
+    assert all(p.time >= 4 for p in crossed)
 
 
 def test_undecodable_sketches_lead_to_two_more_and_then_to_descent(
@@ -168,7 +182,7 @@ def test_undecodable_sketches_lead_to_two_more_and_then_to_descent(
     channel.send(two.on_digest(1, one.digest()))
     channel.run()
     assert channel.tags.count("publications.more") == 2
-    assert "publications.roots" in channel.tags
+    assert "publications.root" in channel.tags
     assert held(one) == held(two) == held(peer(3, list(range(600))))
 
 
@@ -198,20 +212,18 @@ def forged(chance: Random) -> AntiEntropyMessage:
     topic = chance.choice([TOPIC, TOPIC, TOPIC, "other"])
     head = (topic, chance.randrange(4), chance.randrange(20))
     state = State(
-        chance.randrange(6), chance.getrandbits(64), chance.getrandbits(40), chance.randbytes(24)
+        chance.randrange(6), chance.getrandbits(64), chance.getrandbits(40), chance.randbytes(21)
     )
-    publications = [publication(chance.randrange(200), epoch=chance.randrange(9)) for _ in "ab"]
+    publications = [publication(chance.randrange(200), time=chance.randrange(9)) for _ in "ab"]
     ids = [chance.getrandbits(32) for _ in range(chance.randrange(5))]
     regions = [
         Region(
-            chance.randrange(2, 7),
-            chance.randbytes(chance.choice([1, 1, 2, 17])),
-            [(chance.randbytes(chance.randrange(1, 18)), chance.getrandbits(64)) for _ in "abcd"],
-            [chance.randbytes(16) for _ in range(chance.randrange(17))],
+            chance.randbytes(chance.choice([1, 1, 2, 22])),
+            [(chance.randbytes(chance.randrange(1, 23)), chance.getrandbits(64)) for _ in "abcd"],
+            [chance.randbytes(21) for _ in range(chance.randrange(17))],
         )
         for _ in range(chance.randrange(5))
     ]
-    roots = [(chance.randrange(9), chance.getrandbits(64)) for _ in range(chance.randrange(5))]
     cells = chance.randbytes(chance.choice([0, 13, 52, 130, 131]))
     return chance.choice(
         [
@@ -220,8 +232,8 @@ def forged(chance: Random) -> AntiEntropyMessage:
             More(*head, chance.randrange(99), chance.getrandbits(chance.randrange(40))),
             Difference(*head, chance.randrange(6), publications, ids),
             Push(*head, publications, ids),
-            Roots(*head, chance.randrange(6), chance.randrange(9), roots),
-            Compare(*head, regions, publications),
+            Root(*head, chance.randrange(6), chance.getrandbits(64)),
+            Compare(*head, chance.randrange(6), regions, publications),
             Done(*head),
         ]
     )

@@ -8,6 +8,7 @@ from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.publications.publication import (
     HEADER_BYTES_MAX,
     PAYLOAD_BYTES_MAX,
+    TIME_MAX,
     Publication,
     key,
 )
@@ -20,7 +21,7 @@ def test_every_field_of_a_publication_changes_its_key() -> None:
     first = Publication(1, 2, 3, 4, 5, b"six")
     others = [
         structs.replace(first, **{name: getattr(first, name) + 1})
-        for name in ("publisher", "incarnation", "sequence", "low", "epoch")
+        for name in ("publisher", "incarnation", "sequence", "low", "time")
     ]
     others.append(structs.replace(first, payload=b"sixx"))
     keys = {key(p) for p in [first, *others]}
@@ -38,7 +39,7 @@ def test_key_is_the_same_on_every_machine() -> None:
 
 
 def test_largest_publication_fits_a_frame_with_the_longest_topic() -> None:
-    largest = Publication(BIG, 2**64 - 1, BIG, BIG, BIG, bytes(PAYLOAD_BYTES_MAX))
+    largest = Publication(BIG, 2**64 - 1, BIG, BIG, TIME_MAX, bytes(PAYLOAD_BYTES_MAX))
     data = Codec().encode(Push("t" * 1024, BIG, BIG, [largest], []))
     assert len(data) <= FRAME_BYTES_MAX
     assert Codec().decode(data) == Push("t" * 1024, BIG, BIG, [largest], [])
@@ -46,7 +47,9 @@ def test_largest_publication_fits_a_frame_with_the_longest_topic() -> None:
 
 def test_header_never_exceeds_its_stated_size() -> None:
     empty = Codec().encode(Push("t", 1, 1, [], []))
-    one = Codec().encode(Push("t", 1, 1, [Publication(BIG, 2**64 - 1, BIG, BIG, BIG, b"")], []))
+    one = Codec().encode(
+        Push("t", 1, 1, [Publication(BIG, 2**64 - 1, BIG, BIG, TIME_MAX, b"")], [])
+    )
     assert len(one) - len(empty) <= HEADER_BYTES_MAX
 
 

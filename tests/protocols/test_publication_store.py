@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planaria.core.chance import stream
-from planaria.protocols.publications.publication import Publication, key
+from planaria.protocols.publications.publication import Publication, key, place_of
 from planaria.protocols.publications.sketch import Cells, id_array, tug_of_war
-from planaria.protocols.publications.store import PublicationStore, place_of
+from planaria.protocols.publications.store import PublicationStore
+from planaria.protocols.publications.window import LIMIT_MAX, Window
 
 
 def publication(number: int) -> Publication:
@@ -35,7 +36,7 @@ def audited(store: PublicationStore) -> int:
 
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.lists(st.integers(0, 60), max_size=80), st.integers(1, 20))
-def test_store_holds_the_largest_by_epoch_and_key(numbers: list[int], limit: int) -> None:
+def test_store_holds_the_largest_by_time_and_key(numbers: list[int], limit: int) -> None:
     store = PublicationStore(limit)
     for number in numbers:
         known = key(publication(number)) in store
@@ -54,68 +55,81 @@ def test_store_holds_the_largest_by_epoch_and_key(numbers: list[int], limit: int
     st.lists(
         st.one_of(
             st.tuples(st.just("insert"), st.integers(0, 60)),
-            st.tuples(st.just("remove"), st.integers(0, 6)),
+            st.tuples(st.just("purge"), st.integers(0, 6)),
             st.tuples(st.just("window"), st.integers(0, 6)),
             st.tuples(st.just("sketch"), st.integers(1, 70)),
             st.tuples(st.just("audit"), st.integers(1, 9)),
         ),
         max_size=60,
-    )
+    ),
+    st.integers(0, 6),
 )
-def test_store_agrees_with_a_plain_list_after_any_steps(steps: list[tuple[str, int]]) -> None:
+def test_store_agrees_with_a_plain_list_after_any_steps(
+    steps: list[tuple[str, int]], since: int
+) -> None:
     store = PublicationStore()
     plain: dict[bytes, Publication] = {}
-    lo, hi = 0, 3
-    store.set_window(lo, hi)
+    lo = 0
+    store.purge([Window(0)])
     for step, value in steps:
         if step == "insert":
             new = publication(value)
-            expected = lo <= new.epoch <= hi and key(new) not in plain
+            expected = lo <= new.time and key(new) not in plain
             assert store.insert(new) == expected
             if expected:
                 plain[key(new)] = new
-        elif step == "remove":
-            gone = [k for k, p in plain.items() if p.epoch == value]
-            assert store.remove_bucket(value) == len(gone)
-            for k in gone:
-                del plain[k]
+        elif step == "purge":
+            store.purge([Window(value)])
+            plain = {k: p for k, p in plain.items() if p.time >= min(lo, value)}
+            store.purge([Window(0)])
         elif step == "window":
-            lo, hi = value, value + 3
-            store.set_window(lo, hi)
+            lo = value
+            store.show(Window(lo))
         elif step == "audit":
             assert store.audit(value) == 0
-        visible = sorted((p for p in plain.values() if lo <= p.epoch <= hi), key=place_of)
+        visible = sorted((p for p in plain.values() if lo <= p.time), key=place_of)
         assert list(store.publications()) == visible
-        assert store.hidden() == sorted({p.epoch for p in plain.values()} - set(range(lo, hi + 1)))
+        assert {*store.hidden.values()} == {*plain.values()} - {*visible}
+        later = [p for p in visible if p.time >= since]
         if step == "sketch":
-            ids = id_array(int.from_bytes(key(p)[:8], "big") for p in visible)
+            ids = id_array(int.from_bytes(key(p)[:8], "big") for p in later)
             reference = Cells(value)
             reference.fold(ids, 1)
-            sums, cells = store.sketch(0, value)
+            sums, cells = store.sketch(since, value)
             assert cells.pack() == reference.pack()
             assert (sums == tug_of_war(ids)).all()
         fresh = PublicationStore()
-        for p in visible:
+        for p in later:
             fresh.insert(p)
-        assert store.digest(lo) == fresh.digest(0)
+        assert store.digest(since) == fresh.digest(0)
+        assert store.count(since) == len(later)
 
 
 def test_hidden_publications_are_not_served_and_come_back_with_the_window() -> None:
     store = store_of(list(range(30)))
     digest = store.digest(0)
-    store.set_window(2, 4)
-    assert {p.epoch for p in store.publications()} == {2, 3, 4}
+    store.show(Window(2))
+    assert {p.time for p in store.publications()} == {2, 3, 4, 5}
     hidden = key(publication(0))
     assert hidden not in store
     assert store.by_ids([int.from_bytes(hidden[:8], "big")], 0)[0] == []
-    assert len(list(store.trie(0).keys())) == 0
     assert not store.insert(publication(36))
-    assert store.hidden() == [0, 1, 5]
-    store.set_window(0, 9)
+    assert not store.is_new(publication(0))
+    assert {p.time for p in store.hidden.values()} == {0, 1}
+    store.show(Window(0))
     assert store.digest(0) == digest
 
 
-def test_digest_from_an_epoch_on_ignores_older_ones() -> None:
+def test_damaged_trie_that_names_strangers_hides_nothing_but_what_is_expired() -> None:
+    store = store_of(list(range(30)))
+    store._trie._root = 7 << 100
+    store.show(Window(2))
+    assert {p.time for p in store.publications()} <= {2, 3, 4, 5}
+    audited(store)
+    assert len(store) == 20
+
+
+def test_digest_from_a_second_on_ignores_older_ones() -> None:
     one, two = store_of([0, 1, 2, 3]), store_of([2, 3])
     assert one.digest(0) != two.digest(0)
     assert one.digest(2) == two.digest(2)
@@ -130,56 +144,104 @@ def test_publications_are_found_by_id_and_strangers_are_unknown() -> None:
     assert store.get(bytes(16)) is None
 
 
-def test_wrong_size_or_digest_never_costs_a_publication_and_is_repaired() -> None:
+def test_wrong_digest_version_or_part_is_repaired_by_every_audit() -> None:
     store = store_of(list(range(30)), limit=40)
-    digest = store.digest(0)
-    for size in (-5, 0, 10**9):
-        store._size = size
-        store._digest = (store.version, 0, 1)
-        store.insert(publication(30))
+    right = store.digest(0), store.digest(2)
+    for version in (-(10**30), 0, 10**30):
+        store.version = version
+        store._digest = (version, 0, 1)
+        store._part = (version, 2, store.trie(4))
+        assert (store.digest(0), store.digest(2)) != right
         store.audit(1)
-        assert len(store) == 31
-    assert store.digest(0) != digest
-    assert store.digest(0) == store_of(list(range(31))).digest(0)
+        assert (store.digest(0), store.digest(2)) == right
 
 
 def test_altered_publications_are_found_and_dropped_by_the_audit() -> None:
     for seed in range(30):
         chance = stream(seed, "altered")
         store = store_of(list(range(60)))
-        altered = 0
-        for epoch in chance.sample(range(6), 3):
-            log = store._buckets[epoch].log
-            number = chance.choice(sorted(log))
-            log[number] = chance.choice([publication(epoch + 600), publication(epoch + 1)])
-            altered += 1
-        assert audited(store) >= altered
-        assert len(store) == 60 - altered
+        strangers = [
+            publication(601),
+            Publication(-1, 9, 3, 0, 3, b"p"),
+            Publication(1, 2**64, 3, 0, 3, b"p"),
+            Publication(1, 9, 2**100, -5, 3, b"p"),
+            Publication(1, 9, 3, 0, -3, b"p"),
+        ]
+        altered = chance.sample(sorted(store.shown), 3)
+        for place in altered:
+            store.shown[place] = chance.choice(strangers)
+        assert not any(p in strangers for p in store.at(altered)), "never served"
+        assert audited(store) >= 1
+        assert len(store) == 60 - 3
         assert all(key(p) == k for k, p in zip(store.keys(), store.publications(), strict=True))
         assert audited(store) == 0
 
 
-def test_bucket_filed_under_a_wrong_epoch_is_dropped_by_the_audit() -> None:
-    store = store_of(list(range(12)))
-    store._buckets[99] = store._buckets.pop(3)
-    assert audited(store) >= 2
-    assert store.epochs() == [0, 1, 2, 4, 5]
+def test_publications_filed_under_a_wrong_place_are_dropped_by_the_audit() -> None:
+    for place in (-1, 0, 5, 1 << 100, 1 << 168, 1 << 500):
+        for log in ("shown", "hidden"):
+            store = store_of(list(range(12)))
+            getattr(store, log)[place] = publication(77)
+            getattr(store, log)[place_of(publication(78)) + 1] = publication(78)
+            audited(store)
+            assert [p.sequence for p in store.publications()] == sorted(
+                range(12), key=lambda number: place_of(publication(number))
+            )
+            assert not store.hidden
+
+
+def test_publications_in_the_wrong_log_are_put_right_by_the_audit() -> None:
+    store = store_of(list(range(30)))
+    store.show(Window(2, 10))
+    right = list(store.publications())
+    store.shown, store.hidden = store.hidden, store.shown
+    store._derive()
+    assert list(store.publications()) != right
+    audited(store)
+    assert list(store.publications()) == right
 
 
 def test_wrong_sketch_is_made_anew_within_one_pass_of_the_audit() -> None:
     store = store_of(list(range(60)))
     sound = store.sketch(0, 8)[1].pack()
-    cache = store._buckets[2].sketch
+    cache = store._sketch
     assert cache is not None
-    cache._cells.ids[0] ^= 77
+    cache.cells.ids[0] ^= 77
     assert store.sketch(0, 8)[1].pack() != sound
     audited(store)
     assert store.sketch(0, 8)[1].pack() == sound
 
 
+def test_sketch_whose_parts_do_not_fit_together_is_not_used() -> None:
+    store = store_of(list(range(60)))
+    sound = store.sketch(0, 8)[1].pack()
+    for part in ("ids", "checks", "counts"):
+        store.sketch(0, 8)
+        assert store._sketch is not None
+        setattr(store._sketch.cells, part, getattr(store._sketch.cells, part)[:3])
+        assert store.sketch(0, 8)[1].pack() == sound
+    assert store._sketch is not None
+    store._sketch.sums = store._sketch.sums[:7]
+    assert len(store.sketch(0, 8)[0]) == 64
+
+
+def test_wrong_quota_is_recounted_within_one_pass_of_the_audit() -> None:
+    store = store_of([])
+    store.show(Window(0, LIMIT_MAX, 5))
+    for number in range(60):
+        store.insert(publication(number))
+    right = list(store.publications())
+    store._quota._places = {id: [0] * 99 for id in range(4)}
+    newest = [Publication(id, 9, 99, 0, 7, b"p") for id in range(4)]
+    audited(store)
+    assert all(store.insert(p) for p in newest)
+    assert len(list(store.publications())) == len(right) == 20
+    assert {*newest} <= {*store.publications()}
+
+
 def test_copy_is_independent_and_equal() -> None:
     store = store_of(list(range(20)), limit=50)
-    store.set_window(1, 4)
+    store.show(Window(1))
     copy = deepcopy(store)
     assert list(copy.publications()) == list(store.publications())
     assert copy.digest(0) == store.digest(0)

@@ -12,9 +12,9 @@ from planaria.protocols.publications.streams import PATIENCE, Streams
 
 
 def item(
-    sequence: int, *, low: int = 0, publisher: int = 1, epoch: int = 5, payload: bytes = b""
+    sequence: int, *, low: int = 0, publisher: int = 1, time: int = 5, payload: bytes = b""
 ) -> Publication:
-    return Publication(publisher, 77, sequence, low, epoch, payload or str(sequence).encode())
+    return Publication(publisher, 77, sequence, low, time, payload or str(sequence).encode())
 
 
 def told(effects: list[Effect]) -> list[Any]:
@@ -119,18 +119,18 @@ def test_two_payloads_with_one_number_are_both_delivered_and_reported() -> None:
 def test_a_restamped_publication_is_not_delivered_again() -> None:
     for ordered in (True, False):
         streams = Streams("t", ordered)
-        assert told(streams.offer(item(0, epoch=5))) == [0]
-        assert told(streams.offer(item(0, epoch=9))) == []
+        assert told(streams.offer(item(0, time=5))) == [0]
+        assert told(streams.offer(item(0, time=9))) == []
 
 
 def test_an_old_stream_is_forgotten_and_comes_back_at_its_low() -> None:
     streams = Streams("t", ordered=True)
-    streams.offer(item(0, epoch=5))
-    streams.offer(item(3, epoch=5))
+    streams.offer(item(0, time=5))
+    streams.offer(item(3, time=5))
     assert wait(streams, 1, lo=5) == []
     assert wait(streams, 1, lo=6) == [("gap", 1, 2), 3]
     assert len(streams) == 0
-    assert told(streams.offer(item(9, low=9, epoch=8))) == [9]
+    assert told(streams.offer(item(9, low=9, time=8))) == [9]
 
 
 def test_streams_beyond_the_bound_push_out_the_quietest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from planaria.protocols.publications import streams as module
 from planaria.protocols.publications.publication import key
-from planaria.protocols.publications.retention import Rejected
 from planaria.protocols.publications.streams import Publisher, Stamp
 
 
@@ -63,43 +62,57 @@ def test_the_last_number_is_followed_by_a_new_incarnation(monkeypatch: pytest.Mo
     assert [p.sequence for p in said] == [0, 1, 2, 0]
 
 
-def test_low_is_the_first_number_of_the_oldest_live_epoch() -> None:
+def test_low_is_the_first_number_that_may_still_be_kept() -> None:
     mine = publisher()
-    lows = [mine.publish(b"p", epoch, lo=epoch - 2).low for epoch in (10, 10, 11, 12, 13, 14, 20)]
+    lows = [mine.publish(b"p", time, lo=time - 2).low for time in (10, 10, 11, 12, 13, 14, 20)]
     assert lows == [0, 0, 0, 0, 2, 3, 6]
 
 
-def test_low_never_passes_the_publication_when_the_epoch_steps_back() -> None:
+def test_low_passes_no_number_that_is_still_kept_whatever_the_clock_does() -> None:
+    for seed in range(20):
+        mine, random, said = publisher(), Random(seed), []
+        time = lo = 10**6
+        for _ in range(200):
+            time += random.choice([0, 1, 1, 7, 100, -50])
+            lo = max(lo, time - 500)
+            said.append(mine.publish(b"p", time, lo))
+            alive = min(p.sequence for p in said if p.time >= lo or p is said[-1])
+            assert said[-1].low <= alive
+        assert said[-1].low > 0, "and old numbers are not vouched for for ever"
+
+
+def test_low_never_passes_the_publication_when_time_steps_back() -> None:
     mine = publisher()
     random = Random(3)
     for _ in range(300):
-        epoch = random.randrange(30)
-        said = mine.publish(b"p", epoch, lo=max(0, epoch - random.randrange(5)))
+        time = random.randrange(30)
+        said = mine.publish(b"p", time, lo=max(0, time - random.randrange(5)))
         assert said.low <= said.sequence
 
 
-def test_known_starts_stay_within_their_bound() -> None:
+def test_known_spans_stay_within_their_bound() -> None:
     mine = publisher()
-    for epoch in range(500):
-        assert mine.publish(b"p", epoch, lo=0).low == 0
+    for time in range(500):
+        assert mine.publish(b"p", time, lo=0).low == 0
     assert mine.stamp is not None
     assert len(mine.stamp.starts) <= module.STARTS_MAX
 
 
-def test_a_rejected_publication_is_restamped_with_a_new_key_and_the_same_number() -> None:
+def test_a_rejected_publication_is_stamped_anew_with_a_new_key_and_the_same_number() -> None:
     mine = publisher()
-    said = mine.publish(b"p", 500, 484)
-    again = mine.on_rejected(Rejected("t", 3, key(said), 100))
-    assert again == replace(said, epoch=100)
-    assert mine.on_rejected(Rejected("t", 4, key(said), 100)) is None, "once for many rejections"
-    assert mine.on_rejected(Rejected("t", 4, key(again), 100)) is None, "this is the epoch asked"
+    said = mine.publish(b"p", 100, 84)
+    assert mine.restamp(key(said), 110, 94) is None, "who refuses it errs: it is not expired"
+    again = mine.restamp(key(said), 500, 484)
+    assert again == replace(said, time=500)
+    assert mine.restamp(key(said), 500, 484) is None, "once for many rejections"
+    assert mine.restamp(key(again), 500, 484) is None
 
 
-def test_liars_make_a_publisher_restamp_only_so_often() -> None:
+def test_a_publication_is_stamped_anew_only_so_often() -> None:
     mine = publisher()
     said, times = mine.publish(b"p", 500, 484), 0
-    for lie in range(20):
-        again = mine.on_rejected(Rejected("t", 3, key(said), lie))
+    for step in range(20):
+        again = mine.restamp(key(said), 1000 * step + 2000, 1000 * step + 1900)
         if again is not None:
             said, times = again, times + 1
     assert times == module.RESTAMPS_MAX
@@ -108,7 +121,7 @@ def test_liars_make_a_publisher_restamp_only_so_often() -> None:
 def test_rejections_of_the_unknown_or_long_gone_are_ignored() -> None:
     mine = publisher()
     first = mine.publish(b"p", 500, 484)
-    assert mine.on_rejected(Rejected("t", 3, b"x" * 16, 1)) is None
+    assert mine.restamp(b"x" * 16, 1000, 900) is None
     for _ in range(module.UNSETTLED_MAX):
         mine.publish(b"p", 500, 484)
-    assert mine.on_rejected(Rejected("t", 3, key(first), 1)) is None
+    assert mine.restamp(key(first), 1000, 900) is None

@@ -14,6 +14,7 @@ from planaria.core.message import Message
 from planaria.core.node import Effect, Send
 from planaria.protocols.publications.antientropy_messages import (
     IDS_MAX,
+    PLACE_BYTES,
     REGIONS_MAX,
     AntiEntropyMessage,
     Compare,
@@ -23,17 +24,16 @@ from planaria.protocols.publications.antientropy_messages import (
     Estimate,
     More,
     Push,
-    Roots,
+    Root,
     Sketch,
     State,
 )
-from planaria.protocols.publications.publication import Publication
+from planaria.protocols.publications.publication import Publication, place_of
 from planaria.protocols.publications.push import fits_beside, frames
 from planaria.protocols.publications.regions import (
     Answer,
     answer_regions,
-    answer_roots,
-    roots,
+    answer_root,
 )
 from planaria.protocols.publications.sketch import (
     CELL_BYTES,
@@ -43,7 +43,7 @@ from planaria.protocols.publications.sketch import (
     pack_tug_of_war,
     sketch_size,
 )
-from planaria.protocols.publications.store import ID_BITS, PublicationStore, place_of
+from planaria.protocols.publications.store import ID_BITS, PublicationStore
 
 EXCHANGES_MAX = 2  # at a time: one is slow at hubs, more make several peers push the same
 PATIENCE = 10  # own timeouts without a word of the peer: two slow messages and a little
@@ -54,8 +54,9 @@ WANT_BITS = 32  # of an id, in a request
 PEERS_MAX = 64  # peers whose last exchange is remembered: all neighbours of a large ring's hub
 STRIKES_MAX = 2  # differing digests after an exchange that changed nothing: one may be old
 COMPARES_MAX = 16  # messages full of regions in answer to one message
-AUDIT_SLICE = 4  # publications checked per timeout, cheap enough for every node of a simulation
-AUDIT_SLICE_MAX = 2048  # the same when something is in doubt
+AUDIT_SLICE = 4  # publications checked per timeout at least, cheap enough for every simulated node
+AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
+AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
 NUMBER_MAX = 2**31 - 1
 
 
@@ -78,7 +79,7 @@ class Exchange:
 class AntiEntropy:
     """The exchanges of one subscriber `id` about one topic, on the publications in `store`.
 
-    `clock` is the raw clock epoch to advertise. The state may be arbitrary: every exchange ends
+    `clock` is the raw clock to advertise. The state may be arbitrary: every exchange ends
     by patience, and every cache is audited.
     """
 
@@ -96,13 +97,13 @@ class AntiEntropy:
 
     def digest(self) -> Digest:
         """M1: what to put on every periodic message."""
-        lo = self.store.lo
+        lo = self.store.window.lo
         return Digest(self.clock, lo, self.store.digest(lo))
 
     def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
         """M2: start an exchange if the sender shows other publications than we do."""
-        if sender == self.id or digest.lo < self.store.lo:
-            return []  # the own digest, over fewer epochs, will tell them
+        if sender == self.id or digest.lo < self.store.window.lo:
+            return []  # the own digest, over a shorter time, will tell them
         if self.store.digest(digest.lo) == digest.digest:
             self._peers.pop(sender, None)
             return []
@@ -118,7 +119,7 @@ class AntiEntropy:
         return [self._send(sender, Estimate, exchange, state, pack_tug_of_war(sums), cells.pack())]
 
     def on_message(self, message: Message) -> tuple[list[Effect], list[Publication]]:
-        """What to send in answer, and the publications that are new here and already stored."""
+        """What to send in answer, and the publications that are new here, whether kept or not."""
         fresh: list[Publication] = []
         if not isinstance(message, AntiEntropyMessage):
             return [], fresh
@@ -128,7 +129,10 @@ class AntiEntropy:
         if exchange is not None and exchange.number == message.exchange:
             exchange.age = 0
         if isinstance(message, Difference | Push | Compare):
-            fresh = [p for p in message.publications if self.store.insert(p)]
+            for publication in message.publications:
+                if self.store.is_new(publication):
+                    fresh.append(publication)
+                self.store.insert(publication)
         handler = _HANDLERS.get(type(message))
         return handler(self, message) if handler else [], fresh
 
@@ -148,7 +152,8 @@ class AntiEntropy:
         for peer in list(self._peers)[:-PEERS_MAX]:
             del self._peers[peer]
         self._audit_due = max(0, min(self._audit_due, len(self.store)))
-        limit = max(AUDIT_SLICE, min(self._audit_due, AUDIT_SLICE_MAX))
+        due = max(self._audit_due, len(self.store) // AUDIT_TIMEOUTS)
+        limit = max(AUDIT_SLICE, min(due, AUDIT_SLICE_MAX))
         self._audit_due = max(0, self._audit_due - limit)
         if self.store.audit(limit):
             self._audit_due = len(self.store)
@@ -230,11 +235,11 @@ class AntiEntropy:
             self._doubt(message.sender)
         return []
 
-    def _on_roots(self, message: Roots) -> list[Effect]:
+    def _on_root(self, message: Root) -> list[Effect]:
         """The descent begins, or takes the place of a sketch that helped nobody."""
         if self._current(message) is not None:
             self._doubt(message.sender)
-        return self._compare(message, answer_roots)
+        return self._compare(message, answer_root)
 
     def _on_compare(self, message: Compare) -> list[Effect]:
         """The descent goes on."""
@@ -255,8 +260,8 @@ class AntiEntropy:
         if unknown or not (ours or theirs):
             self._doubt(peer)  # a sketch that contradicts log or digest
             return self._descend(peer, exchange)
-        floor = _floor(state)
-        filled = frames(p for p in found if floor is None or place_of(p) >= floor)
+        floor = int.from_bytes(state.floor, "big")
+        filled = frames(p for p in found if place_of(p) >= floor)
         first = filled.pop(0) if filled and fits_beside(filled[0]) else []
         want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]
         effects = [self._send(peer, Difference, exchange, exchange.lo, first, want)]
@@ -266,17 +271,20 @@ class AntiEntropy:
         return effects
 
     def _descend(self, peer: NodeId, exchange: Exchange) -> list[Effect]:
-        """Begin the descent with the root hashes."""
-        return [self._send(peer, Roots, exchange, *roots(self.store, exchange.lo, self._number))]
+        """Begin the descent with the root hash."""
+        return [self._send(peer, Root, exchange, exchange.lo, self.store.digest(exchange.lo))]
 
     def _compare(
-        self, message: AntiEntropyMessage, answer: Callable[[PublicationStore, Any], Answer]
+        self,
+        message: Root | Compare,
+        answer: Callable[[PublicationStore, Any, int], Answer],
     ) -> list[Effect]:
         """Answer with regions and publications; no regions end the descent."""
-        exchange = self._join(message, self.store.lo)
+        lo = max(message.lo, self.store.window.lo)  # what the younger window hides is no matter
+        exchange = self._join(message, lo)
         if exchange is None:
             return self._end(message)
-        regions, missing = answer(self.store, message)
+        regions, missing = answer(self.store, message, lo)
         peer, filled = message.sender, frames(missing)
         if not regions:
             self._finish(peer)
@@ -287,7 +295,7 @@ class AntiEntropy:
         for start in range(0, min(len(regions), COMPARES_MAX * REGIONS_MAX), REGIONS_MAX):
             first = filled.pop(0) if filled and fits_beside(filled[0]) else []
             part = regions[start : start + REGIONS_MAX]
-            effects.append(self._send(peer, Compare, exchange, part, first))
+            effects.append(self._send(peer, Compare, exchange, lo, part, first))
         return effects + [self._send(peer, Push, exchange, frame, []) for frame in filled]
 
     def _push(
@@ -312,9 +320,7 @@ class AntiEntropy:
 
     def _state(self, lo: int) -> State:
         floor = self.store.floor
-        packed = (
-            b"" if floor is None else floor[0].to_bytes(8, "big") + floor[1].to_bytes(16, "big")
-        )
+        packed = b"" if floor is None else floor.to_bytes(PLACE_BYTES, "big")
         return State(lo, self.store.digest(lo), self.store.count(lo), packed)
 
     def _cells_max(self, state: State) -> int:
@@ -329,7 +335,7 @@ class AntiEntropy:
     def _join(self, message: AntiEntropyMessage, lo: int) -> Exchange | None:
         """The exchange of `message`, opened if there is room; None if there is none."""
         exchange = self._current(message)
-        if exchange is None and lo >= self.store.lo:
+        if exchange is None and lo >= self.store.window.lo:
             others = [peer for peer in self._exchanges if peer != message.sender]
             if len(others) < EXCHANGES_MAX:
                 exchange = Exchange(message.exchange, lo, started=False)
@@ -358,7 +364,7 @@ class AntiEntropy:
         """Digests differ: has that been so since an exchange that should have ended it?"""
         version, strikes = self._peers.pop(peer, (-1, 0))
         if strikes < STRIKES_MAX:
-            strikes = strikes + 1 if version == self.store.version else 0
+            strikes = max(0, strikes) + 1 if version == self.store.version else 0
             self._peers[peer] = (version, strikes)
             if strikes < STRIKES_MAX:
                 return False
@@ -374,19 +380,13 @@ class AntiEntropy:
         self._audit_due = len(self.store)
 
 
-def _floor(state: State) -> tuple[int, int] | None:
-    if len(state.floor) != 24:
-        return None
-    return int.from_bytes(state.floor[:8], "big"), int.from_bytes(state.floor[8:], "big")
-
-
 _HANDLERS: dict[type[Message], Callable[[AntiEntropy, Any], list[Effect]]] = {
     Estimate: AntiEntropy._on_estimate,
     Sketch: AntiEntropy._on_sketch,
     More: AntiEntropy._on_more,
     Difference: AntiEntropy._on_difference,
     Push: AntiEntropy._on_push,
-    Roots: AntiEntropy._on_roots,
+    Root: AntiEntropy._on_root,
     Compare: AntiEntropy._on_compare,
     Done: AntiEntropy._on_done,
 }

@@ -6,18 +6,24 @@ from msgspec import Meta, Struct
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.protocols.publications.publication import Count, Epoch, Publication, Unsigned
+from planaria.protocols.publications.publication import (
+    PLACE_BITS,
+    Count,
+    Publication,
+    Time,
+    Unsigned,
+)
 from planaria.protocols.publications.sketch import CELL_BYTES, CELLS_MAX, TUG_OF_WAR_BYTES
 
 IDS_MAX = 1 << 16  # in one request: 320 KiB
-ROOTS_MAX = 4096  # epochs in one message: 80 KiB
-REGIONS_MAX = 2048  # regions in one message: 660 KiB at most, with 16 keys each
+REGIONS_MAX = 1024  # regions in one message: 400 KiB at most, with 16 places each
 INNER_MAX = 16  # four levels below the root, elsewhere two
 LEAVES_MAX = 16  # a subtree this small is listed key by key
 PUBLICATIONS_MAX = 1 << 16  # more do not fit a frame, even when empty
 
-LabelBytes = Annotated[bytes, Meta(min_length=1, max_length=17)]
-KeyBytes = Annotated[bytes, Meta(min_length=16, max_length=16)]
+PLACE_BYTES = PLACE_BITS // 8
+LabelBytes = Annotated[bytes, Meta(min_length=1, max_length=PLACE_BYTES + 1)]
+PlaceBytes = Annotated[bytes, Meta(min_length=PLACE_BYTES, max_length=PLACE_BYTES)]
 # A request names a publication by 32 bits: at worst one that was not asked for comes along.
 Ids = Annotated[list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(max_length=IDS_MAX)]
 Publications = Annotated[list[Publication], Meta(max_length=PUBLICATIONS_MAX)]
@@ -27,11 +33,11 @@ PackedCells = Annotated[bytes, Meta(max_length=CELL_BYTES * CELLS_MAX)]
 class Digest(Struct, frozen=True, array_like=True, gc=False):
     """M1, on every periodic message: all that two subscribers in agreement need to say.
 
-    `clock` is the sender's raw clock epoch, `digest` is over all epochs from `lo` on.
+    `clock` is the sender's raw clock, `digest` is over all publications from the second `lo` on.
     """
 
-    clock: Epoch
-    lo: Epoch
+    clock: Time
+    lo: Time
     digest: Unsigned
 
 
@@ -46,13 +52,13 @@ class AntiEntropyMessage(Message, frozen=True, array_like=True, gc=False):
 class State(Struct, frozen=True, array_like=True, gc=False):
     """What the sender held when it made its sketch: how much, and from which place on.
 
-    `floor` is the epoch and key below which the sender takes nothing, or empty.
+    `floor` is the place below which the sender takes nothing, or empty.
     """
 
-    lo: Epoch
+    lo: Time
     digest: Unsigned
     count: Count
-    floor: Annotated[bytes, Meta(max_length=24)]
+    floor: Annotated[bytes, Meta(max_length=PLACE_BYTES)]
 
 
 class Estimate(AntiEntropyMessage, frozen=True, tag="publications.estimate"):
@@ -81,7 +87,7 @@ class More(AntiEntropyMessage, frozen=True, tag="publications.more"):
 class Difference(AntiEntropyMessage, frozen=True, tag="publications.difference"):
     """M3 or M4: the sketch decoded; here is what you lack, and these ids I want of you."""
 
-    lo: Epoch
+    lo: Time
     publications: Publications
     want: Ids
 
@@ -94,25 +100,24 @@ class Push(AntiEntropyMessage, frozen=True, tag="publications.push"):
 
 
 class Region(Struct, frozen=True, array_like=True, gc=False):
-    """All that the sender holds of an epoch under `label`: exactly these subtrees and keys."""
+    """All that the sender shows under `label`: exactly these subtrees and places."""
 
-    epoch: Epoch
     label: LabelBytes
     inner: Annotated[list[tuple[LabelBytes, Unsigned]], Meta(max_length=INNER_MAX)]
-    leaves: Annotated[list[KeyBytes], Meta(max_length=LEAVES_MAX)]
+    leaves: Annotated[list[PlaceBytes], Meta(max_length=LEAVES_MAX)]
 
 
-class Roots(AntiEntropyMessage, frozen=True, tag="publications.roots"):
-    """The descent begins: all epochs from `lo` to `hi` that the sender holds, with root hashes."""
+class Root(AntiEntropyMessage, frozen=True, tag="publications.root"):
+    """The descent begins: the root hash of all that the sender shows from the second `lo` on."""
 
-    lo: Epoch
-    hi: Epoch
-    roots: Annotated[list[tuple[Epoch, Unsigned]], Meta(max_length=ROOTS_MAX)]
+    lo: Time
+    root: Unsigned
 
 
 class Compare(AntiEntropyMessage, frozen=True, tag="publications.compare"):
-    """CHECKANDPUBLISH (paper, Alg. 5) for many regions at once (erratum T6)."""
+    """CHECKANDPUBLISH (paper, Alg. 5) for many regions at once, from `lo` on (erratum T6)."""
 
+    lo: Time
     regions: Annotated[list[Region], Meta(max_length=REGIONS_MAX)]
     publications: Publications
 

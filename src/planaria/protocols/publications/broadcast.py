@@ -190,7 +190,7 @@ class Broadcast:
             nack = Nack(self.topic, self.id, name, lo, hi, side, view.label)
             effects.append(Send(message.sender, nack))
         seen = self._seen(name)
-        if seen is None or seen.flooded or message.hops >= HOPS_MAX:
+        if seen is None or seen.flooded or not 0 <= message.hops < HOPS_MAX:
             return Received(effects, publication)
         if view.doubt:
             effects += self._flood(view, seen, publication, message.hops)
@@ -205,7 +205,7 @@ class Broadcast:
         publication = message.publication
         seen = self._seen(key(publication))
         effects: list[Effect] = []
-        if seen is not None and not seen.flooded and message.hops < HOPS_MAX:
+        if seen is not None and not seen.flooded and 0 <= message.hops < HOPS_MAX:
             effects = self._flood(view, seen, publication, message.hops, message.sender)
         return Received(effects, publication)
 
@@ -265,9 +265,9 @@ class Broadcast:
     def _orphan(self, view: View, name: bytes, handed: Handed) -> list[Effect]:
         """Serve an orphaned arc otherwise (R4); one too many shows a broken overlay and floods."""
         seen = self._seen(name)
-        if seen is None or seen.flooded or handed.hops >= HOPS_MAX:
+        if seen is None or seen.flooded or not 0 <= handed.hops < HOPS_MAX:
             return []
-        if view.label is None or view.doubt or seen.reroutes >= REROUTES_MAX:
+        if view.label is None or view.doubt or not 0 <= seen.reroutes < REROUTES_MAX:
             return self._flood(view, seen, handed.publication, handed.hops)
         seen.reroutes += 1
         shares = reroute(view.label, view.neighbours, handed.share)

@@ -1,11 +1,11 @@
 """How long a topic keeps its publications, so that all subscribers agree and nothing comes back.
 
-Time is cut into epochs of D seconds. A publication carries the epoch it was published in and lives
-for R further epochs. The current epoch is a median of clocks, so one wrong clock moves nobody; what
-falls out of the window is hidden at once but deleted slowly, so a wrong median can be taken back.
+A publication carries the second it was published in; a topic's setting only moves a window over
+that order. The present is a median of clocks, so one wrong clock moves nobody. What falls out of
+the window is hidden at once, but deleted only after a grace in which nobody near showed it: a
+wrong clock, and a wrong setting, can be taken back.
 """
 
-from bisect import bisect_left
 from statistics import median_low
 from typing import Annotated
 
@@ -13,14 +13,19 @@ from msgspec import Meta, Struct
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.protocols.publications.publication import Epoch, Publication, key
-from planaria.protocols.publications.store import Place
+from planaria.protocols.publications.publication import TIME_MAX, Publication, key
+from planaria.protocols.publications.window import LIMIT_MAX, Window
 
-EPOCHS_LIVE = 16  # R: with epochs of whole seconds, a publication lives R to R + 2 of them
-EPOCH_SECONDS = 3600  # D of a topic without an age limit: its epochs only order publications
+STEPS = 16  # a window moves by a sixteenth of the age: neighbours show the same nearly always
+GRACE_SECONDS = 86_400  # hidden for a day, or for the age if that is shorter, before it is deleted
+SLOTS = 16  # parts of the grace of which is known what was shown in them
+READINGS = 4  # in one slot, at least: so a clock that jumps does not shorten the grace
+SETTINGS_MAX = 8  # in one slot; an operator who tries more of them keeps the first
 VOTERS_MAX = 256  # a node has at most 2 * 62 neighbours and a few that are changing
 VOTE_TIMEOUTS = 8  # a neighbour advertises its clock in every interval
-MARKS_MAX = 1 << 20  # delivered marks of one topic, about 100 MB; then the oldest epoch's go
+MARK_SECONDS = 1024  # delivered marks are forgotten in groups of so many seconds
+MARKS_MAX = 1 << 20  # delivered marks of one topic, about 100 MB; then the oldest group's go
+RECOUNT_TIMEOUTS = 64
 
 _Positive = Annotated[int, Meta(ge=1)]
 
@@ -29,7 +34,7 @@ class Retention(Struct, frozen=True, array_like=True):
     """What a topic keeps; all its subscribers apply the same. None: no limit.
 
     `age` in seconds, `count` publications in all, `per_publisher` of them by one publisher: without
-    that quota one publisher could flush a topic.
+    that quota one publisher could flush a topic. It decides what is kept, never what is delivered.
     """
 
     age: _Positive | None = None
@@ -37,197 +42,191 @@ class Retention(Struct, frozen=True, array_like=True):
     per_publisher: _Positive | None = None
 
     @property
-    def epoch_seconds(self) -> int:
-        """D, the length of an epoch. Clocks should differ by much less than half of it."""
-        return EPOCH_SECONDS if self.age is None else max(1, -(-self.age // EPOCHS_LIVE))
+    def step(self) -> int:
+        """By how many seconds the window moves. Clocks should differ by much less than that."""
+        return 1 if self.age is None else max(1, -(-self.age // STEPS))
+
+    @property
+    def grace(self) -> int:
+        """For how many seconds something is hidden before it is deleted."""
+        return GRACE_SECONDS if self.age is None else min(self.age, GRACE_SECONDS)
+
+    @property
+    def limit(self) -> int:
+        """How many publications are shown in all."""
+        return LIMIT_MAX if self.count is None else min(self.count, LIMIT_MAX)
 
 
 class Rejected(Message, frozen=True, tag="publications.rejected"):
-    """Your publication is outside the topic's window, whose current epoch is `epoch`: restamp."""
+    """Your publication is older than what is kept here: if you agree, publish it again."""
 
     topic: str
     sender: NodeId
     key: Annotated[bytes, Meta(max_length=16)]
-    epoch: Epoch
 
 
 class Delivered:
-    """64-bit marks of delivered keys, by epoch, which outlive the publications themselves.
+    """64-bit marks of delivered keys, grouped by time, which outlive the publications themselves.
 
-    A publication that was deleted and fetched again is therefore not delivered again.
+    What was not kept, or was deleted and fetched again, is therefore not delivered again.
     """
 
-    __slots__ = ("_marks", "_size")
+    __slots__ = ("_age", "_marks", "_size")
 
     def __init__(self) -> None:
         self._marks: dict[int, set[bytes]] = {}
         self._size = 0
+        self._age = 0  # timeouts since the marks were counted
 
     def __len__(self) -> int:
-        return self._size
+        return sum(map(len, self._marks.values()))
 
-    def epochs(self) -> list[int]:
-        """The epochs that have marks."""
-        return sorted(self._marks)
-
-    def add(self, epoch: int, key: bytes) -> bool:
+    def add(self, time: int, key: bytes) -> bool:
         """Mark a key as delivered; False if it was before."""
-        marks = self._marks.get(epoch)
+        group = time // MARK_SECONDS
+        marks = self._marks.get(group)
         if marks is not None and key[:8] in marks:
             return False
         if self._size >= MARKS_MAX:
-            self.drop(min(self._marks))
-        self._marks.setdefault(epoch, set()).add(key[:8])
+            self._size = len(self)  # never forget because of a wrong count
+            if self._size >= MARKS_MAX:
+                self._size -= len(self._marks.pop(min(self._marks)))
+        self._marks.setdefault(group, set()).add(key[:8])
         self._size += 1
         return True
 
-    def marks(self) -> dict[int, list[bytes]]:
-        """All marks by epoch, for a store to keep."""
-        return {epoch: sorted(marks) for epoch, marks in sorted(self._marks.items())}
+    def forget(self, before: int) -> None:
+        """Forget the groups that end before the second `before`, or cannot be."""
+        low, high = max(0, before) // MARK_SECONDS, TIME_MAX // MARK_SECONDS
+        for group in [group for group in self._marks if not low <= group <= high]:
+            del self._marks[group]
+        self._age += 1
+        if not 0 <= self._age < RECOUNT_TIMEOUTS:
+            self._age, self._size = 0, len(self)
 
-    def drop(self, epoch: int) -> None:
-        """Forget the marks of an epoch."""
-        self._size -= len(self._marks.pop(epoch, ()))
+    def marks(self) -> dict[int, list[bytes]]:
+        """All marks by the first second of their group, for a store to keep."""
+        return {group * MARK_SECONDS: sorted(self._marks[group]) for group in sorted(self._marks)}
+
+
+Limits = tuple[int, int | None]  # a window's count and quota
 
 
 class Horizon:
-    """One subscriber's window of live epochs, lo <= epoch <= current + 1.
+    """One subscriber's window: `lo`, the oldest second shown, by the median of the clocks.
 
     Nothing here is trusted for long: the own clock is read anew before each timeout, votes expire,
-    and a stored `lo` that is not near the median is reset.
+    a stored `lo` that is not near the median is reset, and slots pass.
     """
 
     __slots__ = (
-        "_before",
-        "clock",
         "delivered",
         "elapsed",
-        "epoch",
         "lo",
+        "now",
         "retention",
         "seconds",
+        "slots",
         "votes",
     )
 
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
-        self.seconds: int | None = None  # the last reading of the own clock
-        self.clock: int | None = None  # the own raw epoch, which is what peers are told
-        self.votes: dict[NodeId, tuple[int, int]] = {}  # peer: raw epoch, timeouts since heard
-        self.epoch: int | None = None  # E; None while no clock at all is known
-        self._before: int | None = None  # E at the last timeout
+        self.seconds: int | None = None  # the last reading of the own clock: what peers are told
+        self.votes: dict[NodeId, tuple[int, int, int]] = {}  # peer: clock, lo, timeouts since heard
+        self.now: int | None = None  # None while no clock at all is known
         self.lo = 0
-        self.elapsed = 0  # seconds for which something was hidden but not deleted
+        self.elapsed = 0  # own seconds since the last slot began
+        self.slots: list[dict[Limits, int]] = [{}]  # in each, the lowest lo under each setting
         self.delivered = Delivered()
 
     def read_clock(self, seconds: int) -> None:
-        """The driver read the wall clock. What passed since the last reading counts at most D/4.
+        """The driver read the wall clock. What passed since the last reading counts, but little.
 
-        So pacing survives a clock that jumps, as long as timeouts come four times an epoch.
+        So the grace survives a clock that jumps, and a machine that slept through it.
         """
-        length = self.retention.epoch_seconds
+        seconds = max(0, min(seconds, TIME_MAX))
         if self.seconds is not None:
-            self.elapsed += min(max(0, seconds - self.seconds), max(1, length // 4))
+            at_most = max(1, self.retention.grace // (SLOTS * READINGS))
+            self.elapsed += min(max(0, seconds - self.seconds), at_most)
         self.seconds = seconds
-        self.clock = max(0, seconds // length)
         self._settle()
 
-    def hear(self, peer: NodeId, epoch: int) -> None:
-        """The neighbour `peer` advertises its raw clock epoch; votes are counted at timeouts."""
+    def hear(self, peer: NodeId, clock: int, lo: int) -> None:
+        """The neighbour `peer` tells its clock and what it shows; counted at timeouts."""
         if peer in self.votes or len(self.votes) < VOTERS_MAX:
-            self.votes[peer] = (epoch, 0)
+            self.votes[peer] = (clock, lo, 0)
 
-    def on_timeout(self, neighbours: list[NodeId]) -> bool:
-        """Time passed: only recent votes of neighbours count. True if the epoch jumped (alarm)."""
+    def on_timeout(self, neighbours: list[NodeId]) -> None:
+        """Time passed: only recent votes of neighbours count, and the grace goes on."""
         heard = [(peer, self.votes[peer]) for peer in neighbours if peer in self.votes]
         self.votes = {
-            peer: (epoch, age + 1) for peer, (epoch, age) in heard if 0 <= age < VOTE_TIMEOUTS
+            peer: (clock, lo, age + 1)
+            for peer, (clock, lo, age) in heard
+            if 0 <= age < VOTE_TIMEOUTS
         }
         self._settle()
-        before, self._before = self._before, self.epoch
-        return before is not None and self.epoch is not None and abs(self.epoch - before) > 1
+        length = max(1, self.retention.grace // SLOTS)
+        if not 0 <= self.elapsed < 2 * length:
+            self.elapsed = 0  # no run of timeouts gets there
+        if self.elapsed >= length or not self.slots:
+            self.slots.append({})
+            self.elapsed = max(0, self.elapsed - length)
+        del self.slots[: -SLOTS - 1]
+        self._note(self.window)
+        windows = self.windows()
+        oldest = min(window.lo for window in windows)
+        self.delivered.forget(oldest - (self.retention.age or 0))
 
-    def accepts(self, epoch: int) -> bool:
-        """Is a publication of this epoch to be stored, served and counted in digests?"""
-        return self.epoch is None or self.lo <= epoch <= self.epoch + 1
+    @property
+    def window(self) -> Window:
+        """What to show now."""
+        return Window(self.lo, self.retention.limit, self.retention.per_publisher)
+
+    def windows(self) -> list[Window]:
+        """What was shown during the grace, here or by a neighbour: nothing of it is deleted.
+
+        Nothing is deleted for its age before a whole grace has been seen.
+        """
+        found: dict[Limits, int] = {}
+        for slot in self.slots:
+            for limits, lo in slot.items():
+                found[limits] = min(lo, found.get(limits, lo))
+        if len(self.slots) <= SLOTS:
+            found = dict.fromkeys(found, 0)
+        return [Window(max(0, lo), *limits) for limits, lo in found.items()]
+
+    def retain(self, retention: Retention) -> None:
+        """Another setting holds from now on."""
+        self.retention = retention
+        self._settle()
+
+    def keep(self, count: int) -> None:
+        """Something was held before: delete none of these `count` publications for a grace."""
+        self._note(Window(0, max(1, min(count, LIMIT_MAX)), None))
 
     def reject(self, topic: str, id: NodeId, publication: Publication) -> Rejected | None:
-        """What to tell a publisher whose stamp is outside the window; None if it is inside."""
-        if self.epoch is None or self.accepts(publication.epoch):
+        """What to tell the publisher of something that is older than the window; else None."""
+        if publication.time >= self.lo:
             return None
-        return Rejected(topic, id, key(publication), self.epoch)
+        return Rejected(topic, id, key(publication))
 
-    def expire(self, stored: list[int]) -> int | None:
-        """The one epoch bucket of `stored` to delete now, if any; call it at each timeout.
-
-        At most one per D/2 of own time, the oldest first, and the first one not before it was
-        hidden for D/2. Marks go at the same pace, when they are R epochs older and no bucket is
-        left to delete: so a wrong epoch costs no marks before it costs all publications.
-        """
-        hidden = [epoch for epoch in stored if not self.accepts(epoch)]
-        stale = [epoch for epoch in self.delivered.epochs() if not self._remembers(epoch)]
-        if not hidden and not stale:
-            self.elapsed = 0
-            return None
-        length = self.retention.epoch_seconds
-        if not 0 <= self.elapsed <= 2 * length:
-            self.elapsed = 0  # no run of timeouts gets there
-        if 2 * self.elapsed < length:
-            return None
-        self.elapsed = 0
-        if not hidden:
-            self.delivered.drop(stale[0])
-        return min(hidden, default=None)
-
-    def _remembers(self, epoch: int) -> bool:
-        """Are marks of this epoch still needed? For one retention period beyond the window."""
-        if self.epoch is None:
-            return True
-        return self.lo - EPOCHS_LIVE <= epoch <= self.epoch + 1 + EPOCHS_LIVE
+    def _note(self, window: Window) -> None:
+        """In this slot so much was shown, here or next door."""
+        lows = [lo for _, lo, _ in self.votes.values()]
+        slot, limits = self.slots[-1], window[1:]
+        if limits in slot or len(slot) < SETTINGS_MAX:
+            slot[limits] = min([window.lo, slot.get(limits, window.lo), *lows])
 
     def _settle(self) -> None:
-        """E = median_low of the raw clocks; lo = E - R, or one more if it was that already."""
-        clocks = [epoch for epoch, _ in self.votes.values()]
-        if self.clock is not None:
-            clocks.append(self.clock)
-        self.epoch = median_low(clocks) if clocks else None
-        lowest = 0
-        if self.epoch is not None and self.retention.age is not None:
-            lowest = max(0, self.epoch - EPOCHS_LIVE)
-        # Keeping lo when E steps back by one stops a bucket from flickering.
-        if self.retention.age is None or self.lo != lowest + 1:
+        """The present is the low median of the raw clocks; lo is an age before it, in steps."""
+        clocks = [clock for clock, _, _ in self.votes.values()]
+        if self.seconds is not None:
+            clocks.append(self.seconds)
+        self.now = max(0, min(median_low(clocks), TIME_MAX)) if clocks else None
+        step, lowest = self.retention.step, 0
+        if self.now is not None and self.retention.age is not None:
+            lowest = max(0, (self.now // step - STEPS) * step)
+        # Keeping lo when the present steps back by one stops a second from flickering.
+        if self.retention.age is None or self.lo != lowest + step:
             self.lo = lowest
-
-
-class Quota:
-    """The newest `per_publisher` publications of each publisher, by (epoch, key).
-
-    The store keeps the newest of all; with the quota before it, what is kept of a union depends
-    only on what is kept of its parts. So subscribers that exchange publications in any order keep
-    the same ones, without tombstones. Derived from the store: if in doubt, fill a new one from it.
-    """
-
-    __slots__ = ("_places", "per_publisher")
-
-    def __init__(self, retention: Retention) -> None:
-        self.per_publisher = retention.per_publisher
-        self._places: dict[NodeId, list[Place]] = {}  # sorted
-
-    def __len__(self) -> int:
-        return sum(map(len, self._places.values()))
-
-    def add(self, publisher: NodeId, place: Place) -> Place | None:
-        """Count a publication in before it is stored; what to remove first, perhaps itself."""
-        if self.per_publisher is None:
-            return None
-        places = self._places.setdefault(publisher, [])
-        at = bisect_left(places, place)
-        if places[at : at + 1] == [place]:
-            return None
-        places.insert(at, place)
-        return places.pop(0) if len(places) > self.per_publisher else None
-
-    def forget(self, floor: Place) -> None:
-        """Forget what is older than the window or than the floor of a full store."""
-        kept = {id: places[bisect_left(places, floor) :] for id, places in self._places.items()}
-        self._places = {id: places for id, places in kept.items() if places}

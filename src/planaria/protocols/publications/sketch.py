@@ -89,6 +89,11 @@ class Cells:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def regular(self) -> bool:
+        """Are there as many checks and counts as ids? Memory can hold anything."""
+        return len(self.ids) == len(self.checks) == len(self.counts)
+
     def fold(self, ids: Array, sign: int) -> None:
         """Add (sign 1) or take away (sign -1) all of `ids`."""
         if len(ids) <= FEW:
@@ -186,17 +191,17 @@ class Cells:
 class SketchCache:
     """The sketch of a set under change: ids are noted at once and folded in when it is read."""
 
-    __slots__ = ("_added", "_cells", "_removed", "_sums")
+    __slots__ = ("_added", "_removed", "cells", "sums")
 
     def __init__(self, ids: Array, size: int) -> None:
-        self._sums = tug_of_war(ids)
-        self._cells = Cells(size)
-        self._cells.fold(ids, 1)
+        self.sums = tug_of_war(ids)
+        self.cells = Cells(size)
+        self.cells.fold(ids, 1)
         self._added: list[int] = []
         self._removed: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._cells)
+        return len(self.cells)
 
     def add(self, id: int) -> bool:
         """Note a new id; False if the cache is better made anew."""
@@ -208,15 +213,17 @@ class SketchCache:
         self._removed.append(id)
         return len(self._removed) < PENDING_MAX
 
-    def read(self) -> tuple[Array, Cells]:
-        """The tug of war and the cells of the set as it is."""
+    def read(self) -> tuple[Array, Cells] | None:
+        """The tug of war and the cells of the set as it is; None if they cannot be that."""
+        if not self.cells.regular or len(self.sums) != COUNTERS:
+            return None
         for pending, sign in ((self._added, 1), (self._removed, -1)):
             if pending:
-                ids = id_array(pending)
-                self._sums += sign * tug_of_war(ids)
-                self._cells.fold(ids, sign)
+                ids = id_array(id & MASK for id in pending)
+                self.sums += sign * tug_of_war(ids)
+                self.cells.fold(ids, sign)
                 pending.clear()
-        return self._sums, self._cells
+        return self.sums, self.cells
 
 
 def _mix(ids: Array, salt: np.uint64) -> Array:

@@ -1,14 +1,21 @@
-"""The publications that one subscriber holds of one topic, in buckets by epoch.
+"""The publications that one subscriber holds of one topic, in the order of retention.
 
-What is held is decided by the buckets' logs alone. Tries, sketches, sizes and digests are derived
-from them and may be wrong in any way: they are made anew as soon as they are found to be.
+What is held is decided by two logs alone: what the topic's window shows, and what it hides but does
+not delete yet. Trie, sketch, quota and digests are derived from them and may be wrong in any way:
+they are made anew as soon as they are found to be, and in every audit.
 """
 
-from collections.abc import Iterable, Iterator
-from hashlib import blake2b
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from planaria.protocols.publications.publication import EPOCH_MAX, KEY_BITS, Publication, key
+from planaria.protocols.publications.publication import (
+    KEY_BITS,
+    PLACE_BITS,
+    Place,
+    Publication,
+    place_of,
+    sound,
+)
 from planaria.protocols.publications.sketch import (
     CACHED_CELLS_MAX,
     Array,
@@ -18,300 +25,304 @@ from planaria.protocols.publications.sketch import (
     tug_of_war,
 )
 from planaria.protocols.publications.trie import Trie
+from planaria.protocols.publications.window import LIMIT_MAX, Quota, Window, kept
 
 ID_BITS = 64  # the id of a publication in sketches: the first half of its key
-LIMIT_MAX = 1 << 20  # publications of one topic in memory: about 1 GiB at 500 bytes each
 CACHED_CELLS_MIN = 64  # a cache starts here and doubles as longer sketches are asked for
-AUDIT_BUCKETS_MAX = 16  # so that an audit over many small buckets is bounded as well
+HIDDEN_SLACK = 1024  # publications beyond what the windows may show, before a purge between audits
 
-Place = tuple[int, int]  # (epoch, key): the order in which a full store lets go of publications
-
-
-class Bucket:
-    """The publications of one epoch by key, with what is derived from them."""
-
-    __slots__ = ("log", "sketch", "trie")
-
-    def __init__(self, log: dict[int, Publication]) -> None:
-        self.log = log
-        self.trie = Trie(KEY_BITS, self.log)
-        self.sketch: SketchCache | None = None
-
-    def insert(self, number: int, publication: Publication) -> None:
-        """Hold `publication` under its key."""
-        self.log[number] = publication
-        self.trie.insert(number)
-        if self.sketch is not None and not self.sketch.add(number >> (KEY_BITS - ID_BITS)):
-            self.sketch = None
-
-    def remove(self, number: int) -> None:
-        """Let go of what is held under a key."""
-        if self.log.pop(number, None) is None:
-            self.sketch = None  # the trie named a key that was never here
-        self.trie.remove(number)
-        if self.sketch is not None and not self.sketch.remove(number >> (KEY_BITS - ID_BITS)):
-            self.sketch = None
-
-    def read_sketch(self, size: int) -> tuple[Array, Cells]:
-        """The tug of war and at least `size` cells over the ids held here."""
-        if self.sketch is not None and size <= len(self.sketch):
-            return self.sketch.read()
-        ids = id_array(number >> (KEY_BITS - ID_BITS) for number in self.log)
-        if size > CACHED_CELLS_MAX:
-            cells = Cells(size)
-            cells.fold(ids, 1)
-            return tug_of_war(ids), cells
-        self.sketch = SketchCache(ids, max(CACHED_CELLS_MIN, 1 << (size - 1).bit_length()))
-        return self.sketch.read()
-
-    def audit(self, epoch: int, limit: int) -> tuple[int, int, bool]:
-        """Check the next `limit` publications: how many, how many repairs, and was it the end?"""
-        rebuilds = self.trie.rebuilds
-        numbers, done = self.trie.audit(limit)
-        repairs = self.trie.rebuilds - rebuilds
-        for number in numbers:
-            publication = self.log[number]
-            if publication.epoch != epoch or _number(publication) != number:
-                self.remove(number)  # nobody said this; whoever has what was said will push it
-                repairs += 1
-        if done or repairs:
-            self.sketch = None
-        return len(numbers), repairs, done
+_NO_DIGEST = (-1, -1, 0)
 
 
 class PublicationStore:
-    """All publications of a topic whose epochs lie in a window, at most `limit` of them.
+    """All publications of a topic that its window shows, and for a while those it showed.
 
-    Outside the window nothing is accepted, served or counted in a digest. A full store keeps the
-    `limit` largest by (epoch, key), so that two stores that exchange all they hold agree.
+    Hidden ones are not served and not counted in a digest. They come back with the window; only
+    `purge` deletes them.
     """
 
-    __slots__ = ("_audited", "_buckets", "_digest", "_size", "hi", "limit", "lo", "version")
+    __slots__ = (
+        "_digest",
+        "_part",
+        "_quota",
+        "_sketch",
+        "_trie",
+        "hidden",
+        "shown",
+        "version",
+        "window",
+        "windows",
+    )
 
     def __init__(self, limit: int = LIMIT_MAX) -> None:
-        self.limit = max(1, min(limit, LIMIT_MAX))
-        self.lo = 0
-        self.hi = EPOCH_MAX
-        self.version = 0  # changes with every change of what is held or visible
-        self._buckets: dict[int, Bucket] = {}
-        self._size = 0
-        self._digest = (-1, -1, 0)  # of which version, from which epoch on, its value
-        self._audited = 0  # the epoch at which the audit goes on
+        self.window = Window(count=max(1, min(limit, LIMIT_MAX)))
+        self.windows: Sequence[Window] = (self.window,)  # what each of them shows is held
+        self.version = 0  # changes with every change of what is shown
+        self.shown: dict[Place, Publication] = {}
+        self.hidden: dict[Place, Publication] = {}
+        self._derive()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PublicationStore":
         """A store with the same publications; what is derived from them is derived again."""
-        copy = PublicationStore(self.limit)
-        for epoch, bucket in self._buckets.items():
-            copy._buckets[epoch] = Bucket(dict(bucket.log))
-        copy.set_window(self.lo, self.hi)
+        copy = PublicationStore()
+        copy.window, copy.windows, copy.version = self.window, self.windows, self.version
+        copy.shown, copy.hidden = dict(self.shown), dict(self.hidden)
+        copy._derive()
         return copy
 
-    def set_window(self, lo: int, hi: int) -> None:
-        """Show the epochs from `lo` to `hi` and hide all others, without deleting them."""
-        if (lo, hi) != (self.lo, self.hi):
-            self.lo, self.hi = lo, hi
-            self.version += 1
-        self._size = self._count(self.lo)
-        self._evict()
+    # The window
 
-    def in_window(self, epoch: int) -> bool:
-        """Is `epoch` visible?"""
-        return self.lo <= epoch <= self.hi
-
-    def epochs(self, lo: int = 0) -> list[int]:
-        """The visible epochs from `lo` on that hold something."""
-        low = max(lo, self.lo)
-        return sorted(e for e, held in self._buckets.items() if low <= e <= self.hi and held.log)
-
-    def hidden(self) -> list[int]:
-        """The epochs outside the window that still hold something."""
-        return sorted(epoch for epoch in self._buckets if not self.in_window(epoch))
-
-    def remove_bucket(self, epoch: int) -> int:
-        """Delete all publications of one epoch; returns how many."""
-        bucket = self._buckets.pop(epoch, None)
-        if bucket is None:
-            return 0
+    def show(self, window: Window) -> None:
+        """Show what `window` keeps of all that is held, and hide the rest."""
+        before, self.window = self.window, window
+        if window == before:
+            return
         self.version += 1
-        self._size = self._count(self.lo)
-        return len(bucket.log)
+        if window[1:] == before[1:] and window.lo > before.lo:
+            lowest = self._trie.minimum()
+            while lowest is not None and lowest < window.lowest:
+                self._hide(lowest)
+                lowest = self._trie.minimum()
+        else:
+            self._sort()
+
+    def purge(self, windows: Sequence[Window]) -> None:
+        """Delete from now on what neither the window nor one of `windows` would show."""
+        if self.windows != (self.window, *windows):
+            self.windows = (self.window, *windows)
+            self._purge()
+
+    def _purge(self) -> None:
+        if not self.hidden:
+            return
+        if all(window[1:] == (LIMIT_MAX, None) for window in self.windows):
+            lowest = min(window.lowest for window in self.windows)
+            keep = {place for place in self.hidden if place >= lowest}
+        else:
+            held = {**self.hidden, **self.shown}
+            keep = {place for window in self.windows for place in kept(held, window)}
+        room = LIMIT_MAX - len(self.shown)
+        places = sorted((place for place in self.hidden if place in keep), reverse=True)
+        self.hidden = {place: self.hidden[place] for place in places[: max(0, room)]}
+
+    # What is held
 
     def insert(self, publication: Publication) -> bool:
-        """Hold `publication`; False if it is held already, or not to be held."""
-        epoch, number = publication.epoch, _number(publication)
-        if not self.in_window(epoch):
+        """Hold and show `publication`; False if it is held already, or not to be kept."""
+        place = place_of(publication)
+        for log in (self.shown, self.hidden):
+            if place in log:
+                log[place] = publication  # heals what a fault may have left there
+                return False
+        if not sound(publication) or publication.time < self.window.lo:
             return False
-        bucket = self._buckets.get(epoch)
-        if bucket is not None and number in bucket.log:
-            bucket.log[number] = publication  # heals what a fault may have left there
+        surplus = self._surplus(publication, place)
+        if surplus == place:
             return False
-        floor = self.floor
-        if floor is not None and (epoch, number) < floor:
-            return False
-        if bucket is None:
-            bucket = self._buckets[epoch] = Bucket({})
-        bucket.insert(number, publication)
-        self.version += 1
-        self._size += 1
-        self._evict()
+        self._add(place, publication)
+        if surplus is not None:
+            self._hide(surplus)
         return True
 
-    def remove(self, place: Place) -> bool:
-        """Let go of one publication; was it here?"""
-        epoch, number = place
-        bucket = self._buckets.get(epoch)
-        if bucket is None or number not in bucket.log:
-            return False
-        bucket.remove(number)
-        if not bucket.log:
-            del self._buckets[epoch]
+    def load(self, publications: Iterable[Publication]) -> None:
+        """Hold publications that were held before, whatever the window says of them now."""
+        for publication in publications:
+            if len(self.shown) + len(self.hidden) < LIMIT_MAX:
+                self.hidden[place_of(publication)] = publication
+        self._sort()
         self.version += 1
-        self._size = self._count(self.lo)
-        return True
+
+    def is_new(self, publication: Publication) -> bool:
+        """Is this neither held nor expired? Then it is to be delivered, kept or not."""
+        place = place_of(publication)
+        return (
+            sound(publication)
+            and publication.time >= self.window.lo
+            and place not in self.shown
+            and place not in self.hidden
+        )
 
     def __contains__(self, key: bytes) -> bool:
         return self.get(key) is not None
 
     def get(self, key: bytes) -> Publication | None:
-        """The visible publication with this key."""
-        number = int.from_bytes(key, "big")
-        for epoch in self.epochs():
-            if number in self._buckets[epoch].log:
-                return self._buckets[epoch].log[number]
-        return None
+        """The publication shown with this key."""
+        number, mask = int.from_bytes(key, "big"), (1 << KEY_BITS) - 1
+        found = (self.shown[place] for place in self.shown if place & mask == number)
+        return next(found, None)
 
     def __len__(self) -> int:
-        return self._count(self.lo)
+        return len(self.shown)
 
     def count(self, lo: int) -> int:
-        """How many visible publications have an epoch of at least `lo`."""
-        return self._count(lo)
-
-    def keys(self, lo: int = 0) -> Iterator[bytes]:
-        """The visible keys from epoch `lo` on, by (epoch, key)."""
-        for epoch in self.epochs(lo):
-            for number in sorted(self._buckets[epoch].log):
-                yield number.to_bytes(KEY_BITS // 8, "big")
+        """How many publications are shown from the second `lo` on."""
+        if lo <= self.window.lo:
+            return len(self.shown)
+        lowest = lo << KEY_BITS
+        return sum(place >= lowest for place in self.shown)
 
     def publications(self, lo: int = 0) -> Iterator[Publication]:
-        """The visible publications from epoch `lo` on, by (epoch, key)."""
-        for epoch in self.epochs(lo):
-            log = self._buckets[epoch].log
-            for number in sorted(log):
-                yield log[number]
+        """The publications shown from the second `lo` on, by (time, key)."""
+        for place in sorted(self.shown):
+            if place >= lo << KEY_BITS:
+                yield self.shown[place]
+
+    def keys(self) -> Iterator[bytes]:
+        """The keys shown, by (time, key)."""
+        for place in sorted(self.shown):
+            yield (place & (1 << KEY_BITS) - 1).to_bytes(KEY_BITS // 8, "big")
 
     @property
     def floor(self) -> Place | None:
-        """Below this (epoch, key) nothing is accepted; None while there is room."""
-        if self._size < self.limit:
-            return None
-        self._size = self._count(self.lo)  # never refuse or let go because of a wrong size
-        return self._lowest() if self._size >= self.limit else None
+        """Below this place nothing is accepted; None while there is room."""
+        return self._trie.minimum() if len(self.shown) >= self.window.count else None
+
+    # What is derived
 
     def digest(self, lo: int) -> int:
-        """64 bits that are equal in two stores if what they show from epoch `lo` on is equal."""
+        """64 bits that are equal in two stores if what they show from the second `lo` on is."""
         if self._digest[:2] != (self.version, lo):
-            state = blake2b(digest_size=8)
-            for epoch in self.epochs(lo):
-                state.update(epoch.to_bytes(8, "big"))
-                state.update(self._buckets[epoch].trie.root_hash)
-            self._digest = (self.version, lo, int.from_bytes(state.digest(), "big"))
+            root = self.trie(lo).root_hash
+            self._digest = (self.version, lo, int.from_bytes(root[:8], "big"))
         return self._digest[2]
 
-    def trie(self, epoch: int) -> Trie:
-        """The trie over the keys of a visible epoch; without keys for any other."""
-        bucket = self._buckets.get(epoch) if self.in_window(epoch) else None
-        return Trie(KEY_BITS, {}) if bucket is None else bucket.trie
+    def trie(self, lo: int) -> Trie:
+        """The trie over the places shown from the second `lo` on."""
+        if lo <= self.window.lo:
+            return self._trie
+        if self._part is None or self._part[:2] != (self.version, lo):
+            self._part = (self.version, lo, self._trie.since(lo << KEY_BITS))
+        return self._part[2]
 
-    def at(self, epoch: int, numbers: Iterable[int]) -> Iterator[Publication]:
-        """The publications of a visible epoch with these keys, as integers."""
-        if self.in_window(epoch) and epoch in self._buckets:
-            log = self._buckets[epoch].log
-            yield from (log[number] for number in numbers if number in log)
+    def at(self, places: Iterable[Place]) -> Iterator[Publication]:
+        """The publications shown at these places, if they are what they are held as."""
+        for place in places:
+            publication = self.shown.get(place)
+            if publication is not None and sound(publication) and place_of(publication) == place:
+                yield publication
 
     def by_ids(
         self, ids: Iterable[int], lo: int, bits: int = ID_BITS
     ) -> tuple[list[Publication], list[int]]:
-        """The visible publications from epoch `lo` on whose keys begin with `ids`, and the ids
-        with which none begins."""
-        found: list[Publication] = []
-        unknown: list[int] = []
-        buckets = [self._buckets[epoch] for epoch in self.epochs(lo)]
-        for id in ids:
-            held = len(found)
-            for bucket in buckets:
-                keys = bucket.trie.keys(1 << bits | id)
-                found += [bucket.log[number] for number in keys if number in bucket.log]
-            if len(found) == held:
-                unknown.append(id)
-        return found, unknown
+        """The publications shown from `lo` on whose keys begin with `ids`, and the ids with which
+        none begins."""
+        wanted, shift, mask = dict.fromkeys(ids), KEY_BITS - bits, (1 << bits) - 1
+        lowest = lo << KEY_BITS
+        found = [p for p in self.shown if p >> shift & mask in wanted and p >= lowest]
+        known = {place >> shift & mask for place in found}
+        return list(self.at(sorted(found))), [id for id in wanted if id not in known]
 
     def sketch(self, lo: int, size: int) -> tuple[Array, Cells]:
-        """The tug of war and `size` cells over all visible ids from epoch `lo` on."""
-        sums = tug_of_war(id_array(()))
+        """The tug of war and `size` cells over all ids shown from the second `lo` on."""
+        whole_sums, whole = self._read_sketch(size)
         cells = Cells(size)
-        for epoch in self.epochs(lo):
-            bucket_sums, bucket_cells = self._buckets[epoch].read_sketch(size)
-            sums = sums + bucket_sums
-            cells.add(bucket_cells)
-        return sums, cells
+        cells.add(whole)
+        if lo <= self.window.lo:
+            return whole_sums.copy(), cells
+        lowest = lo << KEY_BITS
+        older = id_array(_id(place) for place in self.shown if place < lowest)
+        cells.fold(older, -1)
+        return whole_sums - tug_of_war(older), cells
 
     def drop_sketches(self) -> None:
-        """Make all sketches anew when they are next asked for."""
-        for bucket in self._buckets.values():
-            bucket.sketch = None
+        """Make the sketch anew when it is next asked for."""
+        self._sketch = None
 
     def audit(self, limit: int) -> int:
         """Check the next `limit` publications and all derived from them; returns the repairs."""
-        repairs = 0
-        for _ in range(AUDIT_BUCKETS_MAX):
-            if not self._buckets or limit <= 0:
-                break
-            following = [epoch for epoch in self._buckets if epoch >= self._audited]
-            epoch = min(following or self._buckets)
-            bucket = self._buckets[epoch]
-            checked, repaired, done = bucket.audit(epoch, limit)
-            limit -= checked
-            repairs += repaired
-            if not bucket.log:
-                del self._buckets[epoch]
-            self._audited = epoch + 1 if done else epoch
-            if done and len(following) <= 1:
-                break
-        self._digest = (-1, -1, 0)
-        self._size = self._count(self.lo)
-        self._evict()
-        self.version += bool(repairs)
+        rebuilds = self._trie.rebuilds
+        places, done = self._trie.audit(limit)
+        repairs = self._trie.rebuilds - rebuilds
+        repairs += sum(not _intact(place, self.shown[place]) for place in places)
+        if repairs or (done and self._misplaced()):
+            self._sort()
+            self.version += 1
+        elif done:
+            self._sketch, self._quota = None, Quota(self.window.per_publisher, self.shown)
+        if done:
+            self._purge()
+        self._digest, self._part = _NO_DIGEST, None
         return repairs
 
-    def _count(self, lo: int) -> int:
-        low = max(lo, self.lo)
-        return sum(len(b.log) for epoch, b in self._buckets.items() if low <= epoch <= self.hi)
+    def _misplaced(self) -> bool:
+        return self.shown.keys() != set(kept({**self.hidden, **self.shown}, self.window))
 
-    def _lowest(self) -> Place | None:
-        epochs = self.epochs()
-        lowest = self._buckets[epochs[0]].trie.minimum() if epochs else None
-        return None if lowest is None else (epochs[0], lowest)
+    def _sort(self) -> None:
+        """Divide anew what is held; what nobody said is dropped: who has what was said pushes it.
 
-    def _evict(self) -> None:
-        """Keep the `limit` largest by (epoch, key) of what is visible."""
-        for _ in range(self._size - self.limit):
-            place = self._lowest()
-            if place is None:
-                return
-            epoch, number = place
-            bucket = self._buckets[epoch]
-            bucket.remove(number)
-            self._size -= 1
-            self.version += 1
-            if not bucket.log:
-                del self._buckets[epoch]
+        Two logs may hold one place only by a fault.
+        """
+        both = {**self.hidden, **self.shown}
+        held = {place: one for place, one in both.items() if _intact(place, one)}
+        self.shown = {place: held.pop(place) for place in kept(held, self.window)}
+        self.hidden = held
+        self._derive()
+
+    def _derive(self) -> None:
+        self._trie = Trie(PLACE_BITS, self.shown)
+        self._quota = Quota(self.window.per_publisher, self.shown)
+        self._sketch: SketchCache | None = None
+        self._digest = _NO_DIGEST  # of which version, from which second on, its value
+        self._part: tuple[int, int, Trie] | None = None  # the same, of a part of the trie
+
+    def _surplus(self, publication: Publication, place: Place) -> Place | None:
+        """What has no room beside a new publication: the lowest, perhaps itself."""
+        surplus = self._quota.surplus(publication.publisher, place)
+        if surplus is None and self.shown and len(self.shown) >= self.window.count:
+            lowest = self._trie.minimum()
+            if lowest not in self.shown:  # only a damaged trie says so
+                lowest = min(self.shown)
+            surplus = min(place, lowest)
+        return surplus
+
+    def _add(self, place: Place, publication: Publication) -> None:
+        self.shown[place] = publication
+        self.version += 1
+        self._trie.insert(place)
+        self._quota.add(publication.publisher, place)
+        if self._sketch is not None and not self._sketch.add(_id(place)):
+            self._sketch = None
+
+    def _hide(self, place: Place) -> None:
+        """Show a place no longer; hold it as long as another window might show it."""
+        publication = self.shown.pop(place, None)
+        self.version += 1
+        self._trie.remove(place)
+        if publication is None:
+            self._sketch = None  # the trie or the quota named a place that was never here
+            return
+        self._quota.remove(publication.publisher, place)
+        if self._sketch is not None and not self._sketch.remove(_id(place)):
+            self._sketch = None
+        if self._wanted(place):
+            self.hidden[place] = publication
+            if len(self.hidden) > HIDDEN_SLACK + sum(w.count for w in self.windows):
+                self._purge()
+
+    def _wanted(self, place: Place) -> bool:
+        """Might another window show what this one does not? By its age, or by its limits."""
+        if place < self.window.lowest:
+            return any(place >= other.lowest for other in self.windows)
+        return any(other[1:] != self.window[1:] for other in self.windows)
+
+    def _read_sketch(self, size: int) -> tuple[Array, Cells]:
+        """The tug of war and at least `size` cells over all ids that are shown."""
+        if self._sketch is not None and size <= len(self._sketch):
+            read = self._sketch.read()
+            if read is not None:
+                return read
+        ids = id_array(map(_id, self.shown))
+        if size > CACHED_CELLS_MAX:
+            cells = Cells(size)
+            cells.fold(ids, 1)
+            return tug_of_war(ids), cells
+        self._sketch = SketchCache(ids, max(CACHED_CELLS_MIN, 1 << (size - 1).bit_length()))
+        return self._sketch.sums, self._sketch.cells
 
 
-def place_of(publication: Publication) -> Place:
-    """Where a publication stands in the order in which a full store lets go."""
-    return publication.epoch, _number(publication)
+def _intact(place: Place, publication: Publication) -> bool:
+    return sound(publication) and place_of(publication) == place
 
 
-def _number(publication: Publication) -> int:
-    return int.from_bytes(key(publication), "big")
+def _id(place: Place) -> int:
+    return place >> (KEY_BITS - ID_BITS) & ((1 << ID_BITS) - 1)

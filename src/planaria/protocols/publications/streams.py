@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.node import Deliver, Effect, Notice
-from planaria.protocols.publications.publication import Publication, key
-from planaria.protocols.publications.retention import Rejected
+from planaria.protocols.publications.publication import TIME_MAX, Publication, key
 
 PATIENCE = 10  # own timeouts for which a hole is waited for: anti-entropy is faster when healthy
 STREAMS_MAX = 1 << 16  # streams followed; then the one not heard of for longest is let go
@@ -25,7 +24,7 @@ WAITING_MAX = 1 << 10  # numbers of one stream beyond a hole; then the hole is g
 SAID_MAX = 1 << 16  # latest numbers whose payload is remembered, to tell a repetition from a lie
 FORGET_MAX = 64  # streams examined per timeout for being out of date
 REBUILD_TIMEOUTS = 64  # after so many the deadlines are made anew, in case a fault lost one
-STARTS_MAX = 64  # epochs of which a publisher knows its first number
+STARTS_MAX = 64  # spans of time of which a publisher knows its first number
 UNSETTLED_MAX = 64  # own publications that may still be rejected
 RESTAMPS_MAX = 3  # per publication: who is rejected more often met more than one liar
 SEQUENCE_MAX = 2**63 - 1
@@ -40,7 +39,7 @@ class Stream:
 
     def __init__(self, start: int) -> None:
         self.next = start
-        self.newest = 0  # the newest epoch heard of
+        self.newest = 0  # the newest time heard of
         self.waiting: dict[int, tuple[int, Publication | None]] = {}  # number: since when, what
         self.armed = False  # has a deadline in the heap
 
@@ -74,7 +73,7 @@ class Streams:
             if len(self._streams) >= STREAMS_MAX:
                 effects += self._forget(next(iter(self._streams)))
         self._streams[name] = stream
-        stream.newest = max(stream.newest, publication.epoch)
+        stream.newest = max(stream.newest, publication.time)
         doubt = self._doubt(publication)
         if doubt == "repeated":
             return effects
@@ -106,10 +105,10 @@ class Streams:
                 stream.armed = False
                 effects += self._lose_patience(name, stream)
                 self._arm(name, stream)
-        for name in list(islice(self._streams, FORGET_MAX)):
-            if self._streams[name].newest >= lo:
-                break
-            effects += self._forget(name)
+        start = self._clock * FORGET_MAX % max(1, len(self._streams))
+        for name in list(islice(self._streams, start, start + FORGET_MAX)):
+            if not lo <= self._streams[name].newest <= TIME_MAX:
+                effects += self._forget(name)
         return effects
 
     def vector(self, publishers: Iterable[NodeId] | None = None) -> dict[str, int]:
@@ -222,7 +221,7 @@ class Stamp(Struct, frozen=True, array_like=True):
 
     incarnation: int
     sequence: int  # of the next publication
-    starts: tuple[tuple[int, int], ...]  # (epoch, first number in it), of epochs vouched for
+    starts: tuple[tuple[int, int], ...]  # (last time, first number) of the spans vouched for
     check: int
 
     @property
@@ -246,34 +245,29 @@ class Publisher:
         self._random = random
         self._unsettled: dict[bytes, tuple[Publication, int]] = {}
 
-    def publish(self, payload: bytes, epoch: int, lo: int) -> Publication:
-        """Number and stamp a new publication; numbers older than epoch `lo` are not vouched for."""
+    def publish(self, payload: bytes, time: int, lo: int) -> Publication:
+        """Number and stamp a new publication; numbers older than `lo` are not vouched for."""
         stamp = self.stamp
         if stamp is None or stamp.check != self._check(stamp) or stamp.sequence >= SEQUENCE_MAX:
             # 31 bits, so that an incarnation fits a signed 64-bit column.
-            start = epoch % (1 << 31)
+            start = time % (1 << 31)
             stamp = Stamp(start << 32 | self._random.getrandbits(32), 0, (), 0)
-        starts = [start for start in stamp.starts if start[0] >= lo]
-        if not starts or starts[-1][0] < epoch:
-            starts.append((epoch, stamp.sequence))
-        if len(starts) > STARTS_MAX:
-            del starts[1]  # vouches for a little more than needed
-        stamp = replace(stamp, starts=tuple(starts))
+        stamp = replace(stamp, starts=_spans(stamp, time, lo))
         publication = Publication(
-            self.id, stamp.incarnation, stamp.sequence, stamp.low, epoch, payload
+            self.id, stamp.incarnation, stamp.sequence, stamp.low, time, payload
         )
         stamp = replace(stamp, sequence=stamp.sequence + 1)
         self.stamp = replace(stamp, check=self._check(stamp))
         self._remember(publication, 0)
         return publication
 
-    def on_rejected(self, message: Rejected) -> Publication | None:
-        """Restamp a publication that peers reject; None if there is nothing to restamp."""
-        found = self._unsettled.get(message.key)
-        if found is None or found[0].epoch == message.epoch or found[1] >= RESTAMPS_MAX:
+    def restamp(self, name: bytes, time: int, lo: int) -> Publication | None:
+        """The publication of that key anew, if it is older than `lo` and still known here."""
+        found = self._unsettled.get(name)
+        if found is None or not found[0].time < lo <= time or not 0 <= found[1] < RESTAMPS_MAX:
             return None
-        del self._unsettled[message.key]
-        publication = replace(found[0], epoch=message.epoch)
+        del self._unsettled[name]
+        publication = replace(found[0], time=time)
         self._remember(publication, found[1] + 1)
         return publication
 
@@ -285,3 +279,16 @@ class Publisher:
     def _check(self, stamp: Stamp) -> int:
         content = (stamp.incarnation, stamp.sequence, stamp.starts)
         return stable_hash("stamp", self.id, repr(content), bits=63)
+
+
+def _spans(stamp: Stamp, time: int, lo: int) -> tuple[tuple[int, int], ...]:
+    """The spans from `lo` on, with a number of `time` in the last; the oldest two may be one."""
+    spans = [span for span in stamp.starts if span[0] >= lo]
+    length = max(1, (time - lo) // STARTS_MAX)
+    if spans and time // length <= spans[-1][0] // length:
+        spans[-1] = (max(time, spans[-1][0]), spans[-1][1])
+    else:
+        spans.append((time, stamp.sequence))
+    if len(spans) > STARTS_MAX:
+        spans[:2] = [(spans[1][0], spans[0][1])]
+    return tuple(spans)

@@ -8,6 +8,7 @@ rebuilt from the mapping's keys as soon as a walk or the audit meets a node that
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 
 HASH_BYTES = 16
 EMPTY_HASH = bytes(HASH_BYTES)  # the root hash of a trie without keys (erratum T5)
@@ -39,12 +40,13 @@ class Trie:
     The owner changes `entries` first and then says so with `insert` or `remove`.
     """
 
-    __slots__ = ("_cursor", "_entries", "_root", "_top", "rebuilds", "width")
+    __slots__ = ("_cursor", "_entries", "_lowest", "_root", "_top", "rebuilds", "width")
 
     def __init__(self, width: int, entries: Mapping[int, object]) -> None:
         self.width = width
         self.rebuilds = 0
         self._entries = entries
+        self._lowest = 0  # keys below it are not in this trie
         self._top = 1 << width
         self._cursor = -1  # the last key audited
         self._root: Inner | int | None = None
@@ -126,17 +128,28 @@ class Trie:
         """The smallest key."""
         return next(self.keys(), None)
 
+    def since(self, lowest: int) -> "Trie":
+        """The trie over the keys from `lowest` on, to be read until this one changes."""
+        part = Trie(self.width, {})
+        part._entries, part._lowest = self._entries, max(0, lowest)
+        try:
+            part._root = self._cut(self._root, lowest)
+        except Damaged:
+            part._rebuild()
+        return part
+
     def audit(self, limit: int) -> tuple[list[int], bool]:
         """Check the nodes over the next `limit` keys; rebuild the trie if one of them is wrong.
 
         Returns the keys that were checked, for the owner to check what he keeps under them, and
         whether a pass over all keys is complete.
         """
-        try:
-            return self._audit(limit)
-        except Damaged:
-            self._rebuild()
-            return self._audit(limit)
+        for _ in range(2):
+            try:
+                return self._audit(limit)
+            except Damaged:
+                self._rebuild()
+        return [], False  # the mapping itself holds what cannot be a key
 
     def _rebuild(self) -> None:
         self.rebuilds += 1
@@ -146,6 +159,8 @@ class Trie:
             self._insert(key)
 
     def _insert(self, key: int) -> None:
+        if not self._lowest <= key < self._top:
+            return
         target = self._top | key
         path, node = self._descend(target)
         if node is None:
@@ -157,7 +172,7 @@ class Trie:
         above = path[-1].label.bit_length() if path else 0
         if not above < fork.bit_length() <= self.width:
             raise Damaged
-        count = 1 + (node.count if isinstance(node, Inner) else 1)
+        count = 1 + _count(node)
         if target >> (self.width - fork.bit_length()) & 1:
             new = Inner(fork, node, key, count)
         else:
@@ -280,7 +295,10 @@ class Trie:
     ) -> tuple[list[tuple[int, bytes]], list[int]]:
         found = self._find(label)
         if isinstance(found, Inner) and found.count <= leaves:
-            return [], list(self._walk(label))
+            keys = list(islice(self._walk(label), leaves + 1))
+            if len(keys) != found.count:
+                raise Damaged
+            return [], keys
         nodes = [] if found is None else [found]
         for _ in range(levels):
             below: list[Inner | int] = []
@@ -309,7 +327,7 @@ class Trie:
 
     def _audit(self, limit: int) -> tuple[list[int], bool]:
         root = self._root
-        held = 0 if root is None else root.count if isinstance(root, Inner) else 1
+        held = 0 if root is None else _count(root)
         if held != len(self._entries):
             raise Damaged
         keys: list[int] = []
@@ -328,6 +346,22 @@ class Trie:
         self._cursor = -1 if done or not keys else keys[-1]
         return keys, done
 
+    def _cut(self, node: Inner | int | None, lowest: int) -> Inner | int | None:
+        """What is left of a subtree without the keys below `lowest`; at most one child is cut."""
+        if not isinstance(node, Inner):
+            return None if node is None or node < lowest else node
+        last = self._last_key(node)
+        free = self.width + 1 - node.label.bit_length()
+        if (node.label << free) - self._top >= lowest:
+            return node
+        if last < lowest:
+            return None
+        zero, one = self._children(node)
+        left, right = self._cut(zero, lowest), self._cut(one, lowest)
+        if left is None or right is None:
+            return right if left is None else left
+        return Inner(node.label, left, right, _count(left) + _count(right))
+
     def _last_key(self, node: Inner) -> int:
         """The largest key that could lie under `node`."""
         free = self.width + 1 - node.label.bit_length()
@@ -338,12 +372,15 @@ class Trie:
     def _verify(self, node: Inner) -> tuple[Inner | int, Inner | int]:
         """The children of `node`, if it agrees with them in labels, count and hash."""
         zero, one = self._children(node)
-        count = sum(child.count if isinstance(child, Inner) else 1 for child in (zero, one))
-        if node.count != count:
+        if node.count != _count(zero) + _count(one):
             raise Damaged
         if node.hash is not None and node.hash != self._inner_hash(zero, one):
             raise Damaged
         return zero, one
+
+
+def _count(node: Inner | int) -> int:
+    return node.count if isinstance(node, Inner) else 1
 
 
 def common_prefix(one: int, other: int) -> int:

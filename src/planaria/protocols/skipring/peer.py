@@ -168,6 +168,12 @@ class Peer(Node):
             return [effect for effects in found for effect in effects]
         return ()
 
+    def retain(self, topic: str, retention: Retention) -> None:
+        """Keep another amount of a topic from now on; its other subscribers must do the same."""
+        self.retention[topic] = retention
+        if topic in self.topics:
+            self.topics[topic].history.retain(retention)
+
     def snapshot(self) -> dict[str, Any]:
         """The state of every topic."""
         return {topic: membership.snapshot() for topic, membership in self.topics.items()}

@@ -1,0 +1,82 @@
+"""A few subscribers of one topic who all know each other, with clocks that a test may set."""
+
+from collections import Counter, deque
+from random import Random
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Deliver, Effect, Send
+from planaria.protocols.publications.broadcast import View
+from planaria.protocols.publications.history import History
+from planaria.protocols.publications.publication import Publication
+from planaria.protocols.publications.retention import Retention
+
+START = 1_700_000_000
+MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 31_536_000
+FOREVER = Retention()
+
+
+class Topic:
+    """Everybody floods to everybody; an interval is `interval` seconds of true time."""
+
+    def __init__(self, n: int, retention: Retention = FOREVER, interval: int = MINUTE) -> None:
+        self.interval = interval
+        self.now = START
+        self.skew = [0] * n
+        self.held_back = False  # are messages kept in flight?
+        self.flight: deque[tuple[NodeId, Message]] = deque()
+        self.handed: list[Counter[bytes]] = [Counter() for _ in range(n)]
+        self.nodes = [History("t", id, Random(id), retention, ordered=False) for id in range(n)]
+        self.pass_time(3 * interval)
+
+    def view(self, id: NodeId) -> View:
+        others = [(other, other) for other in range(len(self.nodes)) if other != id]
+        return View(None, id, others, doubt=True)
+
+    def publish(self, id: NodeId, payload: bytes) -> None:
+        self.perform(id, self.nodes[id].publish(self.view(id), payload))
+
+    def perform(self, id: NodeId, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.flight.append((effect.target, effect.message))
+            elif isinstance(effect, Deliver):
+                self.handed[id][effect.payload] += 1
+        while self.flight and not self.held_back:
+            target, message = self.flight.popleft()
+            self.perform(target, self.nodes[target].on_message(self.view(target), message))
+
+    def read_clocks(self) -> None:
+        for id, node in enumerate(self.nodes):
+            node.read_clock(self.now + self.skew[id])
+
+    def pass_time(self, seconds: int) -> None:
+        for _ in range(-(-seconds // self.interval)):
+            self.now += self.interval
+            self.read_clocks()
+            for id, node in enumerate(self.nodes):
+                others = [other for other in range(len(self.nodes)) if other != id]
+                self.perform(id, node.on_timeout(others))
+            for id, node in enumerate(self.nodes):
+                for other in range(len(self.nodes)):
+                    if other != id:
+                        self.perform(other, self.nodes[other].on_digest(id, node.digest()))
+
+    def shown(self, id: NodeId) -> set[bytes]:
+        return {p.payload for p in self.nodes[id].store.publications()}
+
+    def in_memory(self, id: NodeId) -> set[bytes]:
+        store = self.nodes[id].store
+        held: list[Publication] = [*store.shown.values(), *store.hidden.values()]
+        return {p.payload for p in held}
+
+    def retain(self, retention: Retention) -> None:
+        for node in self.nodes:
+            node.retain(retention)
+
+    def restart(self, retention: Retention) -> None:
+        """All stop and start again from what they stored, with another setting."""
+        for id, old in enumerate(self.nodes):
+            self.nodes[id] = History("t", id, Random(id), retention, ordered=False)
+            self.nodes[id].restore(old.snapshot())
+        self.read_clocks()
