@@ -70,7 +70,7 @@ def test_the_index_finds_what_a_loop_finds(
 
 
 def test_what_is_not_a_number_and_what_is_infinite_pass_as_a_filter_says() -> None:
-    """NaN has no place among the numbers; rows of bits would put it after the last."""
+    """NaN comes after the last number, in rows of bits too."""
     index, plain = MatchingIndex(), dict[Any, Filter]()
     for number in range(100):
         for text in (f"a > {number}", f"a < {number}", f"a <> {number}", "a IS NOT NULL"):
@@ -80,7 +80,8 @@ def test_what_is_not_a_number_and_what_is_infinite_pass_as_a_filter_says() -> No
     index.add("all", EVERYTHING)
     for value in (nan, inf, -inf, 2**70, -(2**70), 10**400, 50, 50.0, 50.5, "50", True):
         compare(index, plain, {"a": value})
-    assert index.match({"a": nan}) == ["all"]
+    expected = [key for key in plain if key == "all" or not key[1].startswith("a < ")]
+    assert sorted(index.match({"a": nan}), key=str) == sorted(expected, key=str)
 
 
 def test_a_filter_with_long_lists_is_kept_in_few_places() -> None:

@@ -3,7 +3,8 @@
 A cut is a place between two values of an ordered kind. With cuts, open and closed ends, points,
 prefixes and 'all but' are the same thing, and two sets are equal only if their ranges are.
 
-    numbers      (v, 0) before v, (v, 1) after v; taken as dense: between any two lies a third
+    numbers      (v, 0) before v, (v, 1) after v; taken as dense: between any two lies a third;
+                 NaN follows infinity, as in Spark: after infinity is before NaN
     strings      (0, s) before s; after s is (0, s + NUL), the next string; (1, "") after all
     timestamps   microseconds, booleans 0 and 1: whole numbers, after n is n + 1
 """
@@ -23,7 +24,8 @@ Ranges = tuple[Range, ...]
 TIMESTAMP_MIN = -62_135_596_800_000_000  # 0001-01-01, in microseconds from 1970
 TIMESTAMP_END = 253_402_300_800_000_000  # 10000-01-01
 
-ALL_NUMBERS: Ranges = (((-inf, 0), (inf, 1)),)
+BEFORE_NAN = (inf, 1)
+ALL_NUMBERS: Ranges = (((-inf, 0), (inf, 2)),)
 ALL_STRINGS: Ranges = (((0, ""), (1, "")),)
 ALL_TIMESTAMPS: Ranges = ((TIMESTAMP_MIN, TIMESTAMP_END),)
 ALL_BOOLEANS: Ranges = ((0, 2),)

@@ -7,12 +7,12 @@
 An attribute that is missing satisfies nothing, as NULL does. A disjunction becomes several filters.
 """
 
+from functools import reduce
 from itertools import product
 from typing import Any
 
 from msgspec import structs
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_filter
@@ -24,6 +24,8 @@ from planaria.protocols.routing.filters import (
     conjunction,
     covers,
 )
+from planaria.protocols.routing.grammar import FORMS, read, unsupported
+from planaria.protocols.routing.numbers import read_number
 from planaria.protocols.routing.patterns import normal_patterns
 from planaria.protocols.routing.ranges import (
     ALL_BOOLEANS,
@@ -37,20 +39,17 @@ from planaria.protocols.routing.ranges import (
 from planaria.protocols.routing.timestamps import Timestamp, read_timestamp
 from planaria.protocols.routing.values import (
     ANYTHING,
+    EXACT_MAX,
     RANGES_MAX,
     Value,
     Values,
     both,
     either,
-    number,
     parts,
     point,
 )
 
 DISJUNCTS_MAX = 64  # filters that one condition may become: each is a subscription of its own
-CONDITION_BYTES_MAX = 16_384
-DEPTH_MAX = 100  # of nested parentheses; keeps a hostile text from exhausting the stack
-WHOLE_MAX = 2**63 - 1  # what a number may be on the wire
 
 Constraint = tuple[str, Values]
 Disjuncts = list[list[Constraint]]
@@ -73,25 +72,18 @@ COMPARISONS = tuple(NEGATED)
 
 
 def parse(condition: str) -> tuple[Filter, ...]:
-    """The filters that together match what `condition` selects; `UsageError` says what cannot be.
+    """The filters that together match what `condition` selects, none covering another.
 
-    None of them covers another one.
+    Raises UsageError, in one line, for what no filter can express or what is never true.
     """
-    if len(condition.encode(errors="replace")) > CONDITION_BYTES_MAX:
-        raise UsageError(f"a condition of more than {CONDITION_BYTES_MAX} bytes")
-    if condition.count("(") > DEPTH_MAX or condition.upper().count("NOT") > DEPTH_MAX:
-        raise UsageError(f"a condition with more than {DEPTH_MAX} parentheses or NOTs")
     try:
-        tree = parse_one(condition, dialect="spark")
-    except SqlglotError as error:
-        reason = str(error).splitlines()[0].split(". Line")[0]
-        raise UsageError(f"not a condition: {condition!r}: {reason}") from None
+        alternatives = _disjuncts(read(condition), positive=True)
     except RecursionError:
         raise UsageError(f"not a condition: nested too deeply: {condition[:40]!r}...") from None
-    found = [conjunction(constraints) for constraints in _disjuncts(tree, positive=True)]
+    found = [conjunction(constraints) for constraints in alternatives]
     filters = list(dict.fromkeys(it for it in found if it is not None))
     if not filters:
-        raise UsageError(f"never true: {condition}")
+        raise UsageError(f"never true: {' '.join(condition.split())}")
     for filter in filters:
         _check_size(filter)
     return tuple(_maximal(filters))
@@ -120,7 +112,7 @@ def _disjuncts(node: exp.Expr, *, positive: bool) -> Disjuncts:
     if isinstance(node, exp.And | exp.Or):
         sides = [_disjuncts(side, positive=positive) for side in (node.left, node.right)]
         if isinstance(node, exp.Or) == positive:
-            return _bounded(sides[0] + sides[1])
+            return _bounded(_joined(sides[0] + sides[1]))
         _bounded([[]] * (len(sides[0]) * len(sides[1])))
         return [left + right for left, right in product(*sides)]
     if isinstance(node, exp.Boolean):
@@ -128,6 +120,25 @@ def _disjuncts(node: exp.Expr, *, positive: bool) -> Disjuncts:
     if isinstance(node, exp.Is):
         return _null(node, positive=positive)
     return [[_constraint(node, positive=positive)]]
+
+
+def _joined(disjuncts: Disjuncts) -> Disjuncts:
+    """Alternatives for one attribute are one set of values: `a < 1 OR a > 2` is one filter."""
+    found: Disjuncts = []
+    places: dict[str, int] = {}
+    for constraints in disjuncts:
+        name = constraints[0][0] if constraints else ""
+        if not constraints or any(other != name for other, _ in constraints):
+            found.append(constraints)
+            continue
+        values = reduce(both, (values for _, values in constraints))
+        if name in places:
+            ((_, before),) = found[places[name]]
+            found[places[name]] = [(name, either(before, values))]
+        else:
+            places[name] = len(found)
+            found.append([(name, values)])
+    return found
 
 
 def _bounded(disjuncts: Disjuncts) -> Disjuncts:
@@ -138,9 +149,11 @@ def _bounded(disjuncts: Disjuncts) -> Disjuncts:
 
 def _null(node: exp.Is, *, positive: bool) -> Disjuncts:
     if isinstance(node.expression, exp.Boolean):
-        raise _unsupported(node, "write `flag` or `NOT flag`")
+        raise unsupported(node, "write `flag` or `NOT flag`")
     if not isinstance(node.expression, exp.Null) or positive:
-        raise _unsupported(node, "an attribute can be asked to be there (IS NOT NULL), not to miss")
+        raise unsupported(
+            node, "a filter can ask for an attribute (IS NOT NULL), not for its absence"
+        )
     name = _attribute(node.this)
     if name == TOPIC:
         return [[(name, Values(topics=("#",)))]]
@@ -153,14 +166,14 @@ def _constraint(node: exp.Expr, *, positive: bool) -> Constraint:
     if isinstance(node, COMPARISONS):
         return _comparison(node, positive=positive)
     if isinstance(node, exp.Between):
-        low, high = _literal(node.args["low"]), _literal(node.args["high"])
+        low, high = _literals([node.args["low"], node.args["high"]], node)
         inside = both(_compared(exp.GTE, low, node), _compared(exp.LTE, high, node))
         return _plain(node), inside if positive else _others(inside, low)
     if isinstance(node, exp.In) and node.expressions:
         return _membership(node, positive=positive)
     if isinstance(node, exp.Like):
-        return _prefix(node, positive=positive)
-    raise _unsupported(node, "use =, <>, <, <=, >, >=, BETWEEN, IN, LIKE 'x%', IS NOT NULL")
+        return _prefix(node, positive=positive != bool(node.args.get("negate")))
+    raise unsupported(node, FORMS)
 
 
 def _comparison(node: exp.Expr, *, positive: bool) -> Constraint:
@@ -173,35 +186,39 @@ def _comparison(node: exp.Expr, *, positive: bool) -> Constraint:
     operator = operator if positive else NEGATED[operator]
     if name == TOPIC:
         if operator is not exp.EQ:
-            raise _unsupported(node, "a topic takes = and IN with MQTT patterns")
+            raise unsupported(node, "a topic takes = and IN with MQTT patterns")
         return name, _topics([value], node)
     return name, _compared(operator, value, node)
 
 
 def _membership(node: exp.In, *, positive: bool) -> Constraint:
     name = _attribute(node.this)
-    literals = [_literal(it) for it in node.expressions]
+    literals = _literals(node.expressions, node)
+    # To Spark a list with one float is a list of floats: 10 ** 18 - 1 is in (1e0, 10 ** 18).
+    large = any(isinstance(it, int | float) and abs(it) >= EXACT_MAX for it in literals)
+    if large and any("e" in it.name.lower() for it in _numerals(node)):
+        raise unsupported(node, "write numbers without an exponent beside such large ones")
     if name == TOPIC:
         if not positive:
-            raise _unsupported(node, "a topic takes = and IN with MQTT patterns")
+            raise unsupported(node, "a topic takes = and IN with MQTT patterns")
         return name, _topics(literals, node)
     found = point(literals[0])
     for value in literals[1:]:
         found = either(found, point(value))
-    if positive:
-        return name, found
-    if len({_kind(it)[0] for it in literals}) > 1:
-        raise _unsupported(node, "NOT IN takes values of one kind")
-    return name, _others(found, literals[0])
+    return name, found if positive else _others(found, literals[0])
+
+
+def _numerals(node: exp.Expr) -> list[exp.Literal]:
+    return [it for it in node.find_all(exp.Literal) if not it.is_string]
 
 
 def _prefix(node: exp.Like, *, positive: bool) -> Constraint:
     name, pattern = _plain(node), _literal(node.expression)
     if not isinstance(pattern, str) or "_" in pattern or "\\" in pattern:
-        raise _unsupported(node, "LIKE takes a prefix: 'x%'")
+        raise unsupported(node, "LIKE takes a prefix: 'x%'")
     stem = pattern.removesuffix("%")
     if "%" in stem:
-        raise _unsupported(node, "LIKE takes a prefix: 'x%'")
+        raise unsupported(node, "LIKE takes a prefix: 'x%'")
     wanted = point(stem)
     if stem != pattern:
         wanted = Values(strings=(((0, stem), prefix_end(stem)),))
@@ -216,7 +233,7 @@ def _compared(operator: type[exp.Expr], value: Value, node: exp.Expr) -> Values:
     if operator is exp.NEQ:
         return _others(here, value)
     if isinstance(value, bool):
-        raise _unsupported(node, "true and false have no order")
+        raise unsupported(node, "true and false have no order")
     field, everything = _kind(value)
     (before, after), (first, end) = getattr(here, field)[0], everything[0]
     spans: dict[type[exp.Expr], tuple[Any, Any]] = {
@@ -251,7 +268,7 @@ def _kind(value: Value) -> tuple[str, Ranges]:
 
 def _topics(literals: list[Value], node: exp.Expr) -> Values:
     if not all(isinstance(it, str) for it in literals):
-        raise _unsupported(node, "a topic is text")
+        raise unsupported(node, "a topic is text")
     return Values(topics=normal_patterns([check_filter(str(it)) for it in literals]))
 
 
@@ -259,46 +276,48 @@ def _plain(node: exp.Expr) -> str:
     """The attribute of a constraint that a topic cannot have."""
     name = _attribute(node.this)
     if name == TOPIC:
-        raise _unsupported(node, "a topic takes = and IN with MQTT patterns")
+        raise unsupported(node, "a topic takes = and IN with MQTT patterns")
     return name
 
 
 def _attribute(node: exp.Expr) -> str:
     if not isinstance(node, exp.Column):
-        raise _unsupported(node, "an attribute is needed here")
+        raise unsupported(node, "an attribute is needed here")
     name = ".".join(part.name for part in node.parts)
+    if not name:
+        raise UsageError("an attribute without a name")
     if len(name.encode(errors="replace")) > ATTRIBUTE_BYTES_MAX:
         raise UsageError(f"attribute {name[:40]!r}...: at most {ATTRIBUTE_BYTES_MAX} bytes")
     return name
 
 
+def _literals(nodes: list[exp.Expr], around: exp.Expr) -> list[Value]:
+    """Spark would make values of different kinds one kind; what that gives nobody expects."""
+    found = [_literal(node) for node in nodes]
+    if len({_kind(value)[0] for value in found}) > 1:
+        raise unsupported(around, "write values of one kind")
+    return found
+
+
 def _literal(node: exp.Expr) -> Value:
+    if isinstance(node, exp.Paren):
+        return _literal(node.this)
     if isinstance(node, exp.Neg):
         value = _literal(node.this)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return -value
     if isinstance(node, exp.Literal):
-        return str(node.this) if node.is_string else _number(str(node.this))
+        return str(node.this) if node.is_string else read_number(str(node.this))
     if isinstance(node, exp.Boolean):
         return bool(node.this)
-    is_time = isinstance(node, exp.Cast) and node.to.this.name in TIME_TYPES
-    if is_time and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return read_timestamp(node.this.name)
-    raise _unsupported(node, "a literal is needed here: 1, 2.5, 'text', TRUE, TIMESTAMP '...'")
+    kind = node.to.this.name if isinstance(node, exp.Cast) else ""
+    if kind in TIME_TYPES and isinstance(node.this, exp.Literal) and node.this.is_string:
+        value = read_timestamp(node.this.name)
+        if kind == "DATE" and ":" in node.this.name:
+            raise unsupported(node, "a DATE has no time of day: write TIMESTAMP '...'")
+        return value
+    raise unsupported(node, "a literal is needed here: 1, 2.5, 'text', TRUE, TIMESTAMP '...'")
 
 
-TIME_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "DATETIME", "DATE")
-
-
-def _number(text: str) -> Value:
-    if text.isdigit():
-        value: int | float = int(text)
-    else:
-        value = number(float(text))
-    if abs(value) > WHOLE_MAX and (isinstance(value, int) or value == float("inf")):
-        raise UsageError(f"number {text}: at most {WHOLE_MAX}")
-    return value
-
-
-def _unsupported(node: exp.Expr, hint: str) -> UsageError:
-    return UsageError(f"not supported: {node.sql(dialect='spark')}: {hint}")
+# Of Spark. One without time zone takes none in its text either, so it is left out.
+TIME_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATE")

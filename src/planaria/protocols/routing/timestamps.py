@@ -8,9 +8,11 @@ from planaria.core.errors import UsageError
 from planaria.protocols.routing.ranges import TIMESTAMP_END, TIMESTAMP_MIN
 
 _ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?"
-    r"\s*(Z|[+-]\d\d:?\d\d)?$"
+    r"(\d{4})-(\d\d)-(\d\d)"
+    r"(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*(Z|[+-]\d\d:?\d\d)?)?",
+    re.ASCII,
 )
+_OFFSET_MAX = 18 * 60  # minutes; no place on earth is further from UTC than 14 hours
 _DAY = 86_400_000_000
 
 
@@ -25,7 +27,7 @@ class Timestamp(Struct, frozen=True, order=True, array_like=True, gc=False):
 
 def read_timestamp(text: str) -> Timestamp:
     """`2013-01-31`, `2013-01-31 05:00[:00[.000000]]`, with `Z` or `+01:00`; without: UTC."""
-    match = _ISO.match(text.strip())
+    match = _ISO.fullmatch(text.strip())
     if not match:
         raise UsageError(f"timestamp {text!r}: write '2013-01-31 05:00:00', UTC unless '+01:00'")
     year, month, day = (int(part) for part in match.groups()[:3])
@@ -59,6 +61,8 @@ def _offset(zone: str | None) -> int:
     assert zone is not None  # the pattern leaves nothing else
     digits = zone[1:].replace(":", "")
     minutes = int(digits[:2]) * 60 + int(digits[2:])
+    if minutes > _OFFSET_MAX or int(digits[2:]) > 59:
+        raise UsageError(f"time zone {zone!r}: at most 18:00 from UTC")
     return (-1 if zone[0] == "-" else 1) * minutes * 60_000_000
 
 

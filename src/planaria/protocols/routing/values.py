@@ -4,7 +4,7 @@ A constraint speaks about values of the kind of its literal only: `delay > 60` i
 text '61', as it is for an attribute that is not there.
 """
 
-from math import inf, isnan
+from math import inf, isfinite
 from typing import Any
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from planaria.protocols.routing.ranges import (
     ALL_NUMBERS,
     ALL_STRINGS,
     ALL_TIMESTAMPS,
+    BEFORE_NAN,
     NUL,
     contains,
     covers,
@@ -91,6 +92,8 @@ def has(values: Values, value: Value) -> bool:
         return contains(values.booleans, value)
     if kind is Timestamp:
         return contains(values.timestamps, value.microseconds)  # type: ignore[union-attr]
+    if value != value:
+        return contains(values.numbers, BEFORE_NAN)
     return contains(values.numbers, (value, 0))
 
 
@@ -192,4 +195,5 @@ def well_formed(values: Values, *, topic: bool) -> bool:
 
 
 def _proper_number(cut: tuple[Any, int]) -> bool:
-    return cut[1] in (0, 1) and not isnan(cut[0])
+    """A cut beside a finite number, or one of the two ends: no literal is infinite."""
+    return cut in ALL_NUMBERS[0] or (cut[1] in (0, 1) and isfinite(cut[0]))

@@ -1,12 +1,20 @@
 """Filters in words: as SQL that `sql.parse` reads again, for people and for error messages."""
 
+import re
 from math import inf
 from typing import Any
 
+from sqlglot.dialects.spark import Spark
+
 from planaria.protocols.routing.filters import Filter
+from planaria.protocols.routing.numbers import write_number
 from planaria.protocols.routing.ranges import ALL_BOOLEANS, NUL, Range, prefix_end
 from planaria.protocols.routing.timestamps import written
 from planaria.protocols.routing.values import ANYTHING, Values
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # would end a line, or worse
+# Of any kind: most would do unquoted, but which depends on what stands beside them.
+KEYWORDS = frozenset(Spark.Tokenizer.KEYWORDS) | frozenset(Spark.Parser.NO_PAREN_FUNCTION_PARSERS)
 
 
 def to_sql(filter: Filter) -> str:
@@ -50,11 +58,11 @@ def _listed(name: str, literals: list[str]) -> str:
 def _number(one: Range) -> Parts:
     (low, after), (high, end) = one
     if low == high:
-        return repr(low), None, None
+        return write_number(low), None, None
     return (
         None,
-        None if low == -inf else f"{'>' if after else '>='} {low!r}",
-        None if high == inf else f"{'<=' if end else '<'} {high!r}",
+        None if low == -inf else f"{'>' if after else '>='} {write_number(low)}",
+        None if high == inf else f"{'<=' if end else '<'} {write_number(high)}",
     )
 
 
@@ -85,9 +93,13 @@ def _time(microseconds: int) -> str:
 
 def _text(value: Any) -> str:
     escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return f"'{_CONTROL.sub(_coded, escaped)}'"
+
+
+def _coded(control: re.Match[str]) -> str:
+    return f"\\u{ord(control[0]):04x}"
 
 
 def _quoted(name: str) -> str:
-    plain = name.isidentifier() and name.isascii()
+    plain = name.isidentifier() and name.isascii() and name.upper() not in KEYWORDS
     return name if plain else f"`{name.replace('`', '``')}`"
