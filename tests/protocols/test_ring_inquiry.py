@@ -118,7 +118,7 @@ def test_word_of_a_stranger_is_not_heeded() -> None:
 
 
 def test_word_of_a_farther_supervisor_is_heeded_only_after_all_patience_with_the_own() -> None:
-    """R3."""
+    """H3."""
     inquiry = calm_inquiry()
     inquiry.alarm(1)
     for _ in range(PATIENCE):
@@ -150,7 +150,7 @@ def test_corrupt_counters_are_put_back_into_their_range(waiting: int, window: in
     assert 0 <= inquiry.contact < 3
 
 
-def test_overtaken_configuration_is_still_a_sign_of_life() -> None:
+def test_overtaken_configuration_is_still_an_answer() -> None:
     inquiry = calm_inquiry()
     inquiry.version, inquiry.version_age, inquiry.waiting = 1 << 60, 0, PATIENCE - 1
     assert not inquiry.heed(answer(version=6))

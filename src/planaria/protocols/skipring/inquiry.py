@@ -46,7 +46,7 @@ class Inquiry(Stateful):
         return self.waiting >= self.waiting_max
 
     def repair(self) -> None:
-        """Put every counter back into its range (R1)."""
+        """Put every counter back into its range (H1)."""
         if not 0 <= self.contact < len(self.supervisors):
             self.contact = 0
         self.waiting = min(max(self.waiting, 0), self.waiting_max)
@@ -103,7 +103,7 @@ class Inquiry(Stateful):
 
     def heed(self, message: SetData) -> bool:
         """Obey the supervisor I ask, one closer to the topic, or any other once mine was silent for
-        all my patience (R3); but no configuration that a newer one has overtaken.
+        all my patience (H3); but no configuration that a newer one has overtaken.
 
         Two supervisors that both answer must not pass me to and fro, so the closer one decides. A
         word of one farther away is still a reason to ask: mine may be gone. Both the version I
@@ -117,7 +117,7 @@ class Inquiry(Stateful):
             return False
         same = rank == self.contact
         if same and self.version_age < VERSION_AGE_MAX and message.version < self.version:
-            self.waiting = min(self.waiting, 1)  # overtaken, and still a sign of life
+            self.waiting = 0  # overtaken, and still an answer
             return False
         self.contact, self.version, self.version_age = rank, message.version, 0
         return True

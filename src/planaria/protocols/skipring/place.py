@@ -88,7 +88,7 @@ class Place(Stateful):
         return first and first[0] & WORD, second and second[0] & WORD
 
     def ways_to(self, slot: int) -> list[int]:
-        """The label before `slot` in each chain it ends: who has it may fill the slot (R6)."""
+        """The label before `slot` in each chain it ends: who has it may fill the slot (H6)."""
         found = []
         around = self.around
         for chain, ring in ((around.left, self.pred), (around.right, self.succ)):
@@ -123,7 +123,7 @@ class Place(Stateful):
             }
 
     def sound(self, ref: Ref | None) -> Ref | None:
-        """`ref`, unless it is none that a member could have: a label or an id out of range (R2)."""
+        """`ref`, unless it is none that a member could have: a label or an id out of range (H2)."""
         if ref is None or self.label is None or not 0 <= ref[0] <= LABEL_MAX:
             return None
         return ref if self.may_be_neighbour(ref[1]) else None
