@@ -44,13 +44,11 @@ def check(effects: Effects) -> None:
 
 
 def inputs(rng: Random) -> Iterator[Message | Command | None]:
-    overlay = RingOverlay(supervisors=2)
-    for _ in range(12):
-        yield any_message(TOPIC, IDS, overlay.supervisors, rng)
-    yield LinkDown(any_raw_id(IDS, rng))
-    yield Leave(TOPIC)
-    yield None
-    yield any_message(TOPIC, IDS, overlay.supervisors, rng)
+    """A dozen messages, a failed send, a timeout and a leave-taking, in any order."""
+    supervisors = RingOverlay(supervisors=2).supervisors
+    given: list[Message | Command | None] = [None, LinkDown(any_raw_id(IDS, rng)), Leave(TOPIC)]
+    given += [any_message(TOPIC, IDS, supervisors, rng) for _ in range(12)]
+    yield from rng.sample(given, len(given))
 
 
 def give(node: Node, given: Message | Command | None) -> Effects:

@@ -78,6 +78,16 @@ def test_silent_supervisor_is_left_for_the_next_one_and_all_for_oneself() -> Non
     assert not inquiry.hopeless
 
 
+def test_hopeless_one_asks_all_supervisors_in_turn() -> None:
+    """Drawn at random, the only one alive may not be asked for hundreds of intervals."""
+    inquiry = calm_inquiry()
+    inquiry.waiting = inquiry.waiting_max
+    inquiry.alarm(1)
+    asked = [inquiry.supervisor for _ in range(300) if inquiry.on_timeout(0.0, 9)]
+    assert len(asked) > 30
+    assert all(asked[at] == asked[at + 3] != asked[at + 1] for at in range(len(asked) - 3))
+
+
 def test_routine_request_without_answer_becomes_an_alarm() -> None:
     inquiry = calm_inquiry()
     assert inquiry.on_timeout(1.0, 1)

@@ -113,14 +113,20 @@ class Place(Stateful):
         """Put my own variables right, whatever they were."""
         if self.label is not None and not 0 <= self.label <= LABEL_MAX:
             self.label = None
-        self.pred, self.succ = self.sound(self.pred), self.sound(self.succ)
+        if self.pred is not None or self.succ is not None:
+            self.pred, self.succ = self.sound(self.pred), self.sound(self.succ)
         if self.shortcuts:
-            expected = self.around.left + self.around.right
-            self.shortcuts = {
-                slot: id
+            around, me = self.around, self.id
+            left, right = around.left, around.right
+            wrong = [
+                slot
                 for slot, id in self.shortcuts.items()
-                if slot in expected and self.may_be_neighbour(id)
-            }
+                if (slot not in left and slot not in right)
+                or id == me
+                or not 0 <= id <= NODE_ID_MAX
+            ]
+            for slot in wrong:
+                del self.shortcuts[slot]
 
     def sound(self, ref: Ref | None) -> Ref | None:
         """`ref`, unless it is none that a member could have: a label or an id out of range (H2)."""
