@@ -1,5 +1,7 @@
 """Labels of the skip ring against the definitions of section 2.1, read literally from strings."""
 
+from itertools import product
+
 import pytest
 
 from planaria.protocols.skipring.labels import (
@@ -12,6 +14,8 @@ from planaria.protocols.skipring.labels import (
     shortcut_labels,
     successor,
 )
+from planaria.protocols.skipring.neighbourhood import plausible
+from planaria.protocols.skipring.reference import skip_ring
 
 
 def skip_ring_edges(n: int) -> set[frozenset[int]]:
@@ -74,3 +78,16 @@ def test_shortcut_labels_of_any_pair_of_labels_are_finite() -> None:
     for own in range(64):
         for neighbour in [*range(64), 2**61, 2**62 - 1]:
             assert len(shortcut_labels(own, neighbour)) <= 64
+
+
+def test_plausible_places_are_exactly_those_of_some_skip_ring() -> None:
+    """A3: gaps that are powers of two and fit each other are not enough; a label has its level."""
+    true = {
+        (label, place.pred, place.succ)
+        for n in range(2, 66)
+        for label, place in enumerate(skip_ring(n))
+    }
+    small = range(16)
+    for place in product(small, small, small):
+        assert plausible(*place) == (place in true)
+    assert not plausible(4, 7, 5), "gaps of a quarter around one eighth"

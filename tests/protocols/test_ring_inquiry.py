@@ -78,6 +78,16 @@ def test_silent_supervisor_is_left_for_the_next_one_and_all_for_oneself() -> Non
     assert not inquiry.hopeless
 
 
+def test_hopeless_one_asks_all_supervisors_in_turn() -> None:
+    """Drawn at random, the only one alive may not be asked for hundreds of intervals."""
+    inquiry = calm_inquiry()
+    inquiry.waiting = inquiry.waiting_max
+    inquiry.alarm(1)
+    asked = [inquiry.supervisor for _ in range(300) if inquiry.on_timeout(0.0, 9)]
+    assert len(asked) > 30
+    assert all(asked[at] == asked[at + 3] != asked[at + 1] for at in range(len(asked) - 3))
+
+
 def test_routine_request_without_answer_becomes_an_alarm() -> None:
     inquiry = calm_inquiry()
     assert inquiry.on_timeout(1.0, 1)
@@ -118,7 +128,7 @@ def test_word_of_a_stranger_is_not_heeded() -> None:
 
 
 def test_word_of_a_farther_supervisor_is_heeded_only_after_all_patience_with_the_own() -> None:
-    """R3."""
+    """H3."""
     inquiry = calm_inquiry()
     inquiry.alarm(1)
     for _ in range(PATIENCE):
@@ -150,7 +160,7 @@ def test_corrupt_counters_are_put_back_into_their_range(waiting: int, window: in
     assert 0 <= inquiry.contact < 3
 
 
-def test_overtaken_configuration_is_still_a_sign_of_life() -> None:
+def test_overtaken_configuration_is_still_an_answer() -> None:
     inquiry = calm_inquiry()
     inquiry.version, inquiry.version_age, inquiry.waiting = 1 << 60, 0, PATIENCE - 1
     assert not inquiry.heed(answer(version=6))

@@ -12,12 +12,16 @@ from planaria.protocols.skipring.messages import (
     GetConfiguration,
     IntroduceShortcut,
     Moved,
+    Probe,
+    ProbeReply,
     RemoveConnections,
     SetData,
     Unsubscribe,
     Wake,
 )
-from planaria.protocols.skipring.overlay import SUPERVISOR_BASE
+from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC
+from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.topic_supervisor import PATIENCE
 from ring_lab import RingLab
 
 N = 9
@@ -49,6 +53,29 @@ def let_one_leave(lab: RingLab) -> None:
     lab.simulator.command(4, Leave("news"))
 
 
+def suspect(patience: int) -> Fault:
+    """A living member about to be removed unasked."""
+    return lambda lab: lab.served.suspects.update({3: patience})
+
+
+def wait(timeouts: int) -> Fault:
+    """A member that is about to give up its supervisor, or all of them."""
+    return lambda lab: setattr(lab.member(4).inquiry, "waiting", timeouts)
+
+
+def ask_nobody(contact: int) -> Fault:
+    """Counted round, it would be the right one; repaired, it need not be."""
+    return lambda lab: setattr(lab.member(4).inquiry, "contact", contact)
+
+
+def believe_in_a_closer_one(lab: RingLab) -> None:
+    lab.supervisor(SUPERVISOR_BASE).moved = {"news": (SUPERVISOR_BASE + 1, 2)}
+
+
+def remember_other_labels(lab: RingLab) -> None:
+    lab.served.database._place[3] = 5
+
+
 FAULTS: list[tuple[Fault, str]] = [
     (put("label", None), "label"),
     (put("label", 5), "label"),
@@ -61,6 +88,15 @@ FAULTS: list[tuple[Fault, str]] = [
     (record_a_stranger, "database"),
     (forget_a_member, "database"),
     (let_one_leave, "database"),
+    (suspect(0), "suspects"),
+    (suspect(-(10**9)), "suspects"),
+    (suspect(PATIENCE // 2), "suspects"),
+    (wait(48), "patience"),
+    (wait(10**9), "patience"),
+    (ask_nobody(1), "supervisor"),
+    (ask_nobody(-1), "supervisor"),
+    (believe_in_a_closer_one, "supervisor"),
+    (remember_other_labels, "database"),
 ]
 
 
@@ -115,3 +151,42 @@ def test_false_message_in_flight_is_a_violation(target: int, message: Message) -
     lab = RingLab.legitimate(N)
     lab.send(target, message)
     assert lab.broken() == {"channel"}
+
+
+def test_word_of_a_supervisor_that_does_not_serve_is_a_violation() -> None:
+    """However right it is: it would be obeyed, and its sender asked from then on."""
+    lab = RingLab.legitimate(N, supervisors=2)
+    serving, other = preference(TOPIC, lab.overlay.supervisors)
+    one = lab.member(4)
+    for supervisor, broken in ((serving, set[str]()), (other, {"channel"})):
+        right = SetData("news", supervisor, 1, one.label, one.pred, one.succ, 1, False)
+        lab.send(4, right)
+        assert lab.broken() == broken
+
+
+def test_answer_of_a_dead_closer_supervisor_in_flight_is_a_violation() -> None:
+    """The serving one would hand its members over to the dead."""
+    lab = RingLab.legitimate(N, supervisors=2)
+    dead, serving = preference(TOPIC, lab.overlay.supervisors)
+    entries = lab.recorded
+    lab.simulator.remove(dead)
+    served = lab.supervisor(serving).serve(TOPIC)
+    assert served is not None
+    served.database.entries = entries
+    for one in lab.members:
+        one.inquiry.contact = 1
+    lab.send(serving, Probe("news", dead))
+    assert lab.violations() == []
+    lab.send(serving, ProbeReply("news", dead))
+    assert lab.broken() == {"channel"}
+
+
+def test_shortcut_to_a_ring_neighbour_must_be_right_too() -> None:
+    """In SR(3) two slots lead to ring neighbours: they may be empty, not wrong."""
+    for id, slot in ((0, 1), (1, 0)):
+        lab = RingLab.legitimate(3)
+        assert slot in lab.member(id).around.left + lab.member(id).around.right
+        lab.member(id).shortcuts = {slot: slot}
+        assert lab.violations() == []
+        lab.member(id).shortcuts = {slot: 2}
+        assert lab.broken() == {"shortcuts"}

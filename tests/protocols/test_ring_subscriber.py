@@ -7,10 +7,12 @@ import pytest
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Send
+from planaria.core.node import Send, Subscribe
+from planaria.protocols.publications.broadcast_messages import Nack
 from planaria.protocols.ring.messages import Check as RingCheck
 from planaria.protocols.ring.messages import Introduce
 from planaria.protocols.skipring.messages import (
+    WINDOW_MAX,
     Check,
     GetConfiguration,
     IntroduceShortcut,
@@ -20,6 +22,8 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     Wake,
 )
+from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.place import SUM_AGE_MAX
 from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
 
 ME, SUPERVISOR = 50, 1000
@@ -217,3 +221,115 @@ def test_helper_does_not_hand_a_reference_on_for_ever() -> None:
     one = usual()
     assert one.on_ring_message(Introduce("news", (3, 13), False, 0))
     assert one.on_ring_message(Introduce("news", (3, 13), False, 1000)) == []
+
+
+@pytest.mark.parametrize("sender", [(5, 15), (0, 10), (1, 11), (8, 18), (9, 14)])
+def test_shortcut_is_believed_only_from_the_member_between(sender: Ref) -> None:
+    """H6: label 4 lies between 2 and 0; nobody else can know who is there."""
+    one = usual()
+    one.shortcuts = {1: 11}
+    false = IntroduceShortcut("news", sender, (0, 99), None, None)
+    assert one.on_introduce_shortcut(false) == []
+    assert one.shortcuts == {1: 11}
+
+
+def test_shortcut_beyond_a_shortcut_comes_from_that_one() -> None:
+    """Label 0 of SR(8) on its right: 4 on the ring, then 2, then 1."""
+    one = member(0, (7, 17), (4, 14))
+    assert one.around.right == (2, 1)
+    for sender, slot, heard in ((4, 1, False), (4, 2, True), (2, 1, True), (2, 2, False)):
+        one.shortcuts = {}
+        told = IntroduceShortcut("news", (sender, 30), (slot, 40), None, None)
+        one.on_introduce_shortcut(told)
+        assert one.shortcuts == ({slot: 40} if heard else {})
+
+
+def test_failed_send_takes_the_shortcut_and_accuses_the_ring_neighbour() -> None:
+    one = usual()
+    one.shortcuts = {0: 10, 1: 11}
+    one.on_link_down(10)
+    assert one.shortcuts == {1: 11}
+    assert not one.missing
+    assert not one.alarmed
+    one.on_link_down(14)
+    assert one.missing == [14]
+    assert one.alarmed
+
+
+def test_sum_of_a_child_counts_for_a_few_timeouts() -> None:
+    """A child that is gone must not speak for its subtree for ever."""
+    one = usual()
+    one.on_introduce_shortcut(IntroduceShortcut("news", (4, 14), None, 123, None))
+    assert one.children_sums() == (123, None)
+    for _ in range(SUM_AGE_MAX):
+        one.on_timeout()
+    assert one.children_sums() == (123, None)
+    one.on_timeout()
+    assert one.children_sums() == (None, None)
+
+
+@pytest.mark.parametrize("age", [-1, -(10**9), SUM_AGE_MAX, 1 << 80])
+def test_sum_of_an_impossible_age_is_dropped(age: int) -> None:
+    one = usual()
+    one.child_sums = {4: (123, age)}
+    one.on_timeout()
+    assert one.children_sums() == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("id", "label", "doubted"),
+    [
+        (14, 4, False),
+        (14, 9, True),
+        (14, None, True),
+        (10, 0, False),
+        (10, 3, True),
+        (99, 9, False),
+    ],
+)
+def test_neighbour_that_refuses_a_broadcast_under_another_label_is_doubted(
+    id: NodeId, label: int | None, doubted: bool
+) -> None:
+    one = usual()
+    one.shortcuts = {0: 10}
+    one.doubt(id, label)
+    assert one.alarmed == doubted
+
+
+def test_refused_broadcast_reaches_the_ring() -> None:
+    peer = Peer(ME, (SUPERVISOR,), Random(1))
+    peer.on_command(Subscribe("news"))
+    one = peer.topics["news"].subscriber
+    one.label, one.pred, one.succ = 2, (4, 14), (5, 15)
+    one.inquiry.calm()
+    peer.on_message(Nack("news", 14, b"k" * 16, 0, 8, 1, 9))
+    assert one.alarmed
+
+
+def test_overtaken_probe_is_answered() -> None:
+    """Whoever is asked whether it is alive says so, whatever version it remembers."""
+    one = usual()
+    one.inquiry.version, one.inquiry.version_age = 1 << 60, 0
+    ((target, message),) = sent(one.on_set_data(configure(7, (3, 13), (0, 20), probe=True)))
+    assert target == SUPERVISOR
+    assert isinstance(message, GetConfiguration)
+    assert one.label == 2
+    one.leaving = True
+    assert one.on_set_data(configure(7, (3, 13), (0, 20), probe=True)) == []
+
+
+@pytest.mark.parametrize("label", [(1 << 40) + 3, (1 << 62) - 1])
+def test_window_fits_the_wire_however_long_the_labels(label: int) -> None:
+    one = member(label, (4, 14), (5, 15))
+    wakes = [m for _, m in sent(one.on_check(Check("news", (9, 19), 3, None)))]
+    assert wakes == [Wake("news", WINDOW_MAX)]
+
+
+def test_orphan_that_is_none_any_more_forgets_it() -> None:
+    one = usual()
+    one.inquiry.waiting = one.inquiry.waiting_max
+    one.on_timeout()
+    assert one.orphan is not None
+    one.inquiry.waiting = 3
+    one.on_wake(Wake("news", 1))
+    assert one.orphan is None

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effect, LinkDown, Send
@@ -15,7 +17,12 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.supervisor import MOVED_AGE_MAX, Supervisor
-from planaria.protocols.skipring.topic_supervisor import PATIENCE, RATE_MIN, TopicSupervisor
+from planaria.protocols.skipring.topic_supervisor import (
+    PATIENCE,
+    RATE_MIN,
+    RECOUNT_EVERY,
+    TopicSupervisor,
+)
 
 NO_SUMS = (None, None)
 CLOSE, FAR = preference("news", (1000, 1001))
@@ -144,6 +151,26 @@ def test_different_sum_of_a_child_is_followed_down_when_all_is_calm() -> None:
     assert 3 not in answers
 
 
+def test_corrupt_sum_does_not_last() -> None:
+    """It would send the supervisor after a member that is right, for ever."""
+    served = topic(*range(8))
+    right = served.database.sum_of(2)
+    served.database._sums[2] = 12345
+    for _ in range(RECOUNT_EVERY):
+        served.on_timeout()
+    assert served.database.sum_of(2) == right
+
+
+@pytest.mark.parametrize("calm", [-1, -(10**15)])
+def test_corrupt_calm_does_not_silence_the_comparison(calm: int) -> None:
+    served = topic(*range(8))
+    served.calm = calm
+    for _ in range(20):
+        served.on_timeout()
+    false = GetConfiguration("news", 1, 1, (12345, served.database.sum_of(3)), [])
+    assert configured(served.on_get_configuration(false))[2].probe
+
+
 def test_equal_sums_cause_nothing() -> None:
     served = topic(*range(8))
     served.calm = 100
@@ -163,6 +190,23 @@ def test_supervisor_farther_from_the_topic_probes_the_closer_one_and_hands_over(
     assert sent(far.on_message(ask(8))) == [(8, Moved("news", FAR, CLOSE))]
     assert (7, Moved("news", FAR, CLOSE)) in sent(far.on_timeout())
     assert not far.topics
+
+
+@pytest.mark.parametrize("n", [3, RATE_MIN, 3 * RATE_MIN + 5])
+def test_hand_over_at_the_rate_forgets_nobody(n: int) -> None:
+    """Whoever is not told would wait for its own coin."""
+    far, told, timeouts = Supervisor(FAR, (CLOSE, FAR)), set[NodeId](), 0
+    served = far.serve("news")
+    assert served is not None
+    served.database.entries = list(range(n))
+    while far.topics:
+        far.on_message(ProbeReply("news", CLOSE))
+        moved = [id for id, message in sent(far.on_timeout()) if isinstance(message, Moved)]
+        assert len(moved) <= RATE_MIN
+        told |= set(moved)
+        timeouts += 1
+    assert told == set(range(n))
+    assert timeouts == -(-n // RATE_MIN)
 
 
 def test_closer_supervisor_probes_nobody_and_answers_probes() -> None:
@@ -192,3 +236,63 @@ def test_stored_database_of_any_content_is_taken() -> None:
     close = Supervisor(CLOSE, (CLOSE, FAR))
     close.restore({"topics": {"news": {"entries": [3, None, 3, -1, 4]}}})
     assert close.topics["news"].database.entries == [3, 4]
+
+
+# Many topics at one supervisor
+
+
+def flood(supervisor: Supervisor, topics: dict[str, int]) -> int:
+    """Everybody joins at once; returns how many configurations that causes at once."""
+    return sum(
+        len(supervisor.on_message(GetConfiguration(topic, id, None, NO_SUMS, [])))
+        for topic, n in topics.items()
+        for id in range(n)
+    )
+
+
+def test_output_is_bounded_for_the_process_not_for_each_topic() -> None:
+    """60 topics of 20 that all join at once sent 2,456 messages in one interval."""
+    supervisor = Supervisor(CLOSE, (CLOSE,))
+    topics = {f"topic/{number}": 20 for number in range(60)}
+    supervisor.on_timeout()
+    bound = max(RATE_MIN, 1200 // 11)
+    assert flood(supervisor, topics) <= bound
+    configurations = dict[str, set[NodeId]]()
+    for _ in range(40):
+        effects = supervisor.on_timeout()
+        assert len(effects) <= bound
+        for id, message in sent(effects):
+            assert isinstance(message, SetData)
+            configurations.setdefault(message.topic, set()).add(id)
+    assert all(configurations[topic] == set(range(20)) for topic in topics)
+
+
+def test_topic_of_many_leaves_the_others_their_share() -> None:
+    supervisor = Supervisor(CLOSE, (CLOSE,))
+    supervisor.on_timeout()
+    flood(supervisor, {"large": 3000})
+    small = {f"small/{number}": 3 for number in range(5)}
+    flood(supervisor, small)
+    served = {topic: set[NodeId]() for topic in (*small, "large")}
+    for _ in range(2):
+        for id, message in sent(supervisor.on_timeout()):
+            assert isinstance(message, SetData)
+            served[message.topic].add(id)
+    assert all(served[topic] == {0, 1, 2} for topic in small)
+    assert len(served["large"]) > 200, "what the small ones leave over is not used"
+
+
+def test_more_topics_than_the_budget_take_turns() -> None:
+    """Round robin over topics: 500 of one member each, 64 configurations in an interval."""
+    supervisor = Supervisor(CLOSE, (CLOSE,))
+    for number in range(500):
+        served = supervisor.serve(f"topic/{number}")
+        assert served is not None
+        served.database.entries = [number]
+    turns = list[NodeId]()
+    for _ in range(16):
+        effects = sent(supervisor.on_timeout())
+        assert len(effects) == RATE_MIN
+        turns += [id for id, _ in effects]
+    assert sorted(set(turns)) == list(range(500))
+    assert max(turns.count(number) for number in range(500)) <= 3

@@ -154,8 +154,10 @@ def test_reference_to_oneself_is_dropped_on_any_input() -> None:
 
 def test_reference_that_wandered_too_far_is_garbage() -> None:
     ring = SortedRing("test", 1, 10)
-    assert ring.on_message(Introduce("test", (5, 2), False, HOPS_MAX)) == []
-    assert ring.neighbours() == []
+    for hops in (HOPS_MAX, 100_000, 1 << 60):
+        assert ring.on_message(Introduce("test", (5, 2), False, hops)) == []
+        assert ring.neighbours() == []
+    assert ring.on_message(Introduce("test", (5, 2), False, HOPS_MAX - 1)) != []
 
 
 def test_hearsay_about_a_neighbour_does_not_move_it_and_the_neighbour_itself_does() -> None:

@@ -80,6 +80,8 @@ def corrupt_subscriber(one: Subscriber, ids: Sequence[NodeId], rng: Random) -> N
     one.orphan = any_sorted_ring(one, ids, rng) if rng.random() < 0.2 else None
     one.acquaintances = [any_raw_id(ids, rng) for _ in range(rng.randrange(4))]
     corrupt_inquiry(one.inquiry, rng)
+    if one.orphan is not None and rng.random() < 0.8:
+        one.inquiry.waiting = one.inquiry.waiting_max  # else it is none any more
 
 
 def corrupt_inquiry(inquiry: Inquiry, rng: Random) -> None:

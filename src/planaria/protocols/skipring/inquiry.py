@@ -46,13 +46,15 @@ class Inquiry(Stateful):
         return self.waiting >= self.waiting_max
 
     def repair(self) -> None:
-        """Put every counter back into its range (R1)."""
+        """Put every counter back into its range (H1)."""
         if not 0 <= self.contact < len(self.supervisors):
             self.contact = 0
-        self.waiting = min(max(self.waiting, 0), self.waiting_max)
-        self.version_age = min(max(self.version_age, 0), VERSION_AGE_MAX)
-        if self.due is not None:
-            self.due = min(max(self.due, 0), WINDOW_MAX)
+        if self.waiting:
+            self.waiting = min(max(self.waiting, 0), self.waiting_max)
+        if not 0 <= self.version_age <= VERSION_AGE_MAX:
+            self.version_age = 0 if self.version_age < 0 else VERSION_AGE_MAX
+        if self.due is not None and not 0 <= self.due <= WINDOW_MAX:
+            self.due = 0 if self.due < 0 else WINDOW_MAX
 
     def alarm(self, window: int) -> None:
         """Ask at a random one of the next `window` timeouts, unless I will anyway."""
@@ -78,6 +80,8 @@ class Inquiry(Stateful):
             self.due -= 1
             asks = self.due <= 0
         if asks:
+            if self.hopeless:  # try one after the other, so that the first to come back is found
+                self.contact = (self.contact + 1) % len(self.supervisors)
             self.waiting = max(self.waiting, 1)
             self.due = None if self.due is None else self._rng.randrange(window) + 1
         return asks
@@ -88,9 +92,6 @@ class Inquiry(Stateful):
         self.waiting = min(self.waiting + timeouts, self.waiting_max)
         if self.waiting // PATIENCE > rounds:
             self.contact = (self.contact + 1) % len(self.supervisors)
-        elif self.hopeless:
-            # Keep trying one after the other, so that the first to come back is found.
-            self.contact = self._rng.randrange(len(self.supervisors))
 
     def move(self, source: NodeId, to: NodeId) -> bool:
         """The supervisor I ask says that one closer to the topic serves it: ask that one."""
@@ -103,7 +104,7 @@ class Inquiry(Stateful):
 
     def heed(self, message: SetData) -> bool:
         """Obey the supervisor I ask, one closer to the topic, or any other once mine was silent for
-        all my patience (R3); but no configuration that a newer one has overtaken.
+        all my patience (H3); but no configuration that a newer one has overtaken.
 
         Two supervisors that both answer must not pass me to and fro, so the closer one decides. A
         word of one farther away is still a reason to ask: mine may be gone. Both the version I
@@ -117,7 +118,7 @@ class Inquiry(Stateful):
             return False
         same = rank == self.contact
         if same and self.version_age < VERSION_AGE_MAX and message.version < self.version:
-            self.waiting = min(self.waiting, 1)  # overtaken, and still a sign of life
+            self.waiting = 0  # overtaken, and still an answer
             return False
         self.contact, self.version, self.version_age = rank, message.version, 0
         return True

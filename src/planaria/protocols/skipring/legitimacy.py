@@ -104,7 +104,8 @@ class TopicJudge:
             detail = f"believes that {moved[0]} serves it"
             found.append(self._violation("supervisor", served.id, detail))
         for id, patience in served.suspects.items():
-            if id in self.labels and patience < ANSWER_PATIENCE // 2:
+            # With more than half of it left it is asked once more, in time to answer.
+            if id in self.labels and patience <= ANSWER_PATIENCE // 2:
                 detail = f"removes {id} unless it answers within {max(patience, 0) + 1} timeouts"
                 found.append(self._violation("suspects", served.id, detail))
         return found

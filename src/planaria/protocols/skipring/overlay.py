@@ -1,6 +1,7 @@
 """The `ring` overlay as drivers and checkers see it: how to make, break and judge it."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -17,7 +18,10 @@ from planaria.protocols.skipring.arbitrary import (
     corrupt_subscriber,
     corrupt_supervisor,
 )
+from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
+from planaria.protocols.skipring.inquiry import ROUNDS_MAX
 from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.messages import WINDOW_MAX
 from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import skip_ring
@@ -28,6 +32,7 @@ from planaria.protocols.skipring.topic_supervisor import PATIENCE
 
 SUPERVISOR_BASE = 1 << 40  # ids of supervisors are above those of all peers
 TOPIC = "news"
+LEVEL_MAX = 14  # intervals that any start may take for each doubling of n
 
 
 class RingOverlay(Overlay):
@@ -46,6 +51,8 @@ class RingOverlay(Overlay):
     )
 
     calm = PATIENCE + 2  # a suspicion that a fault left half-way has been judged by then
+    # A suspect has PATIENCE timeouts for two messages, and a neighbour is missed after 8 without one.
+    delay_max = (PATIENCE - 1) / 2
 
     def __init__(self, supervisors: int = 1, topic: str = TOPIC, *, histories: bool = True) -> None:
         self.supervisors = tuple(SUPERVISOR_BASE + number for number in range(supervisors))
@@ -130,6 +137,18 @@ class RingOverlay(Overlay):
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
         """What is wrong with the topic's ring."""
         return topic_violations(self.topic, nodes, channel)
+
+    def bound(self, n: int, delay: float) -> int:
+        """Intervals within which a ring of `n` is legitimate, if failed sends are noticed.
+
+        A corrupt patience makes one give up every supervisor twice over, then ask one after the
+        other at the end of a full window; what only the round robin finds takes n configurations,
+        and each level of labels a few exchanges. The worst of the campaigns took a third of it.
+        """
+        supervisors = len(self.supervisors)
+        failover = ROUNDS_MAX * ASK_PATIENCE * supervisors + WINDOW_MAX * (supervisors + 1)
+        levels = LEVEL_MAX * n.bit_length()
+        return ceil((1 + delay) * (failover + levels)) + 2 * n
 
     def leave(self, node: Node) -> Command | None:
         """Peers leave by unsubscribing."""

@@ -88,7 +88,7 @@ class Place(Stateful):
         return first and first[0] & WORD, second and second[0] & WORD
 
     def ways_to(self, slot: int) -> list[int]:
-        """The label before `slot` in each chain it ends: who has it may fill the slot (R6)."""
+        """The label before `slot` in each chain it ends: who has it may fill the slot (H6)."""
         found = []
         around = self.around
         for chain, ring in ((around.left, self.pred), (around.right, self.succ)):
@@ -113,17 +113,23 @@ class Place(Stateful):
         """Put my own variables right, whatever they were."""
         if self.label is not None and not 0 <= self.label <= LABEL_MAX:
             self.label = None
-        self.pred, self.succ = self.sound(self.pred), self.sound(self.succ)
+        if self.pred is not None or self.succ is not None:
+            self.pred, self.succ = self.sound(self.pred), self.sound(self.succ)
         if self.shortcuts:
-            expected = self.around.left + self.around.right
-            self.shortcuts = {
-                slot: id
+            around, me = self.around, self.id
+            left, right = around.left, around.right
+            wrong = [
+                slot
                 for slot, id in self.shortcuts.items()
-                if slot in expected and self.may_be_neighbour(id)
-            }
+                if (slot not in left and slot not in right)
+                or id == me
+                or not 0 <= id <= NODE_ID_MAX
+            ]
+            for slot in wrong:
+                del self.shortcuts[slot]
 
     def sound(self, ref: Ref | None) -> Ref | None:
-        """`ref`, unless it is none that a member could have: a label or an id out of range (R2)."""
+        """`ref`, unless it is none that a member could have: a label or an id out of range (H2)."""
         if ref is None or self.label is None or not 0 <= ref[0] <= LABEL_MAX:
             return None
         return ref if self.may_be_neighbour(ref[1]) else None

@@ -152,7 +152,9 @@ class Subscriber(Place):
         """SETDATA: the supervisor's word replaces mine; whoever it displaces is woken (A2)."""
         self.repair()
         if not self.inquiry.heed(message):
-            return []
+            # Overtaken, but whoever is asked whether it is alive must say so.
+            asked = message.probe and message.supervisor == self.inquiry.supervisor
+            return [self._request(message.supervisor)] if asked and not self.leaving else []
         self.inquiry.calm()
         self.orphan = None
         if self.leaving or message.label is None:
@@ -196,7 +198,7 @@ class Subscriber(Place):
         return effects
 
     def on_introduce_shortcut(self, message: IntroduceShortcut) -> list[Send]:
-        """INTRODUCESHORTCUT: fill the slot if the sender lies between me and it (R6); two claimants
+        """INTRODUCESHORTCUT: fill the slot if the sender lies between me and it (H6); two claimants
         both ask (A4).
 
         Believed from anybody, false shortcuts could introduce each other for ever.

@@ -68,7 +68,7 @@ class Supervisor(Node):
         """Every topic's timeout; topics that are not mine are handed over, empty ones dropped."""
         self._age_moved()
         topics = self._in_turn()
-        sizes = [max(len(served.database), len(served.outbox)) for served in self.topics.values()]
+        sizes = [max(len(served.database), served.queued) for served in self.topics.values()]
         self.budget.refill(sizes, max((one.rate for one in self.topics.values()), default=0))
         effects: list[Send] = []
         for place, topic in enumerate(topics):
@@ -89,7 +89,7 @@ class Supervisor(Node):
     def _spend_the_rest(self, topics: Sequence[str]) -> list[Send]:
         """What other topics left over goes to those whose outbox is not yet empty."""
         waiting = [self.topics[topic] for topic in topics if self._moved_to(topic) is None]
-        waiting = [served for served in waiting if served.outbox]
+        waiting = [served for served in waiting if served.queued]
         effects: list[Send] = []
         for place, served in enumerate(waiting):
             self.budget.share(len(waiting) - place)
@@ -156,6 +156,7 @@ class Supervisor(Node):
 
     def _hand_over(self, served: TopicSupervisor, closer: NodeId) -> list[Send]:
         """Send as many members as the budget allows to the supervisor that serves them now."""
+        served.database.repair()
         entries = served.database.entries
         kept = max(0, len(entries) - min(served.rate, self.budget.left(0)))
         moving = [id for id in entries[kept:] if id is not None]

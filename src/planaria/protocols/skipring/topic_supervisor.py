@@ -85,6 +85,11 @@ class TopicSupervisor(Stateful):
         return max(RATE_MIN, n // max(1, n.bit_length()))
 
     @property
+    def queued(self) -> int:
+        """How many configurations wait to be sent."""
+        return len(self.outbox)
+
+    @property
     def window(self) -> int:
         """Over how many timeouts those whom a configuration wakes should spread their requests."""
         load = max(self.requests, self.requests_before) + len(self.outbox)
@@ -205,7 +210,7 @@ class TopicSupervisor(Stateful):
 
     def _doubt_the_unheard(self) -> None:
         """Label 0 asks every other time; silent for long it is suspected, then twice as many
-        whenever the next owner of label 0 does not answer either (R5).
+        whenever the next owner of label 0 does not answer either (H5).
 
         Without it a database of the dead alone would stay, where nobody tells of failed sends:
         there is no neighbour to miss them.
