@@ -43,14 +43,14 @@ class Lab:
             self.channels[i, j].append(self.nodes[i].word(j))
         return turn
 
-    def hear(self, i: int, j: int) -> None:
+    def hear(self, i: int, j: int, *, informed: bool = False) -> None:
         if self.channels[i, j]:
-            self.nodes[j].hear(i, self.channels[i, j].popleft())
+            self.nodes[j].hear(i, self.channels[i, j].popleft(), informed=informed)
 
     def hear_all(self) -> None:
         for i, j in list(self.channels):
             while self.channels[i, j]:
-                self.hear(i, j)
+                self.hear(i, j, informed=True)
 
     def step(self) -> None:
         """Something happens: a timeout, or a word arrives."""

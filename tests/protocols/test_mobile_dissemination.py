@@ -8,11 +8,18 @@ from planaria.core.codec import Codec
 from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, LinkUp, Publish, Subscribe
-from planaria.protocols.mobile.dissemination import LOCAL_MAX, REPLAY_TIMEOUTS, STORE_MAX
+from planaria.protocols.mobile import dissemination
+from planaria.protocols.mobile.dissemination import (
+    LOCAL_MAX,
+    MEMORY_TIMEOUTS,
+    REPLAY_TIMEOUTS,
+    STORE_MAX,
+    Dissemination,
+)
 from planaria.protocols.mobile.graphs import Edge, Graph, grid
 from planaria.protocols.mobile.heights import Heights
-from planaria.protocols.mobile.layer import Link
-from planaria.protocols.mobile.messages import Beat, Item
+from planaria.protocols.mobile.link import Link
+from planaria.protocols.mobile.messages import GENERATIONS_MAX, ITEMS_MAX, Beat, Item, padded
 from planaria.protocols.mobile.node import MobileNode
 from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.checkers import DeliveredOnce
@@ -54,8 +61,11 @@ def test_every_subscriber_gets_every_publication_once(graph: str, orientation: s
     assert (figures["missed"], figures["duplicated"], figures["acyclic"]) == (0, 0, True)
 
 
-def test_publications_that_wait_behind_others_are_not_forgotten_unsent() -> None:
+def test_publications_that_wait_behind_others_are_not_forgotten_unsent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A turn carries 16 and six nodes take turns: the last waits longer than one is kept."""
+    monkeypatch.setattr(dissemination, "ITEMS_MAX", 16)
     overlay = MovingOverlay("complete:6")
     trial = Trial(overlay, Spec(6, 0, "legitimate"), [DeliveredOnce()])
     for number in range(LOCAL_MAX):
@@ -86,7 +96,7 @@ def test_publisher_is_told_no_before_anything_unsent_is_forgotten() -> None:
     with pytest.raises(CapacityExceeded, match="wait to be sent: try again later"):
         publish_too_much()
     assert len(books.publications) > STORE_MAX
-    trial.simulator.run(STORE_MAX // 16 * 6 * INTERVAL)
+    trial.simulator.run(STORE_MAX // ITEMS_MAX * 8 * INTERVAL)
     assert {len(it.arrivals) for it in books.publications.values()} == {6}
     publish(trial, 0, b"later")
 
@@ -232,3 +242,55 @@ def test_padding_hides_the_size_and_nothing_is_lost() -> None:
     assert [item.payload for item in items] == payloads
     beats = [Beat(TOPIC, 1, 1, None, (0,), (item,)) for item in items]
     assert len({len(Codec().encode(beat)) for beat in beats}) == 1
+
+
+# How long copies and memories live
+
+
+def news_with(generation: int) -> tuple[Dissemination, Item]:
+    news, copy = Dissemination(), Item(b"i" * 16, generation, padded(b"x", 0))
+    news.receive(copy, None, TOPIC)
+    news.collect({}, Random(0))
+    return news, copy
+
+
+def test_copy_is_replayed_fifteen_times_from_link_to_link_and_no_more() -> None:
+    """Each holder hands it to one that it meets when the one before is gone."""
+    generation, holders = GENERATIONS_MAX, 0
+    while True:
+        news, copy = news_with(generation)
+        outbox = news.replay()
+        sent = news.batch(outbox, 0)
+        if not sent:
+            break
+        assert [(it.id, it.generation) for it in sent] == [(copy.id, generation - 1)]
+        generation, holders = sent[0].generation, holders + 1
+    assert holders == GENERATIONS_MAX
+
+
+@pytest.mark.parametrize("wrong", [10**9, MEMORY_TIMEOUTS + 5, -(10**9), -MEMORY_TIMEOUTS - 1])
+def test_time_that_cannot_be_is_taken_for_now_and_passes_like_any_other(wrong: int) -> None:
+    """To remember for too long is better than to forget what was delivered, but not for ever."""
+    news, copy = news_with(3)
+    news.seen[copy.id] = news.now + wrong
+    news.store[copy.id] = (copy, news.now + wrong)
+    for _ in range(REPLAY_TIMEOUTS):
+        news.age([])
+    assert copy.id in news.store
+    news.age([])
+    assert copy.id not in news.store
+    for _ in range(MEMORY_TIMEOUTS - REPLAY_TIMEOUTS - 1):
+        news.age([])
+    assert news.receive(copy, None, TOPIC) == []
+    news.age([])
+    assert len(news.receive(copy, None, TOPIC)) == 1
+
+
+@pytest.mark.parametrize("now", [10**9, -(10**9)])
+def test_clock_that_jumps_forgets_nothing_that_was_delivered(now: int) -> None:
+    news, copy = news_with(3)
+    news.now = now
+    for _ in range(5):
+        news.age([])
+    assert news.receive(copy, None, TOPIC) == []
+    assert list(news.store) == [copy.id]

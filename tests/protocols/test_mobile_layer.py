@@ -19,8 +19,9 @@ from planaria.core.node import (
 )
 from planaria.protocols.mobile.dissemination import LOCAL_MAX, MEMORY_TIMEOUTS, REPLAY_TIMEOUTS
 from planaria.protocols.mobile.heights import Heights
-from planaria.protocols.mobile.layer import DEGREE_MAX, SILENCE_MAX, STALE_MAX, UP
+from planaria.protocols.mobile.layer import DEGREE_MAX, SILENCE_MAX
 from planaria.protocols.mobile.legitimacy import critical_points
+from planaria.protocols.mobile.link import STALE_MAX, UP
 from planaria.protocols.mobile.messages import (
     Beat,
     LinkDownOk,
@@ -196,6 +197,27 @@ def test_leaver_hands_over_then_says_goodbye_and_waits_for_the_answer() -> None:
     assert b.layers[T].links == {}
 
 
+def test_leaver_whose_turn_has_not_come_waits_for_it_with_what_it_holds() -> None:
+    a, b = node(1), node(2)
+    see_each_other(a, b)
+    room = Room(a, b)
+    for _ in range(6):
+        room.round()
+    if a.layers[T].orientation.sink():
+        room.round(1)
+    assert not a.layers[T].orientation.sink()
+    a.on_command(Publish(T, b"last words"))
+    a.on_command(Unsubscribe(T))
+    beats = sent(a.on_timeout())
+    assert [(type(it), getattr(it, "items", None)) for _, it in beats] == [(Beat, ())]
+    room.round(2)
+    room.round(1)
+    assert room.delivered == [(2, b"last words")]
+    assert a.layers[T].links[2].state == UP  # until it hears that the other has them
+    room.round(2, 1, 1)
+    assert a.layers == {}
+
+
 def test_goodbye_is_answered_and_beats_to_a_stranger_bring_one() -> None:
     a = node(1)
     a.on_command(LinkUp(2))
@@ -348,14 +370,20 @@ def test_ids_are_remembered_for_longer_than_publications_are_replayed() -> None:
     assert room.delivered == [(2, b"once")]
 
 
-def test_snapshot_is_the_whole_state() -> None:
+def test_restart_takes_back_everything_but_links_and_the_lid_of_its_former_life() -> None:
     a, b = node(1), node(2)
     see_each_other(a, b)
     room = Room(a, b)
     a.on_command(Publish(T, b"x"))
     for _ in range(3):
         room.round()
-    copy = MobileNode(1, Random(1))
+    copy = MobileNode(1, Random(7))
     copy.restore(a.snapshot())
-    assert copy.snapshot() == a.snapshot()
-    assert copy.layers[T].neighbours() == [2]
+    before, after = a.snapshot()["layers"][T], copy.snapshot()["layers"][T]
+    assert before.pop("links")
+    assert after.pop("links") == {}
+    mine, again = before.pop("orientation"), after.pop("orientation")
+    assert before == after
+    assert (again["height"], again["settled"]) == (mine["height"], mine["settled"])
+    assert (again["views"], mine["views"]) == ({}, {2: (2, b.layers[T].orientation.greet()[2])})
+    assert again["lid"] != mine["lid"]

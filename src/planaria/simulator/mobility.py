@@ -235,6 +235,13 @@ class MovingOverlay(MobileOverlay):
             found.append(Violation("moving", None, f"until second {motion.until}"))
         return found
 
+    def bound(self, n: int, delay: float) -> int:
+        """The layers', on the graph that the nodes will stand still on, once they do."""
+        motion, now = self.world.motion, self.world.now
+        alive, still = self.neighbours, max(now, motion.until)
+        graph = {id: motion.near(id, alive, still) for id in alive}
+        return self.bound_on(graph, n, delay) + still - now
+
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """Where the orientation is safe, and the books of the run."""
         told = {"orientation": self.orientation, "safe_on": ORIENTATIONS[self.orientation].safe}

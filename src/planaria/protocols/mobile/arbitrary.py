@@ -1,16 +1,25 @@
-"""Arbitrary states and messages of the mobile overlay: 'any state can be the first state'."""
+"""Arbitrary states and messages of the mobile overlay: 'any state can be the first state'.
+
+Whatever memory can hold, in every variable. Values come from small sets as often as not, so that
+two corrupted nodes confirm each other.
+"""
 
 from collections.abc import Sequence
 from random import Random
 
+from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.protocols.mobile.dissemination import Outbox
-from planaria.protocols.mobile.edge_bits import EdgeBits
-from planaria.protocols.mobile.heights import GAP_MAX, HEIGHT_MAX, Heights
-from planaria.protocols.mobile.layer import ASKED, CLOSING, SERIALS, UP, Layer, Link
+from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Outbox
+from planaria.protocols.mobile.edge_bits import ACTS, PATIENCE, Edge, EdgeBits
+from planaria.protocols.mobile.heights import AUDIT, GAP_MAX, HEIGHT_MAX, LOUD, Heights
+from planaria.protocols.mobile.layer import DRAIN_MAX, REFUSED, SILENCE_MAX, Layer
+from planaria.protocols.mobile.link import ACKS, ASKED, CLOSING, SERIALS, UP, Link
 from planaria.protocols.mobile.messages import (
+    GENERATIONS_MAX,
     ITEM_ID_BYTES,
+    PAYLOAD_BYTES_MAX,
+    RECEIPT_MAX,
     STEM,
     Beat,
     Item,
@@ -24,24 +33,45 @@ from planaria.protocols.mobile.messages import (
 from planaria.protocols.mobile.orientation import LID_MAX
 from planaria.protocols.mobile.three_state import ThreeState
 
+HEIGHTS = (0, 3, GAP_MAX, 2 * GAP_MAX + 1, HEIGHT_MAX)  # where rules for heights end
+WORD_VALUE_MAX = 2**63 - 1
+
 
 def height(rng: Random) -> int:
     """Any height: like others, scattered, huge, at the ceiling, out of range."""
-    ranges = [(0, 3), (0, 999), (0, HEIGHT_MAX), (HEIGHT_MAX - 3, HEIGHT_MAX), (-5, -1)]
-    ranges += [(HEIGHT_MAX, 2**63 - 1), (GAP_MAX - 2, GAP_MAX + 2)]
-    return rng.randint(*rng.choice(ranges))
+    if rng.random() < 0.5:
+        return any_integer(rng, *HEIGHTS)
+    return rng.randint(*rng.choice([(0, 3), (0, 999), (0, HEIGHT_MAX)]))
+
+
+def item_id(rng: Random) -> bytes:
+    """The id of a publication that nobody made; some are known to many."""
+    if rng.random() < 0.3:
+        return bytes([rng.randrange(4)]) * ITEM_ID_BYTES
+    return rng.randbytes(ITEM_ID_BYTES)
 
 
 def item(rng: Random) -> Item:
-    """A publication that nobody made."""
-    payload = rng.randbytes(rng.randrange(8))
-    id = rng.randbytes(ITEM_ID_BYTES)
-    return Item(id, rng.randrange(STEM + 1), payload)
+    """A publication that nobody made, as it may come over a link."""
+    return Item(item_id(rng), rng.randrange(STEM + 1), rng.randbytes(rng.randrange(8)))
+
+
+def stored(rng: Random) -> Item:
+    """What memory holds for a publication: perhaps none that could be sent."""
+    sound = item(rng)
+    kind = rng.random()
+    if kind < 0.1:
+        return Item(sound.id, sound.generation, bytes(PAYLOAD_BYTES_MAX + 2))
+    if kind < 0.2:
+        return Item(rng.randbytes(rng.randrange(30)), sound.generation, sound.body)
+    if kind < 0.4:
+        return Item(sound.id, any_integer(rng, 0, GENERATIONS_MAX, STEM), sound.body)
+    return sound
 
 
 def word(rng: Random) -> Word:
     """What any orientation might say, or nobody would."""
-    tall = abs(height(rng))
+    tall = min(abs(height(rng)), WORD_VALUE_MAX)
     small = tuple(rng.randrange(3) for _ in range(rng.randrange(6)))
     bits = (rng.randrange(2), rng.randrange(3), rng.randrange(3))
     return rng.choice(
@@ -55,64 +85,99 @@ def word(rng: Random) -> Word:
 
 
 def scramble(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
-    """Arbitrary values for the variables of one layer; `leaving` is a wish, not a variable."""
+    """Arbitrary values for all variables of one layer, but that a member does not leave and a
+    leaver does: that is a wish of the application."""
     for peer in rng.sample(list(ids), min(3, len(ids))):
-        state, counter = rng.choice([ASKED, UP, UP, CLOSING]), rng.choice([*range(5), -(1 << 40)])
-        layer.links[peer] = Link(
-            state=state,
-            quiet=counter,
-            stale=counter,
-            heard=rng.choice([None, rng.randrange(SERIALS)]),
-            ack=rng.choice([None, rng.randrange(SERIALS)]),
-            replayed=rng.random() < 0.5,
-            outbox=Outbox({rng.randbytes(ITEM_ID_BYTES): 1}, {rng.randbytes(ITEM_ID_BYTES): 1}, 7),
-        )
+        layer.links[peer] = _link(rng)
+    for link in layer.links.values():
+        if rng.random() < 0.3:
+            _scramble_link(link, rng)
     for peer in [peer for peer in layer.links if rng.random() < 0.2]:
         del layer.links[peer]
-    layer.serial = rng.randrange(SERIALS)
-    layer.refused = {peer: rng.randrange(-2, 9) for peer in rng.sample(list(ids), 1)}
+    layer.serial = any_integer(rng, 0, SERIALS - 1)
+    layer.said = (rng.choice([layer.orientation.greet(), word(rng)]), any_integer(rng, 0, SERIALS))
+    layer.refused = {peer: any_integer(rng, 0, REFUSED) for peer in rng.sample(list(ids), 1)}
+    if layer.leaving is not None:
+        layer.leaving = any_integer(rng, 0, DRAIN_MAX)
     _scramble_orientation(layer, ids, rng)
-    _scramble_news(layer, ids, rng)
+    _scramble_news(layer.news, ids, rng)
+
+
+def _link(rng: Random) -> Link:
+    link = Link(rng.choice([ASKED, UP, UP, CLOSING, "nonsense"]))
+    _scramble_link(link, rng)
+    link.replayed = rng.random() < 0.5
+    link.outbox = Outbox(
+        {item_id(rng): any_integer(rng, 0, STEM)},
+        {item_id(rng): any_integer(rng, 0, STEM)},
+        any_integer(rng, 0, RECEIPT_MAX),
+    )
+    return link
+
+
+def _scramble_link(link: Link, rng: Random) -> None:
+    link.quiet, link.stale = (any_integer(rng, 0, SILENCE_MAX) for _ in range(2))
+    link.heard = rng.choice([None, rng.randrange(SERIALS), any_integer(rng, 0, SERIALS - 1)])
+    link.informed = rng.random() < 0.5
+    link.ack, link.acks = any_integer(rng, 0, RECEIPT_MAX), any_integer(rng, 0, ACKS)
 
 
 def _scramble_orientation(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
     mine = layer.orientation
     peers = [*layer.links, *rng.sample(list(ids), 1)]
+    if isinstance(mine, Heights | ThreeState):
+        mine.lid = rng.choice([mine.lid, any_integer(rng, 0, LID_MAX)])
+        mine.audit = {peer: any_integer(rng, 0, AUDIT) for peer in peers}
     if isinstance(mine, Heights):
-        mine.height, mine.lid = height(rng), rng.randrange(-1, LID_MAX + 2)
+        mine.height = height(rng)
         mine.views = {
-            peer: (abs(height(rng)), rng.randrange(5)) for peer in peers if rng.random() < 0.8
+            peer: (height(rng), mine.views.get(peer, (0, any_integer(rng, 0, LID_MAX)))[1])
+            for peer in peers
+            if rng.random() < 0.8
         }
-        mine.settled, mine.loud = rng.random() < 0.5, rng.randrange(3)
+        mine.settled, mine.loud = any_integer(rng, 0, 1), any_integer(rng, 0, LOUD)  # type: ignore[assignment]
     elif isinstance(mine, ThreeState):
-        mine.val = rng.randrange(-1, 5)
-        mine.views = {peer: (rng.randrange(3), lid) for peer, (_, lid) in mine.views.items()}
+        mine.val = any_integer(rng, 0, 2)
+        mine.views = {peer: (any_integer(rng, 0, 2), it) for peer, (_, it) in mine.views.items()}
     elif isinstance(mine, EdgeBits):
+        mine.acts, mine.patience = any_integer(rng, 0, ACTS), any_integer(rng, 0, PATIENCE)
         for edge in mine.edges.values():
-            edge.bit, edge.other = rng.randrange(2), rng.randrange(2)
+            _scramble_edge(edge, rng)
 
 
-def _scramble_news(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
-    news = layer.news
+def _scramble_edge(edge: Edge, rng: Random) -> None:
+    edge.bit, edge.other = any_integer(rng, 0, 1), any_integer(rng, 0, 1)
+    edge.heard = any_integer(rng, 0, ACTS)
+    edge.offer, edge.accepted, edge.refused = (
+        rng.choice([None, any_integer(rng, 0, ACTS)]) for _ in range(3)
+    )
+
+
+def _scramble_news(news: Dissemination, ids: Sequence[NodeId], rng: Random) -> None:
     for _ in range(rng.randrange(3)):
-        garbage = item(rng)
-        news.store[garbage.id] = (garbage, rng.randrange(-200, 200))
-        news.seen[garbage.id] = rng.randrange(-10_000, 10_000)
+        garbage = stored(rng)
+        news.store[garbage.id] = (garbage, any_integer(rng, 0, 200))
+        news.seen[garbage.id] = any_integer(rng, 0, 10_000)
         if rng.random() < 0.3:
             news.local[garbage.id] = None
         if rng.random() < 0.3:
-            news.hidden[garbage.id] = rng.randrange(-5, 20)
+            news.hidden[garbage.id] = any_integer(rng, 0, EMBARGO)
+        if rng.random() < 0.3:
             news.walking[garbage.id] = rng.random() < 0.5
         news.input[garbage.id] = [rng.choice(ids)]
     news.input[rng.randbytes(ITEM_ID_BYTES)] = []
     news.local[rng.randbytes(ITEM_ID_BYTES)] = None
-    news.now = rng.randrange(200)
+    news.walking[rng.randbytes(ITEM_ID_BYTES)] = False
+    news.hidden[rng.randbytes(ITEM_ID_BYTES)] = any_integer(rng, 0, EMBARGO)
+    news.seen[item_id(rng)] = any_integer(rng, 0, 10_000)
+    news.now = any_integer(rng, 0, 200)
 
 
 def forged(topic: str, ids: Sequence[NodeId], rng: Random) -> Message:
-    """Any message of a layer, from anybody."""
+    """Any message of a layer that can be decoded, from anybody."""
     sender = rng.choice(ids)
     serial, items = rng.randrange(SERIALS), tuple(item(rng) for _ in range(rng.randrange(3)))
+    ack, heard = rng.randrange(RECEIPT_MAX + 1), rng.randrange(SERIALS)
     return rng.choice(
         [
             RequestLinkUp(topic, sender, word(rng)),
@@ -120,7 +185,7 @@ def forged(topic: str, ids: Sequence[NodeId], rng: Random) -> Message:
             LinkUpKo(topic, sender),
             RequestLinkDown(topic, sender),
             LinkDownOk(topic, sender),
-            Beat(topic, sender, serial, rng.choice([None, serial]), word(rng), items),
-            Beat(topic, sender, serial, None, word(rng), ()),
+            Beat(topic, sender, serial, rng.choice([None, ack]), word(rng), items, heard),
+            Beat(topic, sender, serial, None, word(rng), (), rng.choice([None, heard])),
         ]
     )

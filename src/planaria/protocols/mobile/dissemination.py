@@ -19,6 +19,7 @@ from planaria.protocols.mobile.messages import (
     STEM,
     Item,
     padded,
+    receipt,
 )
 
 # How long a publication is kept for links that come up; longer only while it waits to be sent.
@@ -26,7 +27,7 @@ REPLAY_TIMEOUTS = 128
 # A copy is kept REPLAY_TIMEOUTS by each of at most GENERATIONS_MAX + 1 holders in a row, and may
 # wait as long again to be sent by each: after that no copy is left to be taken for a new one.
 MEMORY_TIMEOUTS = 2 * (GENERATIONS_MAX + 1) * REPLAY_TIMEOUTS
-MEMORY_MAX = 1 << 16  # ids: 16 per timeout for the whole time
+MEMORY_MAX = 1 << 17  # ids: 32 per timeout for the whole time, as many as the store takes
 # Publications kept for replay. The oldest goes first; unsent only when others' fill the store.
 STORE_MAX = 4096
 LOCAL_MAX = 1024  # own publications that wait for a turn; then publishing says no
@@ -41,7 +42,7 @@ class Outbox(Struct):
 
     waiting: dict[bytes, int] = {}  # id -> generation it will carry
     sent: dict[bytes, int] = {}
-    serial: int | None = None
+    receipt: int | None = None  # what will acknowledge all that is sent
 
     def owes(self, id: bytes) -> bool:
         """Is the neighbour still to get it, or to say that it has?"""
@@ -59,10 +60,10 @@ class Outbox(Struct):
         if self.waiting.get(id, STEM) == STEM:
             self.waiting[id] = generation
 
-    def acknowledged(self, serial: int | None) -> None:
-        """The neighbour got the beat `serial`."""
-        if serial is not None and serial == self.serial:
-            self.sent, self.serial = {}, None
+    def acknowledged(self, ack: int | None) -> None:
+        """The neighbour got the items of which `ack` is the receipt."""
+        if ack is not None and ack == self.receipt:
+            self.sent, self.receipt = {}, None
 
 
 class Dissemination(Stateful):
@@ -188,43 +189,60 @@ class Dissemination(Stateful):
         items: list[Item] = []
         size = 0
         pending = {**outbox.sent, **outbox.waiting}
-        outbox.sent, outbox.waiting, outbox.serial = {}, {}, None
+        outbox.sent, outbox.waiting, outbox.receipt = {}, {}, None
         for id, generation in pending.items():
-            if id not in self.store:
+            if not self._sound(id):
                 continue
             item = self.store[id][0]
             size += len(item.body)
             if len(items) == ITEMS_MAX or (items and size > BATCH_BYTES_MAX):
                 outbox.waiting[id] = generation
                 continue
-            outbox.sent[id], outbox.serial = generation, serial
+            outbox.sent[id] = generation = min(max(generation, 0), STEM)
             items.append(Item(id, generation, item.body))
+        if items:
+            outbox.receipt = receipt(serial, outbox.sent)
         return tuple(items)
+
+    def _sound(self, id: bytes) -> bool:
+        """Is this in the store, and something that a neighbour will take? If not, forget it."""
+        if id in self.store and len(id) == ITEM_ID_BYTES:
+            item = self.store[id][0]
+            if 0 <= item.generation <= GENERATIONS_MAX and len(item.body) <= PAYLOAD_BYTES_MAX + 1:
+                return True
+        self._forget(id)
+        return False
+
+    def _forget(self, id: bytes) -> None:
+        for table in (self.store, self.input, self.local, self.walking, self.hidden):
+            table.pop(id, None)
 
     def age(self, outboxes: list[Outbox]) -> None:
         """One timeout passed: forget what is old enough and waits neither for a turn nor, behind
-        others, in an outbox."""
+        others, in an outbox.
+
+        A time in the future, or so long ago that it should have been forgotten, is a corrupted
+        one and becomes the present: to forget what was delivered would be worse than to remember
+        it for too long.
+        """
         self.now += 1
         for _ in range(len(self.seen)):
             id, since = next(iter(self.seen.items()))
-            if self._young(since, MEMORY_TIMEOUTS):
+            age = self.now - since
+            if 0 <= age < MEMORY_TIMEOUTS:
                 break
             del self.seen[id]
-            if since > self.now:
+            if age != MEMORY_TIMEOUTS:
                 self.seen[id] = self.now
         for _ in range(len(self.store)):
             id, (item, since) = next(iter(self.store.items()))
-            if self._young(since, REPLAY_TIMEOUTS):
+            age = self.now - since
+            if 0 <= age < REPLAY_TIMEOUTS:
                 break
             del self.store[id]
-            if since > self.now or self._waits(id, outboxes):
+            if age != REPLAY_TIMEOUTS or self._waits(id, outboxes):
                 self.store[id] = (item, self.now)
         self._end_embargo()
-
-    def _young(self, since: int, limit: int) -> bool:
-        """Not long ago. A time in the future is a corrupted one, and becomes the present: to
-        forget what was delivered would be worse than to remember it for too long."""
-        return 0 <= self.now - since < limit
 
     def _waits(self, id: bytes, outboxes: list[Outbox]) -> bool:
         buffered = id in self.input or id in self.local or id in self.hidden
@@ -244,6 +262,4 @@ class Dissemination(Stateful):
         while len(self.seen) > MEMORY_MAX:
             del self.seen[next(iter(self.seen))]
         while len(self.store) > STORE_MAX:
-            oldest = next(iter(self.store))
-            for table in (self.store, self.input, self.local, self.walking, self.hidden):
-                table.pop(oldest, None)
+            self._forget(next(iter(self.store)))

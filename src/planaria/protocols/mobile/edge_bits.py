@@ -47,6 +47,7 @@ class EdgeBits(Orientation):
 
     name = "edge-bits"
     variables = ("acts", "edges", "patience")
+    volatile = ("edges",)
     safe = "any graph, any link at any time, from an acyclic state; it does not heal itself"
 
     def __init__(self, id: NodeId, rng: Random) -> None:
@@ -60,7 +61,12 @@ class EdgeBits(Orientation):
         self.acts %= ACTS
         self.patience = min(max(self.patience, 0), PATIENCE)
         for edge in self.edges.values():
-            edge.bit, edge.other = edge.bit & 1, edge.other & 1
+            edge.up, edge.bit, edge.other = bool(edge.up), edge.bit & 1, edge.other & 1
+            edge.heard %= ACTS
+            for name in ("offer", "accepted", "refused"):
+                count = getattr(edge, name)
+                if count is not None and not 0 <= count < ACTS:
+                    setattr(edge, name, None)
 
     def greet(self) -> Word:
         """How often this node acted."""
@@ -129,7 +135,7 @@ class EdgeBits(Orientation):
         offer = (0, 0) if edge.offer is None else (1, edge.offer)
         return (FORMING, self.acts, *offer, refused)
 
-    def hear(self, peer: NodeId, word: Word) -> None:
+    def hear(self, peer: NodeId, word: Word, *, informed: bool = False) -> None:
         """Follow the other end's bit, or the handshake."""
         edge = self.edges.get(peer)
         if edge is None:

@@ -1,5 +1,6 @@
 """Graphs by name: `path:64`, `ring:64`, `star:9`, `complete:8`, `tree:20`, `grid:8x8`, `rgg:64`."""
 
+from collections import deque
 from collections.abc import Mapping
 from math import cos, isqrt, pi, sin, sqrt
 from random import Random
@@ -144,6 +145,31 @@ def component(neighbours: dict[NodeId, list[NodeId]], start: NodeId) -> list[Nod
                 reached[peer] = None
                 queue.append(peer)
     return list(reached)
+
+
+def diameter(neighbours: Mapping[NodeId, list[NodeId]]) -> int:
+    """The longest of all shortest ways, as two searches in each part find it: exact on trees, on
+    other graphs perhaps a little less."""
+    adjacency, seen, longest = dict(neighbours), dict[NodeId, None](), 0
+    for id in adjacency:
+        if id not in seen:
+            ways = _ways(adjacency, id)
+            seen.update(dict.fromkeys(ways))
+            longest = max(longest, *_ways(adjacency, list(ways)[-1]).values())
+    return longest
+
+
+def _ways(neighbours: dict[NodeId, list[NodeId]], start: NodeId) -> dict[NodeId, int]:
+    """How far everybody is from `start`, the farthest last."""
+    found = {start: 0}
+    queue = deque([start])
+    while queue:
+        id = queue.popleft()
+        for peer in neighbours[id]:
+            if peer not in found:
+                found[peer] = found[id] + 1
+                queue.append(peer)
+    return found
 
 
 def parts(neighbours: Mapping[NodeId, list[NodeId]]) -> int:

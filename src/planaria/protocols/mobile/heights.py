@@ -23,6 +23,7 @@ class Heights(Orientation):
 
     name = "heights"
     variables = ("height", "lid", "views", "settled", "loud", "audit")
+    volatile = ("lid", "views", "audit")
     safe = "any graph, any link at any time, from any heights"
 
     def __init__(self, id: NodeId, rng: Random) -> None:
@@ -36,14 +37,15 @@ class Heights(Orientation):
         self.audit: dict[NodeId, int] = {}
 
     def repair(self) -> None:
-        """Out of range: start again. Far above a neighbour: come down to the highest plausible."""
+        """Out of range: start again; a view that cannot be is the lowest, which lets nobody act."""
         self.lid = min(max(self.lid, 0), LID_MAX)
-        heights = [height for height, _ in self.views.values()]
-        low = min(heights, default=self.height)
+        self.settled = bool(self.settled)
+        self.loud = min(max(self.loud, 0), LOUD * max(1, len(self.views)))
+        for peer, (height, lid) in self.views.items():
+            if not (0 <= height <= HEIGHT_MAX and 0 <= lid <= LID_MAX):
+                self.views[peer] = (0, min(max(lid, 0), LID_MAX))
         if not 0 <= self.height <= HEIGHT_MAX:
             self._step_to(0)
-        elif self.height - low > GAP_MAX:
-            self._step_to(max(height for height in heights if height - low <= GAP_MAX) + 1)
 
     def greet(self) -> Word:
         """The whole height, the local identifier of this layer, and whether it has its place."""
@@ -103,12 +105,19 @@ class Heights(Orientation):
         """Whoever starts again draws another local identifier."""
         return not _whole(word) or peer not in self.views or word[2] == self.views[peer][1]
 
-    def hear(self, peer: NodeId, word: Word) -> None:
-        """Believe a whole height; complete a residue to the one height that is a neighbour's."""
+    def hear(self, peer: NodeId, word: Word, *, informed: bool = False) -> None:
+        """Believe a whole height; complete a residue to the one height that is a neighbour's.
+
+        Far above one that knows it and stays below: come down to the highest that is plausible.
+        Two that did so by what they believed of each other before could change places for ever.
+        """
         if peer not in self.views:
             return
         if _whole(word):
             self.views[peer] = (word[1], word[2])
+            if informed and self.height - word[1] > GAP_MAX:
+                limit = word[1] + GAP_MAX
+                self._step_to(max(it for it, _ in self.views.values() if it <= limit) + 1)
         elif len(word) == 1 and word[0] <= 2:
             height, lid = self.views[peer]
             # Far from one's own height, the least one that it can be: heights only grow.

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from msgspec import Struct, field
-
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send, Stateful
 from planaria.protocols.mobile.dissemination import Dissemination, Outbox
 from planaria.protocols.mobile.graphs import NEIGHBOURS_MAX
+from planaria.protocols.mobile.link import ASKED, CLOSING, SERIALS, UP, Link, reached
 from planaria.protocols.mobile.messages import (
     STEM,
     Beat,
@@ -25,6 +24,7 @@ from planaria.protocols.mobile.messages import (
     MobileMessage,
     RequestLinkDown,
     RequestLinkUp,
+    Word,
 )
 from planaria.protocols.mobile.orientation import Orientation
 
@@ -32,35 +32,17 @@ DEGREE_MAX = NEIGHBOURS_MAX  # links of one layer; a radio in a denser crowd say
 # Timeouts without a beat until a neighbour counts as gone. A node slowed down eightfold beats
 # every 8 intervals, and its beats take up to 4: slow is not gone.
 SILENCE_MAX = 16
-ASK_MAX = 4  # requests without an answer until a peer counts as deaf
+ASK_MAX = 12  # timeouts without an answer until a peer counts as deaf; it may take nine
 REFUSED_MAX = 256  # peers that said no; those out of reach are forgotten at each timeout
 REFUSED = 8  # timeouts until a peer that said KO, or nothing, is asked again
 DRAIN_MAX = 64  # timeouts a leaver waits for its turn to hand over what it holds
 CLOSE_MAX = 4  # timeouts a leaver waits for its neighbours' link_down_OK
-SERIALS = 256
-# Timeouts without a beat in order until an old one is believed: it is our memory that is wrong.
-# Counted in beats it was not enough: what a slowed node had said long ago may come in one heap.
-STALE_MAX = 6
-
-ASKED, UP, CLOSING = "asked", "up", "closing"
-
-
-class Link(Struct):
-    """This node's end of a link. ASKED is the paper's 'forming'; UP may still lack a direction."""
-
-    state: str = ASKED
-    quiet: int = 0  # timeouts since the peer was last heard
-    heard: int | None = None
-    stale: int = 0  # timeouts since one of its beats came in order
-    ack: int | None = None
-    replayed: bool = False
-    outbox: Outbox = field(default_factory=Outbox)
 
 
 class Layer(Stateful):
     """A member of one layer."""
 
-    variables = ("links", "refused", "leaving", "serial", "turns", "copies")
+    variables = ("links", "refused", "leaving", "serial", "said", "turns", "copies")
 
     def __init__(
         self,
@@ -81,6 +63,7 @@ class Layer(Stateful):
         # Of beats, for all links: a link that comes up again goes on counting, so that beats of
         # its former life are old.
         self.serial = 0
+        self.said: tuple[Word, int] = ((), 0)  # of itself, and since which serial
         self.turns = 0
         self.copies = 0  # items sent, each to one neighbour
 
@@ -90,10 +73,16 @@ class Layer(Stateful):
         return {**super().snapshot(), **parts}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state."""
-        super().restore(snapshot)
-        self.orientation.restore(snapshot.get("orientation", {}))
+        """Take a stored state, without links: neighbours may have sent since what it lacks now.
+
+        Without its lid too, so that what it said in its former life is known to be from there.
+        """
+        links = ("links", "refused")
+        super().restore({name: it for name, it in snapshot.items() if name not in links})
+        mine, volatile = snapshot.get("orientation", {}), self.orientation.volatile
+        self.orientation.restore({name: it for name, it in mine.items() if name not in volatile})
         self.news.restore(snapshot.get("news", {}))
+        self.news.input = {id: [] for id in self.news.input}
 
     # What the node asks for
 
@@ -147,10 +136,16 @@ class Layer(Stateful):
 
     def repair(self) -> None:
         """No link to oneself, and none of which only the orientation, or only the list, knows."""
+        if self.leaving is not None:
+            self.leaving = min(self.leaving, DRAIN_MAX)
+        self.serial %= SERIALS
         self.lose(self.id)
         known = self.orientation.peers()
-        for peer in [p for p, link in self.links.items() if link.state == UP and p not in known]:
-            self.lose(peer)
+        for peer, link in list(self.links.items()):
+            if link.possible(known=peer in known):
+                link.repair()
+            else:
+                self.lose(peer)
         for peer in known:
             if self._state(peer) not in (UP, CLOSING):
                 self.orientation.link_down(peer)
@@ -225,17 +220,26 @@ class Layer(Stateful):
         link.quiet = 0
         # What a peer sent before it lost its memory does not say what it has.
         has = None if self.news.echo or not self.orientation.knows(peer, beat.word) else peer
-        if self._in_order(link, beat.serial):
-            self.orientation.hear(peer, beat.word)
+        if link.in_order(beat.serial):
+            link.informed = self._informed(beat)
+            self.orientation.hear(peer, beat.word, informed=link.informed)
             link.outbox.acknowledged(beat.ack)
         effects: list[Effect] = []
         for item in beat.items:
             if has is not None and item.generation != STEM:
                 link.outbox.drop(item.id)
             effects += self.news.receive(item, has, self.topic)
-        if beat.items:
-            link.ack = beat.serial
+        link.got(beat.serial, beat.items)
         return effects if self.leaving is None else []
+
+    def _informed(self, beat: Beat) -> bool:
+        """Had the sender heard what this node says of itself now, when it sent this?"""
+        word, since = self.said
+        return (
+            beat.heard is not None
+            and reached(beat.heard, since)
+            and word == self.orientation.greet()
+        )
 
     def _one_sided(self, peer: NodeId) -> list[Effect]:
         wanted = self.leaving is None and len(self.links) < DEGREE_MAX
@@ -243,14 +247,6 @@ class Layer(Stateful):
             return [Send(peer, RequestLinkDown(self.topic, self.id))]
         self.links[peer] = Link()
         return [Send(peer, RequestLinkUp(self.topic, self.id, self.orientation.greet()))]
-
-    def _in_order(self, link: Link, serial: int) -> bool:
-        """Is this beat newer than the last? Old words about an orientation must stay old."""
-        old = link.heard is not None and (serial - link.heard) % SERIALS >= SERIALS // 2
-        if old and link.stale <= STALE_MAX:
-            return False
-        link.heard, link.stale = serial, 0
-        return True
 
     # Time
 
@@ -262,13 +258,14 @@ class Layer(Stateful):
         effects = self._ask(reach, rng)
         peers = self.neighbours()
         self._replay(peers)
-        turn = bool(self.orientation.peers()) and self.orientation.takes_turn(rng)
+        turn = self._ready() and self.orientation.takes_turn(rng)
         if turn:
             if peers:
                 self.news.collect({peer: self.links[peer].outbox for peer in peers}, rng)
                 self.turns += 1
             self.orientation.reverse()
         self.serial = (self.serial + 1) % SERIALS
+        self._say()
         for peer, link in self.links.items():
             if link.state == UP:
                 effects.append(Send(peer, self._beat(peer, link, turn=turn and peer in peers)))
@@ -276,13 +273,27 @@ class Layer(Stateful):
             effects += self._go()
         return effects
 
+    def _ready(self) -> bool:
+        """May there be a turn at all? Not alone, nor while an orientation waits for words."""
+        links = (link for link in self.links.values() if link.state == UP)
+        known = self.said[0] == self.orientation.greet() and all(it.informed for it in links)
+        return bool(self.orientation.peers()) and (known or not self.orientation.waits)
+
+    def _say(self) -> None:
+        """Remember since when this is said; what seems to be later, or very long ago, is now."""
+        word, since = self.orientation.greet(), self.said[1]
+        if word != self.said[0] or not reached(self.serial, since):
+            self.said = (word, self.serial)
+            for link in self.links.values():
+                link.informed = False
+
     def _outboxes(self) -> list[Outbox]:
         return [link.outbox for link in self.links.values()]
 
     def _forget(self, reach: Mapping[NodeId, None]) -> None:
         for peer in list(self.links):
             link = self.links[peer]
-            link.quiet, link.stale = max(0, link.quiet) + 1, max(0, link.stale) + 1
+            link.quiet, link.stale = link.quiet + 1, link.stale + 1
             if peer not in reach:
                 self.lose(peer)
                 continue
@@ -326,7 +337,8 @@ class Layer(Stateful):
         items = self.news.batch(link.outbox, self.serial) if turn else ()
         self.copies += len(items)
         word = self.orientation.word(peer, whole=bool(items))
-        return Beat(self.topic, self.id, self.serial, link.ack, word, items)
+        ack = link.acknowledge()
+        return Beat(self.topic, self.id, self.serial, ack, word, items, link.heard)
 
     def _go(self) -> list[Effect]:
         """A leaver that holds nothing any more, or waited long enough, says goodbye."""

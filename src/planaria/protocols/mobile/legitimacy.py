@@ -1,6 +1,7 @@
 """When is a layer legitimate? Judged from the variables alone, by no code of the protocol.
 
-`links`: exactly the links that there should be, at both ends, each with a direction.
+`links`: exactly the links that there should be, at both ends, each with a direction, none that
+members still ask for or close, and none about to be dropped for silence.
 `acyclic`: the true direction of all links, from both ends' variables, has no cycle.
 `level`: of two neighbours the one with the lower lid is as high as the other or one higher (three
 states: can be lifted to such heights). And no node that takes turns is about to come to the end of
@@ -9,7 +10,7 @@ its range and start again at 0.
 a higher lid it knows that it is at most one below, of a lower one that it is not below.
 `order`: no node waits for a beat that its neighbour has not sent yet.
 `exclusive`: no two neighbours both take themselves for a sink.
-`spreading`: no publication is still on its way.
+`spreading`: no publication is still on its way, or owed to a link that came up.
 `channel`: no handshake is in flight, and no word that is false or older than what is known.
 """
 
@@ -21,7 +22,8 @@ from planaria.core.overlay import Violation
 from planaria.protocols.mobile.edge_bits import EdgeBits
 from planaria.protocols.mobile.graphs import parts
 from planaria.protocols.mobile.heights import HEIGHT_MAX, Heights
-from planaria.protocols.mobile.layer import SERIALS, UP, Layer
+from planaria.protocols.mobile.layer import SILENCE_MAX, Layer
+from planaria.protocols.mobile.link import SERIALS, STALE_MAX, UP
 from planaria.protocols.mobile.messages import (
     Beat,
     LinkUpOk,
@@ -32,23 +34,28 @@ from planaria.protocols.mobile.messages import (
 from planaria.protocols.mobile.three_state import ThreeState
 
 HEADROOM = 64  # turns: what is legitimate stays so for as many intervals, or for 34 years
+# Timeouts without a beat of which none is on its way, and of which one is: it comes in time if it
+# takes no longer than the slowest scheduler allows.
+QUIET_MAX, LATE_MAX = 6, SILENCE_MAX - 4
 
 Layers = Mapping[NodeId, Layer]
 Graph = Mapping[NodeId, list[NodeId]]
+Flying = list[tuple[NodeId, Message]]
 
 
 def violations(
     layers: Layers, wanted: Graph, channel: Iterable[tuple[NodeId, Message]]
 ) -> list[Violation]:
     """Every invariant of one layer that fails; `wanted` says who should be whose neighbour."""
-    found = _links(layers, wanted)
+    flying = list(channel)
+    found = _links(layers, wanted) + _unsteady(layers, flying)
     cycle = cyclic(layers)
     if cycle:
         found.append(Violation("acyclic", cycle[0], f"on a directed cycle among {cycle}"))
     for id, layer in layers.items():
         found += _level_and_view(id, layer, layers)
     found += _order(layers) + _lift(layers) + _exclusive(layers) + _spreading(layers)
-    return found + _channel(layers, channel)
+    return found + _channel(layers, flying)
 
 
 def linked(layers: Layers) -> list[tuple[NodeId, NodeId]]:
@@ -132,6 +139,20 @@ def _links(layers: Layers, wanted: Graph) -> list[Violation]:
             found.append(Violation("links", id, f"has {have}, should have {should}"))
         elif forming := [p for p in have if not layer.orientation.oriented(p)]:
             found.append(Violation("links", id, f"without a direction: {forming}"))
+    return found
+
+
+def _unsteady(layers: Layers, channel: Flying) -> list[Violation]:
+    """Links between members that are about to come or to go."""
+    found = []
+    coming = {(it.sender, target) for target, it in channel if isinstance(it, Beat)}
+    for id, layer in layers.items():
+        for peer, link in layer.links.items():
+            limit = LATE_MAX if (peer, id) in coming else QUIET_MAX
+            if peer in layers and link.state != UP:
+                found.append(Violation("links", id, f"{link.state}: {peer}"))
+            elif peer in layers and link.quiet > limit:
+                found.append(Violation("links", id, f"{peer} silent for {link.quiet} timeouts"))
     return found
 
 
@@ -221,17 +242,19 @@ def _exclusive(layers: Layers) -> list[Violation]:
 def _spreading(layers: Layers) -> list[Violation]:
     found = []
     for id, layer in layers.items():
-        outboxes = [link.outbox for link in layer.links.values() if link.state == UP]
-        if not outboxes:
+        links = [link for link in layer.links.values() if link.state == UP]
+        if not links:
             continue  # nobody to send to: what waits may wait
         waiting = len(layer.news.input) + len(layer.news.local) + len(layer.news.hidden)
-        waiting += sum(len(outbox.waiting) + len(outbox.sent) for outbox in outboxes)
+        waiting += sum(len(link.outbox.waiting) + len(link.outbox.sent) for link in links)
+        owed = sum(item.generation != 0 for item, _ in layer.news.store.values())
+        waiting += owed * sum(not link.replayed for link in links)
         if waiting:
             found.append(Violation("spreading", id, f"{waiting} copies still to be sent or heard"))
     return found
 
 
-def _channel(layers: Layers, channel: Iterable[tuple[NodeId, Message]]) -> list[Violation]:
+def _channel(layers: Layers, channel: Flying) -> list[Violation]:
     found = []
     for target, message in channel:
         if not isinstance(message, MobileMessage) or target not in layers:
@@ -257,7 +280,8 @@ def _misleads(target: Layer, sender: Layer, beat: Beat) -> bool:
     link = target.links.get(beat.sender)
     if link is None or link.state != UP:
         return False
-    if link.heard is not None and (beat.serial - link.heard) % SERIALS >= SERIALS // 2:
+    old = link.heard is not None and (beat.serial - link.heard) % SERIALS >= SERIALS // 2
+    if old and link.stale <= STALE_MAX:
         return False  # older than what was heard: thrown away
     if _ahead(beat.serial, sender.serial):
         return True

@@ -1,5 +1,7 @@
 """What mobile nodes say to each other. A sender is the next hop, never the publisher."""
 
+from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -13,11 +15,15 @@ GENERATIONS_MAX = 15  # how often a publication may be replayed from link to new
 STEM = GENERATIONS_MAX + 1  # the generation of a copy that is handed over, before the flood begins
 PAYLOAD_BYTES_MAX = 1 << 18
 MARK = b"\x80"  # where a payload ends and its padding begins
-ITEMS_MAX = 16  # of one turn and link; the rest waits for the next turn
+# Of one turn and link; the rest waits for the next turn. A node has a turn at most at every second
+# timeout, so what one link brings fits into the store for as long as it is kept there.
+ITEMS_MAX = 64
+RECEIPT_MAX = 2**32 - 1
 WORD_MAX = 8  # integers an orientation says to one neighbour
 
 LayerName = Annotated[str, Meta(max_length=TOPIC_BYTES_MAX)]
 Byte = Annotated[int, Meta(ge=0, le=255)]
+Receipt = Annotated[int, Meta(ge=0, le=RECEIPT_MAX)]
 Value = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Word = Annotated[tuple[Value, ...], Meta(max_length=WORD_MAX)]
 
@@ -44,6 +50,13 @@ def padded(payload: bytes, multiple: int) -> bytes:
     if multiple:
         size = min(-(-size // multiple) * multiple, PAYLOAD_BYTES_MAX + 1)
     return (payload + MARK).ljust(size, b"\0")
+
+
+def receipt(serial: int, ids: Iterable[bytes]) -> int:
+    """What acknowledges the items of one beat: it names them and the beat, so that no other beat
+    is taken for acknowledged, whenever its serial comes round again."""
+    digest = blake2b(b"".join(ids), digest_size=4, salt=serial.to_bytes(1, "big"))
+    return int.from_bytes(digest.digest(), "big")
 
 
 class MobileMessage(Message, frozen=True):
@@ -80,11 +93,12 @@ class LinkDownOk(MobileMessage, frozen=True, tag="mobile.link_down_ok"):
 class Beat(MobileMessage, frozen=True, tag="mobile.beat"):
     """Sent once per timeout and link: I am here, this is my side of the link's orientation.
 
-    `items` come with a turn only. `ack` is the serial of the last beat with items that came from
-    you. `serial` puts beats in order on a link that does not.
+    `items` come with a turn only. `ack` is the receipt for the last items that came from you.
+    `serial` puts beats in order on a link that does not; `heard` is yours that I heard last.
     """
 
     serial: Byte
-    ack: Byte | None
+    ack: Receipt | None
     word: Word
     items: Annotated[tuple[Item, ...], Meta(max_length=ITEMS_MAX)]
+    heard: Byte | None = None

@@ -21,6 +21,12 @@ class Orientation(Stateful, ABC):
     name: ClassVar[str]
     safe: ClassVar[str]  # where, and from which states, this orientation keeps its promise
     forest: ClassVar[bool] = False  # links must not close a cycle: a node asks for one link only
+    # A turn waits until every neighbour has said something knowing the last one. Where neighbours
+    # take turns it has, but from any state two could run after each other's old words for ever.
+    waits: ClassVar[bool] = False
+    # What dies with a process: its links, and the lid by which neighbours tell one life from the
+    # next.
+    volatile: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def repair(self) -> None:
@@ -68,5 +74,6 @@ class Orientation(Stateful, ABC):
         return True
 
     @abstractmethod
-    def hear(self, peer: NodeId, word: Word) -> None:
-        """The neighbour `peer` said `word`, perhaps some time ago."""
+    def hear(self, peer: NodeId, word: Word, *, informed: bool = False) -> None:
+        """The neighbour `peer` said `word`, perhaps some time ago; `informed`: after it had heard
+        what this node says of itself now."""

@@ -1,7 +1,9 @@
 """How to break and judge a network of mobile nodes. Who is in reach of whom is the driver's."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from random import Random
+from typing import ClassVar
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId, stable_hash
@@ -9,19 +11,27 @@ from planaria.core.message import Message
 from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.protocols.mobile import arbitrary, legitimacy
+from planaria.protocols.mobile.dissemination import EMBARGO
 from planaria.protocols.mobile.edge_bits import EdgeBits
+from planaria.protocols.mobile.graphs import diameter
 from planaria.protocols.mobile.heights import Heights
-from planaria.protocols.mobile.layer import Layer, Link
+from planaria.protocols.mobile.layer import ASK_MAX, REFUSED, SILENCE_MAX, Layer
+from planaria.protocols.mobile.link import STALE_MAX, Link
 from planaria.protocols.mobile.node import LAYERS_MAX, MobileNode
 from planaria.protocols.mobile.three_state import ThreeState
 
 WALK_MAX = 16  # more would take longer than nodes wait for the flood
+# Intervals until a device notices that another one is gone, a layer that a neighbour is, and that
+# one who was asked will not answer, one after the other, and until that one is asked again.
+PATIENCE = 24 + SILENCE_MAX + ASK_MAX + REFUSED
 
 
 class MobileOverlay(Overlay):
     """Anonymous topics over link reversal; a driver adds places, hosts and who reaches whom."""
 
     name = "mobile"
+    # Beats of a link may overtake each other for as long as old ones are told from new ones.
+    delay_max: ClassVar[float] = STALE_MAX - 1
 
     def __init__(
         self,
@@ -77,8 +87,10 @@ class MobileOverlay(Overlay):
     # Break
 
     def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
-        """Arbitrary links, heights, views, buffers, in every layer."""
-        for layer in unwrap(node).layers.values():
+        """Arbitrary values for every variable of every layer, and others in reach."""
+        inner = unwrap(node)
+        inner.reach = dict.fromkeys(id for id in (*inner.reach, *ids[:2]) if rng.random() < 0.8)
+        for layer in inner.layers.values():
             arbitrary.scramble(layer, ids, rng)
 
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
@@ -86,6 +98,20 @@ class MobileOverlay(Overlay):
         return rng.choice(ids), arbitrary.forged(rng.choice(self.topics), ids, rng)
 
     # Judge
+
+    def bound(self, n: int, delay: float) -> int:
+        """Some patience, and four times the way of a turn through the network.
+
+        A turn waits for those of all neighbours and goes one hop, each a delay and a timeout, so
+        the way is the diameter and the largest degree of the graph; level heights take it twice at
+        most, the flood of a publication once. A walk that was cut short adds its embargo.
+        """
+        return self.bound_on(self.neighbours, n, delay)
+
+    def bound_on(self, graph: Mapping[NodeId, list[NodeId]], n: int, delay: float) -> int:
+        """The same for any graph; of an unknown one all that is certain is its size."""
+        way = diameter(graph) + max(map(len, graph.values())) if graph else n
+        return ceil(PATIENCE + 4 * way * (1 + delay) + (2 * EMBARGO if self.walk else 0))
 
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
         """What is not legitimate, layer by layer."""
@@ -147,7 +173,8 @@ def _join(mine: Layer, other: Layer) -> None:
         orientation.views[other.id] = (theirs.val, theirs.lid)
     elif isinstance(orientation, EdgeBits):
         orientation.settle(other.id, mine=_rank(mine) < _rank(other))
-    mine.connect(other.id, Link(replayed=True))
+    mine.said = (orientation.greet(), 0)
+    mine.connect(other.id, Link(informed=True, replayed=True))
 
 
 def _rank(layer: Layer) -> tuple[int, NodeId]:

@@ -25,7 +25,9 @@ class ThreeState(Orientation):
         "any other graph from equal values while no link is added"
     )
     forest = True
+    waits = True
     variables = ("val", "lid", "views", "audit")
+    volatile = ("lid", "views", "audit")
 
     def __init__(self, id: NodeId, rng: Random) -> None:
         self.id = id
@@ -35,9 +37,11 @@ class ThreeState(Orientation):
         self.audit: dict[NodeId, int] = {}
 
     def repair(self) -> None:
-        """Own values in their range."""
+        """Own values, and what is believed of others, in their range."""
         self.val %= 3
         self.lid = min(max(self.lid, 0), LID_MAX)
+        for peer, (val, lid) in self.views.items():
+            self.views[peer] = (val % 3, min(max(lid, 0), LID_MAX))
 
     def greet(self) -> Word:
         """The value and the local identifier."""
@@ -85,7 +89,7 @@ class ThreeState(Orientation):
         """Whoever starts again draws another local identifier."""
         return not _whole(word) or peer not in self.views or word[1] == self.views[peer][1]
 
-    def hear(self, peer: NodeId, word: Word) -> None:
+    def hear(self, peer: NodeId, word: Word, *, informed: bool = False) -> None:
         """Believe what is in range."""
         if peer not in self.views:
             return
