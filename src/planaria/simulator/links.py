@@ -1,7 +1,7 @@
 """How links and schedulers misbehave. Each rule counts what it did, so no fault can be a no-op
 unnoticed.
 
-Schedulers that are not kind are rules too: they may delay any message up to a stated fairness
+Adversarial schedulers are rules too: they may delay any message up to a stated fairness
 bound, never for ever. Timeouts are out of their reach: the driver's clock is fair.
 """
 
