@@ -18,7 +18,7 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria import __version__
-from planaria.core.errors import InvariantViolation, UsageError
+from planaria.core.errors import InvariantViolation, UsageError, unknown
 from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.overlays import REGISTERED, find_kind
@@ -218,9 +218,9 @@ def named_schedules(names: Sequence[str]) -> dict[str, str]:
 def chosen_schedulers(text: str) -> list[str]:
     """`all`, or some of them with commas between."""
     names = list(SCHEDULERS) if text == "all" else list(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in SCHEDULERS]
-    if unknown:
-        raise UsageError(f"no scheduler {unknown[0]!r}: all, or of {', '.join(SCHEDULERS)}")
+    strange = [name for name in names if name not in SCHEDULERS]
+    if strange:
+        raise unknown("scheduler", strange[0], ["all", *SCHEDULERS])
     return names
 
 
@@ -236,8 +236,7 @@ def _check(quarry: Quarry, grid: Mapping[str, Sequence[Value]]) -> None:
     overlay = find_kind(quarry.reference).make(**quarry.options)
     for start in grid["start"]:
         if start not in overlay.starts:
-            known = ", ".join(overlay.starts)
-            raise UsageError(f"no start {start!r} for {quarry.asked[0]}: one of {known}")
+            raise unknown("start", str(start), overlay.starts)
     for n in grid["n"]:
         if not 1 <= int(n) <= NODES_MAX:
             raise UsageError(f"n {n}: between 1 and {NODES_MAX}")
