@@ -78,11 +78,23 @@ def result(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     return found
 
 
+def rows(out: str) -> dict[str, str]:
+    """The names of a table and their values; a value may stand below its name."""
+    found: dict[str, str] = {}
+    last = ""
+    for line in out.splitlines():
+        name, _, value = line.partition(" ")
+        last = name or last
+        part = value.strip().removesuffix(" \\")
+        found[last] = f"{found[last]} {part}".strip() if not name else part
+    return found
+
+
 def test_healed_trial_exits_0_and_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert sim(SORTED, "--n", "8", "--seed", "3", "--nemesis", "crash") == 0
     out, err = capsys.readouterr()
     assert err == ""
-    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    lines = rows(out)
     assert lines["overlay"] == SORTED
     assert lines["legitimate"].startswith("yes, after")
     assert lines["fault"].startswith("at 1 crash share=0.33  (injected 2, affected 2)")
@@ -132,7 +144,7 @@ def test_failed_trial_exits_1_with_checker_seed_tick_replay_and_a_smaller_one(
     words = ["--n", "10", "--seed", "3", "--nemesis", "lossy", "--nemesis", "crash"]
     assert sim("tests/broken.py:DeafToFailure", *words, "--intervals", "20") == 1
     out, err = capsys.readouterr()
-    lines = dict(line.split(maxsplit=1) for line in out.splitlines())
+    lines = rows(out)
     assert lines["legitimate"] == "no"
     assert lines["failed"] == "convergence, seed 3, tick 3000"
     assert "--fault 'at 0 for 8 loss rate=0.2'" in lines["replay"]
@@ -140,7 +152,7 @@ def test_failed_trial_exits_1_with_checker_seed_tick_replay_and_a_smaller_one(
         "planaria sim tests/broken.py:DeafToFailure --n 2 --seed 3 --intervals 20 "
         "--fault 'at 1 crash share=0.33'"
     )
-    assert "looking for a smaller trial" in err
+    assert "shrinking the failing trial" in err
     assert main(shlex.split(lines["smaller"])[1:]) == 1
 
 
@@ -242,13 +254,13 @@ def test_failed_trial_leaves_its_trace(tmp_path: Path) -> None:
 
 
 BAD: list[tuple[list[str], str]] = [
-    ([], "which overlay?"),
-    (["nothing"], "no overlay 'nothing'"),
+    ([], "missing OVERLAY"),
+    (["nothing"], "unknown overlay 'nothing'"),
     (["--n", "3"], "name the overlay first"),
     (["no/such/file.py:Class"], "cannot import no/such/file.py"),
     (["no.such.module:Class"], "cannot import no.such.module"),
-    ([":Class"], "no overlay ':Class'"),
-    (["examples/sorted_list.py:"], "no overlay"),
+    ([":Class"], "unknown overlay ':Class'"),
+    (["examples/sorted_list.py:"], "unknown overlay"),
     (["examples/sorted_list.py:Nobody"], "no Overlay class and no Kind 'Nobody'"),
     (["examples/sorted_list.py:SortedNode"], "no Overlay class"),
     (["Makefile:x"], "cannot import Makefile"),
@@ -262,8 +274,8 @@ BAD: list[tuple[list[str], str]] = [
     ([SORTED, "--closure", "-1"], "closure -1: between"),
     ([SORTED, "--drift", "nan"], "drift nan: between"),
     ([SORTED, "--drift", "2"], "drift 2.0: between"),
-    ([SORTED, "--start", "warm"], "no start 'warm'"),
-    ([SORTED, "--scheduler", "kind"], "no scheduler 'kind'"),
+    ([SORTED, "--start", "warm"], "unknown start 'warm'"),
+    ([SORTED, "--scheduler", "kind"], "unknown scheduler 'kind'"),
     ([SORTED, "--delay", "soon"], "write fixed:TICKS"),
     ([SORTED, "--nemesis", "no/such/file"], "neither a readable file"),
     ([SORTED, "--nemesis", "Makefile"], "Makefile, line"),
@@ -311,7 +323,7 @@ def test_output_that_cannot_be_written_exits_2(
 
 def test_unknown_command_and_version_and_bare_call(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate"]) == 2
-    assert "planaria: error: No such command 'simulate'." in capsys.readouterr().err
+    assert "planaria: error: unknown command 'simulate'" in capsys.readouterr().err
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"planaria {__version__}\n"
     assert main([]) == 0
@@ -324,7 +336,7 @@ def test_interrupted_run_exits_130(
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("planaria.cli.sim.Trial", interrupted)
+    monkeypatch.setattr("planaria.cli.sim.Ticking", interrupted)
     assert sim(SORTED) == 130
     assert capsys.readouterr().err.endswith("planaria: error: interrupted\n")
 

@@ -69,23 +69,23 @@ def test_lamport_says_where_it_stopped(
     monkeypatch.setattr(lamport, "EVENTS_MAX", 50)
     out = str(traces / "short.svg")
     assert main(["trace", "lamport", str(traces / "a.parquet"), "--out", out]) == 0
-    assert "goes on" in capsys.readouterr().err
+    assert "draw the rest with --from" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "show, diff or lamport?"),
+        ([], "show, diff or lamport"),
         (["show"], "Missing argument"),
         (["show", "nothing.parquet"], "cannot read nothing.parquet"),
         (["show", "Makefile"], "cannot read Makefile"),
-        (["show", "{a}", "--kind", "loud"], "no kind 'loud'"),
+        (["show", "{a}", "--kind", "loud"], "unknown kind 'loud'"),
         (["show", "{a}", "--limit", "-1"], "-1 is not in the range"),
         (["diff", "{a}", "nothing.parquet"], "cannot read"),
         (["lamport", "{a}"], "Missing option '--out'"),
         (["lamport", "{a}", "--out", "/no/such/place/x.svg"], "cannot write"),
         (["lamport", "{a}", "--out", "x.svg", "--from", "999999"], "nothing to draw"),
-        (["paint", "{a}"], "No such command 'paint'"),
+        (["paint", "{a}"], "unknown command 'paint'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(

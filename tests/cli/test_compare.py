@@ -78,7 +78,7 @@ def test_comparison_writes_table_picture_and_page_and_says_what_follows(
     assert main(words) == 0  # nothing is run again
     told = capsys.readouterr().out
     assert "which one should I use?" in told
-    assert "star stays as these left it: busiest; after busiest it goes on to lose 100%" in told
+    assert "star never recovers from busiest; after busiest it keeps losing 100%" in told
     assert f"results in {tmp_path}" in told
 
 
@@ -96,7 +96,7 @@ def test_runs_that_raise_leave_the_table_to_others_and_get_no_advice(
     found = json.loads(capsys.readouterr().out)
     assert [it["contender"] for it in found["table"]] == ["star"]
     assert "Nothing ever breaks: star" in found["advice"][2]
-    assert found["advice"][-1] == "No advice on these, of which runs raised: nobody."
+    assert found["advice"][-1] == "No advice on these, whose runs raised exceptions: nobody."
     (error,) = found["errors"]
     assert (error["cells"], error["error"].split(":")[0]) == (2, "KeyError")
     assert "KeyError" in (tmp_path / "some/compare.html").read_text()
@@ -105,8 +105,8 @@ def test_runs_that_raise_leave_the_table_to_others_and_get_no_advice(
     told = capsys.readouterr()
     assert told.out == ""
     last = told.err.splitlines()[-1]
-    assert last.startswith("planaria: error: compare: all 2 simulations raised, KeyError: 'nobody'")
-    assert "; again: planaria compare --n 6" in last
+    assert last.startswith("planaria: error: compare: all 2 simulations raised KeyError: 'nobody'")
+    assert "; replay: planaria compare --n 6" in last
 
 
 @pytest.mark.usefixtures("few")
@@ -126,7 +126,7 @@ def test_one_cell_can_be_run_again_alone(capsys: pytest.CaptureFixture[str]) -> 
         (["--topics", "0"], "topics 0"),
         (["--events", "1"], "events 1"),
         (["--seeds", "0"], "--seeds"),
-        (["--cell", "x"], "no cell 'x'"),
+        (["--cell", "x"], "unknown cell 'x'"),
         (["--master", "nonsense"], "nonsense"),
     ],
 )
@@ -184,10 +184,10 @@ def test_advice_follows_the_figures() -> None:
     )
     assert "ring, gossip (fewest messages gossip, quickest gossip" in told[1]
     assert "ring, gossip, star (fewest messages star, quickest gossip" in told[2]
-    assert told[3] == ("star stays as these left it: crash; after crash it goes on to lose 80%.")
-    assert told[4] == "Events also pass nodes that did not ask for them: star."
+    assert told[3] == ("star never recovers from crash; after crash it keeps losing 80%.")
+    assert told[4] == "Events also pass through nodes that did not ask for them: star."
     harmless = advice([row("star"), row("star", "crash", recovered=0.0, recovery=None)])
-    assert harmless[3].endswith("crash; nothing was lost by that in these runs.")
+    assert harmless[3].endswith("crash; that lost nothing in these runs.")
     better = advice([*rows[:3], row("gossip", "crash"), *rows[4:]])
     assert "ring, gossip" in better[0]
     assert by_fault(rows)[1:] == [
@@ -203,7 +203,7 @@ def test_nothing_is_said_of_whom_a_run_raised() -> None:
     rows = [row("ring", "crash"), row("star"), row("star", "crash", lost=0.2)]
     told = advice(rows, ["ring"])
     assert told[0] == "Nothing may be lost, whatever happens: none of these."
-    assert told[-1] == "No advice on these, of which runs raised: ring."
+    assert told[-1] == "No advice on these, whose runs raised exceptions: ring."
     assert not any("ring" in line for line in told[:-1])
     assert advice(rows[:1], ["ring"]) == told[-1:]
 
@@ -220,7 +220,7 @@ def test_tables_picture_and_page_do_without_a_row_in_calm() -> None:
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"duplicates": 2}, "2 deliveries of what one had"),
+        ({"duplicates": 2}, "2 duplicate deliveries"),
         ({"recovered": 0.5}, "50% of runs did not recover"),
         ({"lost": 0.1}, "lost 10.0% with no fault"),
     ],

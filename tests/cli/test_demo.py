@@ -86,8 +86,39 @@ def test_a_line_is_for_news(told: dict[str, int], now: dict[str, int], new: bool
     assert news(Counter(told), Counter(now)) is new
 
 
-def test_what_fails_is_said_worst_first() -> None:
-    assert broken(Counter({"a": 1, "b": 2000})) == "2,001 broken (b 2,000, a 1)"
+def test_what_fails_is_named_worst_first_as_far_as_it_fits() -> None:
+    counts = Counter({"a": 1, "b": 2000, "c": 3})
+    assert broken(counts) == "2,004 broken (b 2,000, c 3, a 1)"
+    assert broken(counts, 30) == "2,004 broken (b 2,000, ...)"
+
+
+class Latin(io.TextIOWrapper):
+    """A terminal without bars."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="latin-1")
+
+    def isatty(self) -> bool:
+        return True
+
+    def shown(self) -> str:
+        self.flush()
+        assert isinstance(self.buffer, io.BytesIO)
+        return self.buffer.getvalue().decode("latin-1")
+
+
+def test_a_latin_1_terminal_sees_the_demo(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Latin()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setattr("planaria.cli.healing.FRAME_SECONDS", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(studies, "STUDIES", {"toy": "toy_study:STUDY"})
+    monkeypatch.setattr(demo, "NETWORKS", (demo.Network("ring", 8, 1, {}),))
+    assert main(["demo", "--out", str(tmp_path / "out")]) == 0
+    assert "networks healed: 1 of 1" in terminal.shown()
+    assert "#" in terminal.shown()  # a bar
 
 
 @pytest.mark.parametrize("network", demo.NETWORKS, ids=lambda network: network.overlay)
@@ -132,5 +163,13 @@ def test_the_demo_fails_if_a_network_does_not_heal(
         assert main(["demo", "--out", str(tmp_path / str(code))]) == code
     text = capsys.readouterr().out
     assert "networks healed: 1 of 1" in text
+    assert "legitimate means healed: every invariant holds" in text.lower()
+    summary = text[text.index("Now the papers") :].splitlines()[1:3]
+    assert summary == [
+        "toy:  1 of 2 claims hold,  1 of 1 of Planaria's own checks",
+        f"report: {tmp_path}/0/report.html",
+    ]
+    shown = text.replace(str(tmp_path), "").replace(HUNTED, "hunted.py")
+    assert max(map(len, shown.splitlines())) <= 80
     assert "networks healed: 1 of 2" in text
     assert "NOT healed" in text

@@ -182,7 +182,7 @@ def test_constant_delays_differ_between_links_and_never_within_one() -> None:
 
 
 def test_unknown_scheduler_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="no scheduler 'random': one of fifo"):
+    with pytest.raises(UsageError, match=r"unknown scheduler 'random' \(one of fifo"):
         use_scheduler(Simulator(1), "random", Random(1))
 
 

@@ -146,7 +146,8 @@ def rows(rng: Random) -> list[tuple[Any, ...]]:
         mixed: list[Any] = [None] * len(MIXED)
         place = rng.randrange(len(MIXED) + 1)
         if place < len(MIXED):
-            mixed[place] = rng.choice([FLOATS, TEXTS, instants, [True, False]][place])
+            pools: list[list[Any]] = [FLOATS, TEXTS, instants, [True, False]]
+            mixed[place] = rng.choice(pools[place])
         plain = [rng.choice([None, *it]) for it in (WHOLE, FLOATS, TEXTS, instants, [True, False])]
         found.append((*plain, *mixed))
     return found

@@ -71,7 +71,7 @@ def test_missing_and_double_cells_are_refused_and_others_left_out(spark: SparkSe
     assert complete(spark, rows, ["c", "a"]).count() == 2
     with pytest.raises(UsageError, match=r"of 3 cells 2 are missing.*\(one: x\)"):
         complete(spark, rows, ["a", "y", "x"])
-    with pytest.raises(UsageError, match=r"of 2 cells 1 are there more than once \(one: b\)"):
+    with pytest.raises(UsageError, match=r"of 2 cells 1 occur more than once \(one: b\)"):
         complete(spark, rows, ["a", "b"])
 
 

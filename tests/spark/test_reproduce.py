@@ -128,7 +128,7 @@ def test_a_sweep_of_which_every_simulation_raises_is_one_line_with_a_command_tha
     cells = crossed({"x": [3]}, [0, 1])
     barren = Experiment("double", {"twice": "float64"}, toy_study.fragile, cells)
     study = structs.replace(toy_study.FRAGILE, experiments=lambda _: [barren])
-    told = r"^toy-double: all 2 simulations raised, KeyError.*; again: planaria reproduce toy .*$"
+    told = r"^toy-double: all 2 simulations raised KeyError.*; replay: planaria reproduce toy .*$"
     with pytest.raises(Barren, match=told):
         Reproduction([study], "quick", str(tmp_path / "out")).run(spark)
 
@@ -153,8 +153,13 @@ def test_the_command_prints_the_claims_and_the_path_of_the_report(
     out = str(tmp_path / "out")
     assert main(["reproduce", "toy", "--out", out]) == 0
     text = capsys.readouterr().out
-    assert "claims of the papers: 2, of which 1 do not hold" in text
-    assert text.endswith(f"report: {out}/report.html\n")
+    assert text == (
+        f"toy:  1 of 2 claims hold,  1 of 1 of Planaria's own checks\nreport: {out}/report.html\n"
+    )
+    assert main(["reproduce", "toy", "--out", out, "-v"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("paper  claim    claimed  measured  holds\n")
+    assert text.count("\ntoy ") == 2
     assert main(["reproduce", "--scale", "beyond", "--out", out, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert [it["holds"] for it in told["checks"]] == [False]
@@ -163,9 +168,9 @@ def test_the_command_prints_the_claims_and_the_path_of_the_report(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nothing"], "no experiment 'nothing': toy"),
-        (["--scale", "huge"], "no scale 'huge': quick, paper, beyond"),
-        (["toy", "--cell", "f00"], "no cell 'f00' in toy"),
+        (["nothing"], "unknown paper 'nothing' (one of toy)"),
+        (["--scale", "huge"], "unknown scale 'huge' (one of quick, paper, beyond)"),
+        (["toy", "--cell", "f00"], "unknown cell 'f00' of toy"),
         (["--out", "OTHER"], "is not empty and holds no sweep"),
     ],
 )

@@ -257,5 +257,5 @@ def test_java_that_is_killed_is_one_line_with_what_is_done(tmp_path: Path) -> No
     assert told[0] == "planaria: starting Spark"
     assert told[1].startswith("planaria: error: hunt: Spark's Java process is gone, killed or")
     assert "of 20,000 simulations are done in" in told[1]
-    assert told[1].endswith("the same command goes on from there")
+    assert told[1].endswith("run it again to resume")
     assert (len(told), done.returncode) == (2, 1)

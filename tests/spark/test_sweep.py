@@ -121,7 +121,7 @@ def test_ctrl_c_stops_soon_keeps_what_is_done_and_the_same_call_goes_on(
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=press, daemon=True).start()
-    told = r"stopped: \d+ of 20 simulations are done in .*; the same command"
+    told = r"interrupted: \d+ of 20 simulations are done in .*; run it again to resume"
     with pytest.raises(Stopped, match=told):
         one.run(spark)
     assert time.monotonic() - pressed[0] < 8  # a second or two on a machine that is not shared

@@ -54,7 +54,7 @@ def endless(spark: SparkSession) -> NoReturn:
 def test_ctrl_c_between_many_small_actions_says_what_is_done_and_leaves_a_session_that_works(
     spark: SparkSession,
 ) -> None:
-    with pytest.raises(Stopped, match=r"^stopped: half of it is done$"):
+    with pytest.raises(Stopped, match=r"^interrupted: half of it is done$"):
         watched(spark, "work", lambda: endless(spark), half)
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
     assert watched(spark, "work", spark.range(10).count, half) == 10
@@ -79,7 +79,7 @@ def test_ctrl_c_stops_a_sweep_that_is_part_of_watched_work(
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=press, daemon=True).start()
-    with pytest.raises(Stopped, match=r"^stopped: half of it is done$"):
+    with pytest.raises(Stopped, match=r"^interrupted: half of it is done$"):
         watched(spark, "work", work, half)
     assert ended.is_set()  # not only deserted: nobody runs what is left
     assert len(one.missing()) > 50
@@ -123,5 +123,5 @@ def test_ctrl_c_while_a_command_makes_its_tables_is_one_line(
         monkeypatch.setattr(module, name, lambda rows: endless(rows.sparkSession))
     assert main([*words, "--out", str(tmp_path / "out")]) == 130
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("planaria: stopped: ")
-    assert last.endswith(f"done in {tmp_path}/out; the same command goes on from there")
+    assert last.startswith("planaria: interrupted: ")
+    assert last.endswith(f"done in {tmp_path}/out; run it again to resume")

@@ -1,4 +1,4 @@
-"""`planaria compare`: the overlays and what one would use instead, on one workload, on Spark."""
+"""`planaria compare`: the overlays and their alternatives under one workload, on Spark."""
 
 import json
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from msgspec import to_builtins
 
 from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
-from planaria.cli.tables import aligned
+from planaria.cli.tables import command, filled, folded
 from planaria.core.errors import UsageError
 from planaria.spark.session import MASTER_HELP, require, session
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--n", type=int, default=24, show_default=True, help="How many nodes.")
 @click.option("--topics", type=int, default=3, show_default=True, help="In chains of three.")
-@click.option("--events", type=int, default=12, show_default=True, help="To publish, in a run.")
+@click.option("--events", type=int, default=12, show_default=True, help="Published in each run.")
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="Of each run.")
 @click.option("--out", metavar="DIR|URL", help="Results  [default: out/compare/VERSION]")
 @click.option("--master", metavar="URL", help=MASTER_HELP)
-@click.option("--cell", metavar="KEY", help="Run one cell again, alone, and print what it gives.")
+@click.option("--cell", metavar="KEY", help="Repeat one cell alone and print its result.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
 def compare(
     n: int,
@@ -35,12 +35,12 @@ def compare(
     cell: str | None,
     as_json: bool,
 ) -> int:
-    """Which one should I use? All overlays, a broker, flooding and plain gossip on one workload.
+    """Compare the overlays, a broker, flooding and plain gossip, and say which one to use.
 
-    Everybody gets the same topics, subscribers, events and faults: none, a crash of a quarter, a
-    crash of the busiest process, loss, a partition, arbitrary state everywhere. Exit code 0: the
-    overlays kept their promises, whatever became of the others; 1: one did not, or a run raised;
-    2: the command is wrong.
+    All get the same topics, subscribers, events and faults: none, a crash of a quarter, a crash of
+    the busiest process, loss, a partition, arbitrary state everywhere. An interrupted run resumes
+    when the command is repeated. Exit code 0: the overlays kept their promises, whether the others
+    did or not; 1: one did not, or a run raised an exception; 2: the command is wrong.
     """
     require()
     from planaria.spark.compare import Comparison
@@ -50,10 +50,10 @@ def compare(
     if cell is not None:
         result = comparison.one_cell(cell)
         if result is None:
-            raise UsageError(f"no cell {cell!r} in this comparison")
+            raise UsageError(f"unknown cell {cell!r} of this comparison")
         click.echo(json.dumps(result.summary))
         return 0
-    sweep = comparison.sweep()  # a wrong directory is said before Spark starts
+    sweep = comparison.sweep()  # a wrong directory is an error before Spark starts
     click.echo("planaria: starting Spark", err=True)
     try:
         with session(master) as spark:
@@ -74,10 +74,12 @@ def told(verdict: "Verdict") -> str:
 
     calm, faults = in_calm(verdict.table), by_fault(verdict.table)
     lines = ["in calm, per delivery: messages, hops, intervals; bytes per process", ""]
-    lines += aligned(calm, right=range(1, len(calm[0])))
+    lines += folded(calm, right=range(1, len(calm[0])))
     lines += ["", "under faults: lost among survivors, intervals until whole again", ""]
-    lines += aligned(faults, right=range(1, len(faults[0])))
-    lines += ["", "which one should I use?", *(f"- {line}" for line in verdict.advice)]
-    lines += [f"broken promise: {line}" for line in verdict.broken]
-    lines += [f"error in {it['cells']}: {it['error']}\n  {it['replay']}" for it in verdict.errors]
+    lines += folded(faults, right=range(1, len(faults[0])))
+    lines += ["", "which one should I use?"]
+    lines += [line for it in verdict.advice for line in filled(f"- {it}", "  ")]
+    lines += [line for it in verdict.broken for line in filled(f"broken promise: {it}", "  ")]
+    for it in verdict.errors:
+        lines += filled(f"error in {it['cells']:,}: {it['error']}", "  ") + command(it["replay"])
     return "\n".join([*lines, "", f"results in {verdict.out}"])

@@ -1,4 +1,4 @@
-"""`planaria demo`: a corrupted network of each overlay heals, then the papers are measured."""
+"""`planaria demo`: heals a corrupted network of each overlay, then measures the papers."""
 
 import sys
 from typing import Any
@@ -7,6 +7,7 @@ import click
 from msgspec import Struct
 
 from planaria.cli.main import BROKEN, INTERRUPTED
+from planaria.cli.tables import command, filled
 from planaria.simulator.overlays import find_kind
 from planaria.simulator.trial import Spec
 from planaria.spark.session import choose_master, require
@@ -33,27 +34,30 @@ NETWORKS = (
 @click.option("--out", metavar="DIR|URL", help="As in reproduce.")
 @click.option("--master", metavar="URL", help="As in reproduce.")
 def demo(out: str | None, master: str | None) -> int:
-    """Heal a corrupted network of each overlay, then reproduce the papers at their quick scale.
+    """Heal a corrupted network of each overlay, then reproduce the papers at the quick scale.
 
-    Exit code 0: every network healed and every check of ours held.
+    Exit code 0: every network healed and all of Planaria's own checks hold.
     """
     require()
     from planaria.cli.reproduce import prepared, run, told
     from planaria.spark.experiments.study import STUDIES
     from planaria.spark.watch import Stopped
 
-    choose_master(master)  # what is wrong is said at once, not after all has healed
+    choose_master(master)  # a wrong master is an error now, not after all has healed
     reproduction = prepared(tuple(STUDIES), "quick", out)
-    click.echo("Every variable of every node is arbitrary, and so are messages in flight.\n")
+    click.echo(
+        "Every variable of every node starts out arbitrary, and so do messages in flight.\n"
+        "Legitimate means healed: every invariant holds.\n"
+    )
     healed = [heal(network) for network in NETWORKS]
-    click.echo("\nNow the five papers, at a small scale: what they say and what is so.")
+    click.echo(f"networks healed: {sum(healed)} of {len(healed)}")
+    click.echo("\nNow the papers, at a small scale: claimed and measured.")
     try:
         verdict = run(reproduction, master)
     except Stopped as stopped:
         click.echo(f"planaria: {stopped}", err=True)
         return INTERRUPTED
     click.echo(told(verdict))
-    click.echo(f"networks healed: {sum(healed)} of {len(healed)}")
     return 0 if all(healed) and verdict.good else BROKEN
 
 
@@ -73,8 +77,12 @@ def heal(network: Network) -> bool:
     finally:
         trial.view.stop()  # also at Ctrl-C: the terminal is its owner's
     if violation is not None:
-        trial.view.end(f"NOT healed: {violation}", good=False)
+        told = filled(
+            f"{network.overlay}: NOT healed: {violation.checker}: {violation.detail}", "  "
+        )
+        trial.view.end("\n".join([*told, *command(violation.replay)]), good=False)
         return False
     cost = f"after {outcome.intervals} intervals and {outcome.messages:,} messages"
-    trial.view.end(f"legitimate {cost}, and for {spec.closure} intervals more", good=True)
+    healed = f"legitimate {cost}, and for {spec.closure} more"
+    trial.view.end(f"{network.overlay}: {healed}", good=True)
     return True

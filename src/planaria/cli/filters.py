@@ -1,4 +1,4 @@
-"""`planaria filter`: what a condition means, and whether one covers or overlaps another."""
+"""`planaria filter`: explains a condition, and whether one covers or overlaps another."""
 
 import json
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
+from planaria.cli.groups import Group
 from planaria.protocols.routing.filters import Filter, covers, matches, merge, overlaps, witness
 from planaria.protocols.routing.sql import parse
 from planaria.protocols.routing.timestamps import Timestamp
@@ -14,16 +15,16 @@ from planaria.protocols.routing.wording import to_sql
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 
 
-@click.group("filter")
+@click.group("filter", cls=Group)
 def filters() -> None:
-    """Conditions on notifications: 'price > 10 AND symbol IN ('A','B')', and so on."""
+    """Explain and compare conditions such as "price > 10 AND symbol IN ('A','B')"."""
 
 
 @filters.command()
 @click.argument("condition")
 @JSON
 def explain(condition: str, as_json: bool) -> None:
-    """Say which filters CONDITION becomes and show a notification that passes each."""
+    """Print the filters that CONDITION becomes, and a notification that passes each."""
     found = [_explained(filter) for filter in parse(condition)]
     if as_json:
         click.echo(json.dumps({"condition": condition, "filters": found}))
@@ -40,7 +41,7 @@ def explain(condition: str, as_json: bool) -> None:
 @click.argument("special")
 @JSON
 def does_cover(general: str, special: str, as_json: bool) -> int:
-    """Does every notification that SPECIAL selects match GENERAL? Exit code 0 yes, 1 no.
+    """Check whether GENERAL selects all that SPECIAL selects. Exit code 0: yes; 1: no.
 
     A filter counts as covered if one filter of GENERAL covers it, which is what routing uses.
     """
@@ -55,7 +56,7 @@ def does_cover(general: str, special: str, as_json: bool) -> int:
 @click.argument("other")
 @JSON
 def do_overlap(one: str, other: str, as_json: bool) -> int:
-    """Is there a notification that both conditions select? Exit code 0 yes, 1 no."""
+    """Check whether some notification satisfies both conditions. Exit code 0: yes; 1: no."""
     found = any(overlaps(f, g) for f in parse(one) for g in parse(other))
     return _answer("overlaps", found, as_json, None)
 
@@ -65,7 +66,7 @@ def do_overlap(one: str, other: str, as_json: bool) -> int:
 @click.argument("other")
 @JSON
 def do_merge(one: str, other: str, as_json: bool) -> int:
-    """The filter that selects what ONE or OTHER selects and nothing else. Exit code 1: none."""
+    """Print the filter that selects exactly what ONE or OTHER selects. Exit code 1: none does."""
     left, right = parse(one), parse(other)
     merged = merge(left[0], right[0]) if len(left) == len(right) == 1 else None
     return _answer(

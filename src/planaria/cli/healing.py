@@ -13,12 +13,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from planaria.cli.tables import WIDTH
 from planaria.core.overlay import Violation
 from planaria.simulator.trial import Trial
 
 FRAME_SECONDS = 0.08  # slow enough to see, over in seconds
-HISTORY_SHOWN = 48  # intervals
+HISTORY_SHOWN = 40  # intervals: with names and counts they fit into 80 columns
 HEIGHTS = "▁▂▃▄▅▆▇█"
+PLAIN = "_.-:=+*#"  # the same where a terminal has no bars
 
 
 class Watched(Trial):
@@ -42,6 +44,7 @@ class View:
         self.history: dict[str, list[int]] = {}
         self.looks = 0
         self._console = Console(file=stream, highlight=False)
+        self._bars = HEIGHTS if self._console.encoding.startswith("utf") else PLAIN
         self._live: Live | None = None
         self._told: Counter[str] | None = None
         if self._console.is_terminal:
@@ -61,7 +64,8 @@ class View:
             time.sleep(FRAME_SECONDS)
         elif self._told is None or news(self._told, counts):
             self._told = counts
-            text = f"{self.what}: interval {interval}: {broken(counts)}"
+            text = f"{self.what}: interval {interval}: "
+            text += broken(counts, WIDTH - len(text))
             self._console.print(text, soft_wrap=True, markup=False)
 
     def stop(self) -> None:
@@ -72,7 +76,7 @@ class View:
     def end(self, text: str, *, good: bool) -> None:
         """How it ended, below what was seen."""
         style = "bold green" if good else "bold red"
-        self._console.print(f"{self.what}: {text}", style=style, soft_wrap=True, markup=False)
+        self._console.print(text, style=style, soft_wrap=True, markup=False)
 
     def _picture(self, interval: int) -> Group:
         grid = Table.grid(padding=(0, 2))
@@ -80,16 +84,16 @@ class View:
             colour = "red" if past[-1] else "green"
             grid.add_row(
                 Text(name),
-                Text(heights(past[-HISTORY_SHOWN:], max(past)), style=colour),
+                Text(heights(past[-HISTORY_SHOWN:], max(past), self._bars), style=colour),
                 Text(f"{past[-1]:,} broken" if past[-1] else "holds", style=colour),
             )
         return Group(Text(f"{self.what}, interval {interval}", style="bold"), grid)
 
 
-def heights(past: Sequence[int], most: int) -> str:
+def heights(past: Sequence[int], most: int, bars: str = HEIGHTS) -> str:
     """A line of bars: nothing where nothing fails, the tallest where most does."""
-    top = len(HEIGHTS) - 1
-    return "".join(HEIGHTS[-(-count * top // most)] if count else "·" for count in past)
+    top, none = len(bars) - 1, "·" if bars is HEIGHTS else " "
+    return "".join(bars[-(-count * top // most)] if count else none for count in past)
 
 
 def news(told: Counter[str], now: Counter[str]) -> bool:
@@ -97,9 +101,14 @@ def news(told: Counter[str], now: Counter[str]) -> bool:
     return now.total() <= told.total() / 2 > 0 or (now - told).total() > now.total() / 2
 
 
-def broken(counts: Counter[str]) -> str:
-    """Which invariants fail how often, in words."""
+def broken(counts: Counter[str], width: int = WIDTH) -> str:
+    """Which invariants fail how often, worst first, as many as fit into `width`."""
     if not counts:
         return "all invariants hold"
-    named = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
-    return f"{counts.total():,} broken ({named})"
+    named = [f"{name} {count:,}" for name, count in counts.most_common()]
+    for shown in range(len(named), 0, -1):
+        rest = [] if shown == len(named) else ["..."]
+        text = f"{counts.total():,} broken ({', '.join(named[:shown] + rest)})"
+        if len(text) <= width:
+            break
+    return text

@@ -1,4 +1,4 @@
-"""`planaria hunt OVERLAY`: many trials on Spark; which seeds fail, how fast do others heal?"""
+"""`planaria hunt OVERLAY`: many trials on Spark; which seeds fail, and how fast others heal."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from planaria import __version__
 from planaria.cli.main import INTERRUPTED
 from planaria.cli.sim import DEFAULTS, Overlays, click_option, spec_of
-from planaria.cli.tables import aligned
+from planaria.cli.tables import aligned, command, filled
 from planaria.core.errors import UsageError
 from planaria.simulator.overlays import REGISTERED, Kind, find_kind
 from planaria.spark.session import MASTER_HELP, require, session
@@ -33,7 +33,7 @@ class Quarries(Overlays):
     """Like `sim`: each overlay is a command, so that each can have its own options."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command for one overlay; `UsageError` if there is none."""
+        """The command for one overlay. Raises UsageError if it is unknown."""
         if cmd_name.startswith("-"):
             raise UsageError(f"name the overlay first: planaria hunt OVERLAY {cmd_name} ...")
         kind = find_kind(cmd_name)
@@ -54,14 +54,14 @@ class Quarries(Overlays):
 )
 @click.pass_context
 def hunt(ctx: click.Context) -> None:
-    """Try arbitrary states, fault schedules and schedulers of OVERLAY, one for each seed, on Spark.
+    """Try OVERLAY from arbitrary states under fault schedules and adversarial schedulers, on Spark.
 
-    OVERLAY is a registered name, path/to/file.py:Class or module:Class. The same command goes on
-    where it was stopped. Exit code 0: nothing found; 1: a promise was broken; 2: the command is
-    wrong.
+    Each seed is one trial. OVERLAY is a registered name, path/to/file.py:Class or module:Class. An
+    interrupted hunt resumes when the command is repeated. Exit code 0: nothing found; 1: a promise
+    was broken; 2: the command is wrong.
     """
     if ctx.invoked_subcommand is None:
-        raise UsageError(f"which overlay? one of {', '.join(sorted(REGISTERED))}, or a file:Class")
+        raise UsageError(f"missing OVERLAY: {', '.join(sorted(REGISTERED))} or FILE.py:Class")
 
 
 def _common() -> list[click.Parameter]:
@@ -71,12 +71,12 @@ def _common() -> list[click.Parameter]:
 
     several: dict[str, Any] = {"multiple": True, "show_default": True}
     return [
-        option("--seeds", default="2000", help="How many starts, or which: 5000:9999."),
-        option("--n", default="1:8", help="How many nodes, or from:to."),
+        option("--seeds", default="2000", help="How many starts, or a range: 5000:9999."),
+        option("--n", default="1:8", help="How many nodes, or a range."),
         option(
-            "--start", default=("corrupt", "legitimate"), help="First states, or all.", **several
+            "--start", default=("corrupt", "legitimate"), help="Initial states, or all.", **several
         ),
-        option("--schedulers", default="all", help="all, or some of them: fifo,starve."),
+        option("--schedulers", default="all", help="all, or a list: fifo,starve."),
         option(
             "--nemesis", default=("all",), metavar="FILE|NAME", help="Fault schedules.", **several
         ),
@@ -88,10 +88,10 @@ def _common() -> list[click.Parameter]:
             help="Is nobody told that a send failed?",
         ),
         option("--publish", type=int, default=(0, 4), help="Publications in a trial.", **several),
-        option("--intervals", type=int, help="To heal in  [default: the overlay's bound]"),
-        option("--closure", type=int, default=DEFAULTS.closure, help="Intervals it must stay."),
+        option("--intervals", type=int, help="Bound for healing  [default: the overlay's bound]"),
+        option("--closure", type=int, default=DEFAULTS.closure, help="Intervals to stay healed."),
         option("--messages", type=int, default=MESSAGES_MAX, help="Bound for each trial."),
-        option("--shrink", type=click.IntRange(0), default=20, help="Findings to make smaller."),
+        option("--shrink", type=click.IntRange(0), default=20, help="How many findings to shrink."),
         option("--out", metavar="DIR|URL", help="Results  [default: out/hunt/OVERLAY-VERSION]"),
         option("--master", metavar="URL", help=MASTER_HELP),
         option("--json", "as_json", is_flag=True, help="One JSON object instead of tables."),
@@ -114,7 +114,7 @@ def _hunt(reference: str, kind: Kind, values: dict[str, Any]) -> int:
 
 
 def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
-    """The hunt that the options describe; all that is wrong with them is said here."""
+    """The hunt that the options describe. Raises UsageError if one of them is wrong."""
     from planaria.spark.grid import parse_numbers
     from planaria.spark.hunt import (
         Hunt,
@@ -161,14 +161,14 @@ def _absolute(reference: str) -> str:
 
 
 def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any]:
-    from planaria.spark.sweep import standing
+    from planaria.spark.sweep import progress_line
     from planaria.spark.watch import watched
 
     sweep = campaign.sweep
     click.echo("planaria: starting Spark", err=True)
     with session(master) as spark:
         result = partial(_result, spark, campaign, shrunk_max)
-        return watched(spark, "hunt", result, lambda: standing([sweep], sweep.store))
+        return watched(spark, "hunt", result, lambda: progress_line([sweep], sweep.store))
 
 
 def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[str, Any]:
@@ -214,16 +214,17 @@ def _told(result: dict[str, Any]) -> str:
     findings = result["findings"]
     lines += ["", f"findings: {len(findings) or 'none'}"]
     for it in findings[:FINDINGS_SHOWN]:
-        lines += [f"- {it['checker']}, seed {it['seed']}: {it['detail']}", f"  {it['replay']}"]
+        lines += filled(f"- {it['checker']}, seed {it['seed']}: {it['detail']}", "  ")
+        lines += command(it["replay"])
         if it["smaller"]:
-            lines += [f"  {name + ':':<9} {it[name]}" for name in ("smaller", "scenario", "trace")]
+            lines += ["  smaller:", *command(it["smaller"], "    ")]
+            lines += [f"  {name + ':':<9} {it[name]}" for name in ("scenario", "trace")]
         if it["shrink_error"]:
-            lines.append(f"  not made smaller, that failed: {it['shrink_error']}")
+            lines += filled(f"  shrinking failed: {it['shrink_error']}", "  ")
     if len(findings) > FINDINGS_SHOWN:
         lines.append(f"  and {len(findings) - FINDINGS_SHOWN} more (--json)")
-    lines += [
-        f"error in {it['cells']:,}: {it['error']}\n  {it['replay']}" for it in result["errors"]
-    ]
+    for it in result["errors"]:
+        lines += filled(f"error in {it['cells']:,}: {it['error']}", "  ") + command(it["replay"])
     return "\n".join([*lines, f"results in {result['out']}"])
 
 

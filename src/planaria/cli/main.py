@@ -1,12 +1,15 @@
 """The `planaria` command: data on stdout, log on stderr; 0 good, 1 a promise broken, 2 misuse."""
 
+import io
 import logging
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 import click
 
 from planaria import __version__
+from planaria.cli.groups import Group
 from planaria.core.errors import PlanariaError, UsageError
 
 # One module per command group, imported when it is used: `planaria --version` loads none.
@@ -24,7 +27,7 @@ MISUSE = 2
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
 
 
-class Commands(click.Group):
+class Commands(Group):
     """The command groups, loaded by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -32,7 +35,7 @@ class Commands(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the one that is asked for."""
+        """Import the command of this name."""
         if cmd_name not in COMMANDS:
             return None
         place, _, name = COMMANDS[cmd_name].partition(":")
@@ -52,6 +55,7 @@ def planaria(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; an error is one line on stderr."""
+    _print_anywhere()
     logging.basicConfig(handlers=[logging.NullHandler()])  # py4j would log a traceback at Ctrl-C
     try:
         code = planaria.main(
@@ -70,6 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _error("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
+
+
+def _print_anywhere() -> None:
+    """A terminal that lacks a character gets a question mark instead of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def _error(message: str, code: int) -> int:

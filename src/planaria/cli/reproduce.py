@@ -8,7 +8,7 @@ from msgspec import to_builtins
 
 from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
-from planaria.cli.tables import aligned
+from planaria.cli.tables import aligned, command, filled
 from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
@@ -20,22 +20,25 @@ if TYPE_CHECKING:
 @click.option("--scale", default="quick", show_default=True, help="quick, paper or beyond.")
 @click.option("--out", metavar="DIR|URL", help="Results  [default: out/reproduce/SCALE-VERSION]")
 @click.option("--master", metavar="URL", help=MASTER_HELP)
-@click.option("--cell", metavar="KEY", help="Run one cell again, alone, and print what it gives.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
+@click.option("--cell", metavar="KEY", help="Repeat one cell alone and print its result.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every claim: claimed and measured.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 def reproduce(
     papers: tuple[str, ...],
     scale: str,
     out: str | None,
     master: str | None,
     cell: str | None,
+    verbose: bool,
     as_json: bool,
 ) -> int:
-    """Measure what the papers claim: tables, figures and one report, side by side with Planaria.
+    """Measure what the papers claim: tables, figures and a report, claimed and measured.
 
-    PAPER is skipring, damulticast, dhttree, leases or mobile; none means all. quick takes minutes,
-    paper uses the papers' settings, beyond goes on to sizes they never tried. The same command goes
-    on where it was stopped. Exit code 0: every check of ours held, whatever became of the papers'
-    claims; 1: one did not, or a simulation raised; 2: the command is wrong.
+    PAPER is skipring, damulticast, dhttree, leases or mobile; none means all. The scale quick takes
+    minutes, paper uses the papers' settings, and beyond tries sizes they never did. An interrupted
+    run resumes when the command is repeated. Exit code 0: all of Planaria's own checks hold,
+    whether the papers' claims do or not; 1: one fails, or a simulation raised an exception; 2:
+    the command is wrong.
     """
     require()
     from planaria.spark.experiments.study import STUDIES
@@ -54,12 +57,12 @@ def reproduce(
     if as_json:
         click.echo(json.dumps({**to_builtins(verdict), "version": __version__}))
     else:
-        click.echo(told(verdict))
+        click.echo(told(verdict, verbose=verbose))
     return 0 if verdict.good else BROKEN
 
 
 def prepared(papers: tuple[str, ...], scale: str, out: str | None) -> "Reproduction":
-    """All of these papers at one scale; a wrong directory or scale is said here."""
+    """These papers at one scale. Raises UsageError for a wrong scale or directory."""
     from planaria.spark.reproduce import Reproduction, chosen
     from planaria.spark.store import code_version
 
@@ -83,23 +86,40 @@ def worst(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(chosen.values())
 
 
-def told(verdict: "Verdict") -> str:
-    """What people read: claim by claim, then what is ours."""
+def told(verdict: "Verdict", *, verbose: bool = False) -> str:
+    """What people read: a line for each paper, what failed, and where the report is.
+
+    If `verbose`, every claim comes first: claimed and measured.
+    """
+    claims = [_row(it, "claim", it["paper"], it["measured"]) for it in worst(verdict.claims)]
+    head = ["paper", "claim", "claimed", "measured", "holds"]
+    lines = [*aligned([head, *claims], (2, 3), wrapped=1), ""] if verbose else []
+    studies = list(dict.fromkeys(it["study"] for it in [*verdict.claims, *verdict.checks]))
+    lines += aligned([_counted(verdict, study) for study in studies])
+    failed = [it for it in verdict.checks if not it["holds"]]
+    if failed:
+        head = ["paper", "failed check", "measured", "bound", "holds"]
+        rows = [_row(it, "check", it["measured"], it["bound"]) for it in failed]
+        lines += ["", *aligned([head, *rows], (2, 3), wrapped=1)]
+    for it in verdict.errors:
+        lines += filled(f"error in {it['cells']:,}: {it['error']}", "  ") + command(it["replay"])
+    return "\n".join([*lines, f"report: {verdict.report}"])
+
+
+def _counted(verdict: "Verdict", study: str) -> list[str]:
+    """One paper in a line: how many of its claims hold, and of Planaria's own checks."""
+    claims = [it["holds"] for it in verdict.claims if it["study"] == study]
+    checks = [it["holds"] for it in verdict.checks if it["study"] == study]
+    return [
+        f"{study}:",
+        f"{sum(claims)} of {len(claims)} claims hold,",
+        f"{sum(checks)} of {len(checks)} of Planaria's own checks",
+    ]
+
+
+def _row(it: dict[str, Any], name: str, first: object, second: object) -> list[str]:
     from planaria.spark.report import figure
 
-    def row(claim: dict[str, Any], name: str, first: object, second: object) -> list[str]:
-        size = f", n = {claim['n']:,}" if claim.get("n") else ""
-        holds = "yes" if claim["holds"] else "NO"
-        return [claim["study"], f"{claim[name]}{size}", figure(first), figure(second), holds]
-
-    claims = [row(it, "claim", it["paper"], it["measured"]) for it in worst(verdict.claims)]
-    failed = [it for it in verdict.checks if not it["holds"]]
-    lines = aligned([["paper", "claim", "says", "measured", "holds"], *claims], right=(2, 3))
-    false = sum(not it["holds"] for it in verdict.claims)
-    lines += ["", f"claims of the papers: {len(verdict.claims)}, of which {false} do not hold"]
-    lines += [f"checks of ours: {len(verdict.checks)}, of which {len(failed)} failed"]
-    checks = [row(it, "check", it["measured"], it["bound"]) for it in failed]
-    if checks:
-        lines += aligned([["paper", "check", "measured", "bound", "holds"], *checks], right=(2, 3))
-    lines += [f"error in {it['cells']:,}: {it['error']}\n  {it['replay']}" for it in verdict.errors]
-    return "\n".join([*lines, f"report: {verdict.report}"])
+    size = f", n = {it['n']:,}" if it.get("n") else ""
+    holds = "yes" if it["holds"] else "NO"
+    return [it["study"], f"{it[name]}{size}", figure(first), figure(second), holds]

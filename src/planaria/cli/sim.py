@@ -1,4 +1,4 @@
-"""`planaria sim OVERLAY`: one trial, from any start, under any faults; did it heal, did it stay?"""
+"""`planaria sim OVERLAY`: one trial, from any state, under any faults; does it heal and stay so?"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ import click
 from planaria import __version__
 from planaria.cli.files import write_atomically
 from planaria.cli.summary import summary, table
+from planaria.cli.ticker import Ticker, Ticking
 from planaria.core.errors import InvariantViolation, UsageError
 from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
@@ -30,7 +31,7 @@ class Overlays(click.Group):
         return sorted(REGISTERED)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command for one overlay; `UsageError` if there is none."""
+        """The command for one overlay. Raises UsageError if it is unknown."""
         if cmd_name.startswith("-"):
             raise UsageError(f"name the overlay first: planaria sim OVERLAY {cmd_name} ...")
         return _command(cmd_name, find_kind(cmd_name))
@@ -46,10 +47,11 @@ class Overlays(click.Group):
 def sim(ctx: click.Context) -> None:
     """Run a trial of OVERLAY: a registered name, path/to/file.py:Class or module:Class.
 
-    Exit code 0: it became legitimate and stayed so; 1: it did not; 2: the command is wrong.
+    Exit code 0: it became legitimate (healed: every invariant holds) and stayed so; 1: it did not;
+    2: the command is wrong.
     """
     if ctx.invoked_subcommand is None:
-        raise UsageError(f"which overlay? one of {', '.join(sorted(REGISTERED))}, or a file:Class")
+        raise UsageError(f"missing OVERLAY: {', '.join(sorted(REGISTERED))} or FILE.py:Class")
 
 
 def _command(reference: str, kind: Kind) -> click.Command:
@@ -76,17 +78,21 @@ def _common() -> list[click.Parameter]:
 
     return [
         option("--n", type=int, default=d.n, help="How many nodes."),
-        option("--seed", type=int, default=d.seed, help="Decides everything left to chance."),
-        option("--start", default=d.start, help="The first state: fresh, legitimate, corrupt, ..."),
+        option("--seed", type=int, default=d.seed, help="Decides everything random."),
+        option("--start", default=d.start, help="Initial state: fresh, legitimate, corrupt, ..."),
         option("--nemesis", multiple=True, metavar="FILE|NAME", help="A fault schedule."),
-        option("--fault", multiple=True, metavar="LINE", help="'at 1 crash count=1', and so on."),
+        option("--fault", multiple=True, metavar="LINE", help="Such as 'at 1 crash count=1'."),
         option(
             "--scheduler",
             default=d.scheduler,
             help=f"One of {', '.join(SCHEDULERS)}.",
         ),
-        option("--delay", default=d.delay, help="fixed:, uniform:, heavy: or late: with ticks."),
-        option("--drift", type=float, default=d.drift, help="Timeouts vary by this share."),
+        option(
+            "--delay",
+            default=d.delay,
+            help="Message delay in ticks: fixed:, uniform:, heavy:, late:.",
+        ),
+        option("--drift", type=float, default=d.drift, help="Share by which timeouts vary."),
         option(
             "--phases",
             default=d.phases,
@@ -94,12 +100,14 @@ def _common() -> list[click.Parameter]:
             help="Ticks at which nodes run timeouts: 1,51.  [default: random]",
         ),
         option("--silent-failures", is_flag=True, help="Nobody is told that a send failed."),
-        option("--intervals", type=int, help="To heal in  [default: the overlay's bound]"),
-        option("--closure", type=int, default=d.closure, help="Intervals it must then stay."),
-        option("--messages", type=int, default=d.messages, help="Bound for messages, of all."),
+        option("--intervals", type=int, help="Bound for healing  [default: the overlay's bound]"),
+        option(
+            "--closure", type=int, default=d.closure, help="Intervals it must then stay healed."
+        ),
+        option("--messages", type=int, default=d.messages, help="Bound for messages sent."),
         option("--trace", type=Path, metavar="FILE", help="Write a trace (Parquet)."),
         option("--trace-level", type=click.Choice(LEVELS), help="[default: everything with FILE]"),
-        option("--shrink/--no-shrink", default=True, help="Look for a smaller failing trial."),
+        option("--shrink/--no-shrink", default=True, help="Shrink a failing trial."),
         option("--json", "as_json", is_flag=True, help="One JSON object instead of a table."),
     ]
 
@@ -120,8 +128,8 @@ def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     overlay = kind.make(**{name.replace("-", "_"): value for name, value in given.items()})
     spec = spec_of(reference, kind, values, given)
 
-    def prepare(spec: Spec, watchers: Sequence[Observer] = ()) -> Trial:
-        return Trial(overlay, spec, [*watchers, *(checker() for checker in kind.checkers)])
+    def prepare(spec: Spec, watchers: Sequence[Observer] = ()) -> Ticking:
+        return Ticking(overlay, spec, [*watchers, *(checker() for checker in kind.checkers)])
 
     def attempt(spec: Spec) -> tuple[Trial, InvariantViolation | None]:
         trial = prepare(spec)
@@ -129,14 +137,19 @@ def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
 
     with _tracing(spec.command(overlay), spec.seed, values) as watchers:
         trial = prepare(spec, watchers)
-        outcome, violation = trial.judge()
+        trial.ticker = Ticker()
+        try:
+            outcome, violation = trial.judge()
+        finally:
+            trial.ticker.clear()
     for output in kind.outputs:
         path = values[output.name.replace("-", "_")]
         if path is not None:
             write_atomically(path, output.render(trial))
+            click.echo(f"planaria: wrote {path}", err=True)
     shrunk = None
     if violation is not None and values["shrink"]:
-        click.echo("planaria: looking for a smaller trial that fails (--no-shrink)", err=True)
+        click.echo("planaria: shrinking the failing trial (--no-shrink to skip)", err=True)
         shrunk = shrink_failure(spec, violation.checker, attempt).command(overlay)
     result = summary(trial, outcome, violation, shrunk)
     for watcher in watchers:

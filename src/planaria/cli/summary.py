@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from planaria import __version__
-from planaria.cli.tables import aligned
+from planaria.cli.tables import WIDTH, command, filled, folded
 from planaria.core.errors import InvariantViolation
 from planaria.simulator.trial import Outcome, Trial
 
@@ -80,15 +80,27 @@ def table(summary: dict[str, Any]) -> str:
     if failure and failure["shrunk"]:
         rows.append(("smaller", failure["shrunk"]))
     width = max(len(name) for name, _ in rows) + 2
-    return "\n".join(f"{name:<{width}}{value}" for name, value in rows)
+    return "\n".join(line for name, value in rows for line in _row(name, value, width))
+
+
+def _row(name: str, value: str, width: int) -> list[str]:
+    """A name and its value; what does not fit stands below its name."""
+    line = (f"{name:<{width}}{value}" if name else f"  {value}").rstrip()
+    if len(line) <= WIDTH:
+        return [line]
+    return [
+        name,
+        *(command(value) if value.startswith("planaria ") else filled(f"  {value}", "  ")),
+    ]
 
 
 def _lines(value: Any) -> list[str]:
-    """A value on one line; a list of records as a table of its own, half widths left to JSON."""
+    """A value on one line; a list of records as a table below, half widths left to JSON."""
     if not (isinstance(value, list) and value and isinstance(value[0], dict)):
         return [_value(value)]
     names = [name for name in value[0] if not name.endswith("_95")]
-    return aligned([names, *([_value(record[name]) for name in names] for record in value)])
+    records = [[_value(record[name]) for name in names] for record in value]
+    return ["", *folded([names, *records], width=WIDTH - 2)]
 
 
 def _value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""`planaria trace`: look at the rows of a trace, compare two, draw one."""
+"""`planaria trace`: prints the rows of a trace, compares two, draws one."""
 
 import itertools
 from pathlib import Path
@@ -6,30 +6,31 @@ from pathlib import Path
 import click
 
 from planaria.cli.files import write_atomically
-from planaria.core.errors import UsageError
+from planaria.cli.groups import Group
+from planaria.core.errors import UsageError, unknown
 from planaria.simulator.engine import KINDS
 from planaria.simulator.lamport import draw, window
 from planaria.simulator.trace import Row, Trace
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def trace(ctx: click.Context) -> None:
-    """Look at what a run wrote with --trace."""
+    """Print, compare or draw what a run wrote with --trace."""
     if ctx.invoked_subcommand is None:
-        raise UsageError("planaria trace show, diff or lamport?")
+        raise UsageError("missing command: planaria trace show, diff or lamport")
 
 
 @trace.command()
 @click.argument("file", type=Path)
 @click.option("--limit", type=click.IntRange(0), default=50, show_default=True)
-@click.option("--kind", multiple=True, help=f"Only these: {', '.join(KINDS)}.")
-@click.option("--node", type=int, multiple=True, help="Only what happened at these nodes.")
+@click.option("--kind", multiple=True, help=f"Only rows of these kinds: {', '.join(KINDS)}.")
+@click.option("--node", type=int, multiple=True, help="Only rows of these nodes.")
 def show(file: Path, limit: int, kind: tuple[str, ...], node: tuple[int, ...]) -> int:
     """Print rows of FILE: all columns but the run, tab-separated, after a line of names."""
-    unknown = [name for name in kind if name not in KINDS]
-    if unknown:
-        raise UsageError(f"no kind {unknown[0]!r}: one of {', '.join(KINDS)}")
+    strange = [name for name in kind if name not in KINDS]
+    if strange:
+        raise unknown("kind", strange[0], KINDS)
     source = Trace(file)
     for name, value in source.about.items():
         click.echo(f"# {name}: {value}", err=True)
@@ -57,7 +58,7 @@ def diff(a: Path, b: Path) -> int:
         if left != right:
             click.echo(f"row {number}")
             for file, row in ((a, left), (b, right)):
-                click.echo(f"{file}: {_line(row) if row else 'has ended'}")
+                click.echo(f"{file}: {_line(row) if row else 'no more rows'}")
             return 1
     click.echo("planaria: the same rows", err=True)
     return 0
@@ -74,10 +75,11 @@ def lamport(file: Path, out: Path, first: int, last: int | None) -> int:
     shown = window(source.rows(), first, last)
     title = source.about.get("replay", file.name)
     write_atomically(out, draw(shown, title))
+    click.echo(f"planaria: wrote {out}", err=True)
     if shown.cut is not None:
         click.echo(
             f"planaria: drawn up to tick {shown.last}, more would be unreadable; "
-            f"--from {shown.cut} goes on",
+            f"draw the rest with --from {shown.cut}",
             err=True,
         )
     return 0

@@ -9,6 +9,8 @@
 A stale label or a false neighbour is not in this list: it is input, and the node repairs it.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -19,6 +21,14 @@ class PlanariaError(Exception):
 
 class UsageError(PlanariaError, ValueError):
     """The caller asked for something that cannot be; the message says what to do instead."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that does not exist: the nearest one, and all there are."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return UsageError(f"unknown {what} {name!r}{meant} (one of {', '.join(names)})")
 
 
 class MalformedMessage(PlanariaError, ValueError):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import unknown
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node
@@ -79,7 +79,7 @@ class Overlay(ABC):
     def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
         """The first state called `name`: `rng` draws the state, `protocol` goes to the nodes."""
         if name not in self.starts:
-            raise UsageError(f"no start {name!r} for {self.name}: one of {', '.join(self.starts)}")
+            raise unknown("start", name, self.starts)
         if name == "fresh":
             return Start(self.fresh(n, protocol))
         nodes = self.legitimate(n, protocol)

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from random import Random
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import unknown
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, tag_of
 from planaria.simulator.delays import INTERVAL
@@ -241,4 +241,4 @@ def use_scheduler(simulator: Simulator, name: str, rng: Random) -> None:
     elif name in makers:
         simulator.rules.append(makers[name]())
     elif name != "fifo":
-        raise UsageError(f"no scheduler {name!r}: one of {', '.join(SCHEDULERS)}")
+        raise unknown("scheduler", name, SCHEDULERS)

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from msgspec import Struct
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import UsageError, unknown
 from planaria.core.ids import stable_hash
 from planaria.core.overlay import Overlay
 from planaria.simulator.checkers import DeliveredOnce
@@ -64,10 +64,7 @@ def find_kind(reference: str) -> Kind:
     target = REGISTERED.get(reference, reference)
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name:
-        known = ", ".join(sorted(REGISTERED)) or "none registered"
-        raise UsageError(
-            f"no overlay {reference!r}: one of {known}; or path/to/file.py:Class, or module:Class"
-        )
+        raise unknown("overlay", reference, [*sorted(REGISTERED), "FILE.py:Class", "module:Class"])
     found = getattr(_module(place), name, None)
     if isinstance(found, Kind):
         return found

@@ -1,6 +1,6 @@
-"""Which one should I use? Rules over the table of a comparison; every name in an answer is found.
+"""Which overlay to use: rules over the table of a comparison, which name what they found.
 
-A row is one contender under one fault. What is told holds for the workload that was run.
+A row is one contender under one fault. The advice holds for the workload that was run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +15,12 @@ BEST_EFFORT = ("gossip",)  # promises no delivery, only its tables
 def advice(rows: Rows, raised: Sequence[str] = ()) -> list[str]:
     """Some lines, from the strictest wish to the most modest; none on the contenders in `raised`.
 
-    A run that raised has no row: those that are left would praise such a contender.
+    A run that raised has no row, so the remaining ones would flatter its contender.
     """
     whole = [row for row in rows if row["contender"] not in raised]
     told = _wishes(whole) if whole else []
     if raised:
-        told.append(f"No advice on these, of which runs raised: {', '.join(raised)}.")
+        told.append(f"No advice on these, whose runs raised exceptions: {', '.join(raised)}.")
     return told
 
 
@@ -31,25 +31,27 @@ def _wishes(rows: Rows) -> list[str]:
     calm = [row["contender"] for row in rows if row["fault"] == "none" and not _loses(row)]
     told = [
         _best(rows, keeping, "Nothing may be lost, whatever happens"),
-        _best(rows, healing, "It must come back by itself; what is lost meanwhile may stay lost"),
+        _best(rows, healing, "It must recover by itself, and may lose events meanwhile"),
         _best(rows, calm, "Nothing ever breaks"),
     ]
     told += _never(rows, names, healing)
     strangers = [it["contender"] for it in rows if it["fault"] == "none" and it["strays"] > 0]
     if strangers:
-        told.append(f"Events also pass nodes that did not ask for them: {', '.join(strangers)}.")
+        told.append(
+            f"Events also pass through nodes that did not ask for them: {', '.join(strangers)}."
+        )
     return told
 
 
 def broken(rows: Rows) -> list[str]:
-    """What the four overlays promise and did not keep."""
+    """Promises that the four overlays did not keep."""
     found = []
     for row in rows:
         name, fault = row["contender"], row["fault"]
         if row["kind"] != "overlay":
             continue
         if row["duplicates"] and fault != "corrupt":  # a corrupted memory knows nothing
-            found.append(f"{name}, {fault}: {row['duplicates']} deliveries of what one had")
+            found.append(f"{name}, {fault}: {row['duplicates']} duplicate deliveries")
         if row["recovered"] < 1:
             found.append(f"{name}, {fault}: {1 - row['recovered']:.0%} of runs did not recover")
         if fault == "none" and _loses(row) and name not in BEST_EFFORT:
@@ -71,7 +73,7 @@ def _best(rows: Rows, names: Sequence[str], wish: str) -> str:
 
 
 def _never(rows: Rows, names: Sequence[str], healing: Sequence[str]) -> list[str]:
-    """Who stays broken, after what, and what that costs."""
+    """Who never recovers, from which faults, and at what cost."""
     told = []
     for name in names:
         if name in healing:
@@ -79,10 +81,10 @@ def _never(rows: Rows, names: Sequence[str], healing: Sequence[str]) -> list[str
         bad = [row for row in rows if row["contender"] == name and not _healed(row)]
         worst = max(bad, key=lambda it: float(it["lost_after"]))
         faults = ", ".join(row["fault"] for row in bad)
-        after = f"after {worst['fault']} it goes on to lose {worst['lost_after']:.0%}"
+        after = f"after {worst['fault']} it keeps losing {worst['lost_after']:.0%}"
         if not worst["lost_after"]:
-            after = "nothing was lost by that in these runs"
-        told.append(f"{name} stays as these left it: {faults}; {after}.")
+            after = "that lost nothing in these runs"
+        told.append(f"{name} never recovers from {faults}; {after}.")
     return told
 
 

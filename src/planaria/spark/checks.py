@@ -15,13 +15,13 @@ class Barren(PlanariaError):
 
 
 def complete(spark: SparkSession, rows: DataFrame, cells: Sequence[str]) -> DataFrame:
-    """The rows of `cells`, or `UsageError` if one of them is missing or there twice.
+    """The rows of `cells`. Raises UsageError if one of them is missing or occurs twice.
 
     Counted here, where the cells are: as a join it cost 0.7 s for each of many small sweeps (0060).
     """
     found = Counter(rows.select("cell").toArrow()["cell"].to_pylist())
     for what, wrong in (
-        ("are there more than once", [cell for cell in cells if found[cell] > 1]),
+        ("occur more than once", [cell for cell in cells if found[cell] > 1]),
         ("are missing: run it again", [cell for cell in cells if not found[cell]]),
     ):
         if wrong:
@@ -47,6 +47,6 @@ def raised_in(name: str, rows: DataFrame, cells: int) -> list[dict[str, Any]]:
     kinds = [row.asDict() for row in errors(rows).collect()]
     if sum(kind["cells"] for kind in kinds) == cells:
         first = kinds[0]
-        told = f"{name}: all {cells:,} simulations raised, {first['error']}"
-        raise Barren(f"{told}; again: {first['replay']}")
+        told = f"{name}: all {cells:,} simulations raised {first['error']}"
+        raise Barren(f"{told}; replay: {first['replay']}")
     return kinds

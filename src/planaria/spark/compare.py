@@ -23,7 +23,7 @@ from planaria.spark.checks import raised_in
 from planaria.spark.compare_page import page, picture
 from planaria.spark.grid import Cell, crossed
 from planaria.spark.store import Store, code_version
-from planaria.spark.sweep import Result, Sweep, Work, standing
+from planaria.spark.sweep import Result, Sweep, Work, progress_line
 from planaria.spark.watch import watched
 
 SHARE = 2  # runs of one task: a few seconds
@@ -109,19 +109,19 @@ class Comparison:
         return Work("compare", COLUMNS, contest, replay)
 
     def sweep(self) -> Sweep:
-        """All runs; a directory that is not ours to write into is said now."""
+        """All runs. Raises UsageError if the directory is not ours."""
         self.store.claim("comparison", code_version())
         return Sweep(self.work(), self.cells, self.store.below("sweep"), share=SHARE)
 
     def one_cell(self, key: str) -> Result | None:
-        """Run one cell again, alone and here; None if there is no such cell."""
+        """Repeat one cell, alone and here; None if it is unknown."""
         found = [cell for cell in self.cells if cell.key("compare") == key]
         return contest(found[0]) if found else None
 
     def run(self, spark: SparkSession, sweep: Sweep) -> Verdict:
-        """Run what is missing, then make table, picture and page anew."""
+        """Run what is missing, then rewrite the table, the picture and the page."""
         made = partial(self._verdict, spark, sweep)
-        return watched(spark, "compare", made, lambda: standing([sweep], self.store))
+        return watched(spark, "compare", made, lambda: progress_line([sweep], self.store))
 
     def _verdict(self, spark: SparkSession, sweep: Sweep) -> Verdict:
         sweep.run(spark)

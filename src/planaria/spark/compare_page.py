@@ -81,7 +81,7 @@ def page(verdict: "Verdict", svg: str, sizes: Mapping[str, int], version: str) -
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = files("planaria.spark").joinpath("templates/report.css").read_text()
+    style = files("planaria.spark").joinpath("templates/report.css").read_text(encoding="utf-8")
     return environment.get_template("compare.html").render(
         verdict=verdict,
         sizes=sizes,

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from planaria import __version__
 from planaria.core.chance import stream
-from planaria.core.errors import InvariantViolation, UsageError
+from planaria.core.errors import InvariantViolation, UsageError, unknown
 from planaria.simulator.delays import parse_delay
 from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
@@ -248,8 +248,7 @@ def chosen_starts(quarry: Quarry, names: Sequence[str]) -> list[str]:
     )
     for start in asked:
         if start not in overlay.starts:
-            known = ", ".join(overlay.starts)
-            raise UsageError(f"no start {start!r} for {quarry.asked[0]}: all, or of {known}")
+            raise unknown("start", str(start), ["all", *overlay.starts])
     return list(asked)
 
 
@@ -263,9 +262,9 @@ def publishes(quarry: Quarry) -> bool:
 def chosen_schedulers(text: str) -> list[str]:
     """`all`, or some of them with commas between."""
     names = list(SCHEDULERS) if text == "all" else list(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in SCHEDULERS]
-    if unknown:
-        raise UsageError(f"no scheduler {unknown[0]!r}: all, or of {', '.join(SCHEDULERS)}")
+    strange = [name for name in names if name not in SCHEDULERS]
+    if strange:
+        raise unknown("scheduler", strange[0], ["all", *SCHEDULERS])
     return names
 
 

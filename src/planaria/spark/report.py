@@ -114,5 +114,5 @@ def _numeric(block: Shown, page: Page) -> list[str]:
 
 
 def _style() -> Markup:
-    css = files("planaria.spark").joinpath("templates/report.css").read_text()
+    css = files("planaria.spark").joinpath("templates/report.css").read_text(encoding="utf-8")
     return Markup(css)  # noqa: S704  ours

@@ -1,4 +1,4 @@
-"""Runs studies of the papers on Spark and writes what they promise: tables, figures, one report.
+"""Runs studies of the papers on Spark and writes their tables, figures and one report.
 
 DIR/report.html             everything, in one file
 DIR/PAPER/TABLE.parquet     and TABLE.csv: the tables
@@ -16,23 +16,23 @@ from msgspec import Struct
 from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
-from planaria.core.errors import PlanariaError, UsageError
+from planaria.core.errors import PlanariaError, UsageError, unknown
 from planaria.spark.checks import raised_in
 from planaria.spark.experiments.study import SCALES, Experiment, Figure, Study, find_study
 from planaria.spark.report import Page, report
 from planaria.spark.store import Store, code_version
-from planaria.spark.sweep import Result, Sweep, standing
+from planaria.spark.sweep import Result, Sweep, progress_line
 from planaria.spark.watch import watched
 
 REPORT = "report.html"
 
 
 class Unkept(PlanariaError):
-    """A study did not give what it promises; a mistake in the study."""
+    """A study lacks what it promised: a mistake in the study."""
 
 
 class Verdict(Struct, frozen=True):
-    """How a reproduction ended: the claims of the papers, and the checks and errors of ours."""
+    """How a reproduction ended: the papers' claims, Planaria's own checks, and errors."""
 
     claims: list[dict[str, Any]]
     checks: list[dict[str, Any]]
@@ -41,7 +41,7 @@ class Verdict(Struct, frozen=True):
 
     @property
     def good(self) -> bool:
-        """Did all that we promise hold? A false claim of a paper is a finding, no failure."""
+        """Do all of Planaria's own checks hold? A false claim of a paper is no failure."""
         return not self.errors and all(check["holds"] for check in self.checks)
 
 
@@ -50,7 +50,7 @@ class Reproduction:
 
     def __init__(self, studies: Sequence[Study], scale: str, out: str) -> None:
         if scale not in SCALES:
-            raise UsageError(f"no scale {scale!r}: {', '.join(SCALES)}")
+            raise unknown("scale", scale, SCALES)
         self.studies, self.scale = studies, scale
         self.version = code_version()
         self.store = Store(out)
@@ -61,10 +61,10 @@ class Reproduction:
         }
 
     def run(self, spark: SparkSession) -> Verdict:
-        """Run what is missing, then make every table, figure and the report anew."""
+        """Run what is missing, then rewrite all tables, figures and the report."""
         sweeps = [sweep for sweeps in self.sweeps.values() for sweep in sweeps.values()]
         made = partial(self._verdict, spark)
-        return watched(spark, "reproduce", made, lambda: standing(sweeps, self.store))
+        return watched(spark, "reproduce", made, lambda: progress_line(sweeps, self.store))
 
     def _verdict(self, spark: SparkSession) -> Verdict:
         pages = [self._study(spark, study) for study in self.studies]
@@ -129,7 +129,7 @@ def _made(study: Study, spark: SparkSession, rows: Mapping[str, DataFrame]) -> d
 
 
 def one_cell(studies: Sequence[Study], key: str) -> Result:
-    """Run one cell again, alone and here; at whichever scale it is."""
+    """Repeat one cell, alone and here, whatever its scale."""
     for study in studies:
         for scale in SCALES:
             for experiment in study.experiments(scale):
@@ -137,7 +137,7 @@ def one_cell(studies: Sequence[Study], key: str) -> Result:
                 for cell in experiment.cells:
                     if cell.key(name) == key:
                         return experiment.run(cell)
-    raise UsageError(f"no cell {key!r} in {', '.join(study.name for study in studies)}")
+    raise UsageError(f"unknown cell {key!r} of {', '.join(study.name for study in studies)}")
 
 
 def chosen(names: Sequence[str]) -> list[Study]:

@@ -140,7 +140,12 @@ def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "Spark
             reason = str(getattr(error, "java_exception", error)).splitlines()[0]
     if master.startswith("spark://") and "stopped SparkContext" in reason:  # it tried for a minute
         reason = f"no Spark master answers there; is it one, and of Spark {version('pyspark')}?"
-    raise UsageError(f"cannot start Spark on {master}: {reason}")
+    raise UsageError(f"cannot start Spark on {master}: {plain(reason)}")
+
+
+def plain(reason: str) -> str:
+    """What Java or a library says, without the names of its classes."""
+    return re.sub(r"(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ", "", reason)
 
 
 @contextmanager
@@ -206,7 +211,7 @@ def _conf_dir() -> Path:
 def _configured() -> str | None:
     """The master that the user's spark-defaults.conf names; the last one counts, as for Spark."""
     defaults = _conf_dir() / "spark-defaults.conf"
-    lines = defaults.read_text().splitlines() if defaults.is_file() else []
+    lines = defaults.read_text(encoding="utf-8").splitlines() if defaults.is_file() else []
     named = [match[1] for line in lines if (match := _CONFIGURED.match(line))]
     return named[-1] if named else None
 

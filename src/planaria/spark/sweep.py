@@ -1,4 +1,4 @@
-"""Sweeps: every cell of an experiment once, as Spark tasks that can be stopped and gone on with.
+"""Sweeps: every cell of an experiment once, as Spark tasks that can be interrupted and resumed.
 
 A task runs a batch of cells in one worker, writes their results itself (a batch write of Spark is
 all or nothing: one failing task would lose every finished simulation) and reports one row. Nothing
@@ -71,7 +71,7 @@ class Sweep:
         self.work, self.share, self.store = work, share, Store(out)
         self.cells = {cell.key(work.name): cell for cell in cells}
         if len(self.cells) < len(cells):
-            raise UsageError(f"{work.name}: {len(cells) - len(self.cells)} cells are there twice")
+            raise UsageError(f"{work.name}: {len(cells) - len(self.cells)} cells occur twice")
         self.schema = summary_schema(work, cells)
         self.rate = 0.0  # cells a minute, of the last run
         self.store.claim(work.name, code_version(sources))
@@ -82,7 +82,7 @@ class Sweep:
         return [key for key in self.cells if key not in done]
 
     def alone(self, key: str) -> Result:
-        """Run one cell again, here, with nothing written and nothing caught."""
+        """Repeat one cell, here, without writing its results or catching its exceptions."""
         if key not in self.cells:
             raise UsageError(f"{self.work.name} has no cell {key!r}")
         return self.work.run(self.cells[key])
@@ -133,19 +133,19 @@ class Sweep:
             spark,
             work.name,
             lambda: context.parallelize(batches, len(batches)).mapPartitions(task).collect(),
-            lambda: standing([self], store),
+            lambda: progress_line([self], store),
             lambda: meter.show(done.value, failed.value),
         )
 
 
-def standing(sweeps: Iterable[Sweep], store: Store) -> str:
-    """How far these are, whose results are in `store`, for whoever is stopped on the way."""
+def progress_line(sweeps: Iterable[Sweep], store: Store) -> str:
+    """Progress of `sweeps`, in one line."""
     left = cells = 0
     for sweep in sweeps:
         left += len(sweep.missing())
         cells += len(sweep.cells)
     done = f"{cells - left:,} of {cells:,} simulations are done in {store.shown}"
-    return f"{done}; the same command goes on from there"
+    return f"{done}; run it again to resume"
 
 
 def run_batch(work: Work, store: Store, cells: Sequence[Cell], attempt: int = 0) -> Report:

@@ -1,4 +1,4 @@
-"""Work on Spark that Ctrl-C can stop, and whose failures are one line.
+"""Work on Spark that Ctrl-C interrupts, and whose failures are one line.
 
 Ctrl-C in the middle of an action leaves PySpark's socket unusable. So work runs in a thread of its
 own and the main thread, the only one that hears Ctrl-C, just waits for it.
@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planaria.core.errors import PlanariaError, UsageError
+from planaria.spark.session import plain
 
 STOP_SECONDS_MAX = 5.0  # a worker has two seconds to end before Spark kills it
 LOOK_SECONDS = 0.2
@@ -35,17 +36,17 @@ class WorkerDied(SweepFailed):
 
 
 class Stopped(KeyboardInterrupt):
-    """The user stopped the work; the text says what is done and how to go on."""
+    """The user interrupted the work; the text says what is done and how to resume."""
 
 
 def watched(
     spark: SparkSession,
     name: str,
     work: Callable[[], Made],
-    standing: Callable[[], str],
+    progress: Callable[[], str],
     look: Callable[[], None] = lambda: None,
 ) -> Made:
-    """What `work` gives; `standing` says how much is done when it is stopped or fails.
+    """What `work` gives; `progress` says how much is done when it is stopped or fails.
 
     `look` is called now and then meanwhile. Watched work may have parts that are watched, too.
     """
@@ -69,11 +70,11 @@ def watched(
             look()
     except KeyboardInterrupt:
         _cancel(context, group, made)
-        raise Stopped(f"stopped: {standing()}") from None
+        raise Stopped(f"interrupted: {progress()}") from None
     try:
         return made.result(timeout=0)
     except SPARK_ERRORS as error:
-        raise _failure(name, error, standing()) from error
+        raise _failure(name, error, progress()) from error
 
 
 def _cancel(context: SparkContext, group: str, made: Future[Made]) -> None:
@@ -85,15 +86,15 @@ def _cancel(context: SparkContext, group: str, made: Future[Made]) -> None:
             wait([made], LOOK_SECONDS)
 
 
-def _failure(name: str, error: Exception, standing: str) -> PlanariaError:
+def _failure(name: str, error: Exception, progress: str) -> PlanariaError:
     ours = re.search(r"core\.errors\.UsageError: (.*)", str(error))
     if ours:
-        return UsageError(f"{ours[1]}; {standing}")
+        return UsageError(f"{ours[1]}; {progress}")
     if "Python worker exited unexpectedly" in str(error):
-        return WorkerDied(f"{name}: a worker died again and again; {standing}")
+        return WorkerDied(f"{name}: a worker died again and again; {progress}")
     lines = [line for line in str(error).splitlines() if "Exception" in line]
-    reason = (lines or str(error).splitlines() or [repr(error)])[0].strip()
+    reason = plain((lines or str(error).splitlines() or [repr(error)])[0].strip())
     gone = "Java side is empty" in str(error)
     if gone or isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
         reason = "Spark's Java process is gone, killed or out of memory"
-    return SweepFailed(f"{name}: {reason}; {standing}")
+    return SweepFailed(f"{name}: {reason}; {progress}")

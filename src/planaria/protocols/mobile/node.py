@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, ClassVar
 
-from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.errors import CapacityExceeded, UsageError, unknown
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import (
@@ -75,7 +75,7 @@ class MobileNode(Node):
     ) -> None:
         super().__init__(id)
         if orientation not in ORIENTATIONS:
-            raise UsageError(f"no orientation {orientation!r}: one of {', '.join(ORIENTATIONS)}")
+            raise unknown("orientation", orientation, ORIENTATIONS)
         self.rng = rng
         self.orientation = orientation
         self.connection_points = connection_points

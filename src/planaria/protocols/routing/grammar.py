@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from planaria.core.errors import UsageError
 

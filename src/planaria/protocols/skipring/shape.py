@@ -15,7 +15,8 @@ from planaria.protocols.skipring.subscriber import Subscriber
 
 DIAMETER_SOURCES_MAX = 64  # breadth-first searches; beyond, the diameter is that of a sample
 LABELLED_MAX = 64  # members whose labels fit round the circle
-LEVEL_COLOURS = ("#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#e377c2")
+# Of levels 1, 2, ...; the first two are those of the paper's figure 1.
+LEVEL_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#e377c2")
 
 Edges = dict[NodeId, list[NodeId]]
 

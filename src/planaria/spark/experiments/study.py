@@ -1,11 +1,11 @@
-"""What it takes to reproduce a paper: sweeps, tables made of their rows, and a page that tells it.
+"""What it takes to reproduce a paper: sweeps, tables of their rows, and a page about them.
 
 A study's tables are written as Parquet and CSV under the names and columns that it promises. Two
 kinds of tables mean the same in every study:
 
-- `claims`: what the paper says. `holds` says whether it is so of what Planaria does; a claim that
-  is false is a finding about the paper. `literal` has the same claims as its text alone gives them.
-- `checks`: what Planaria promises. One that does not hold is a failure of ours.
+- `claims`: what the paper claims; `holds` says whether Planaria confirms it. A false claim is a
+  finding about the paper. `literal` has the same claims, measured on the paper's text alone.
+- `checks`: what Planaria promises. One that does not hold is a failure of Planaria.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import unknown
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result, Work
 
@@ -98,9 +98,9 @@ def said(tables: Mapping[str, Table], words: str, table: str = "claims") -> Mapp
 
 
 def find_study(name: str) -> Study:
-    """The study called `name`, or `UsageError` that says which there are."""
+    """The study called `name`. Raises UsageError if it is unknown."""
     if name not in STUDIES:
-        raise UsageError(f"no experiment {name!r}: {', '.join(STUDIES)}")
+        raise unknown("paper", name, STUDIES)
     place, _, attribute = STUDIES[name].partition(":")
     study = getattr(import_module(place), attribute)
     assert isinstance(study, Study)
