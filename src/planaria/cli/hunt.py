@@ -176,7 +176,11 @@ def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[st
     from planaria.spark.store import code_version
 
     fresh = campaign.sweep.run(spark)
+    click.echo("planaria: every start is done; reading the results", err=True)
     rows = campaign.sweep.rows(spark)
+    broken = rows.where("checker is not null").count()
+    if smaller := min(broken, shrunk_max):
+        click.echo(f"planaria: {broken:,} findings; making {smaller:,} of them smaller", err=True)
     findings = campaign.findings(spark, rows, shrunk_max)
     return {
         "starts": len(campaign.sweep.cells),

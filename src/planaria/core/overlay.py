@@ -111,6 +111,14 @@ class Overlay(ABC):
         """The command with which `node` publishes the `number`-th payload of a workload."""
         return None
 
+    def called(self, id: NodeId) -> str:
+        """What people call a node in a sentence: its number, or what it is."""
+        return str(id)
+
+    def population(self, nodes: Mapping[NodeId, Node]) -> int:
+        """How many of `nodes` the network is there for; a supervisor, say, only serves them."""
+        return len(nodes)
+
     def totals(self, nodes: Mapping[NodeId, Node]) -> dict[str, int]:
         """Counts that only grow; a trial reports them, and their rates once legitimate."""
         return {}

@@ -24,7 +24,7 @@ from planaria.simulator.links import (
     Rule,
     SlowNodes,
 )
-from planaria.simulator.schedule import Action, Schedule
+from planaria.simulator.schedule import Action, Schedule, parse_schedule
 
 REMEMBERED_MAX = 1000  # messages kept for `replay`: enough to be stale, few enough to be free
 
@@ -36,6 +36,11 @@ class Injection(Struct):
     tick: int
     injected: int = 0
     affected: int = 0
+
+    @property
+    def kind(self) -> str:
+        """What kind of action it was."""
+        return parse_schedule(self.action)[0].kind
 
 
 class Memory:
