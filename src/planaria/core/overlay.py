@@ -52,6 +52,9 @@ class Overlay(ABC):
     # that waits cannot tell a slower one from a dead sender. Beyond it safety alone is judged.
     delay_max: ClassVar[float] = inf
 
+    # Is nothing delivered twice, even while it heals? Otherwise `violations` is what judges it.
+    delivers_once: ClassVar[bool] = True
+
     @abstractmethod
     def spawn(self, id: NodeId, rng: Random) -> Node:
         """A new node that knows nothing but how to join."""

@@ -17,7 +17,6 @@ from msgspec import Struct
 from planaria.core.errors import UsageError
 from planaria.core.ids import stable_hash
 from planaria.core.overlay import Overlay
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.engine import Observer
 from planaria.simulator.trial import Trial
 
@@ -57,7 +56,7 @@ class Kind(Struct, frozen=True):
     make: Callable[..., Overlay]
     options: tuple[Option, ...] = ()
     outputs: tuple[Output, ...] = ()
-    checkers: tuple[Callable[[], Observer], ...] = (DeliveredOnce,)
+    checkers: tuple[Callable[[], Observer], ...] = ()
 
 
 def find_kind(reference: str) -> Kind:

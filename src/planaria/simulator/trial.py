@@ -14,7 +14,7 @@ from msgspec import Struct, field, structs
 from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation, PlanariaError, UsageError
 from planaria.core.overlay import Overlay, Violation
-from planaria.simulator.checkers import SafetyBroken
+from planaria.simulator.checkers import DeliveredOnce, SafetyBroken
 from planaria.simulator.delays import INTERVAL, parse_delay, parse_phases
 from planaria.simulator.engine import Observer, Simulator, TooManyMessages
 from planaria.simulator.links import use_scheduler
@@ -127,7 +127,7 @@ class Trial:
         self.simulator.sent_max = spec.messages
         self.simulator.phases = parse_phases(spec.phases)
         self.simulator.detects_failed_sends = not spec.silent_failures
-        for observer in observers:
+        for observer in [*observers, *([DeliveredOnce()] if overlay.delivers_once else [])]:
             self.simulator.watch(observer)
         rng = stream(spec.seed, "start")
         start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
