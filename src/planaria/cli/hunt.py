@@ -108,7 +108,8 @@ def _hunt(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     except Stopped as stopped:
         click.echo(f"planaria: {stopped}", err=True)
         return INTERRUPTED
-    result = {"overlay": reference, **result, "version": __version__}
+    asked = {"overlay": reference, "asked": shlex.join(campaign.quarry.asked), "n": values["n"]}
+    result = {**asked, **result, "version": __version__}
     click.echo(json.dumps(result) if values["as_json"] else _told(result))
     return 1 if result["findings"] or result["errors"] else 0
 
