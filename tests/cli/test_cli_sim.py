@@ -119,6 +119,7 @@ def test_json_has_every_key(capsys: pytest.CaptureFixture[str]) -> None:
         "violations": "list",
         "relapse": "list",
         "faults": "list",
+        "workload": "list",
         "failure": "NoneType",
         "version": "str",
         "replay": "str",

@@ -58,7 +58,9 @@ def test_a_broken_overlay_gives_exit_code_1_and_commands_that_repeat_it(
 ) -> None:
     words = ["hunt", "tests/broken.py:Raising", "--seeds", "2", "--n", "3", "--nemesis", "none"]
     assert main([*words, "--out", str(tmp_path / "x"), "--shrink", "1"]) == 1
-    told = capsys.readouterr().out.splitlines()
+    told, said = (text.splitlines() for text in capsys.readouterr())
+    done = said.index("planaria: every start is done; reading the results")
+    assert said[done + 1] == "planaria: 2 findings; making 1 of them smaller"
     assert "findings: 2" in told
     assert sum(line.startswith("- no-exception, seed ") for line in told) == 2
     smaller = told[told.index("  smaller:") + 1]

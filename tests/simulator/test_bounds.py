@@ -138,4 +138,5 @@ def test_the_bound_is_told_and_the_replay_command_has_the_same(
     assert "--intervals" not in violation.replay
     monkeypatch.chdir(ROOT)
     assert main([*shlex.split(violation.replay)[1:], "--no-shrink"]) == 1
-    assert f"bound       {trial.bound}\n" in capsys.readouterr().out
+    told = f"bound       {trial.bound} intervals, with messages of up to 4\n"
+    assert told in capsys.readouterr().out

@@ -37,7 +37,7 @@ def test_sorted_list_heals_from_any_state_under_every_nemesis_and_scheduler(
     for seed in range(seeds(4, 200)):
         n, start, drift, delay = combination(seed, range(5, 14), STARTS, (0.0, 0.1), DELAYS)
         spec = Spec(n, seed, start, faults, scheduler, delay, drift)
-        outcome = Trial(sorted_list(), spec, [DeliveredOnce()]).run()
+        outcome = Trial(sorted_list(), spec).run()
         assert outcome.failure is None, spec.command(sorted_list())
         effective |= {it.action for it in outcome.faults if it.affected}
     wanted = {str(action) for action in faults if action.kind not in NOT_IN_THE_TOY}
@@ -78,9 +78,16 @@ def test_fair_driver_heals_what_an_unfair_one_does_not(monkeypatch: pytest.Monke
 
 def test_application_that_is_handed_a_publication_twice_is_seen_at_that_step() -> None:
     with pytest.raises(InvariantViolation, match="was handed 6964 a second time") as broken:
-        Trial(Repeating(), Spec(3, 1), [DeliveredOnce()]).run()
+        Trial(Repeating(), Spec(3, 1)).run()
     assert broken.value.checker == "delivered-once"
     assert 100 < broken.value.tick <= 200
+
+
+def test_overlay_that_promises_less_is_not_held_to_single_deliveries() -> None:
+    class Repeated(Repeating):
+        delivers_once = False
+
+    assert Trial(Repeated(), Spec(3, 1)).run().failure is None
 
 
 def watched(*events: tuple[str, NodeId, object]) -> DeliveredOnce:

@@ -108,7 +108,8 @@ def _hunt(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     except Stopped as stopped:
         click.echo(f"planaria: {stopped}", err=True)
         return INTERRUPTED
-    result = {"overlay": reference, **result, "version": __version__}
+    asked = {"overlay": reference, "asked": shlex.join(campaign.quarry.asked), "n": values["n"]}
+    result = {**asked, **result, "version": __version__}
     click.echo(json.dumps(result) if values["as_json"] else _told(result))
     return 1 if result["findings"] or result["errors"] else 0
 
@@ -176,7 +177,11 @@ def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[st
     from planaria.spark.store import code_version
 
     fresh = campaign.sweep.run(spark)
+    click.echo("planaria: every start is done; reading the results", err=True)
     rows = campaign.sweep.rows(spark)
+    broken = rows.where("checker is not null").count()
+    if smaller := min(broken, shrunk_max):
+        click.echo(f"planaria: {broken:,} findings; making {smaller:,} of them smaller", err=True)
     findings = campaign.findings(spark, rows, shrunk_max)
     return {
         "starts": len(campaign.sweep.cells),

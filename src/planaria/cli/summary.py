@@ -7,11 +7,26 @@ from msgspec import to_builtins
 from planaria import __version__
 from planaria.cli.tables import WIDTH, command, filled, folded
 from planaria.core.errors import InvariantViolation
+from planaria.core.overlay import Violation
+from planaria.simulator.nemesis import Injection
 from planaria.simulator.trial import Outcome, Trial
 
 VIOLATIONS_SHOWN = 20
 # What the table says in words of its own; every other key of the summary is a line as it is.
-TOLD = ("intervals", "promised", "violations", "relapse", "faults", "failure", "version", "replay")
+TOLD = (
+    *(
+        "intervals",
+        "bound",
+        "delay",
+        "promised",
+        "violations",
+        "relapse",
+        "faults",
+        "workload",
+        "failure",
+    ),
+    *("version", "replay"),
+)
 
 
 def summary(
@@ -30,34 +45,46 @@ def summary(
     return {
         **to_builtins(outcome.metrics),
         "overlay": spec.asked[0],
-        "n": spec.n,
+        "n": trial.n,
         "seed": spec.seed,
         "start": spec.start,
-        "legitimate": outcome.legitimate,
+        "legitimate": outcome.legitimate if outcome.members else None,
         "intervals": outcome.intervals,
         "messages": outcome.messages,
         "bound": outcome.bound,
         "delay": outcome.delay,
         "promised": outcome.promised,
-        "violations": [to_builtins(it) for it in outcome.violations[:VIOLATIONS_SHOWN]],
-        "relapse": [to_builtins(it) for it in outcome.relapse[:VIOLATIONS_SHOWN]],
-        "faults": [
-            {"action": it.action, "injected": it.injected, "affected": it.affected}
-            for it in outcome.faults
-        ],
+        "violations": [_shown(trial, it) for it in outcome.violations[:VIOLATIONS_SHOWN]],
+        "relapse": [_shown(trial, it) for it in outcome.relapse[:VIOLATIONS_SHOWN]],
+        "faults": [_injected(it) for it in outcome.faults if it.kind != "publish"],
+        "workload": [_injected(it) for it in outcome.faults if it.kind == "publish"],
         "failure": failure,
         "version": __version__,
         "replay": spec.command(trial.overlay),
     }
 
 
+def _shown(trial: Trial, violation: Violation) -> dict[str, Any]:
+    place = None if violation.node is None else trial.overlay.called(violation.node)
+    return to_builtins(violation) | {"where": place, "detail": trial.told(violation.detail)}
+
+
+def _injected(it: Injection) -> dict[str, Any]:
+    return {"action": it.action, "injected": it.injected, "affected": it.affected}
+
+
 def table(summary: dict[str, Any]) -> str:
     """What people read."""
-    healed = f"yes, after {summary['intervals']} intervals" if summary["legitimate"] else "no"
+    intervals = summary["intervals"]
+    yes = f"yes, after {intervals} interval{'s' * (intervals != 1)}"
+    healed = {True: yes, False: "no", None: "nobody is left"}[summary["legitimate"]]
     if not summary["promised"]:
         healed += "; not promised where messages take so long"
     rows = [(name, str(summary[name])) for name in ("overlay", "n", "seed", "start")]
     rows += [("legitimate", healed), ("messages", str(summary["messages"]))]
+    if summary["bound"] is not None:
+        longest = f"messages of up to {summary['delay']:g}"
+        rows.append(("bound", f"{summary['bound']} intervals, with {longest}"))
     told = [*TOLD, *(name for name, _ in rows)]
     rows += [
         (name if not line else "", text)
@@ -68,9 +95,11 @@ def table(summary: dict[str, Any]) -> str:
     for it in summary["faults"]:
         effect = f"(injected {it['injected']}, affected {it['affected']})"
         rows.append(("fault", f"{it['action']}  {effect}"))
+    for it in summary["workload"]:
+        rows.append(("workload", f"{it['action']}  ({it['affected']} done)"))
     for name in ("violations", "relapse"):
         for it in summary[name]:
-            where = "" if it["node"] is None else f" at {it['node']}"
+            where = "" if it["where"] is None else f" at {it['where']}"
             rows.append((name, f"{it['invariant']}{where}: {it['detail']}"))
     failure = summary["failure"]
     if failure:

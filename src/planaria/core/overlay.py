@@ -52,6 +52,9 @@ class Overlay(ABC):
     # that waits cannot tell a slower one from a dead sender. Beyond it safety alone is judged.
     delay_max: ClassVar[float] = inf
 
+    # Is nothing delivered twice, even while it heals? Otherwise `violations` is what judges it.
+    delivers_once: ClassVar[bool] = True
+
     @abstractmethod
     def spawn(self, id: NodeId, rng: Random) -> Node:
         """A new node that knows nothing but how to join."""
@@ -110,6 +113,14 @@ class Overlay(ABC):
     def publish(self, node: Node, number: int) -> Command | None:
         """The command with which `node` publishes the `number`-th payload of a workload."""
         return None
+
+    def called(self, id: NodeId) -> str:
+        """What people call a node in a sentence: its number, or what it is."""
+        return str(id)
+
+    def population(self, nodes: Mapping[NodeId, Node]) -> int:
+        """How many of `nodes` the network is there for; a supervisor, say, only serves them."""
+        return len(nodes)
 
     def totals(self, nodes: Mapping[NodeId, Node]) -> dict[str, int]:
         """Counts that only grow; a trial reports them, and their rates once legitimate."""

@@ -237,5 +237,4 @@ CONTENT = Kind(
         Option("hierarchical", False, "Spread filters towards the root only."),
         Option("rho", 4, "Timeouts between two renewals of a lease."),
     ),
-    checkers=(),
 )

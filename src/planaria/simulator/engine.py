@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from planaria.core.chance import stream
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Clock, Command, Effects, LinkDown, Node, Send
@@ -248,6 +249,8 @@ class Simulator:
             effects = node.on_message(message)
             if effects:
                 perform(target, effects, entry)
+            elif effects is None:
+                raise _returned_none(node, "on_message")
         self.delivered += delivered
 
     def _run_timeout(self, entry: Entry) -> None:
@@ -264,6 +267,8 @@ class Simulator:
             seconds = self.tick // TICKS_PER_SECOND + self.clock_skew.get(id, 0)
             self._command(node, Clock(seconds), entry)
         effects = node.on_timeout()
+        if effects is None:
+            raise _returned_none(node, "on_timeout")
         if effects:
             self._perform(id, effects, entry)
 
@@ -273,7 +278,10 @@ class Simulator:
 
     def _command(self, node: Node, command: Command, cause: Entry) -> None:
         self._note("command", node.id, cause, command)
-        self._perform(node.id, node.on_command(command), cause)
+        effects = node.on_command(command)
+        if effects is None:
+            raise _returned_none(node, "on_command")
+        self._perform(node.id, effects, cause)
 
     def _perform(self, source: NodeId, effects: Effects, cause: Entry) -> None:
         buckets, delay, draw, tick = self._buckets, self.delay, self._draw, self.tick
@@ -324,3 +332,9 @@ class Simulator:
 
     def _put(self, tick: int, entry: Entry) -> None:
         self._buckets[tick].append(entry)
+
+
+def _returned_none(node: Node, handler: str) -> UsageError:
+    """A `return` that somebody forgot: taken for no effects, the network would merely not heal."""
+    place = f"{type(node).__name__}.{handler}"
+    return UsageError(f"{place} returned None: a handler returns its effects, [] if it has none")

@@ -15,6 +15,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Node
 from planaria.core.overlay import Overlay
+from planaria.simulator.damage import damage, slots_of, values_of
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator
 from planaria.simulator.links import (
@@ -25,7 +26,7 @@ from planaria.simulator.links import (
     Rule,
     SlowNodes,
 )
-from planaria.simulator.schedule import Action, Schedule
+from planaria.simulator.schedule import Action, Schedule, parse_schedule
 
 REMEMBERED_MAX = 1000  # messages kept for `replay`: enough to be stale, few enough to be free
 
@@ -37,6 +38,11 @@ class Injection(Struct):
     tick: int
     injected: int = 0
     affected: int = 0
+
+    @property
+    def kind(self) -> str:
+        """What kind of action it was."""
+        return parse_schedule(self.action)[0].kind
 
 
 class Memory:
@@ -66,11 +72,15 @@ class Nemesis:
         self._pending = deque(sorted(schedule, key=lambda action: action.at))
         self._ending: list[tuple[int, Callable[[], None]]] = []
         self._stale: dict[NodeId, dict[str, Any]] = {}
+        self._first: dict[NodeId, dict[str, str]] = {}
         self._memory = Memory()
         self._published = 0
         self._next_id = max(simulator.nodes, default=-1) + 1
         if any(action.kind == "replay" for action in schedule):
             simulator.watch(self._memory)
+        if any(action.kind == "damage" for action in schedule):
+            nodes = simulator.nodes
+            self._first = {id: values_of(slots_of(overlay, nodes[id])) for id in nodes}
         if any(action["state"] == "stale" for action in schedule if action.kind == "restart"):
             self._stale = {id: node.snapshot() for id, node in simulator.nodes.items()}
 
@@ -226,6 +236,15 @@ class Nemesis:
             self.simulator.note("fault", id, action.kind)
             injection.injected += 1
             injection.affected += node.snapshot() != before
+
+    def _damage(self, action: Action, injection: Injection) -> None:
+        ids = sorted({*self.simulator.nodes, *self.departed})
+        for id in self._choose(action):
+            node, before = self.simulator.nodes[id], self._first.get(id, {})
+            hit = damage(self.overlay, node, ids, self._rng, before)
+            self.simulator.note("fault", id, " ".join([action.kind, *hit]))
+            injection.injected += 1
+            injection.affected += bool(hit)
 
     def _forge(self, action: Action, injection: Injection) -> None:
         ids = sorted({*self.simulator.nodes, *self.departed})

@@ -4,6 +4,7 @@ A reference is a registered name, `package.module:Name` or `path/to/file.py:Name
 an `Overlay` class or, for one with options or outputs of its own, a `Kind`.
 """
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -16,7 +17,6 @@ from msgspec import Struct
 from planaria.core.errors import UsageError, unknown
 from planaria.core.ids import stable_hash
 from planaria.core.overlay import Overlay
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.engine import Observer
 from planaria.simulator.trial import Trial
 
@@ -56,7 +56,7 @@ class Kind(Struct, frozen=True):
     make: Callable[..., Overlay]
     options: tuple[Option, ...] = ()
     outputs: tuple[Output, ...] = ()
-    checkers: tuple[Callable[[], Observer], ...] = (DeliveredOnce,)
+    checkers: tuple[Callable[[], Observer], ...] = ()
 
 
 def find_kind(reference: str) -> Kind:
@@ -69,8 +69,22 @@ def find_kind(reference: str) -> Kind:
     if isinstance(found, Kind):
         return found
     if isinstance(found, type) and issubclass(found, Overlay):
+        _check_class(reference, found)
         return Kind(make=found)
     raise UsageError(f"overlay {reference!r}: {place} has no Overlay class and no Kind {name!r}")
+
+
+def _check_class(reference: str, found: type[Overlay]) -> None:
+    """Refuse a class of which no overlay can be made, saying what it lacks."""
+    lacking = sorted(found.__abstractmethods__)
+    if not hasattr(found, "name"):
+        lacking.append("name")
+    if lacking:
+        raise UsageError(f"overlay {reference!r} lacks {', '.join(lacking)}")
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise UsageError(f"overlay {reference!r}: {error}; give options in a Kind") from None
 
 
 def _module(place: str) -> ModuleType:

@@ -36,6 +36,7 @@ ACTIONS: Mapping[str, Mapping[str, Value]] = {
     "forge": {"count": 10},
     "replay": {"count": 10},
     "corrupt": {"count": 0, "share": 0.0},
+    "damage": {"count": 0, "share": 0.0},
     "scramble": {"share": 0.5},
     "publish": {"count": 10},
 }
@@ -109,12 +110,12 @@ def print_schedule(schedule: Schedule) -> str:
 
 def load_schedule(name: str) -> Schedule:
     """A schedule by file name or by the name of one of the built-in ones."""
-    if name in NAMED or name in HEAVY:
-        return parse_schedule({**NAMED, **HEAVY}[name], name)
+    if name in NAMED or name in EXTRA:
+        return parse_schedule({**NAMED, **EXTRA}[name], name)
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        known = ", ".join([*NAMED, *HEAVY])
+        known = ", ".join([*NAMED, *EXTRA])
         raise UsageError(
             f"nemesis {name!r} is neither a readable file ({error}) nor one of: {known}"
         ) from None
@@ -197,8 +198,11 @@ NAMED: Mapping[str, str] = {
     # Longer than any patience: what a node took for lost arrives when all has healed without it.
     "late": "at 1 for 4 reorder rate=0.3 intervals=60",
 }
-# Schedules that take minutes where the others take a fraction of a second: only when asked for.
-HEAVY: Mapping[str, str] = {
-    # More than the largest table of any overlay holds (gossip remembers 4,096 events).
+# Only when asked for: `all` does not stand for these.
+EXTRA: Mapping[str, str] = {
+    # More than the largest table of any overlay holds (gossip remembers 4,096 events); it takes
+    # minutes where the others take a fraction of a second.
     "burst": "at 1 publish count=4200",
+    # Past setters and repairs, caches included: whatever memory can hold.
+    "damage": "at 3 damage share=1",
 }

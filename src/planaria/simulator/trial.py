@@ -2,6 +2,7 @@
 must become legitimate within a bound (convergence), then it must stay so (closure).
 """
 
+import re
 import shlex
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,7 @@ from msgspec import Struct, field, structs
 from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation, PlanariaError, UsageError
 from planaria.core.overlay import Overlay, Violation
-from planaria.simulator.checkers import SafetyBroken
+from planaria.simulator.checkers import DeliveredOnce, SafetyBroken
 from planaria.simulator.delays import INTERVAL, parse_delay, parse_phases
 from planaria.simulator.engine import Observer, Simulator, TooManyMessages
 from planaria.simulator.links import use_scheduler
@@ -27,6 +28,7 @@ SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more t
 SHRINK_MESSAGES_MAX = 5_000_000  # nor more than a minute or so of simulation
 
 
+_NUMBER = re.compile(r"\b[1-9][0-9]{0,18}\b")
 OPTIONS = (
     "start",
     "scheduler",
@@ -95,6 +97,7 @@ class Outcome(Struct):
     faults: list[Injection]
     ineffective: list[str]
     metrics: dict[str, Any] = field(default_factory=dict)
+    members: int = 1  # at the end
     bound: int | None = None
     delay: float = 0.0
     promised: bool = True  # False: messages take longer than the overlay's promise allows
@@ -108,6 +111,11 @@ class Outcome(Struct):
             return "convergence", _summary(self.violations)
         return ("closure", _summary(self.relapse)) if self.relapse else None
 
+    @property
+    def tested(self) -> bool:
+        """Had every fault an effect, and was anybody left to heal?"""
+        return not self.ineffective and self.members > 0
+
 
 class Trial:
     """A trial that can be watched while it runs; `run` does all of it."""
@@ -119,7 +127,7 @@ class Trial:
         self.simulator.sent_max = spec.messages
         self.simulator.phases = parse_phases(spec.phases)
         self.simulator.detects_failed_sends = not spec.silent_failures
-        for observer in observers:
+        for observer in [*observers, *([DeliveredOnce()] if overlay.delivers_once else [])]:
             self.simulator.watch(observer)
         rng = stream(spec.seed, "start")
         start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
@@ -130,6 +138,7 @@ class Trial:
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
+        self.n = overlay.population(self.simulator.nodes)
         self.bound: int | None = None
 
     @property
@@ -183,6 +192,7 @@ class Trial:
 
     def violation(self, checker: str, detail: str, tick: int | None = None) -> InvariantViolation:
         """The error for a promise that this trial broke, with the command that repeats it."""
+        detail = self.told(detail)
         return InvariantViolation(
             checker,
             seed=self.spec.seed,
@@ -190,6 +200,10 @@ class Trial:
             detail=detail,
             replay=self.spec.command(self.overlay),
         )
+
+    def told(self, text: str) -> str:
+        """What was said of nodes by their numbers, as people call them."""
+        return _NUMBER.sub(lambda number: self.overlay.called(int(number[0])), text)
 
     def outcome(self, *, legitimate: bool, violations: list[Violation]) -> Outcome:
         """The books of the trial so far; of one that was stopped, all there is to know."""
@@ -201,6 +215,7 @@ class Trial:
             relapse=[],
             faults=self.nemesis.report,
             ineffective=self.nemesis.ineffective(),
+            members=self.overlay.population(self.simulator.nodes),
             bound=self.bound,
             delay=self.delay,
             promised=self.spec.intervals is not None or self.delay <= self.overlay.delay_max,

@@ -49,7 +49,7 @@ COLUMNS = {
     "bound": "int64",  # intervals that it had; null: it never came so far
     "delay_max": "double",  # the longest that a message took then, in intervals
     "promised": "bool",  # false: messages took longer than the overlay's promise allows
-    "void": "bool",  # some fault changed nothing, so the trial tested less than it says
+    "void": "bool",  # a fault changed nothing, or nobody was left: tested less than it says
 }
 SHRUNK_COLUMNS = {"smaller": "string", "checker": "string", "scenario": "string"}
 
@@ -102,7 +102,7 @@ class Quarry(Struct, frozen=True):
             "bound": outcome.bound,
             "delay_max": outcome.delay,
             "promised": outcome.promised,
-            "void": bool(outcome.ineffective),
+            "void": not outcome.tested,
         }
         return Result(summary, failed=violation is not None)
 

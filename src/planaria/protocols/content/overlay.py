@@ -42,6 +42,7 @@ class ContentOverlay(Overlay):
     """Subscriptions by content over a tree of brokers that joins, crashes and heals."""
 
     name = "content"
+    delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
     contacts = CONTACTS
 
     def __init__(

@@ -44,6 +44,7 @@ class RoutingOverlay(Overlay):
     """Leased content-based routing on a complete tree of brokers."""
 
     name = "planaria.protocols.routing.overlay:RoutingOverlay"
+    delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
 
     def __init__(
         self, strategy: str = "covering", hierarchical: bool = False, degree: int = 3,

@@ -166,6 +166,15 @@ class RingOverlay(Overlay):
             return None
         return Publish(self.topic, f"publication {number}".encode())
 
+    def called(self, id: NodeId) -> str:
+        """Supervisors are numbered on their own."""
+        own = id - SUPERVISOR_BASE
+        return f"supervisor {own}" if 0 <= own < len(self.supervisors) else str(id)
+
+    def population(self, nodes: Mapping[NodeId, Node]) -> int:
+        """Peers."""
+        return sum(isinstance(node, Peer) for node in nodes.values())
+
     def totals(self, nodes: Mapping[NodeId, Node]) -> dict[str, int]:
         """What the supervisors were asked and what they sent."""
         supervisors = [node for node in nodes.values() if isinstance(node, Supervisor)]
