@@ -186,6 +186,9 @@ def test_merge_refuses_what_no_table_may_hold() -> None:
     below, beside, own = (3, "a/b/c", 0), (4, "x", 0), (5, "a/b", 0)
     links.merge([stale, myself, below, beside, own], PATHS, 3, Random(1))
     assert links.contacts == {}
+    links.contacts = {2: ("a", 3)}
+    links.merge([(2, "a", -5), (6, "a", -2)], PATHS, 3, Random(1))
+    assert links.contacts == {2: ("a", 3)}
 
 
 def test_contact_that_nobody_renews_is_checked_and_then_dropped() -> None:

@@ -35,7 +35,7 @@ DIALS = Parameters()
 def inputs(node: GossipNode, rng: Random) -> list[Callable[[], Effects]]:
     """Everything that can happen to a process."""
     topic = rng.choice([topic for topic in TOPICS if topic])
-    forged = [forge_message(IDS, TOPICS, rng) for _ in range(30)]
+    forged = [forge_message(IDS, TOPICS, rng) for _ in range(120)]
     commands = [
         Subscribe(topic),
         Publish(topic, b"x"),
@@ -45,8 +45,8 @@ def inputs(node: GossipNode, rng: Random) -> list[Callable[[], Effects]]:
     ]
     return [
         node.on_timeout,
-        *(lambda it=message: node.on_message(it) for message in forged),  # type: ignore[misc]
-        *(lambda it=command: node.on_command(it) for command in commands),  # type: ignore[misc]
+        *(lambda it=message: node.on_message(it) for message in forged),
+        *(lambda it=command: node.on_command(it) for command in commands),
     ]
 
 
@@ -60,8 +60,7 @@ def test_no_handler_raises_and_all_that_is_sent_decodes_whatever_memory_holds(
         node = GossipNode(rng.choice(IDS), overlay.configuration, rng)
         for topic in overlay.interests(node.id):
             node.on_command(Subscribe(topic or "#"))
-        happens = inputs(node, rng)
-        for each in happens:
+        for each in inputs(node, rng):
             corrupt_process(node, IDS, TOPICS, rng)
             try:
                 effects = each()

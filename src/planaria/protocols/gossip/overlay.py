@@ -1,6 +1,7 @@
 """The gossip overlay as a whole: how to make, break and judge a network of `GossipNode`."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -12,9 +13,12 @@ from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.hierarchy import ROOT, Hierarchy, filter_of
 from planaria.protocols.gossip.legitimacy import violations
+from planaria.protocols.gossip.links import GAP_MAX
 from planaria.protocols.gossip.membership import PATIENCE
+from planaria.protocols.gossip.messages import AGE_MAX
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
+from planaria.protocols.gossip.sketch import SKETCH_AGE_MAX
 from planaria.protocols.gossip.tables import give_tables
 
 # A hierarchy with a gap (nobody asks for a/b/c itself) and a topic with two supertopics.
@@ -22,6 +26,8 @@ TOPICS = (ROOT, "a", "a/b", "a/b/c/d", "e", "e/f", "a/g")
 SUPERTOPICS: Mapping[str, Sequence[str]] = {"e/f": ("a/g",)}
 CONTACTS = (0, 1, 2)  # whom a newcomer asks first
 GROUPS_MAX = 32  # levels of a chain given as a list of sizes
+TRIPS = 10  # messages one after the other on the way to legitimate tables
+STRANGERS = 20  # a search among so many more takes an interval longer, where groups are smallest
 
 
 class GossipOverlay(Overlay):
@@ -43,6 +49,18 @@ class GossipOverlay(Overlay):
             default=parameters or Parameters(),
             contacts=CONTACTS,
         )
+
+    def bound(self, n: int, delay: float) -> int:
+        """Intervals after the last fault within which `n` processes are legitimate.
+
+        What is false in views and links dies within AGE_MAX; only then does nobody renew it in
+        sketches, where it dies within SKETCH_AGE_MAX. A lonely process searches every GAP_MAX
+        intervals, longer the more strangers there are, and ten messages (an unanswered question,
+        a search, its answer, a subscription, an exchange) come one after the other. No message may
+        take longer than `delay` intervals, nor than SLOWEST, for which the patience is made.
+        """
+        strangers = (sum(self.sizes) or n) // STRANGERS
+        return AGE_MAX + SKETCH_AGE_MAX + GAP_MAX + strangers + ceil(TRIPS * delay)
 
     def interests(self, id: NodeId) -> list[str]:
         """What process `id` subscribes to: in a chain the place says, else a hash of the id."""

@@ -93,7 +93,7 @@ def nodes(cell: Cell) -> Result:
     processes = {node.id: node for node in overlay.legitimate(0, rng)}
     tables = [row["table_max"] for row in overlay.metrics(processes)["groups"]]
     still = still_copies(processes, rng)
-    for node in still:  # the paper takes S to be known; a sketch errs by 18 %
+    for node in still:  # the paper takes S to be known; a sketch errs by 9 %
         for topic, group in node.groups.items():
             group.membership.size = overlay.sizes[overlay.topics.index(topic)]
     level = groups_of(str(at["sizes"])).index(str(at["event_group"]))
