@@ -42,7 +42,7 @@ def after_two_crashes(seed: int) -> int:
 
 
 def test_a_dead_host_dies_however_others_speak_of_it(seeds: Callable[[int, int], int]) -> None:
-    """Both that pointed at it drop it at once, and a finger brought it back, for ever (E24)."""
+    """Both that pointed at it drop it at once, and a finger brought it back, for ever."""
     for seed in range(seeds(80, 2_000)):
         after_two_crashes(seed)
 
