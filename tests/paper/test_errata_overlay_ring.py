@@ -1,4 +1,4 @@
-"""Errata E1-E3, E11, E15, E20, E22: the sorted ring (Algorithms 1 and 2) as printed.
+"""Errata E1-E3, E11, E15, E20, E22, E23: the sorted ring (Algorithms 1 and 2) as printed.
 
 Each test shows a state in which everything amended but this erratum fails, and that with all
 amendments the same state is or becomes legitimate.
@@ -7,10 +7,11 @@ amendments the same state is or becomes legitimate.
 import pytest
 
 from planaria.core.chance import stream
-from planaria.core.node import Send, Unsubscribe
+from planaria.core.node import Effects, Send, Unsubscribe
 from planaria.literal.skipring.amendments import ALL, E11_EMPTY, E22
 from planaria.literal.skipring.messages import Check, Linearize
 from planaria.literal.skipring.subscriber import Subscriber
+from planaria.simulator.engine import Simulator
 from planaria.spark.experiments.skipring.literal import LONG, Run, ref, without
 
 ENDS = 40
@@ -121,3 +122,41 @@ def test_e22_one_false_label_lives_for_ever_when_the_newest_message_comes_first(
     """
     assert Run.random(ALL, seed, "newest").heals(150) is None
     assert Run.random(ALL | {E22}, seed, "newest").heals(40) is not None
+
+
+class Sorting(Subscriber):
+    """BuildRing and nothing else: no supervisor is asked, no shortcut kept."""
+
+    def on_timeout(self) -> Effects:
+        self.build_ring_timeout()
+        return self._drain()
+
+
+def test_e23_lemma_4_a_ring_that_winds_twice_never_changes() -> None:
+    """Lists '0'-'1' and '01'-'11', each end tied to the other list: connected, and stable.
+
+    Every CHECK is true and every end has a ring edge, so nobody learns of anybody. Planaria's own
+    BuildRing unwinds it (`tests/protocols/test_sorted_ring.py`).
+    """
+    one, two, three, four = ref("0", 1), ref("01", 2), ref("1", 3), ref("11", 4)
+    state = {
+        one: {"right": three, "ring": four},
+        two: {"right": four, "ring": three},
+        three: {"left": one, "ring": two},
+        four: {"left": two, "ring": one},
+    }
+    simulator = Simulator(1)
+    for (label, id), variables in state.items():
+        node = Sorting(id, stream(id, "e23"), ALL | {E22}, 0)
+        node.label = label
+        for name, value in variables.items():
+            setattr(node, name, value)
+        simulator.add(node)
+    before = {id: node.snapshot() for id, node in simulator.nodes.items()}
+    for _ in range(1_000):
+        simulator.run_interval()
+    assert simulator.sent >= 8_000
+    kept = ("left", "right", "ring")
+    for id, node in simulator.nodes.items():
+        after = node.snapshot()
+        assert [after[name] for name in kept] == [before[id][name] for name in kept]

@@ -1,13 +1,11 @@
 """States that the DHT, as it was, never or only late recovered from: each is a counterexample."""
 
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
-from planaria.core.chance import any_integer, stream
+from planaria.core.chance import stream
 from planaria.core.codec import Codec
-from planaria.core.ids import NodeId
 from planaria.core.node import LinkDown, Send
 from planaria.protocols.dht.keys import RENEWAL_MIN, KeySpace
 from planaria.protocols.dht.legitimacy import RightRing
@@ -18,6 +16,7 @@ from planaria.protocols.dht.overlay import DhtOverlay, give_places
 from planaria.simulator.delays import parse_delay
 from planaria.simulator.engine import Simulator
 from planaria.simulator.trial import Spec, Trial
+from raw_memory import live_through
 
 TINY = KeySpace(4, lambda host: host)  # hosts sit at the key that is their id
 
@@ -43,7 +42,7 @@ def after_two_crashes(seed: int) -> int:
 
 
 def test_a_dead_host_dies_however_others_speak_of_it(seeds: Callable[[int, int], int]) -> None:
-    """Both that pointed at it drop it at once, and a finger brought it back, for ever (E24)."""
+    """Both that pointed at it drop it at once, and a finger brought it back, for ever."""
     for seed in range(seeds(80, 2_000)):
         after_two_crashes(seed)
 
@@ -116,29 +115,5 @@ def test_a_neighbour_about_to_be_dropped_is_not_legitimate() -> None:
 def test_whatever_memory_holds_no_handler_raises_and_all_it_says_can_be_sent(
     seeds: Callable[[int, int], int],
 ) -> None:
-    """Raw variables and caches, corrupted between any two inputs; every send is encoded."""
-    codec = Codec()
     for seed in range(seeds(60, 3_000)):
-        rng, overlay = stream(seed, "raw"), DhtOverlay()
-        nodes = overlay.legitimate(rng.randint(1, 6), rng)
-        ids: list[NodeId] = [node.id for node in nodes]
-        for _ in range(20):
-            node = rng.choice(nodes)
-            overlay.corrupt(node, ids, rng)
-            for effect in _inputs(overlay, node, ids, rng):
-                if isinstance(effect, Send):
-                    codec.decode(codec.encode(effect.message))
-
-
-def _inputs(overlay: DhtOverlay, node: object, ids: list[NodeId], rng: Random) -> list[object]:
-    assert isinstance(node, DhtNode)
-    kind = rng.randrange(4)
-    if kind == 0:
-        return [*node.on_timeout()]
-    if kind == 1:
-        return [*node.on_command(LinkDown(rng.choice(ids)))]
-    if kind == 2:
-        command = overlay.publish(node, any_integer(rng))
-        assert command is not None
-        return [*node.on_command(command)]
-    return [*node.on_message(overlay.forge(ids, rng)[1])]
+        live_through(DhtOverlay(), stream(seed, "raw"))

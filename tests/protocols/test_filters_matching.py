@@ -130,3 +130,18 @@ def test_true_and_one_and_large_numbers_are_kept_apart() -> None:
     assert {key[0] for key in index.match({"a": 1.0, "b": 1}) if isinstance(key, tuple)} == {"one"}
     assert index.match({"a": big, "b": 7}) == []
     assert index.match({"a": big + 1, "b": 7}) == [("big", 7)]
+
+
+def test_true_is_not_one_where_filters_are_split_by_value() -> None:
+    """In a branch for one value nobody looks at that value again: it must be of the right kind."""
+    index = MatchingIndex()
+    for number in range(200):
+        index.add(("other", number), parse(f"a = {number + 2}")[0])
+        index.add(("one", number), parse(f"a = 1 AND b > {number}")[0])
+        index.add(("true", number), parse(f"a AND b > {number}")[0])
+        index.add(("false", number), parse(f"NOT a AND b > {number}")[0])
+        index.add(("zero", number), parse(f"a = 0 AND b > {number}")[0])
+    assert index._root.attribute == "a"
+    for name, value in {"one": 1, "true": True, "false": False, "zero": 0.0}.items():
+        found = index.match({"a": value, "b": 200})
+        assert sorted(found, key=str) == sorted(((name, it) for it in range(200)), key=str)

@@ -258,7 +258,7 @@ def test_e23_a_ring_that_winds_round_the_order_several_times_unwinds(times: int,
     assert [it.predecessor for it in found.values()] == [((id - 1) % n,) * 2 for id in range(n)]
 
 
-def test_e24_hearsay_does_not_bring_back_whom_silence_took_but_its_own_word_does() -> None:
+def test_hearsay_does_not_bring_back_whom_silence_took_but_its_own_word_does() -> None:
     ring = SortedRing("test", 1, 10)
     ring.learn((20, 2))
     ring.miss([2])
@@ -269,7 +269,7 @@ def test_e24_hearsay_does_not_bring_back_whom_silence_took_but_its_own_word_does
     assert (ring.right, ring.lost) == ((20, 2), {})
 
 
-def test_e24_a_lost_end_is_asked_over_the_ring_edge_and_sought_through_those_that_lost_it() -> None:
+def test_a_lost_end_is_asked_over_the_ring_edge_and_sought_through_those_that_lost_it() -> None:
     end = SortedRing("test", 1, 10)
     end.left, end.lost = (5, 3), {2: 7}
     sought = Introduce("test", (1, 2), True, 3)
@@ -279,7 +279,7 @@ def test_e24_a_lost_end_is_asked_over_the_ring_edge_and_sought_through_those_tha
     assert end.on_message(sought) == [Send(4, Introduce("test", (1, 2), True, 4))]
 
 
-def test_e24_a_lost_neighbour_does_not_come_back_from_the_shortcuts() -> None:
+def test_a_lost_neighbour_does_not_come_back_from_the_shortcuts() -> None:
     ring = SortedRing("test", 1, 10)
     ring.lost = {3: 5}
     ring.learn((20, 2))

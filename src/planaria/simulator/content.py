@@ -6,7 +6,7 @@ and after. A broker that restarts without its memory has new clients; what a bro
 taken from its own client when it crashed nobody else knows of.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -19,13 +19,15 @@ from planaria.protocols.content.broker import ContentBroker
 from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.dht.node import Leave
 from planaria.protocols.routing.commands import DeliverTo, PublishContent
-from planaria.protocols.routing.definitions import DeliveryBook, Wish
+from planaria.protocols.routing.definitions import Client, DeliveryBook, Wish
+from planaria.protocols.routing.filters import matches
 from planaria.protocols.routing.messages import Notify
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.workload import random_attributes
 from planaria.protocols.tree.host import TreeHost
 from planaria.simulator.overlays import Kind, Option
 
+NOBODY = -1  # a neighbour that has no notification yet
 SKEW_MAX = 10  # a clock further ahead than this is wrong, and does not move the books
 PUBLISH_PERIOD_MIN = 4  # timeouts between two publications of one broker, and
 PUBLISHED_EACH_INTERVAL = 2  # publications of all together, whichever is rarer
@@ -39,7 +41,9 @@ class Books:
         self.deliveries = DeliveryBook()
         self.delivered_before = 0  # to clients of brokers that restarted
         self.lives: dict[NodeId, int] = {}
+        self.published_in: dict[bytes, int] = {}  # which life of its broker
         self.left: list[NodeId] = []
+        self.arrived: dict[bytes, None] = {}  # publications that all who wanted them were given
         self.linked: dict[tuple[NodeId, int], int] = {}  # when each life of a broker last had links
 
     def begin(self, id: NodeId, clients: Mapping[int, Mapping[int, Any]]) -> None:
@@ -64,16 +68,46 @@ class Books:
         if self.now < seconds <= self.now + SKEW_MAX:
             self.now = seconds
 
+    def publish(self, id: NodeId, command: PublishContent) -> None:
+        """A client of broker `id` publishes."""
+        self.published_in[command.payload] = self.lives[id]
+        self.record(id, command)
+
     def record(self, id: NodeId, thing: object) -> None:
         """A publication or a delivery."""
         self.deliveries.record(self.now, "effect", id, None, thing)
+
+    def undelivered(self, since: int, flight: Collection[bytes]) -> list[tuple[Client, bytes]]:
+        """What was published from `since` on, is in flight no more, and some client that wanted it
+        all the time was not given. Each publication that arrived everywhere is looked at once."""
+        book = self.deliveries
+        found = []
+        for payload in [it for it in self.published_in if it not in self.arrived]:
+            it = book.published[payload]
+            if it.tick < since or payload in flight:
+                continue
+            missing = [
+                (client, payload)
+                for client, wishes in book.wishes.items()
+                if payload not in book.delivered.get(client, {})
+                and any(
+                    wish.since < it.tick
+                    and wish.until is None
+                    and matches(wish.filter, it.attributes)
+                    for wish in wishes
+                )
+            ]
+            found += missing
+            if not missing:
+                self.arrived[payload] = None
+        return found
 
     def forgotten(self, payload: bytes, present: Sequence[NodeId]) -> bool:
         """Did the publisher's broker end before anybody else was sure to have it?
 
         It is out when its broker has had a link for an interval since.
         """
-        it, life = self.deliveries.published[payload], int(payload.split(b".")[1])
+        it, life = self.deliveries.published[payload], self.published_in[payload]
         ended = it.node not in present or it.node in self.left or life < self.lives[it.node]
         return ended and it.tick >= self.linked.get((it.node, life), 0)
 
@@ -107,7 +141,7 @@ class PublishingBroker(ContentBroker):
         if self.chance.randrange(self.period) == 0 and not self.host.dht.leaving:
             payload = f"{self.id}.{life}.{self.count}".encode()
             attributes = random_attributes(self.chance)
-            self.books.record(self.id, PublishContent(attributes, payload))
+            self.books.publish(self.id, PublishContent(attributes, payload))
             effects += self.publish(attributes, payload)
         return self._booked(effects)
 
@@ -117,6 +151,8 @@ class PublishingBroker(ContentBroker):
             self.books.clock(command.seconds)
         elif isinstance(command, Leave):
             self.books.end(self.id)
+        elif isinstance(command, PublishContent):
+            self.books.publish(self.id, command)
         return self._booked(super().on_command(command))
 
     def _booked(self, effects: Sequence[Effect]) -> Sequence[Effect]:
@@ -140,11 +176,13 @@ class ContentWorld(ContentOverlay):
         self.books = Books()
         self.settled: int | None = None
         self.wrong_at = 0  # when it was last not legitimate
+        self.owed: int | None = None  # from when on it has been legitimate without a break
+        self.flying: dict[bytes, None] = {}  # payloads in flight when it was judged last
 
     def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
         """New books for a new run; a legitimate start owes its clients everything from then on."""
         self.books = Books()
-        self.settled, self.wrong_at = None, 0
+        self.settled, self.wrong_at, self.owed = None, 0, None
         found = super().start(name, n, rng, protocol)
         self.settled = 0 if name == "legitimate" else None
         return found
@@ -164,14 +202,18 @@ class ContentWorld(ContentOverlay):
 
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
         """Besides, no broker may remember what nobody published: it could still be delivered.
-        And since all was right, no client may have been given what it has, or does not want.
+        And since all was right, no client may have been given what it has, or does not want, and
+        each must have been given what it wants once that is in flight no more.
 
         From the last moment that was not legitimate on, nothing may be missed; the books count
         whole intervals, so from the next one on.
         """
         flight = list(channel)
+        self.flying = {it.payload: None for _, it in flight if isinstance(it, Notify)}
         found = super().violations(nodes, flight)
         found = found or self._unpublished(nodes, flight) or self._breaches()
+        self.owed = None if found else (self.owed or self.books.now + 1)
+        found = found or self._missed(nodes)
         if found:
             self.wrong_at = self.books.now
         if self.settled != 0:
@@ -183,14 +225,22 @@ class ContentWorld(ContentOverlay):
         found = []
         for id, node in nodes.items():
             if isinstance(node, ContentBroker):
-                kept = [
-                    it.message for it in node.memory.lately() if it.message.payload not in known
-                ]
+                kept = [it for it in node.memory.replayed(NOBODY) if it.payload not in known]
                 found += [Violation("memory", id, f"{it} was never published") for it in kept]
         for target, message in channel:
             if isinstance(message, Notify) and message.payload not in known and target in nodes:
                 found.append(Violation("channel", target, f"{message} was never published"))
         return found
+
+    def _missed(self, nodes: Mapping[NodeId, Node]) -> list[Violation]:
+        """What the network, legitimate since before it was published, did not deliver."""
+        if self.owed is None:
+            return []
+        return [
+            Violation("missed", client[0], f"client {client[1]} was not given {payload!r}")
+            for client, payload in self.books.undelivered(self.owed, self.flying)
+            if client[0] in nodes
+        ]
 
     def _breaches(self) -> list[Violation]:
         """Breaches of Definition 1 since the network was last not legitimate."""
@@ -209,7 +259,8 @@ class ContentWorld(ContentOverlay):
         book, since = self.books.deliveries, self.settled
         book.gone = {id: 0 for id, _ in book.wishes if id not in nodes}
         since = self.books.now if since is None else since
-        missed = book.missed(since, self.reach, self.books.now)
+        due = book.missed(since, self.reach, self.books.now)
+        missed = [it for it in due if it[1] not in self.flying]  # slow links are slow, no more
         present = list(nodes)
         return {
             **super().metrics(nodes),

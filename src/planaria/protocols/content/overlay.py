@@ -8,11 +8,13 @@ from typing import Any
 from msgspec import structs
 
 from planaria.core.chance import derive
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node
 from planaria.core.overlay import Channel, Overlay, Start, Violation
 from planaria.protocols.content.broker import ContentBroker
+from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.node import Leave
 from planaria.protocols.dht.overlay import CONTACTS
@@ -31,7 +33,7 @@ from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
 from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.legitimacy import RightTree
 from planaria.protocols.tree.legitimacy import violations as tree_violations
-from planaria.protocols.tree.overlay import give_links, shape
+from planaria.protocols.tree.overlay import give_links, healing_bound, shape
 from planaria.protocols.tree.reference_tree import BinaryTree
 
 CLIENTS = 3  # at each broker, with refresh times of their own
@@ -53,6 +55,9 @@ class ContentOverlay(Overlay):
         hierarchical: bool = False,
         rho: int = 4,
     ) -> None:
+        for name, number in (("brokers", brokers), ("subscriptions", subscriptions)):
+            if number < 0:
+                raise UsageError(f"{name} {number}: at least 0")
         self.brokers, self.subscriptions, self.rho = brokers, subscriptions, rho
         self.options = {"strategy": strategy, "hierarchical": hierarchical}
         self.space, self.tree = KeySpace(), BinaryTree(160)
@@ -81,7 +86,11 @@ class ContentOverlay(Overlay):
         self.timing = self._timing(n)
         self.seed = protocol.getrandbits(64)
         self.judged, self.tree_right, self.last_wrong = 0, None, 0
-        return super().start(name, n, rng, protocol)
+        found = super().start(name, n, rng, protocol)
+        if name == "corrupt" and rng.random() < 0.25:  # beliefs that confirm each other
+            brokers = [node for node in found.nodes if isinstance(node, ContentBroker)]
+            wind([broker.host.dht for broker in brokers], rng)
+        return found
 
     def wishes(self, id: NodeId) -> list[tuple[int, Filter]]:
         """What the clients of broker `id` want, the same after a restart."""
@@ -163,6 +172,17 @@ class ContentOverlay(Overlay):
         """One of the notifications of the small world, numbered."""
         return PublishContent(random_attributes(Random(number)), b"%d" % number)
 
+    def bound(self, n: int, delay: float) -> int:
+        """Intervals to heal in if no message takes longer than `delay`.
+
+        When the tree is right false leases run out (2 pi) and true ones spread (d*dmax). What
+        nobody published is replayed for two periods of the memory, then on its way (d*dmax).
+        """
+        members = self.brokers or n
+        found, spread = self._timing(members), ceil(self._diameter(members) * (delay + 1))
+        routed = healing_bound(members, delay) + 2 * found.pi + spread
+        return max(routed, 2 * found.memory + spread)
+
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """The shape of the tree, table sizes, traffic, and whether routing kept its bound."""
         brokers = [node for node in nodes.values() if isinstance(node, ContentBroker)]
@@ -179,14 +199,14 @@ class ContentOverlay(Overlay):
         }
 
     def _timing(self, n: int) -> Timing:
-        """Leases for the longest path that is likely among `n` hashed brokers.
-
-        Longest of 300 random trees each: 10 links for 12 brokers, 16 for 60, 22 for 300.
-        """
-        diameter = ceil(3 * log2(max(2, n))) + 2
+        """Leases for the longest path that is likely among `n` hashed brokers."""
         flooding = self.options["strategy"] == "flooding"
-        found = timing(self.rho, INTERVALS, diameter, flooding=flooding)
+        found = timing(self.rho, INTERVALS, self._diameter(n), flooding=flooding)
         return structs.replace(found, memory=found.memory + RECONFIGURATION)
+
+    def _diameter(self, n: int) -> int:
+        """Longest of 300 random trees each: 10 links for 12 brokers, 16 for 60, 22 for 300."""
+        return ceil(3 * log2(max(2, n))) + 2
 
     def _agree(self, source: ContentBroker, target: ContentBroker) -> None:
         """Let `target` know what it has to know of what is behind `source`."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send
 from planaria.protocols.routing.filters import Attributes, Filter, covers, filter_id
-from planaria.protocols.routing.leases import Destination, Table
-from planaria.protocols.routing.messages import LEASES_MAX, STAMPS, Update
+from planaria.protocols.routing.leases import Destination, Table, is_sound
+from planaria.protocols.routing.messages import LEASE_ID_MAX, LEASES_MAX, STAMPS, Update
 from planaria.protocols.routing.strategies import reduced
 
 AT_ONCE_MAX = 16  # news of one message that are passed on at once; more wait for the timeout
@@ -59,6 +59,12 @@ class Announcer:
                 self._wanted.pop(link, None)
                 self._stale[link] = None
 
+    def renew(self, links: Iterable[NodeId]) -> None:
+        """A leasing period is over: trust nothing computed before, for a fault may change it."""
+        self._ids.clear()
+        self._wanted.clear()
+        self.changed(links)
+
     def spread(self, audience: Iterable[NodeId], source: Destination, news: News) -> list[Effect]:
         """Tell all but the `source` of a few new filters at once; the timeout tidies up."""
         if len(news) > AT_ONCE_MAX:
@@ -95,7 +101,7 @@ class Announcer:
         self._stale.pop(link, None)
         wanted, told = self._wanted_by(link, table), self.told.get(link, {})
         fresh = [(id, filter) for id, filter in wanted.items() if told.get(id) != filter]
-        cancels = [id for id in told if id not in wanted]
+        cancels = [id for id in told if id not in wanted and 0 <= id <= LEASE_ID_MAX]
         old = [it for it in wanted.items() if told.get(it[0]) == it[1]] if everything else []
         self.told[link] = dict(wanted)
         if len(fresh) > LEASES_MAX and cancels:
@@ -134,6 +140,7 @@ class Announcer:
                 for destination, leases in table.items()
                 if destination != link
                 for id, lease in leases.items()
+                if is_sound(id, lease.filter)
             }
             sample = self._sample() if self.waste_max > 0 else ()
             found = reduced(self.strategy, everything, sample, self.waste_max, self.filter_id)
@@ -150,4 +157,5 @@ class Announcer:
     ) -> Send:
         self.stamp = (self.stamp + 1) % STAMPS
         self.sent += len(leases) + len(cancels)
-        return Send(link, Update(self.id, self.stamp, tuple(leases), tuple(cancels), hello))
+        sound = tuple(it for it in leases if is_sound(*it))  # what is cached may be corrupted
+        return Send(link, Update(self.id, self.stamp, sound, tuple(cancels), hello))

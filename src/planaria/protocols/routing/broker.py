@@ -15,10 +15,20 @@ from typing import Any
 
 from msgspec import structs
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
-from planaria.core.node import Command, Effect, Effects, Node, Publish, Send
+from planaria.core.node import (
+    Command,
+    Effect,
+    Effects,
+    Node,
+    Publish,
+    Send,
+    Subscribe,
+    Unsubscribe,
+)
+from planaria.core.topics import check_filter
 from planaria.protocols.routing.announcer import Announcer, News
 from planaria.protocols.routing.commands import (
     DeliverTo,
@@ -26,15 +36,22 @@ from planaria.protocols.routing.commands import (
     SubscribeTo,
     UnsubscribeFrom,
 )
-from planaria.protocols.routing.filters import TOPIC, Attributes, Filter, is_well_formed
+from planaria.protocols.routing.filters import (
+    TOPIC,
+    Attributes,
+    Filter,
+    filter_id,
+    is_well_formed,
+)
 from planaria.protocols.routing.leases import Destination, LeaseTable
 from planaria.protocols.routing.matching import MatchingIndex
 from planaria.protocols.routing.messages import Notify, Update
+from planaria.protocols.routing.notifications import ATTRIBUTES_MAX, check_notification
 from planaria.protocols.routing.recent import Memory
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import Delays, Timing, timing_on_path
+from planaria.protocols.routing.values import Values
 
-ATTRIBUTES_MAX = 64  # of one notification
 SAMPLE_MAX = 100  # recent notifications by which the waste of imperfect merging is judged
 CLIENTS_MAX = 1_000_000
 
@@ -126,6 +143,8 @@ class Broker(Node):
         effects: list[Effect] = []
         for gone in [it for it in self.links if it not in neighbours]:
             effects += self.link_down(gone)
+        if self.parent not in neighbours:
+            self.parent = None
         for neighbour in neighbours:
             if neighbour not in self.links or (neighbour == parent) != (neighbour == self.parent):
                 effects += self.link_up(neighbour, parent=neighbour == parent)
@@ -147,7 +166,7 @@ class Broker(Node):
         self._repair()
         self._renew_clients()
         if self.table.tick() is not None:
-            self.announcer.changed(self.links)  # every cover and merge is found anew
+            self.announcer.renew(self.links)  # every cover and merge is found anew
         self.memory.tick()
         self.round = (self.round + 1) % self.timing.rho
         effects: list[Effect] = []
@@ -156,8 +175,14 @@ class Broker(Node):
         return effects
 
     def on_command(self, command: Command) -> Effects:
-        """A local client subscribes, unsubscribes or publishes."""
+        """A local client subscribes, unsubscribes or publishes; by topic alone it is client 0."""
         self._repair()
+        if isinstance(command, Subscribe):
+            if command.ordered:
+                raise UsageError("content reports no gaps: subscribe without `ordered`")
+            return self.subscribe(0, [topic_filter(command.topic)])
+        if isinstance(command, Unsubscribe):
+            self.unsubscribe(0, [topic_filter(command.topic)])
         if isinstance(command, SubscribeTo):
             return self.subscribe(command.client, command.filters)
         if isinstance(command, UnsubscribeFrom):
@@ -174,9 +199,12 @@ class Broker(Node):
         """`client` wants what any of `filters` matches; it renews that until it unsubscribes."""
         if not 0 <= client < CLIENTS_MAX:
             raise UsageError(f"client {client}: between 0 and {CLIENTS_MAX - 1}")
+        asked = list(filters)
+        if not all(is_well_formed(filter) for filter in asked):
+            raise UsageError("a filter that no condition means: make it with `sql.parse`")
         wanted = self.clients.setdefault(client, {})
         news = []
-        for filter in filters:
+        for filter in asked:
             id = self._subscription_id(client, filter)
             wanted[id] = filter
             if self.table.insert(client_destination(client), id, filter):
@@ -193,7 +221,7 @@ class Broker(Node):
         self.announcer.changed(self.links)
 
     def _subscription_id(self, client: int, filter: Filter) -> int:
-        id = self.announcer.filter_id(filter)
+        id = filter_id(filter)
         if self.strategy == "simple":  # each subscription is treated by itself
             return stable_hash(self.id, client, id, bits=63)
         return id
@@ -263,8 +291,9 @@ class Broker(Node):
 
     def publish(self, attributes: dict[str, Any], payload: bytes) -> list[Effect]:
         """Send a notification of a local client on its way."""
-        if len(attributes) > ATTRIBUTES_MAX:
-            raise UsageError(f"{len(attributes)} attributes: at most {ATTRIBUTES_MAX}")
+        check_notification(attributes, payload)
+        if self.memory.full:
+            raise CapacityExceeded("too many notifications in one period: publish more slowly")
         id = self.rng.getrandbits(128).to_bytes(16, "big")
         return self._route(Notify(self.id, id, attributes, payload), self.id)
 
@@ -272,7 +301,7 @@ class Broker(Node):
         """Forward what is new along the table, never back, and hand it to local clients."""
         if message.sender == self.id or len(message.attributes) > ATTRIBUTES_MAX:
             return []
-        if self.memory.knows(message.id) or self.memory.too_old(message):
+        if self.memory.knows(message.id) or self.memory.too_old(message) or self.memory.full:
             return []
         return self._route(message, message.sender)
 
@@ -293,7 +322,8 @@ class Broker(Node):
     def _replay(self, link: NodeId, filters: Sequence[Filter] | None = None) -> list[Effect]:
         """Send `link` what it may have missed and now asks for (with `filters`), or ever did."""
         if filters is None:
-            filters = [lease.filter for lease in self.table.of(link).values()]
+            leased = [lease.filter for lease in self.table.of(link).values()]
+            filters = [filter for filter in leased if is_well_formed(filter)]
         always = self._sends(link, [])
         asked = MatchingIndex()
         for number, filter in enumerate(filters):
@@ -314,6 +344,7 @@ class Broker(Node):
     def _repair(self) -> None:
         """Bring variables that a fault changed back into their ranges; content heals by time."""
         self.round %= self.timing.rho
+        self.memory.repair()
         self.announcer.repair(self.links)
 
     def snapshot(self) -> dict[str, Any]:
@@ -333,6 +364,11 @@ class Broker(Node):
         self.announcer.told = {link: dict(told) for link, told in snapshot["told"].items()}
         self.announcer.stamp, self.round = snapshot["stamp"], snapshot["round"]
         self.announcer.changed(self.links)
+
+
+def topic_filter(pattern: str) -> Filter:
+    """The filter that a subscription by topic means; raises UsageError if it is no MQTT filter."""
+    return Filter(((TOPIC, Values(topics=(check_filter(pattern),))),))
 
 
 def _delivery(client: int, message: Notify) -> DeliverTo:

@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from planaria.protocols.routing.filters import Attributes, Filter
+from planaria.protocols.routing.filters import Attributes, Filter, is_well_formed
 from planaria.protocols.routing.matching import MatchingIndex
-from planaria.protocols.routing.messages import STAMPS
+from planaria.protocols.routing.messages import LEASE_ID_MAX, STAMPS
 
 LEASES_PER_DESTINATION_MAX = 1_000_000  # 0.5 kB each: a broker refuses more over one link
 CANCELS_MAX = 100_000  # remembered, for a few timeouts
@@ -156,11 +156,21 @@ class LeaseTable:
         self.reindex()
 
     def reindex(self) -> None:
-        """Make the index anew from the entries: it may have been corrupted with them."""
+        """Make the index anew from the entries: it may have been corrupted with them.
+
+        What nobody can have subscribed for goes: it cannot be indexed or told.
+        """
         self._index = MatchingIndex()
         for destination, leases in self.entries.items():
+            for id in [it for it, lease in leases.items() if not is_sound(it, lease.filter)]:
+                del leases[id]
             for id, lease in leases.items():
                 self._index.add((destination, id), lease.filter)
+
+
+def is_sound(id: int, filter: Filter) -> bool:
+    """Can this be leased and told to others?"""
+    return 0 <= id <= LEASE_ID_MAX and is_well_formed(filter)
 
 
 def newer(stamp: int, other: int) -> bool:

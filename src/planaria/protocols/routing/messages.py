@@ -12,7 +12,9 @@ from planaria.protocols.routing.values import Value
 LEASES_MAX = 256  # in one message: some 50 kB of ordinary filters, far below a frame
 STAMPS = 1 << 32  # numbers of messages go round; half of them is a longer time than a lease
 
-LeaseId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+LEASE_ID_MAX = 2**63 - 1
+
+LeaseId = Annotated[int, Meta(ge=0, le=LEASE_ID_MAX)]
 Stamp = Annotated[int, Meta(ge=0, lt=STAMPS)]
 NotificationId = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Leases = Annotated[tuple[tuple[LeaseId, Filter], ...], Meta(max_length=LEASES_MAX)]

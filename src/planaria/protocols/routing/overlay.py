@@ -1,6 +1,7 @@
 """Brokers on a tree that never changes: how to make, break and judge leased routing by itself."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -60,6 +61,11 @@ class RoutingOverlay(Overlay):
         self.timing = timing(rho, INTERVALS, 1)
         self.wishes: dict[NodeId, list[tuple[int, Filter]]] = {}
         self._judge = Judge(UNIVERSE)
+
+    @property
+    def calm(self) -> int:  # type: ignore[override]
+        """A leasing period: only then no flag that a fault left can end a lease."""
+        return self.timing.pi + 1
 
     def parent(self, id: NodeId) -> NodeId | None:
         """The broker above `id` in the complete tree."""
@@ -126,6 +132,11 @@ class RoutingOverlay(Overlay):
         attributes = random_attributes(Random(number))
         return PublishContent(attributes, b"%d" % number)
 
+    def bound(self, n: int, delay: float) -> int:
+        """2 pi + d*dmax of section 3.3, for links that take `delay` and up to one interval more."""
+        found = self._timing(n)
+        return found.delta + ceil(max(0.0, delay + 1 - INTERVALS[1]) * self._diameter(n))
+
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """Table sizes and traffic so far."""
         brokers = [node for node in nodes.values() if isinstance(node, Broker)]
@@ -138,15 +149,20 @@ class RoutingOverlay(Overlay):
         }
 
     def _prepare(self, n: int, rng: Random) -> None:
-        self.n, self.wishes = n, {}
-        depth, last = 0, n - 1
-        while last > 0:
-            last, depth = (last - 1) // self.degree, depth + 1
-        flooding = self.options["strategy"] == "flooding"
-        self.timing = timing(self.rho, INTERVALS, max(1, 2 * depth), flooding=flooding)
+        self.n, self.wishes, self.timing = n, {}, self._timing(n)
         for _ in range(self.subscriptions):
             wish = (rng.randrange(CLIENTS), random_filter(rng))
             self.wishes.setdefault(rng.randrange(n), []).append(wish)
+
+    def _diameter(self, n: int) -> int:
+        depth, last = 0, n - 1
+        while last > 0:
+            last, depth = (last - 1) // self.degree, depth + 1
+        return max(1, 2 * depth)
+
+    def _timing(self, n: int) -> Timing:
+        flooding = self.options["strategy"] == "flooding"
+        return timing(self.rho, INTERVALS, self._diameter(n), flooding=flooding)
 
     def _agree(
         self, brokers: Sequence[TreeBroker], told: dict[tuple[NodeId, NodeId], dict[int, Filter]],

@@ -12,9 +12,12 @@ from msgspec import Struct, structs
 
 from planaria.core.ids import NodeId
 from planaria.protocols.routing.messages import Notify
+from planaria.protocols.routing.notifications import is_sound
 
-SEEN_MAX = 200_000  # ids of one generation, 20 MB; more traffic than that shortens the memory
+SEEN_MAX = 200_000  # ids of one generation, 20 MB; more in one period are refused
 RECENT_MAX = 20_000  # notifications of one generation kept for replay
+GENERATIONS = 4  # of ids: three full periods and the one that is running
+REPLAYED_PERIODS = 2  # a notification is replayed while it is younger
 
 
 class Recent(Struct):
@@ -37,15 +40,27 @@ class Memory:
     def __init__(self, period: int) -> None:
         self.period = period
         self.age = 0
-        self.seen: list[dict[bytes, None]] = [{}, {}, {}, {}]
-        self.recent: list[dict[bytes, Recent]] = [{}, {}]
+        self.seen: list[dict[bytes, None]] = [{} for _ in range(GENERATIONS)]
+        self.recent: list[dict[bytes, Recent]] = [{} for _ in range(REPLAYED_PERIODS)]
+
+    @property
+    def full(self) -> bool:
+        """Are there as many ids of this period as can be remembered? One more could come twice."""
+        return len(self.seen[0]) >= SEEN_MAX
+
+    def repair(self) -> None:
+        """As many generations as there must be, whatever a fault made of them."""
+        if len(self.seen) != GENERATIONS:
+            self.seen = [*self.seen, *({} for _ in range(GENERATIONS))][:GENERATIONS]
+        if len(self.recent) != REPLAYED_PERIODS:
+            self.recent = [*self.recent, *({} for _ in range(REPLAYED_PERIODS))][:REPLAYED_PERIODS]
 
     def tick(self) -> None:
         """Time passes; at the end of a period the oldest generation is forgotten."""
         self.age += 1
         if not 0 <= self.age < self.period:
             self.age = 0
-            self.seen = [{}, *self.seen[:3]]
+            self.seen = [{}, *self.seen[: GENERATIONS - 1]]
             self.recent = [{}, *self.recent[:1]]
 
     def knows(self, id: bytes) -> bool:
@@ -54,8 +69,6 @@ class Memory:
 
     def remember(self, message: Notify, holders: list[NodeId]) -> None:
         """Keep a notification that was just handled."""
-        if len(self.seen[0]) >= SEEN_MAX:
-            self.seen = [{}, *self.seen[:3]]
         if len(self.recent[0]) >= RECENT_MAX:
             self.recent = [{}, *self.recent[:1]]
         self.seen[0][message.id] = None
@@ -63,7 +76,7 @@ class Memory:
 
     def too_old(self, message: Notify) -> bool:
         """Has brokers' keeping made this notification older than their memory for ids allows?"""
-        return message.age >= 2 * self.period
+        return not 0 <= message.age < REPLAYED_PERIODS * self.period
 
     def lately(self) -> list[Recent]:
         """The notifications kept for replay, oldest first."""
@@ -73,10 +86,12 @@ class Memory:
         """What `holder` does not have, each as old as it is; the caller says what it takes."""
         for generation, kept in ((1, self.recent[1]), (0, self.recent[0])):
             for it in kept.values():
-                if holder not in it.holders:
-                    waited = max(0, self.age + generation * self.period - it.arrived)
+                if holder not in it.holders and not self.too_old(it.message):
+                    # When it came may be false: the earlier, the sooner it is too old.
+                    arrived = it.arrived if 0 <= it.arrived < self.period else 0
+                    waited = max(0, self.age + generation * self.period - arrived)
                     message = structs.replace(it.message, age=it.message.age + waited)
-                    if not self.too_old(message):
+                    if not self.too_old(message) and is_sound(message):
                         yield message
 
     def sent(self, message: Notify, holder: NodeId) -> None:

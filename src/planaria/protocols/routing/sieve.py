@@ -83,7 +83,9 @@ class Sieve:
 
     def remove(self, key: Key) -> None:
         """Take away what is under `key`."""
-        self._bits.kill(self._places.pop(key))
+        place = self._places.pop(key, None)
+        if place is not None:
+            self._bits.kill(place)
 
     def match(self, attributes: Attributes) -> list[Key]:
         """The keys of all filters that match: the exact answer."""

@@ -37,6 +37,7 @@ Number = int | float
 Value = bool | int | float | str | Timestamp
 
 RANGES_MAX = 64  # parts of one set: merging stops here, or one filter could fill a frame
+INTEGER_MIN, INTEGER_MAX = -(1 << 63), (1 << 64) - 1  # whole numbers that can be sent
 EXACT_MAX = 1 << 53  # whole numbers up to here are the same as int and as float
 
 NumberRange = tuple[tuple[Number, int], tuple[Number, int]]
@@ -161,7 +162,7 @@ def points(values: Values, most: int) -> list[Value] | None:
 
 
 def example(values: Values) -> Value | None:
-    """Some value of the set; None in the rare gap between two neighbouring floats."""
+    """Some value of the set; None if it is empty, and in the gap between neighbouring floats."""
     if values.strings:
         return values.strings[0][0][1]
     if values.timestamps:
@@ -170,6 +171,8 @@ def example(values: Values) -> Value | None:
         return bool(values.booleans[0][0])
     if values.topics:
         return topic_in(values.topics[0])
+    if not values.numbers:
+        return None
     (low, _), (high, _) = values.numbers[0]
     middle = low / 2 + high / 2 if abs(low) < inf and abs(high) < inf else 0
     for value in (low, high, middle, low + 1, high - 1):
@@ -180,6 +183,8 @@ def example(values: Values) -> Value | None:
 
 def well_formed(values: Values, *, topic: bool) -> bool:
     """Could `values` be what this module makes? A peer's message may hold anything of its type."""
+    if not 0 < parts(values) <= RANGES_MAX:
+        return False
     if topic:
         proper = is_normal_patterns(values.topics) and values == Values(topics=values.topics)
     else:
@@ -191,9 +196,11 @@ def well_formed(values: Values, *, topic: bool) -> bool:
             and is_normal(values.timestamps, ALL_TIMESTAMPS)
             and is_normal(values.booleans, ALL_BOOLEANS)
         )
-    return proper and 0 < parts(values) <= RANGES_MAX
+    return proper
 
 
 def _proper_number(cut: tuple[Any, int]) -> bool:
-    """A cut beside a finite number, or one of the two ends: no literal is infinite."""
-    return cut in ALL_NUMBERS[0] or (cut[1] in (0, 1) and isfinite(cut[0]))
+    """A cut beside a finite number that can be sent, or one of the two ends."""
+    value, side = cut
+    sent = INTEGER_MIN <= value <= INTEGER_MAX if isinstance(value, int) else isfinite(value)
+    return cut in ALL_NUMBERS[0] or (side in (0, 1) and sent)

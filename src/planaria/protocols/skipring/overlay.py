@@ -51,7 +51,7 @@ class RingOverlay(Overlay):
     )
 
     calm = PATIENCE + 2  # a suspicion that a fault left half-way has been judged by then
-    # A suspect has PATIENCE timeouts for two messages, and a neighbour is missed after 8 without one.
+    # A suspect has PATIENCE timeouts for two messages; a neighbour is missed after 8 without one.
     delay_max = (PATIENCE - 1) / 2
 
     def __init__(self, supervisors: int = 1, topic: str = TOPIC, *, histories: bool = True) -> None:

@@ -1,20 +1,25 @@
 """The tree over the DHT as an overlay: how to make, break and judge a network of `TreeHost`."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil, log2
 from random import Random
 from typing import Any
 
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import Command, Node
-from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.lookups import GAP_MAX
 from planaria.protocols.dht.node import Leave, Lookup
 from planaria.protocols.dht.overlay import CONTACTS, give_places, walk_lookups
+from planaria.protocols.dht.overlay import healing_bound as dht_bound
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
 from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.legitimacy import RightTree, is_tree, violations
+from planaria.protocols.tree.place import REFRESH_PERIOD
 from planaria.protocols.tree.reference_tree import reference_tree
 
 
@@ -40,6 +45,13 @@ class TreeOverlay(Overlay):
         hosts = [self.spawn(id, rng) for id in range(n)]
         give_links(hosts)
         return [*hosts]
+
+    def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
+        """The first state called `name`; one in four corrupt ones is a ring that winds."""
+        found = super().start(name, n, rng, protocol)
+        if name == "corrupt" and rng.random() < 0.25:
+            wind([node.dht for node in found.nodes if isinstance(node, TreeHost)], rng)
+        return found
 
     def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
         """Arbitrary variables in both layers."""
@@ -68,9 +80,23 @@ class TreeOverlay(Overlay):
         """Look a key up."""
         return Lookup(stable_hash("publication", number) % self.space.size)
 
+    def bound(self, n: int, delay: float) -> int:
+        """Intervals to heal in if no message takes longer than `delay`; see `healing_bound`."""
+        return healing_bound(n, delay)
+
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """The shape of the present tree."""
         return shape({id: it for id, it in _hosts(nodes).items() if not it.dht.leaving})
+
+
+def healing_bound(n: int, delay: float) -> int:
+    """Intervals after the last fault within which `n` hosts are a legitimate tree.
+
+    Once the DHT is: a lookup asked before is asked again, a search for no reason comes round, and
+    its two rounds of lookups take the hops of a lookup and the way back.
+    """
+    hops = ceil(log2(max(2, n))) + 2
+    return dht_bound(n, delay) + GAP_MAX + REFRESH_PERIOD + ceil(2 * hops * (delay + 1))
 
 
 def give_links(hosts: Sequence[TreeHost]) -> None:

@@ -9,7 +9,7 @@ again.
 
 from msgspec import Struct
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Effect, Send, Stateful
 from planaria.protocols.dht.keys import Keyset
 from planaria.protocols.dht.member import DhtMember, Located, Unlocated
@@ -112,6 +112,7 @@ class TreePlace(Stateful):
 
     def on_message(self, message: TreeMessage) -> list[Effect]:
         """A neighbour, or somebody who thinks so, says what it thinks."""
+        self._repair()
         sender = message.sender
         if sender == self.dht.id:
             return []
@@ -128,6 +129,7 @@ class TreePlace(Stateful):
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed: it is no neighbour until it speaks or some time has passed."""
+        self._repair()
         if peer not in self.neighbours:
             return []
         self.suspects[peer] = 0
@@ -137,6 +139,7 @@ class TreePlace(Stateful):
 
     def on_answer(self, answer: Located | Unlocated) -> list[Effect]:
         """A lookup of mine ended: go on with the search, or give it up."""
+        self._repair()
         self.asked.remove(answer.key)
         if self.searching is None:
             return []
@@ -149,7 +152,7 @@ class TreePlace(Stateful):
     def review(self) -> list[Effect]:
         """Search, if there is a reason and no search is under way."""
         mine = self.dht.keyset
-        if self.searching is not None or mine is None or self.searches >= SEARCHES_MAX:
+        if self.searching is not None or mine is None or not 0 <= self.searches < SEARCHES_MAX:
             return []
         if not self.dirty and mine == self.searched:
             return []
@@ -215,14 +218,28 @@ class TreePlace(Stateful):
         return effects
 
     def _repair(self) -> None:
-        """Put my own variables right: nobody is beside itself, or twice."""
+        """Put my own variables right: nobody is beside itself, or twice, or is nobody."""
         me = self.dht.id
-        if self.parent == me:
+        if self.parent is not None and (self.parent == me or not is_node_id(self.parent)):
             self.parent, self.dirty = None, True
-        fine = dict.fromkeys(id for id in self.children if id not in (me, self.parent))
-        if tuple(fine) != self.children or len(fine) > NEIGHBOURS_MAX:
-            self.children, self.dirty = tuple(fine)[:NEIGHBOURS_MAX], True
-        self.claims = [id for id in self.claims if id != me][:CLAIMS_MAX]
+        fine = tuple(
+            dict.fromkeys(
+                id for id in self.children if id not in (me, self.parent) and is_node_id(id)
+            )
+        )
+        if fine != self.children or len(fine) > NEIGHBOURS_MAX:
+            self.children, self.dirty = fine[:NEIGHBOURS_MAX], True
+        if self.claims:
+            claims = [id for id in self.claims if id != me and is_node_id(id)]
+            self.claims = claims[:CLAIMS_MAX]
+        if self.searching is not None and not self._can_go_on(self.searching):
+            self.searching, self.dirty = None, True
+
+    def _can_go_on(self, searching: Keyset) -> bool:
+        """Is the running search about keys that there are, its answers about hosts?"""
+        return all(0 <= place < self.dht.space.size for place in searching) and all(
+            is_node_id(it.owner) and is_node_id(it.predecessor) for it in self.answers
+        )
 
     def _waiting(self) -> bool:
         """Is a lookup of the running search under way?"""

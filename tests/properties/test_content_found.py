@@ -1,0 +1,131 @@
+"""States and runs of the content overlay that were wrong, or judged wrongly."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from planaria.core.chance import stream
+from planaria.core.errors import UsageError
+from planaria.core.message import Message
+from planaria.core.node import Effects
+from planaria.protocols.content.broker import ContentBroker
+from planaria.protocols.content.overlay import ContentOverlay
+from planaria.protocols.routing.broker import Broker
+from planaria.protocols.routing.filters import Filter, filter_id
+from planaria.protocols.routing.leases import Lease
+from planaria.protocols.routing.messages import Notify, Update
+from planaria.protocols.routing.overlay import RoutingOverlay
+from planaria.protocols.routing.sql import parse
+from planaria.protocols.routing.strategies import STRATEGIES
+from planaria.protocols.routing.timing import timing
+from planaria.protocols.routing.values import Values
+from planaria.simulator.content import ContentWorld, PublishingBroker
+from planaria.simulator.schedule import parse_schedule
+from planaria.simulator.trial import Spec, Trial
+from raw_memory import live_through
+
+TIMING = timing(3, (0, 1.5), 2)
+EMPTY = Filter((("a", Values()),))
+
+
+def broker(strategy: str = "covering", *, hierarchical: bool = False) -> Broker:
+    found = Broker(0, TIMING, Random(1), strategy=strategy, hierarchical=hierarchical)
+    found.set_links([1, 2], 1)
+    return found
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "values",
+    [
+        Values(),
+        Values(booleans=((0, 1 << 40),)),
+        Values(numbers=(((1 << 2000, 0), (1 << 2001, 1)),)),
+        Values(topics=("a/#/b",)),
+    ],
+)
+def test_a_lease_of_what_no_condition_means_is_told_to_nobody_and_runs_out(
+    strategy: str, values: Values
+) -> None:
+    it, filter = broker(strategy), Filter((("a", values),))
+    it.table.entries[2] = {7: Lease(filter)}
+    it.announcer.changed(it.links)
+    for _ in range(2 * TIMING.pi):
+        for effect in it.on_timeout():
+            assert getattr(effect, "message", None) is None or not effect.message.leases  # type: ignore[attr-defined]
+    it.link_up(2)
+    assert it.table.entries == {}
+
+
+def test_a_name_that_was_remembered_wrongly_is_forgotten_after_a_leasing_period() -> None:
+    """A right lease was refused for ever: its id was not what the broker remembered."""
+    it = broker()
+    (filter,) = parse("a = 1")
+    it.announcer._ids[filter] = 5
+    renewed = Update(1, 1, ((filter_id(filter), filter),))
+    it.on_message(renewed)
+    assert it.table.of(1) == {}
+    for _ in range(TIMING.pi):
+        it.on_timeout()
+    it.on_message(renewed)
+    assert list(it.table.of(1)) == [filter_id(filter)]
+
+
+def test_a_root_forgets_a_parent_that_is_no_neighbour() -> None:
+    it = broker(hierarchical=True)
+    it.set_links([1, 2], None)
+    it.parent = 99
+    it.set_links([1, 2], None)
+    assert it.parent is None
+    it.parent = 99
+    it.set_links([1, 2], 2)
+    assert it.parent == 2
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_whatever_memory_holds_no_handler_raises_and_all_it_says_can_be_sent(
+    strategy: str, seeds: Callable[[int, int], int]
+) -> None:
+    for seed in range(seeds(12, 1_000)):
+        rng = stream(seed, "raw", strategy)
+        live_through(ContentOverlay(subscriptions=8, strategy=strategy), rng)
+        live_through(RoutingOverlay(strategy, hierarchical=True, subscriptions=8), rng)
+
+
+def test_a_forged_notification_is_gone_when_it_can_be_replayed_no_more() -> None:
+    """It was judged by what lies in memory, for up to four periods: 200 intervals were too few."""
+    faults = parse_schedule("at 2 for 0.2 partition groups=3")
+    spec = Spec(13, 7000122, faults=faults, scheduler="priority")
+    overlay = ContentWorld()
+    outcome = Trial(overlay, spec).run()
+    assert outcome.failure is None
+    assert outcome.intervals <= overlay.bound(13, 4.5)
+
+
+def test_a_publication_by_a_fault_schedule_is_in_the_books() -> None:
+    spec = Spec(5, 1, "legitimate", parse_schedule("at 4 publish count=3\nat 5 crash count=1"))
+    overlay = ContentWorld(subscriptions=30)
+    figures = Trial(overlay, spec).run().metrics
+    assert {b"0", b"1", b"2"} <= set(overlay.books.deliveries.published)
+    assert (figures["unwanted"], figures["missed"]) == (0, 0)
+
+
+def test_what_a_legitimate_network_does_not_deliver_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All tables are right, so nothing else would show it."""
+
+    def deaf(broker: ContentBroker, message: Message) -> Effects:
+        return [] if isinstance(message, Notify) else ContentBroker.on_message(broker, message)
+
+    monkeypatch.setattr(PublishingBroker, "on_message", deaf)
+    outcome = Trial(ContentWorld(subscriptions=60), Spec(5, 1, "legitimate", intervals=30)).run()
+    assert outcome.failure is not None
+    assert "missed" in outcome.failure[1]
+
+
+@pytest.mark.parametrize("options", [{"brokers": -3}, {"subscriptions": -5}])
+def test_less_than_no_brokers_or_subscriptions_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="at least 0"):
+        ContentWorld(**options)  # type: ignore[arg-type]
