@@ -107,18 +107,30 @@ def test_digest_of_a_lower_window_is_left_to_the_peer() -> None:
     assert all(p.time >= 4 for p in two.store.publications())
 
 
-def test_node_takes_part_in_at_most_two_exchanges_and_refuses_a_third_at_once() -> None:
+def test_node_begins_two_exchanges_in_an_interval_and_slow_ones_hold_up_nobody() -> None:
     hub = peer(9, list(range(20)))
-    others = [peer(id, list(range(id))) for id in range(1, 5)]
-    started = [hub.on_digest(other.id, other.digest()) for other in others]
-    assert [len(effects) for effects in started] == [1, 1, 0, 0]
-    (offer,) = others[3].on_digest(9, hub.digest())
-    assert isinstance(offer, Send)
-    (refusal,), _ = hub.on_message(offer.message)
-    assert isinstance(refusal, Send)
-    assert isinstance(refusal.message, Done)
-    others[3].on_message(refusal.message)
-    assert others[3]._exchanges == {}
+    others = [peer(id, list(range(id))) for id in range(1, 7)]
+    for start in (0, 2, 4):
+        started = [hub.on_digest(other.id, other.digest()) for other in others[start:]]
+        assert [len(effects) for effects in started] == [1, 1, 0, 0, 0, 0][: len(started)]
+        hub.on_timeout()
+    assert len(hub._exchanges) == 6
+
+
+def test_node_answers_every_exchange_while_it_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(antientropy, "EXCHANGES_MAX", 3)
+    hub = peer(9, list(range(20)))
+    others = [peer(id, list(range(id))) for id in range(1, 6)]
+    answers = []
+    for other in others:
+        (offer,) = other.on_digest(9, hub.digest())
+        assert isinstance(offer, Send)
+        (answer,), _ = hub.on_message(offer.message)
+        assert isinstance(answer, Send)
+        answers.append(isinstance(answer.message, Done))
+        other.on_message(answer.message)
+    assert answers == [False, False, False, True, True]
+    assert others[4]._exchanges == {}, "a refusal is taken at once"
 
 
 def test_exchange_with_a_silent_peer_is_given_up() -> None:

@@ -45,8 +45,9 @@ from planaria.protocols.publications.sketch import (
 )
 from planaria.protocols.publications.store import ID_BITS, PublicationStore
 
-EXCHANGES_MAX = 2  # at a time: one is slow at hubs, more make several peers push the same
-PATIENCE = 10  # own timeouts without a word of the peer: two slow messages and a little
+STARTS_MAX = 2  # begun in one interval: one is slow at hubs, more make several push the same
+EXCHANGES_MAX = 64  # at a time: all neighbours of a large ring's hub, however slow they are
+PATIENCE = 12  # own timeouts without a word of the peer: two slow messages and a little
 LIFETIME = 64  # own timeouts after which it is given up even if the peer goes on speaking
 MORE_MAX = 2  # times that cells are asked for again; then the sketches are in doubt
 FIRST_CELLS = 4  # decode differences of one or two ids without an estimate
@@ -109,6 +110,9 @@ class AntiEntropy:
             return []
         if sender in self._exchanges or len(self._exchanges) >= EXCHANGES_MAX:
             return []
+        young = sum(one.started and one.life == 0 for one in self._exchanges.values())
+        if young >= STARTS_MAX:
+            return []  # but slow ones hold up nobody
         self._number = (self._number + 1) % NUMBER_MAX
         exchange = Exchange(self._number, digest.lo, started=True)
         self._exchanges[sender] = exchange
