@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antientropy_lab import TOPIC, Channel, held, peer
+from antientropy_lab import TOPIC, Channel, held, peer, publication
 from planaria.core.chance import stream
 from planaria.core.node import Send
 from planaria.protocols.publications import antientropy
@@ -13,6 +13,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Done,
     More,
 )
+from planaria.protocols.publications.publication import place_of
 from planaria.protocols.publications.window import Window
 
 
@@ -80,6 +81,22 @@ def test_full_stores_agree_on_the_largest_of_the_union(ours: list[int], theirs: 
     one, two = peer(1, ours, limit=10), peer(2, theirs, limit=10)
     Channel(one, two).heal(4)
     assert held(one) == held(peer(3, ours + theirs))[-10:]
+
+
+def test_full_store_is_not_pushed_what_it_would_refuse() -> None:
+    full = peer(1, list(range(20)), limit=10)
+    floor = full.store.floor
+    assert floor is not None
+    for lower, pushed in ((True, 0), (False, 1)):
+        other = peer(2, [])
+        for shown in full.store.publications():
+            other.store.insert(shown)
+        candidates = [publication(number) for number in range(20, 60)]
+        other.store.insert(next(p for p in candidates if (place_of(p) < floor) == lower))
+        channel = Channel(full, other)
+        channel.send(full.on_digest(2, other.digest()))
+        channel.run()
+        assert channel.pushed == pushed
 
 
 def test_descent_alone_finds_the_losses_of_both_sides_in_one_start() -> None:

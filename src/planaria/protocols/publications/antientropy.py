@@ -28,6 +28,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
     State,
 )
+from planaria.protocols.publications.exchange import Exchange
 from planaria.protocols.publications.publication import Publication, place_of
 from planaria.protocols.publications.push import fits_beside, frames
 from planaria.protocols.publications.regions import (
@@ -59,22 +60,6 @@ AUDIT_SLICE = 4  # publications checked per timeout at least, cheap enough for e
 AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
 AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
 NUMBER_MAX = 2**31 - 1
-
-
-class Exchange:
-    """An exchange with one peer, as far as it has come."""
-
-    __slots__ = ("age", "cells", "life", "lo", "more", "number", "sent", "started")
-
-    def __init__(self, number: int, lo: int, *, started: bool) -> None:
-        self.number = number
-        self.lo = lo
-        self.started = started  # by me
-        self.age = 0  # own timeouts since the peer last spoke
-        self.life = 0  # own timeouts since it began
-        self.more = 0  # times that more cells were asked for
-        self.sent = 0  # cells that I sent
-        self.cells: tuple[State, Cells] | None = None  # cells that I got
 
 
 class AntiEntropy:
@@ -149,7 +134,8 @@ class AntiEntropy:
         for peer, exchange in list(self._exchanges.items()):
             exchange.age += 1
             exchange.life += 1
-            if not (0 < exchange.age <= PATIENCE and 0 < exchange.life <= LIFETIME):
+            fresh = 0 < exchange.age <= PATIENCE and 0 < exchange.life <= LIFETIME
+            if not (fresh and exchange.sound):
                 del self._exchanges[peer]
         for peer in list(self._exchanges)[EXCHANGES_MAX:]:
             del self._exchanges[peer]
@@ -334,7 +320,9 @@ class AntiEntropy:
     def _current(self, message: AntiEntropyMessage) -> Exchange | None:
         """The exchange to which `message` belongs, if it is still open."""
         exchange = self._exchanges.get(message.sender)
-        return exchange if exchange is not None and exchange.number == message.exchange else None
+        if exchange is None or exchange.number != message.exchange or not exchange.sound:
+            return None
+        return exchange
 
     def _join(self, message: AntiEntropyMessage, lo: int) -> Exchange | None:
         """The exchange of `message`, opened if there is room; None if there is none."""
