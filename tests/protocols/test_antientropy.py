@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antientropy_lab import TOPIC, Channel, held, peer
+from antientropy_lab import TOPIC, Channel, held, peer, publication
 from planaria.core.chance import stream
 from planaria.core.node import Send
 from planaria.protocols.publications import antientropy
@@ -13,6 +13,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Done,
     More,
 )
+from planaria.protocols.publications.publication import place_of
 from planaria.protocols.publications.window import Window
 
 
@@ -82,6 +83,22 @@ def test_full_stores_agree_on_the_largest_of_the_union(ours: list[int], theirs: 
     assert held(one) == held(peer(3, ours + theirs))[-10:]
 
 
+def test_full_store_is_not_pushed_what_it_would_refuse() -> None:
+    full = peer(1, list(range(20)), limit=10)
+    floor = full.store.floor
+    assert floor is not None
+    for lower, pushed in ((True, 0), (False, 1)):
+        other = peer(2, [])
+        for shown in full.store.publications():
+            other.store.insert(shown)
+        candidates = [publication(number) for number in range(20, 60)]
+        other.store.insert(next(p for p in candidates if (place_of(p) < floor) == lower))
+        channel = Channel(full, other)
+        channel.send(full.on_digest(2, other.digest()))
+        channel.run()
+        assert channel.pushed == pushed
+
+
 def test_descent_alone_finds_the_losses_of_both_sides_in_one_start() -> None:
     chance = stream(7, "descent")
     ours = chance.sample(range(3000), 2000)
@@ -107,18 +124,30 @@ def test_digest_of_a_lower_window_is_left_to_the_peer() -> None:
     assert all(p.time >= 4 for p in two.store.publications())
 
 
-def test_node_takes_part_in_at_most_two_exchanges_and_refuses_a_third_at_once() -> None:
+def test_node_begins_two_exchanges_in_an_interval_and_slow_ones_hold_up_nobody() -> None:
     hub = peer(9, list(range(20)))
-    others = [peer(id, list(range(id))) for id in range(1, 5)]
-    started = [hub.on_digest(other.id, other.digest()) for other in others]
-    assert [len(effects) for effects in started] == [1, 1, 0, 0]
-    (offer,) = others[3].on_digest(9, hub.digest())
-    assert isinstance(offer, Send)
-    (refusal,), _ = hub.on_message(offer.message)
-    assert isinstance(refusal, Send)
-    assert isinstance(refusal.message, Done)
-    others[3].on_message(refusal.message)
-    assert others[3]._exchanges == {}
+    others = [peer(id, list(range(id))) for id in range(1, 7)]
+    for start in (0, 2, 4):
+        started = [hub.on_digest(other.id, other.digest()) for other in others[start:]]
+        assert [len(effects) for effects in started] == [1, 1, 0, 0, 0, 0][: len(started)]
+        hub.on_timeout()
+    assert len(hub._exchanges) == 6
+
+
+def test_node_answers_every_exchange_while_it_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(antientropy, "EXCHANGES_MAX", 3)
+    hub = peer(9, list(range(20)))
+    others = [peer(id, list(range(id))) for id in range(1, 6)]
+    answers = []
+    for other in others:
+        (offer,) = other.on_digest(9, hub.digest())
+        assert isinstance(offer, Send)
+        (answer,), _ = hub.on_message(offer.message)
+        assert isinstance(answer, Send)
+        answers.append(isinstance(answer.message, Done))
+        other.on_message(answer.message)
+    assert answers == [False, False, False, True, True]
+    assert others[4]._exchanges == {}, "a refusal is taken at once"
 
 
 def test_exchange_with_a_silent_peer_is_given_up() -> None:

@@ -293,7 +293,8 @@ def test_a_repeated_arc_is_dropped_and_one_too_many_floods_once() -> None:
 def test_a_publication_at_the_hop_limit_is_offered_and_goes_no_further() -> None:
     cluster = Cluster(16)
     node, here = cluster.nodes[BASE], cluster.view(BASE)
-    for message in (arc(0, 4, 1, module.HOPS_MAX), Flood("t", 1, publication(), module.HOPS_MAX)):
+    far = (arc(0, 4, 1, 512), arc(0, 4, 1, 1 << 16), Flood("t", 1, publication(), 512))
+    for message in (*far, Flood("t", 1, publication(), 1 << 16)):
         handle = node.on_arc if isinstance(message, Arc) else node.on_flood
         received = handle(here, message)  # type: ignore[arg-type]
         assert received == ([], publication())

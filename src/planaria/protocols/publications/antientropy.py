@@ -28,6 +28,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
     State,
 )
+from planaria.protocols.publications.exchange import Exchange
 from planaria.protocols.publications.publication import Publication, place_of
 from planaria.protocols.publications.push import fits_beside, frames
 from planaria.protocols.publications.regions import (
@@ -45,8 +46,9 @@ from planaria.protocols.publications.sketch import (
 )
 from planaria.protocols.publications.store import ID_BITS, PublicationStore
 
-EXCHANGES_MAX = 2  # at a time: one is slow at hubs, more make several peers push the same
-PATIENCE = 10  # own timeouts without a word of the peer: two slow messages and a little
+STARTS_MAX = 2  # begun in one interval: one is slow at hubs, more make several push the same
+EXCHANGES_MAX = 64  # at a time: all neighbours of a large ring's hub, however slow they are
+PATIENCE = 12  # own timeouts without a word of the peer: two slow messages and a little
 LIFETIME = 64  # own timeouts after which it is given up even if the peer goes on speaking
 MORE_MAX = 2  # times that cells are asked for again; then the sketches are in doubt
 FIRST_CELLS = 4  # decode differences of one or two ids without an estimate
@@ -58,22 +60,6 @@ AUDIT_SLICE = 4  # publications checked per timeout at least, cheap enough for e
 AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
 AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
 NUMBER_MAX = 2**31 - 1
-
-
-class Exchange:
-    """An exchange with one peer, as far as it has come."""
-
-    __slots__ = ("age", "cells", "life", "lo", "more", "number", "sent", "started")
-
-    def __init__(self, number: int, lo: int, *, started: bool) -> None:
-        self.number = number
-        self.lo = lo
-        self.started = started  # by me
-        self.age = 0  # own timeouts since the peer last spoke
-        self.life = 0  # own timeouts since it began
-        self.more = 0  # times that more cells were asked for
-        self.sent = 0  # cells that I sent
-        self.cells: tuple[State, Cells] | None = None  # cells that I got
 
 
 class AntiEntropy:
@@ -109,6 +95,9 @@ class AntiEntropy:
             return []
         if sender in self._exchanges or len(self._exchanges) >= EXCHANGES_MAX:
             return []
+        young = sum(one.started and one.life == 0 for one in self._exchanges.values())
+        if young >= STARTS_MAX:
+            return []  # but slow ones hold up nobody
         self._number = (self._number + 1) % NUMBER_MAX
         exchange = Exchange(self._number, digest.lo, started=True)
         self._exchanges[sender] = exchange
@@ -145,7 +134,8 @@ class AntiEntropy:
         for peer, exchange in list(self._exchanges.items()):
             exchange.age += 1
             exchange.life += 1
-            if not (0 < exchange.age <= PATIENCE and 0 < exchange.life <= LIFETIME):
+            fresh = 0 < exchange.age <= PATIENCE and 0 < exchange.life <= LIFETIME
+            if not (fresh and exchange.sound):
                 del self._exchanges[peer]
         for peer in list(self._exchanges)[EXCHANGES_MAX:]:
             del self._exchanges[peer]
@@ -330,7 +320,9 @@ class AntiEntropy:
     def _current(self, message: AntiEntropyMessage) -> Exchange | None:
         """The exchange to which `message` belongs, if it is still open."""
         exchange = self._exchanges.get(message.sender)
-        return exchange if exchange is not None and exchange.number == message.exchange else None
+        if exchange is None or exchange.number != message.exchange or not exchange.sound:
+            return None
+        return exchange
 
     def _join(self, message: AntiEntropyMessage, lo: int) -> Exchange | None:
         """The exchange of `message`, opened if there is room; None if there is none."""

@@ -12,7 +12,7 @@ import numpy as np
 from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.protocols.publications.antientropy import EXCHANGES_MAX, AntiEntropy, Exchange
+from planaria.protocols.publications.antientropy import EXCHANGES_MAX, AntiEntropy
 from planaria.protocols.publications.antientropy_messages import (
     Difference,
     Done,
@@ -23,6 +23,7 @@ from planaria.protocols.publications.antientropy_messages import (
 from planaria.protocols.publications.arcs import Share
 from planaria.protocols.publications.broadcast import HOPS_MAX, Broadcast, Handed, Seen
 from planaria.protocols.publications.broadcast_messages import Arc, Flood, Nack
+from planaria.protocols.publications.exchange import Exchange
 from planaria.protocols.publications.history import History
 from planaria.protocols.publications.publication import PLACE_BITS, TIME_MAX, Publication, key
 from planaria.protocols.publications.retention import SLOTS, Horizon, Rejected

@@ -1,0 +1,20 @@
+"""How long subscribers in a legitimate ring need until all of them hold the same."""
+
+from math import ceil, log2
+
+from planaria.protocols.publications.antientropy import PATIENCE
+
+MESSAGES_PER_HOP = 5  # digest, estimate, sketch, difference, push, one after the other
+TIMEOUTS_PER_HOP = 3  # until the next digest leaves, and until one of the two starts is free
+
+
+def intervals_to_agree(n: int, delay: float) -> int:
+    """Intervals within which every subscriber holds every publication that one of them holds.
+
+    Counted from a legitimate ring without further faults, if no message takes longer than `delay`
+    intervals and an exchange of messages is no slower than `PATIENCE`. A publication crosses at
+    most log2 n edges, each by one exchange; before that, exchanges that a fault left half-way are
+    given up by patience, twice at worst.
+    """
+    hops = max(1, ceil(log2(max(2, n))))
+    return ceil(hops * (MESSAGES_PER_HOP * delay + TIMEOUTS_PER_HOP)) + 2 * PATIENCE

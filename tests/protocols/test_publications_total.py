@@ -1,0 +1,139 @@
+"""Whatever memory can hold: no handler of a history raises, and everything is put right."""
+
+from random import Random
+
+import pytest
+
+from planaria.core.chance import any_integer, stream
+from planaria.core.codec import Codec
+from planaria.core.node import Send
+from planaria.protocols.publications.antientropy import STRIKES_MAX, AntiEntropy
+from planaria.protocols.publications.antientropy_messages import Digest, More, Sketch
+from planaria.protocols.publications.arbitrary import any_publication_message, corrupt_history
+from planaria.protocols.publications.arcs import Share
+from planaria.protocols.publications.broadcast import Handed, Seen
+from planaria.protocols.publications.exchange import Exchange
+from planaria.protocols.publications.publication import TIME_MAX, key, sound
+from planaria.protocols.publications.retention import Retention
+from planaria.protocols.publications.store import PublicationStore
+from planaria.protocols.publications.streams import Stream, Streams
+from retention_lab import DAY, MINUTE, Topic
+
+RETENTIONS = [
+    Retention(),
+    Retention(age=DAY),
+    Retention(count=4),
+    Retention(count=6, per_publisher=2),
+    Retention(age=DAY, count=5, per_publisher=3),
+]
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_arbitrary_memory_raises_nothing_and_ends_in_agreement(part: int) -> None:
+    for seed in range(part * 40, part * 40 + 40):
+        chance = stream(seed, "arbitrary histories")
+        topic = Topic(3, chance.choice(RETENTIONS))
+        for number in range(chance.randrange(12)):
+            topic.publish(number % 3, b"%d" % number)
+        for node in topic.nodes:
+            corrupt_history(node, (0, 1, 2), chance)
+        for _ in range(30):
+            act(topic, chance.randrange(3), chance)
+        topic.pass_time(70 * MINUTE)
+        held = [frozenset(node.store.publications()) for node in topic.nodes]
+        assert len(set(held)) == 1, seed
+        assert all(sound(p) for p in held[0])
+        assert len({node.store.digest(node.store.window.lo) for node in topic.nodes}) == 1, seed
+        topic.publish(0, b"and it works")
+        assert all(b"and it works" in topic.shown(id) for id in range(3)) or held[0], seed
+        assert [handed[b"and it works"] for handed in topic.handed] == [1, 1, 1], seed
+
+
+def act(topic: Topic, id: int, rng: Random) -> None:
+    """One input of any kind at one node, before it had a timeout to repair itself."""
+    node, peer = topic.nodes[id], (id + 1) % 3
+    draw = rng.randrange(8)
+    if draw == 0:
+        topic.perform(id, node.on_digest(peer, topic.nodes[peer].digest()))
+    elif draw == 1:
+        topic.perform(id, node.link_down(topic.view(id), peer))
+    elif draw == 2:
+        node.snapshot()
+    elif draw == 3:
+        node.read_clock(any_integer(rng, TIME_MAX))
+    elif draw == 4:
+        topic.publish(id, b"now")
+    else:
+        message = any_publication_message("t", (0, 1, 2), rng)
+        topic.perform(id, node.on_message(topic.view(id), message))
+
+
+def test_everything_that_a_repaired_history_sends_passes_the_codec() -> None:
+    codec, sent = Codec(), 0
+    for seed in range(60):
+        chance = stream(seed, "arbitrary wires")
+        topic = Topic(2, chance.choice(RETENTIONS))
+        for number in range(8):
+            topic.publish(number % 2, b"%d" % number)
+        corrupt_history(topic.nodes[0], (0, 1), chance)
+        topic.read_clocks()
+        effects = topic.nodes[0].on_timeout([1])
+        for lo in (0, topic.nodes[0].store.window.lo):
+            effects += topic.nodes[0].on_digest(1, Digest(topic.now, lo, 77))
+        for effect in effects:
+            if isinstance(effect, Send):
+                assert codec.decode(codec.encode(effect.message)) == effect.message
+                sent += 1
+    assert sent > 30
+
+
+@pytest.mark.parametrize("strikes", [-(10**30), -5, 0, 10**30])
+def test_sketches_come_into_doubt_however_low_the_count_of_strikes(strikes: int) -> None:
+    one = AntiEntropy("t", 1, PublicationStore())
+    one._peers[2] = (one.store.version, strikes)
+    found = []
+    for _ in range(STRIKES_MAX + 1):
+        found.append(one._strike(2))
+        one._peers[2] = (one.store.version, one._peers[2][1])
+    assert any(found)
+
+
+def test_exchange_with_impossible_numbers_is_dropped_before_it_speaks() -> None:
+    for number, lo in ((-1, 0), (2**100, 0), (3, -1), (3, 2**100)):
+        one = AntiEntropy("t", 1, PublicationStore())
+        exchange = Exchange(number, lo, started=False)
+        exchange.sent = 4
+        one._exchanges[2] = exchange
+        effects, _ = one.on_message(More("t", 2, number, 4, 2))
+        assert not any(isinstance(e, Send) and isinstance(e.message, Sketch) for e in effects)
+        one.on_timeout()
+        assert one._exchanges == {}
+
+
+def test_reroutes_and_hops_below_zero_do_not_keep_an_orphan_alive() -> None:
+    topic = Topic(3)
+    node, view = topic.nodes[0], topic.view(0)._replace(label=0, doubt=False)
+    topic.publish(0, b"p")
+    (said,) = node.store.publications()
+    name = key(said)
+    for reroutes, hops, sent in ((-(10**9), 3, 2), (0, -(10**9), 0), (0, 10**9, 0)):
+        seen = Seen()
+        seen.reroutes = reroutes
+        node.broadcast.seen.pop(name)
+        node.broadcast.seen.put(name, seen)
+        share = Share(1, 1, 10, 20, 0)
+        node.broadcast.handed.put((1, name, *share[2:]), Handed(said, share, hops))
+        effects = node.broadcast.link_down(view._replace(neighbours=[(1, 1), (2, 2), (3, 3)]), 1)
+        assert len(effects) == sent, "a count that cannot be floods, hops that cannot be end"
+        assert seen.flooded == bool(sent)
+
+
+def test_stream_with_an_impossible_time_is_forgotten_wherever_it_stands() -> None:
+    streams = Streams("t")
+    for number in range(200):
+        stream = Stream(0)
+        stream.newest = TIME_MAX + 1 if number < 100 else 5
+        streams._streams[number, 0] = stream
+    for _ in range(20):
+        streams.on_timeout(10)
+    assert len(streams) == 0, "neither the impossible at the head nor the expired behind it stay"
