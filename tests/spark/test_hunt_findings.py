@@ -11,7 +11,7 @@ from planaria.cli.main import main
 from planaria.core.errors import UsageError
 from planaria.simulator.overlays import REGISTERED, find_kind
 from planaria.simulator.schedule import NAMED, parse_schedule
-from planaria.spark.grid import Cell, Grid, rotated
+from planaria.spark.grid import Cell, Grid, Value, rotated
 from planaria.spark.hunt import (
     Hunt,
     Quarry,
@@ -130,7 +130,12 @@ def test_every_registered_overlay_can_be_hunted(overlay: str) -> None:
 
 def test_every_condition_of_a_cell_reaches_its_trial_and_its_replay_command() -> None:
     hunted = quarry("ring", "crash", supervisors=2)
-    given = {"n": 4, "start": "legitimate", "scheduler": "constant", "nemesis": "crash"}
+    given: dict[str, Value] = {
+        "n": 4,
+        "start": "legitimate",
+        "scheduler": "constant",
+        "nemesis": "crash",
+    }
     cell = Cell({**given, "delay": "fixed:23", "silent_failures": True, "publish": 3}, 5)
     assert [str(action) for action in hunted.spec(cell).faults] == [
         "at 0.5 publish count=2",

@@ -66,7 +66,7 @@ def summary(
 
 def _shown(trial: Trial, violation: Violation) -> dict[str, Any]:
     place = None if violation.node is None else trial.overlay.called(violation.node)
-    return to_builtins(violation) | {"where": place, "detail": trial.told(violation.detail)}
+    return {**to_builtins(violation), "where": place, "detail": trial.told(violation.detail)}
 
 
 def _injected(it: Injection) -> dict[str, Any]:
