@@ -172,6 +172,8 @@ def corrupt_supervisor(
         supervisor.topics[topic] = served
     supervisor.moved = {}
     supervisor.turn = any_integer(rng, 0)
+    budget = supervisor.budget
+    budget.limit, budget.cap, budget.spent = (any_integer(rng, 0, 64) for _ in range(3))
     if rng.random() < 0.3:
         age = any_integer(rng, 0, MOVED_AGE_MAX)
         supervisor.moved = {topic: (rng.choice(supervisor.supervisors), age)}
