@@ -23,7 +23,9 @@ from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.topic_supervisor import UNHEARD_MAX
+from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
+from planaria.simulator.links import SlowNodes
 from planaria.simulator.trial import Spec, must_heal
 from ring_lab import RingLab
 
@@ -99,12 +101,15 @@ def test_f4_dead_alone_are_forgotten(dead: int) -> None:
 def test_f4_full_database_of_the_dead_makes_room(
     dead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The living ask in vain, which must not count as a sign of life of those recorded."""
+    """The living ask in vain, which must not count as a sign of life of those recorded.
+
+    Once one of them has label 0, the dead beside the living go, one after the other.
+    """
     monkeypatch.setattr(topic_supervisor, "MEMBERS_MAX", dead)
     lab = of_the_dead(dead, 3)
     lab.run(5)
     assert not set(lab.recorded) & {0, 1, 2}
-    lab.heal(UNHEARD_MAX + 11 * dead.bit_length() + 40)
+    lab.heal(UNHEARD_MAX + 11 * dead.bit_length() + 20 * dead)
 
 
 def test_f4_supervisor_recorded_as_its_own_member_is_forgotten() -> None:
@@ -302,3 +307,21 @@ def test_false_word_of_a_lost_supervisor_moves_nobody_for_good() -> None:
         lab.simulator.command(one.id, LinkDown(one.inquiry.supervisor))
     assert lab.broken() == {"supervisor", "patience"}
     lab.heal(60)
+
+
+# What no protocol can do
+
+
+def test_c6_living_member_whose_messages_are_too_slow_is_removed_and_taken_back() -> None:
+    """Who tells the dead from the slow by waiting needs a bound, and the paper has none."""
+    lab = RingLab.legitimate(8)
+    slow = SlowNodes([3], 20 * INTERVAL / 25)
+    lab.simulator.rules.append(slow)
+    recorded = []
+    for _ in range(60):
+        lab.run()
+        recorded.append(3 in lab.recorded)
+    assert slow.affected
+    assert not all(recorded)
+    lab.simulator.rules.clear()
+    lab.heal(90)

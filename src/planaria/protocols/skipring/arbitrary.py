@@ -101,11 +101,11 @@ def any_shortcuts(one: Subscriber, ids: Sequence[NodeId], rng: Random) -> dict[i
     if kind == 0 or not _in_range(one):
         slots = (any_label(n, rng), any_label(n, rng), any_integer(rng, n))
         return {slot: rng.choice(ids) for slot in slots[: rng.randrange(4)]}
-    slots = (*one.around.left, *one.around.right)
+    expected = (*one.around.left, *one.around.right)
     if kind == 1:
-        return {slot: rng.choice(ids) for slot in slots}
+        return {slot: rng.choice(ids) for slot in expected}
     shift = rng.randrange(1, 3)  # few of them, so that many believe in the same false owners
-    return {slot: ids[(slot + shift) % n] for slot in slots}
+    return {slot: ids[(slot + shift) % n] for slot in expected}
 
 
 def _in_range(one: Subscriber) -> bool:
@@ -172,6 +172,8 @@ def corrupt_supervisor(
         supervisor.topics[topic] = served
     supervisor.moved = {}
     supervisor.turn = any_integer(rng, 0)
+    budget = supervisor.budget
+    budget.limit, budget.cap, budget.spent = (any_integer(rng, 0, 64) for _ in range(3))
     if rng.random() < 0.3:
         age = any_integer(rng, 0, MOVED_AGE_MAX)
         supervisor.moved = {topic: (rng.choice(supervisor.supervisors), age)}

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from sys import maxsize
 
-RATE_MIN = 64  # configurations per timeout that even a small process may use
-
 
 class Budget:
     """What the topics of one process share; without limits until it is first refilled.
@@ -21,9 +19,9 @@ class Budget:
         self.spent = 0
 
     def refill(self, sizes: Iterable[int], rate: int) -> None:
-        """A timeout: topics of these sizes share max(RATE_MIN, rate, n / log n)."""
+        """A timeout: topics of these sizes, the fastest of which has `rate`, share n / log n."""
         n = max(0, sum(sizes))
-        self.limit, self.cap = max(RATE_MIN, rate, n // max(1, n.bit_length())), maxsize
+        self.limit, self.cap = max(rate, n // max(1, n.bit_length())), maxsize
         self.spent = 0
 
     def share(self, topics: int) -> None:

@@ -51,7 +51,7 @@ class RingOverlay(Overlay):
     )
 
     calm = PATIENCE + 2  # a suspicion that a fault left half-way has been judged by then
-    # A suspect has PATIENCE timeouts for two messages; a neighbour is missed after 8 without one.
+    # An accused member has PATIENCE timeouts for two messages: being asked, and its answer.
     delay_max = (PATIENCE - 1) / 2
 
     def __init__(self, supervisors: int = 1, topic: str = TOPIC, *, histories: bool = True) -> None:
@@ -143,7 +143,7 @@ class RingOverlay(Overlay):
 
         A corrupt patience makes one give up every supervisor twice over, then ask one after the
         other at the end of a full window; what only the round robin finds takes n configurations,
-        and each level of labels a few exchanges. The worst of the campaigns took a third of it.
+        and each level of labels a few exchanges. The worst of 600 starts took a fifth of it.
         """
         supervisors = len(self.supervisors)
         failover = ROUNDS_MAX * ASK_PATIENCE * supervisors + WINDOW_MAX * (supervisors + 1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Send, Stateful
-from planaria.protocols.skipring.budget import RATE_MIN, Budget
+from planaria.protocols.skipring.budget import Budget
 from planaria.protocols.skipring.database import MEMBERS_MAX, Database
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
@@ -20,6 +20,7 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.sums import children
 
+RATE_MIN = 64  # configurations per timeout that even a small topic may use
 PATIENCE = 10  # timeouts for an accused member to answer: two slow messages and a little
 VERSION_MODULUS = 1 << 62  # versions fit the wire; a wrap costs one subscriber a few timeouts
 RECOUNT_EVERY = 64  # timeouts between two recomputations of all sums: a corrupt one must not last
