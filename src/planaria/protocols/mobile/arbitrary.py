@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 
 from planaria.core.chance import any_integer
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Outbox
 from planaria.protocols.mobile.edge_bits import ACTS, PATIENCE, Edge, EdgeBits
@@ -44,21 +44,22 @@ def height(rng: Random) -> int:
     return rng.randint(*rng.choice([(0, 3), (0, 999), (0, HEIGHT_MAX)]))
 
 
-def item_id(rng: Random) -> bytes:
-    """The id of a publication that nobody made; some are known to many."""
+def item_id(topic: str, rng: Random) -> bytes:
+    """The id of a publication that nobody made; some are known to many in a layer."""
     if rng.random() < 0.3:
-        return bytes([rng.randrange(4)]) * ITEM_ID_BYTES
+        number = stable_hash(topic, rng.randrange(4), bits=8 * ITEM_ID_BYTES)
+        return number.to_bytes(ITEM_ID_BYTES, "big")
     return rng.randbytes(ITEM_ID_BYTES)
 
 
-def item(rng: Random) -> Item:
+def item(topic: str, rng: Random) -> Item:
     """A publication that nobody made, as it may come over a link."""
-    return Item(item_id(rng), rng.randrange(STEM + 1), rng.randbytes(rng.randrange(8)))
+    return Item(item_id(topic, rng), rng.randrange(STEM + 1), rng.randbytes(rng.randrange(8)))
 
 
-def stored(rng: Random) -> Item:
+def stored(topic: str, rng: Random) -> Item:
     """What memory holds for a publication: perhaps none that could be sent."""
-    sound = item(rng)
+    sound = item(topic, rng)
     kind = rng.random()
     if kind < 0.1:
         return Item(sound.id, sound.generation, bytes(PAYLOAD_BYTES_MAX + 2))
@@ -88,7 +89,7 @@ def scramble(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
     """Arbitrary values for all variables of one layer, but that a member does not leave and a
     leaver does: that is a wish of the application."""
     for peer in rng.sample(list(ids), min(3, len(ids))):
-        layer.links[peer] = _link(rng)
+        layer.links[peer] = _link(layer.topic, rng)
     for link in layer.links.values():
         if rng.random() < 0.3:
             _scramble_link(link, rng)
@@ -100,16 +101,16 @@ def scramble(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
     if layer.leaving is not None:
         layer.leaving = any_integer(rng, 0, DRAIN_MAX)
     _scramble_orientation(layer, ids, rng)
-    _scramble_news(layer.news, ids, rng)
+    _scramble_news(layer.topic, layer.news, ids, rng)
 
 
-def _link(rng: Random) -> Link:
+def _link(topic: str, rng: Random) -> Link:
     link = Link(rng.choice([ASKED, UP, UP, CLOSING, "nonsense"]))
     _scramble_link(link, rng)
     link.replayed = rng.random() < 0.5
     link.outbox = Outbox(
-        {item_id(rng): any_integer(rng, 0, STEM)},
-        {item_id(rng): any_integer(rng, 0, STEM)},
+        {item_id(topic, rng): any_integer(rng, 0, STEM)},
+        {item_id(topic, rng): any_integer(rng, 0, STEM)},
         any_integer(rng, 0, RECEIPT_MAX),
     )
     return link
@@ -153,9 +154,9 @@ def _scramble_edge(edge: Edge, rng: Random) -> None:
     )
 
 
-def _scramble_news(news: Dissemination, ids: Sequence[NodeId], rng: Random) -> None:
+def _scramble_news(topic: str, news: Dissemination, ids: Sequence[NodeId], rng: Random) -> None:
     for _ in range(rng.randrange(3)):
-        garbage = stored(rng)
+        garbage = stored(topic, rng)
         news.store[garbage.id] = (garbage, any_integer(rng, 0, 200))
         news.seen[garbage.id] = any_integer(rng, 0, 10_000)
         if rng.random() < 0.3:
@@ -169,14 +170,14 @@ def _scramble_news(news: Dissemination, ids: Sequence[NodeId], rng: Random) -> N
     news.local[rng.randbytes(ITEM_ID_BYTES)] = None
     news.walking[rng.randbytes(ITEM_ID_BYTES)] = False
     news.hidden[rng.randbytes(ITEM_ID_BYTES)] = any_integer(rng, 0, EMBARGO)
-    news.seen[item_id(rng)] = any_integer(rng, 0, 10_000)
+    news.seen[item_id(topic, rng)] = any_integer(rng, 0, 10_000)
     news.now = any_integer(rng, 0, 200)
 
 
 def forged(topic: str, ids: Sequence[NodeId], rng: Random) -> Message:
     """Any message of a layer that can be decoded, from anybody."""
     sender = rng.choice(ids)
-    serial, items = rng.randrange(SERIALS), tuple(item(rng) for _ in range(rng.randrange(3)))
+    serial, items = rng.randrange(SERIALS), tuple(item(topic, rng) for _ in range(rng.randrange(3)))
     ack, heard = rng.randrange(RECEIPT_MAX + 1), rng.randrange(SERIALS)
     return rng.choice(
         [
