@@ -164,3 +164,12 @@ def test_forged_events_that_wait_are_not_sent_and_own_ones_are() -> None:
     ]
     delivered = [effect for effect in node.on_timeout() if isinstance(effect, Deliver)]
     assert [effect.payload for effect in delivered] == [b"mine"]
+
+
+@pytest.mark.parametrize("delay", ["fixed:1200", "fixed:3000"])
+def test_delays_beyond_every_patience_deliver_nothing_twice(delay: str) -> None:
+    """Tables may not heal where each answer comes too late, but events still end."""
+    faults = parse_schedule("at 1 publish count=20\nat 60 publish count=20")
+    spec = Spec(6, 2, faults=faults, delay=delay, intervals=100)
+    _, violation = Trial(MeasuredGossip(), spec, [DeliveredOnce()]).judge()
+    assert violation is None or violation.checker == "convergence"
