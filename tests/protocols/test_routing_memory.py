@@ -70,6 +70,9 @@ def test_a_forged_memory_is_replayed_for_two_periods_at_most(arrived: int, gener
     """The bound for what nobody published: max(delta, 2 memory), then the way to the last."""
     broker = served()
     broker.memory.recent[generation] = {notify().id: Recent(notify(), [], arrived)}
+    broker.memory.age = 3
+    if not 0 <= arrived < TIMING.memory:  # then as old as it can be
+        assert [it.age for it in broker.memory.replayed(9)] == [3 + generation * TIMING.memory]
     lived = 0
     while [*broker.memory.replayed(9)]:
         broker.on_timeout()
