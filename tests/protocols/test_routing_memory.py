@@ -96,7 +96,8 @@ def test_more_than_can_be_remembered_is_refused_and_never_delivered_twice(
     monkeypatch.setattr(recent, "SEEN_MAX", 5)
     broker, given = served(), []
     for number in [*range(20), *range(20)]:
-        given += [it.msg_id for it in broker.on_message(notify(0, number)) if _is_delivery(it)]
+        effects = broker.on_message(notify(0, number))
+        given += [it.msg_id for it in effects if isinstance(it, DeliverTo)]
     assert len(given) == len(set(given)) == 5
     with pytest.raises(CapacityExceeded, match="more slowly"):
         broker.publish({"a": 1}, b"")
@@ -107,7 +108,3 @@ def test_more_than_can_be_remembered_is_refused_and_never_delivered_twice(
 
 def _is_notify(effect: object) -> bool:
     return isinstance(effect, Send) and isinstance(effect.message, Notify)
-
-
-def _is_delivery(effect: object) -> bool:
-    return isinstance(effect, DeliverTo)
