@@ -157,6 +157,6 @@ def test_e23_lemma_4_a_ring_that_winds_twice_never_changes() -> None:
         simulator.run_interval()
     assert simulator.sent >= 8_000
     kept = ("left", "right", "ring")
-    for id, node in simulator.nodes.items():
-        after = node.snapshot()
+    for id, sorting in simulator.nodes.items():
+        after = sorting.snapshot()
         assert [after[name] for name in kept] == [before[id][name] for name in kept]

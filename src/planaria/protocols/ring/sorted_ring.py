@@ -9,7 +9,8 @@ Amendments: no reference to oneself is kept (E2, E15, E20), the order is total o
 silent is dropped (E21), what others say of a neighbour's label is no reason to move it: the
 neighbour is asked, and answers for itself (E22); an end hands its ring edge inward, or a ring could
 wind round the order more than once (E23); whom I lost to silence only it itself brings back, or a
-dead node could be handed round for ever (decision 0042); delegation uses any closer node known (S4).
+dead node could be handed round for ever (decision 0042); delegation uses any closer node known
+(S4).
 """
 
 from collections.abc import Callable, Iterable
