@@ -13,7 +13,6 @@ from planaria.protocols.publications.antientropy_messages import (
     Done,
     More,
 )
-from planaria.protocols.publications.publication import place_of
 from planaria.protocols.publications.window import Window
 
 
@@ -85,14 +84,11 @@ def test_full_stores_agree_on_the_largest_of_the_union(ours: list[int], theirs: 
 
 def test_full_store_is_not_pushed_what_it_would_refuse() -> None:
     full = peer(1, list(range(20)), limit=10)
-    floor = full.store.floor
-    assert floor is not None
     for lower, pushed in ((True, 0), (False, 1)):
         other = peer(2, [])
         for shown in full.store.publications():
             other.store.insert(shown)
-        candidates = [publication(number) for number in range(20, 60)]
-        other.store.insert(next(p for p in candidates if (place_of(p) < floor) == lower))
+        other.store.insert(publication(77, time=2 if lower else 9))
         channel = Channel(full, other)
         channel.send(full.on_digest(2, other.digest()))
         channel.run()

@@ -17,6 +17,7 @@ from planaria.protocols.publications.publication import TIME_MAX, key, sound
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.publications.store import PublicationStore
 from planaria.protocols.publications.streams import Stream, Streams
+from planaria.protocols.skipring.labels import CIRCLE
 from retention_lab import DAY, MINUTE, Topic
 
 RETENTIONS = [
@@ -121,7 +122,7 @@ def test_reroutes_and_hops_below_zero_do_not_keep_an_orphan_alive() -> None:
         seen.reroutes = reroutes
         node.broadcast.seen.pop(name)
         node.broadcast.seen.put(name, seen)
-        share = Share(1, 1, 10, 20, 0)
+        share = Share(1, 1, 1, CIRCLE - 1, 0)
         node.broadcast.handed.put((1, name, *share[2:]), Handed(said, share, hops))
         effects = node.broadcast.link_down(view._replace(neighbours=[(1, 1), (2, 2), (3, 3)]), 1)
         assert len(effects) == sent, "a count that cannot be floods, hops that cannot be end"
