@@ -18,7 +18,7 @@ from planaria.spark.experiments import study as studies
 from planaria.spark.experiments.study import Experiment
 from planaria.spark.grid import crossed
 from planaria.spark.report import claims_beside_literal, figure
-from planaria.spark.reproduce import Reproduction, Unkept, Verdict
+from planaria.spark.reproduce import Reproduction, StudyBroken, Verdict
 
 pytest_plugins = ("spark_session",)
 
@@ -136,10 +136,10 @@ def test_a_sweep_of_which_every_simulation_raises_is_one_line_with_a_command_tha
 def test_a_study_that_breaks_its_word_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     wrong = {**toy_study.PROMISED, "points": ("x", "thrice")}
     study = structs.replace(toy_study.STUDY, promised=wrong)
-    with pytest.raises(Unkept, match="toy/points has no column thrice"):
+    with pytest.raises(StudyBroken, match="toy/points has no column thrice"):
         Reproduction([study], "quick", str(tmp_path / "a")).run(spark)
     study = structs.replace(toy_study.STUDY, promised={**toy_study.PROMISED, "more": ("x",)})
-    with pytest.raises(Unkept, match="more"):
+    with pytest.raises(StudyBroken, match="more"):
         Reproduction([study], "quick", str(tmp_path / "b")).run(spark)
 
 

@@ -102,7 +102,7 @@ def test_a_worker_that_dies_of_something_else_ends_the_sweep_and_not_what_is_don
     """The command that repeats a cell kills it: there is no row to be had."""
     fatal = Work("fatal", {"value": "float64"}, times, lambda _: os._exit(9))
     one = Sweep(fatal, crossed({"x": [1]}, range(1)), str(tmp_path))
-    told = r"died again and again; 0 of 1 simulations are done.*same command"
+    told = r"died repeatedly; 0 of 1 simulations are done.*run it again to resume"
     with pytest.raises(SweepFailed, match=told):
         one.run(spark)
 

@@ -283,7 +283,7 @@ CONTENT = Kind(
     make=ContentWorld,
     options=(
         Option("brokers", 0, "How many brokers; 0 stands for --n."),
-        Option("subscriptions", 100, "Of all clients together, random conjunctions."),
+        Option("subscriptions", 100, "How many in all, random conjunctions."),
         Option("strategy", "covering", "How filters are spread.", STRATEGIES),
         Option("hierarchical", False, "Spread filters towards the root only."),
         Option("rho", 4, "Timeouts between two renewals of a lease."),

@@ -12,6 +12,6 @@ def _picture(trial: Trial) -> str:
 
 RING = Kind(
     make=RingOverlay,
-    options=(Option("supervisors", 1, "how many supervisors serve the topic, one after another"),),
-    outputs=(Output("svg", "draw the ring with its shortcuts", _picture),),
+    options=(Option("supervisors", 1, "How many supervisors serve the topic, in turn."),),
+    outputs=(Output("svg", "Draw the ring with its shortcuts.", _picture),),
 )

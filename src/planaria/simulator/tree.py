@@ -3,4 +3,6 @@
 from planaria.protocols.tree.overlay import TreeOverlay
 from planaria.simulator.overlays import Kind, Option
 
-TREE = Kind(TreeOverlay, (Option("degree", 3, "Of the reference tree; above 3 a wide one."),))
+TREE = Kind(
+    TreeOverlay, (Option("degree", 3, "Degree of the reference tree; above 3, a wide one."),)
+)

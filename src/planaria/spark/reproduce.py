@@ -27,7 +27,7 @@ from planaria.spark.watch import watched
 REPORT = "report.html"
 
 
-class Unkept(PlanariaError):
+class StudyBroken(PlanariaError):
     """A study lacks what it promised: a mistake in the study."""
 
 
@@ -117,14 +117,14 @@ def promised(study: Study, name: str, table: DataFrame) -> DataFrame:
     """The table with just the columns that the study promises, in their order."""
     lacking = [column for column in study.promised[name] if column not in table.columns]
     if lacking:
-        raise Unkept(f"{study.name}/{name} has no column {lacking[0]}")
+        raise StudyBroken(f"{study.name}/{name} has no column {lacking[0]}")
     return table.select(*study.promised[name])
 
 
 def _made(study: Study, spark: SparkSession, rows: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     made = dict(study.tables(spark, rows))
     if sorted(made) != sorted(study.promised):
-        raise Unkept(f"{study.name} promises {sorted(study.promised)}, it made {sorted(made)}")
+        raise StudyBroken(f"{study.name} promises {sorted(study.promised)}, it made {sorted(made)}")
     return made
 
 

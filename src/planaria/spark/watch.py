@@ -91,7 +91,7 @@ def _failure(name: str, error: Exception, progress: str) -> PlanariaError:
     if ours:
         return UsageError(f"{ours[1]}; {progress}")
     if "Python worker exited unexpectedly" in str(error):
-        return WorkerDied(f"{name}: a worker died again and again; {progress}")
+        return WorkerDied(f"{name}: a worker died repeatedly; {progress}")
     lines = [line for line in str(error).splitlines() if "Exception" in line]
     reason = plain((lines or str(error).splitlines() or [repr(error)])[0].strip())
     gone = "Java side is empty" in str(error)
