@@ -13,7 +13,6 @@ from planaria.simulator.trial import Spec, Trial
 BATCHES = 24  # parametrized so that workers share the seeds
 FAULTS = ("", "at 0.5 crash share=0.3", "at 0.5 leave share=0.3")
 DELAYS = ("uniform:1:50", "fixed:1", "fixed:23", "fixed:50")
-UNNOTICED = 64 + 11 * 8 + 20 * 12  # intervals more where silence alone tells that somebody is dead
 
 
 def arbitrary_trial(seed: int) -> Trial:
@@ -23,12 +22,9 @@ def arbitrary_trial(seed: int) -> Trial:
     overlay = RingOverlay(rng.randint(1, 3), histories=rng.random() < 0.5)
     published = "at 0.3 publish count=3" if overlay.histories else ""
     faults = parse_schedule(f"{published}\n{rng.choice(FAULTS) if n > 2 else ''}")
-    scheduler, delay, noticed = rng.choice(SCHEDULERS), rng.choice(DELAYS), rng.random() < 0.5
-    bound = overlay.bound(n, overlay.delay_max) + (0 if noticed else UNNOTICED)
-    spec = Spec(n, seed, "corrupt", faults, scheduler, delay, intervals=bound, closure=5)
-    trial = Trial(overlay, spec)
-    trial.simulator.detects_failed_sends = noticed
-    return trial
+    scheduler, delay, silent = rng.choice(SCHEDULERS), rng.choice(DELAYS), rng.random() < 0.5
+    spec = Spec(n, seed, "corrupt", faults, scheduler, delay, closure=5, silent_failures=silent)
+    return Trial(overlay, spec)
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))

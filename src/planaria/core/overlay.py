@@ -102,6 +102,10 @@ class Overlay(ABC):
         """
         return ceil((1 + delay) * (100 + 4 * n))
 
+    def unnoticed(self, n: int) -> int:
+        """Intervals that it may take longer where nobody is told that a send failed."""
+        return 0
+
     def leave(self, node: Node) -> Command | None:
         """The command with which `node` leaves in good order; None if it may not leave."""
         return None

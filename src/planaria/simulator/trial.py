@@ -223,7 +223,9 @@ class Trial:
 
     def _bound(self) -> int:
         """What the overlay promises."""
-        return min(INTERVALS_MAX, self.overlay.bound(self.simulator.joined, self.delay))
+        n = self.simulator.joined
+        more = 0 if self.simulator.detects_failed_sends else self.overlay.unnoticed(n)
+        return min(INTERVALS_MAX, self.overlay.bound(n, self.delay) + more)
 
     def _run(self) -> Outcome:
         self.suffer()

@@ -15,7 +15,7 @@ from planaria.protocols.gossip.hierarchy import ROOT, Hierarchy, filter_of
 from planaria.protocols.gossip.legitimacy import violations
 from planaria.protocols.gossip.links import GAP_MAX
 from planaria.protocols.gossip.membership import PATIENCE
-from planaria.protocols.gossip.messages import AGE_MAX
+from planaria.protocols.gossip.messages import AGE_MAX, SLOWEST
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.sketch import SKETCH_AGE_MAX
@@ -40,6 +40,7 @@ class GossipOverlay(Overlay):
     name = "gossip"
     # Whom nobody answers is forgotten after PATIENCE: by then a false age or suspicion has shown.
     calm = PATIENCE + 1
+    delay_max = SLOWEST  # what patience and memory are made for
 
     def __init__(self, groups: str = "", parameters: Parameters | None = None) -> None:
         self.sizes = parse_sizes(groups)

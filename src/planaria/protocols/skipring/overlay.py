@@ -13,6 +13,7 @@ from planaria.protocols.publications.arbitrary import (
     any_publication_message,
     corrupt_history,
 )
+from planaria.protocols.publications.bound import intervals_to_agree
 from planaria.protocols.skipring.arbitrary import (
     any_message,
     corrupt_subscriber,
@@ -148,7 +149,14 @@ class RingOverlay(Overlay):
         supervisors = len(self.supervisors)
         failover = ROUNDS_MAX * ASK_PATIENCE * supervisors + WINDOW_MAX * (supervisors + 1)
         levels = LEVEL_MAX * n.bit_length()
-        return ceil((1 + delay) * (failover + levels)) + 2 * n
+        ring = ceil((1 + delay) * (failover + levels)) + 2 * n
+        return ring + intervals_to_agree(n, delay)
+
+    def unnoticed(self, n: int) -> int:
+        """Silence alone tells: of a ring neighbour after 8 timeouts, of a database of the dead
+        after 64, and the dead who sit side by side are found one after the other.
+        """
+        return 152 + 20 * n  # 64, 11 times 8, and two patiences for each that may be dead
 
     def leave(self, node: Node) -> Command | None:
         """Peers leave by unsubscribing."""
