@@ -7,7 +7,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Send
 from planaria.protocols.publications.broadcast import View
-from planaria.protocols.publications.history import History
+from planaria.protocols.publications.history import History, PublicationMessage
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.retention import Retention
 
@@ -44,6 +44,7 @@ class Topic:
                 self.handed[id][effect.payload] += 1
         while self.flight and not self.held_back:
             target, message = self.flight.popleft()
+            assert isinstance(message, PublicationMessage)
             self.perform(target, self.nodes[target].on_message(self.view(target), message))
 
     def read_clocks(self) -> None:

@@ -32,7 +32,7 @@ def naive(items: set[Publication], window: Window) -> set[Publication]:
     within = [
         o for o in young if above(o, [p for p in young if p.publisher == o.publisher]) < quota
     ]
-    return {one for one in within if above(one, within) < window.count}
+    return {one for one in within if above(one, within) < window.limit}
 
 
 class Keeper:

@@ -13,6 +13,7 @@ from planaria.protocols.publications.arbitrary import any_publication_message, c
 from planaria.protocols.publications.arcs import Share
 from planaria.protocols.publications.broadcast import Handed, Seen
 from planaria.protocols.publications.exchange import Exchange
+from planaria.protocols.publications.history import PublicationMessage
 from planaria.protocols.publications.publication import TIME_MAX, key, sound
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.publications.store import PublicationStore
@@ -66,6 +67,7 @@ def act(topic: Topic, id: int, rng: Random) -> None:
         topic.publish(id, b"now")
     else:
         message = any_publication_message("t", (0, 1, 2), rng)
+        assert isinstance(message, PublicationMessage)
         topic.perform(id, node.on_message(topic.view(id), message))
 
 

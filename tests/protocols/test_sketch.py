@@ -148,7 +148,9 @@ def test_cache_equals_a_fresh_sketch_after_any_changes() -> None:
         assert cache.remove(id)
     left = ids[:50] + ids[150:]
     for _ in range(2):
-        sums, cells = cache.read()
+        read = cache.read()
+        assert read is not None
+        sums, cells = read
         assert (sums == tug_of_war(id_array(left))).all()
         assert cells.pack() == cells_of(left, 64).pack()
 

@@ -46,8 +46,10 @@ def any_publication(ids: Sequence[NodeId], rng: Random) -> Publication:
 
 def impossible_publication(rng: Random) -> Publication:
     """Something that only memory can hold."""
-    numbers = [any_integer(rng, 0, SEQUENCE_MAX, TIME_MAX) for _ in range(5)]
-    return Publication(*numbers, rng.randbytes(rng.randrange(4)))
+    who, incarnation, number, low, time = (
+        any_integer(rng, 0, SEQUENCE_MAX, TIME_MAX) for _ in range(5)
+    )
+    return Publication(who, incarnation, number, low, time, rng.randbytes(rng.randrange(4)))
 
 
 def corrupt_history(history: History, ids: Sequence[NodeId], rng: Random) -> None:

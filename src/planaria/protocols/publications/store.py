@@ -55,12 +55,16 @@ class PublicationStore:
     )
 
     def __init__(self, limit: int = LIMIT_MAX) -> None:
-        self.window = Window(count=max(1, min(limit, LIMIT_MAX)))
+        self.window = Window(limit=max(1, min(limit, LIMIT_MAX)))
         self.windows: Sequence[Window] = (self.window,)  # what each of them shows is held
         self.version = 0  # changes with every change of what is shown
         self.shown: dict[Place, Publication] = {}
         self.hidden: dict[Place, Publication] = {}
-        self._derive()
+        self._trie = Trie(PLACE_BITS, self.shown)
+        self._quota = Quota(None, self.shown)
+        self._sketch: SketchCache | None = None
+        self._digest = _NO_DIGEST  # of which version, from which second on, its value
+        self._part: tuple[int, int, Trie] | None = None  # the same, of a part of the trie
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PublicationStore":
         """A store with the same publications; what is derived from them is derived again."""
@@ -175,7 +179,7 @@ class PublicationStore:
     @property
     def floor(self) -> Place | None:
         """Below this place nothing is accepted; None while there is room."""
-        return self._trie.minimum() if len(self.shown) >= self.window.count else None
+        return self._trie.minimum() if len(self.shown) >= self.window.limit else None
 
     # What is derived
 
@@ -261,14 +265,12 @@ class PublicationStore:
     def _derive(self) -> None:
         self._trie = Trie(PLACE_BITS, self.shown)
         self._quota = Quota(self.window.per_publisher, self.shown)
-        self._sketch: SketchCache | None = None
-        self._digest = _NO_DIGEST  # of which version, from which second on, its value
-        self._part: tuple[int, int, Trie] | None = None  # the same, of a part of the trie
+        self._sketch, self._digest, self._part = None, _NO_DIGEST, None
 
     def _surplus(self, publication: Publication, place: Place) -> Place | None:
         """What has no room beside a new publication: the lowest, perhaps itself."""
         surplus = self._quota.surplus(publication.publisher, place)
-        if surplus is None and self.shown and len(self.shown) >= self.window.count:
+        if surplus is None and self.shown and len(self.shown) >= self.window.limit:
             lowest = self._trie.minimum()
             if lowest not in self.shown:  # only a damaged trie says so
                 lowest = min(self.shown)
@@ -296,7 +298,7 @@ class PublicationStore:
             self._sketch = None
         if self._wanted(place):
             self.hidden[place] = publication
-            if len(self.hidden) > HIDDEN_SLACK + sum(w.count for w in self.windows):
+            if len(self.hidden) > HIDDEN_SLACK + sum(w.limit for w in self.windows):
                 self._purge()
 
     def _wanted(self, place: Place) -> bool:
@@ -316,8 +318,9 @@ class PublicationStore:
             cells = Cells(size)
             cells.fold(ids, 1)
             return tug_of_war(ids), cells
-        self._sketch = SketchCache(ids, max(CACHED_CELLS_MIN, 1 << (size - 1).bit_length()))
-        return self._sketch.sums, self._sketch.cells
+        cache = SketchCache(ids, max(CACHED_CELLS_MIN, 1 << (size - 1).bit_length()))
+        self._sketch = cache
+        return cache.sums, cache.cells
 
 
 def _intact(place: Place, publication: Publication) -> bool:

@@ -17,10 +17,10 @@ LIMIT_MAX = 1 << 20  # publications of one topic in memory: about 1 GiB at 500 b
 
 
 class Window(NamedTuple):
-    """What is shown: from the second `lo` on, `per_publisher` of each publisher, `count` in all."""
+    """What is shown: from the second `lo` on, `per_publisher` of each publisher, `limit` in all."""
 
     lo: int = 0
-    count: int = LIMIT_MAX
+    limit: int = LIMIT_MAX
     per_publisher: int | None = None
 
     @property
@@ -41,7 +41,7 @@ def kept(held: Mapping[Place, Publication], window: Window) -> list[Place]:
                 within.append(place)
             ranks[publisher] += 1
         places = within
-    return places[: max(1, window.count)]
+    return places[: max(1, window.limit)]
 
 
 class Quota:
