@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from planaria.core.chance import stream
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.filters import EVERYTHING, filter_id
 from planaria.protocols.routing.leases import LeaseTable
@@ -32,8 +33,9 @@ def test_arbitrary_state_heals_within_the_stated_bound(
     """Tables, flags, clocks, ids, filters, memories and messages in flight are all arbitrary."""
     slowest = 0
     for seed in range(seeds(12, 2_000)):
-        overlay = RoutingOverlay(strategy, up, degree=2 + seed % 2, subscriptions=20)
-        spec = Spec(n=1 + seed % 14, seed=seed, closure=2 * 14)
+        rng = stream(seed, "routing")
+        overlay = RoutingOverlay(strategy, up, degree=rng.choice([2, 3]), subscriptions=20)
+        spec = Spec(n=rng.randint(1, 14), seed=seed, closure=2 * 14)
         slowest = max(slowest, heal(overlay, spec).intervals)
     assert slowest > 2  # the states were worth healing
 

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from planaria.core.chance import stream
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import Effects, Node, Send
@@ -116,8 +117,8 @@ class RingOverlay(Overlay):
 def test_lemma_4_the_ring_is_sorted_from_any_connected_state(hashed: bool) -> None:
     overlay = RingOverlay(hashed=hashed)
     for seed in range(150):
-        scheduler = SCHEDULERS[seed % len(SCHEDULERS)]
-        must_heal(overlay, Spec(n=1 + seed % 12, seed=seed, scheduler=scheduler))
+        rng = stream(seed, "lemma 4")
+        must_heal(overlay, Spec(rng.randint(1, 12), seed, scheduler=rng.choice(SCHEDULERS)))
 
 
 @pytest.mark.parametrize("nemesis", ["partition", "blip", "bitflip", "replay", "slow", "pause"])
