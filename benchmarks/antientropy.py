@@ -3,7 +3,7 @@
     python benchmarks/antientropy.py [--json] [--seeds 5] [--sizes 1000 100000]
 
 Accounting. Both hold N publications; d more are held by one side only, half by each. Publications
-have 32-byte payloads, random 63-bit publishers, 64-bit incarnations and one epoch. Every message is
+have 32-byte payloads, random 63-bit publishers, 64-bit incarnations and one time. Every message is
 encoded with core.codec, topic 'news' included; framing and TCP are not counted.
 `bytes` is everything on the wire, M1 (the digest on a periodic message) included. `overhead` is
 `bytes` less the d publications themselves as they are encoded, once each: the same for all rows.

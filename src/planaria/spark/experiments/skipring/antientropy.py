@@ -1,7 +1,7 @@
 """Bytes and one-way messages until two subscribers hold the same publications.
 
 Both hold N publications; d more are held by one side only, half by each. Publications have 32-byte
-payloads, random 63-bit publishers, 64-bit incarnations and one epoch. Every message is encoded with
+payloads, random 63-bit publishers, 64-bit incarnations and one time. Every message is encoded with
 core.codec, topic 'news' included; framing and TCP are not counted. `bytes` is everything on the
 wire, the digest on a periodic message included; `bound` is what is left if the differing
 publications are known: they themselves, and their 64-bit ids to name them.
