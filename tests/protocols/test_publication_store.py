@@ -195,3 +195,20 @@ def test_full_store_forgets_in_the_same_order_whatever_the_order_of_arrival() ->
         stream(seed, "order").shuffle(numbers)
         digests.add(store_of(numbers, limit=12).digest(0))
     assert len(digests) == 1
+
+
+def test_empty_store_says_what_an_emptied_one_says_and_is_repaired_too() -> None:
+    """What is empty is asked for its digest in every message, so it answers without a look."""
+    store, emptied = PublicationStore(40), store_of([1, 2, 3])
+    for number in (1, 2, 3):
+        emptied.remove(place_of(publication(number)))
+    emptied.set_window(5, 9)
+    hidden = store_of([0])
+    hidden.set_window(5, 9)
+    assert store.empty
+    assert not hidden.empty
+    assert {one.digest(0) for one in (store, emptied, hidden)} == {store.digest(0)}
+    store._size, store._digest = 10**9, (store.version, 0, 1)
+    store.audit(1)
+    assert store.digest(0) == emptied.digest(0)
+    assert store.floor is None, "it would take nothing any more"

@@ -138,6 +138,9 @@ class AntiEntropy:
 
     def on_timeout(self) -> list[Effect]:
         """Check a slice of the store, give up exchanges whose peer is silent."""
+        if self.store.empty and not self._exchanges and not self._peers:
+            self._audit_due = self.store.audit(0)
+            return []
         for peer, exchange in list(self._exchanges.items()):
             exchange.age += 1
             exchange.life += 1

@@ -91,7 +91,8 @@ class History(Stateful):
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         self._show_window()
-        expired = self.horizon.expire(self.store.epochs() + self.store.hidden())
+        stored = [] if self.store.empty else self.store.epochs() + self.store.hidden()
+        expired = self.horizon.expire(stored)
         if expired is not None:
             self.store.remove_bucket(expired)
             self.quota.forget((self.horizon.lo, 0))

@@ -66,6 +66,9 @@ class Delivered:
     def __len__(self) -> int:
         return self._size
 
+    def __bool__(self) -> bool:
+        return bool(self._marks)
+
     def epochs(self) -> list[int]:
         """The epochs that have marks."""
         return sorted(self._marks)
@@ -164,6 +167,9 @@ class Horizon:
         hidden for D/2. Marks go at the same pace, when they are R epochs older and no bucket is
         left to delete: so a wrong epoch costs no marks before it costs all publications.
         """
+        if not stored and not self.delivered:
+            self.elapsed = 0
+            return None
         hidden = [epoch for epoch in stored if not self.accepts(epoch)]
         stale = [epoch for epoch in self.delivered.epochs() if not self._remembers(epoch)]
         if not hidden and not stale:
@@ -190,7 +196,10 @@ class Horizon:
         clocks = [epoch for epoch, _ in self.votes.values()]
         if self.clock is not None:
             clocks.append(self.clock)
-        self.epoch = median_low(clocks) if clocks else None
+        if clocks and clocks.count(clocks[0]) == len(clocks):
+            self.epoch = clocks[0]  # all agree, as a rule
+        else:
+            self.epoch = median_low(clocks) if clocks else None
         lowest = 0
         if self.epoch is not None and self.retention.age is not None:
             lowest = max(0, self.epoch - EPOCHS_LIVE)

@@ -24,6 +24,8 @@ LIMIT_MAX = 1 << 20  # publications of one topic in memory: about 1 GiB at 500 b
 CACHED_CELLS_MIN = 64  # a cache starts here and doubles as longer sketches are asked for
 AUDIT_BUCKETS_MAX = 16  # so that an audit over many small buckets is bounded as well
 
+NOTHING = int.from_bytes(blake2b(digest_size=8).digest(), "big")  # the digest of an empty store
+
 Place = tuple[int, int]  # (epoch, key): the order in which a full store lets go of publications
 
 
@@ -106,6 +108,11 @@ class PublicationStore:
         copy.set_window(self.lo, self.hi)
         return copy
 
+    @property
+    def empty(self) -> bool:
+        """Is nothing held at all, visible or hidden?"""
+        return not self._buckets
+
     def set_window(self, lo: int, hi: int) -> None:
         """Show the epochs from `lo` to `hi` and hide all others, without deleting them."""
         if (lo, hi) != (self.lo, self.hi):
@@ -120,6 +127,8 @@ class PublicationStore:
 
     def epochs(self, lo: int = 0) -> list[int]:
         """The visible epochs from `lo` on that hold something."""
+        if not self._buckets:
+            return []
         low = max(lo, self.lo)
         return sorted(e for e, held in self._buckets.items() if low <= e <= self.hi and held.log)
 
@@ -210,13 +219,17 @@ class PublicationStore:
 
     def digest(self, lo: int) -> int:
         """64 bits that are equal in two stores if what they show from epoch `lo` on is equal."""
-        if self._digest[:2] != (self.version, lo):
+        if self._digest[:2] == (self.version, lo):
+            return self._digest[2]
+        value = NOTHING
+        if self._buckets:
             state = blake2b(digest_size=8)
             for epoch in self.epochs(lo):
                 state.update(epoch.to_bytes(8, "big"))
                 state.update(self._buckets[epoch].trie.root_hash)
-            self._digest = (self.version, lo, int.from_bytes(state.digest(), "big"))
-        return self._digest[2]
+            value = int.from_bytes(state.digest(), "big")
+        self._digest = (self.version, lo, value)
+        return value
 
     def trie(self, epoch: int) -> Trie:
         """The trie over the keys of a visible epoch; without keys for any other."""
@@ -263,6 +276,9 @@ class PublicationStore:
 
     def audit(self, limit: int) -> int:
         """Check the next `limit` publications and all derived from them; returns the repairs."""
+        if not self._buckets:
+            self._digest, self._size = (-1, -1, 0), 0
+            return 0
         repairs = 0
         for _ in range(AUDIT_BUCKETS_MAX):
             if not self._buckets or limit <= 0:
