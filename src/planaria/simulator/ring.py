@@ -12,6 +12,9 @@ def _picture(trial: Trial) -> str:
 
 RING = Kind(
     make=RingOverlay,
-    options=(Option("supervisors", 1, "how many supervisors serve the topic, one after another"),),
+    options=(
+        Option("supervisors", 1, "how many supervisors serve the topic, one after another"),
+        Option("histories", True, "corrupt and forge publications too, not the ring alone"),
+    ),
     outputs=(Output("svg", "draw the ring with its shortcuts", _picture),),
 )

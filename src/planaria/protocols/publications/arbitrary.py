@@ -60,7 +60,7 @@ def corrupt_caches(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Random)
     store._digest = (store.version, store.lo, rng.getrandbits(64))
     antientropy._number = rng.randrange(10)
     antientropy._audit_due = rng.randrange(-5, 10**6)
-    for id in rng.sample(list(ids), min(3, len(ids))):
+    for id in rng.sample(ids, min(3, len(ids))):
         antientropy._peers[id] = (store.version, rng.randrange(-3, 5))
         if rng.random() < 0.5:
             antientropy._exchanges[id] = Exchange(
