@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
+from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.protocols.ring.messages import Check as RingCheck
@@ -23,8 +24,13 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.topic_supervisor import (
+    CLAIM_MAX,
+    DOUBTS_MAX,
+    SPREAD_TIMEOUTS,
+    TopicSupervisor,
+)
 from planaria.protocols.skipring.topic_supervisor import PATIENCE as ANSWER_PATIENCE
-from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
 
 LONG_LABEL = 1 << 39  # a 40-bit label: the probability of action (ii) is negligible
 
@@ -56,18 +62,25 @@ def corrupt_subscriber(one: Subscriber, ids: Sequence[NodeId], rng: Random) -> N
     one.inquiry.waiting = rng.randrange(2 * PATIENCE)
     one.inquiry.version = rng.choice([-1, rng.randrange(100), 1 << 60])
     one.inquiry.version_age = rng.randrange(10)
+    one.told = any_integer(rng, 0, WINDOW_MAX)
 
 
 def corrupt_topic(served: TopicSupervisor, ids: Sequence[NodeId], rng: Random) -> None:
     """All four kinds of a corrupt database (3.1), and everything around it."""
     n = len(ids)
-    entries: list[NodeId | None] = [rng.choice([*ids, None]) for _ in range(rng.randrange(2 * n))]
+    owners = [*ids, None]
+    entries: list[NodeId | None] = [rng.choice(owners) for _ in range(rng.randrange(2 * n))]
     served.database.entries = rng.choice([entries, entries, []])
     served.next = rng.randrange(-5, 2 * n + 1)
     served.version = rng.randrange(100)
     served.calm = rng.randrange(100)
     served.outbox = {rng.choice(ids): rng.random() < 0.5 for _ in range(rng.randrange(3))}
     served.suspects = {rng.choice(ids): rng.randrange(2 * ANSWER_PATIENCE) for _ in range(2)}
+    served.probes = {rng.choice(ids): rng.random() < 0.5 for _ in range(rng.randrange(3))}
+    served.answers = {rng.choice(ids): rng.random() < 0.5 for _ in range(rng.randrange(3))}
+    served.claimed = any_integer(rng, 0, CLAIM_MAX)
+    served.spread = any_integer(rng, 0, SPREAD_TIMEOUTS)
+    served.doubts = any_integer(rng, 0, DOUBTS_MAX)
 
 
 def corrupt_supervisor(
@@ -91,18 +104,19 @@ def any_message(
     ref, other, id = any_ref(ids, rng), any_ref(ids, rng), rng.choice(ids)
     label, one = any_label(len(ids), rng), rng.choice(supervisors)
     window, flag = rng.randrange(1, WINDOW_MAX + 1), rng.random() < 0.5
+    hops, spread = rng.randrange(WINDOW_MAX + 1), rng.random() < 0.5
     sums = (rng.getrandbits(64), None)
     maybe = rng.choice([None, ref])
     return rng.choice(
         [
             Check(topic, ref, label, None),
             IntroduceShortcut(topic, ref, rng.choice([None, other]), rng.getrandbits(64), None),
-            SetData(topic, one, rng.randrange(200), label, maybe, other, window, flag),
+            SetData(topic, one, rng.randrange(200), label, maybe, other, window, flag, spread),
             SetData(topic, one, rng.randrange(200), None, None, None, window, flag),
-            GetConfiguration(topic, id, label, sums, [rng.choice(ids)]),
+            GetConfiguration(topic, id, label, sums, [rng.choice(ids)], rng.getrandbits(64)),
             Unsubscribe(topic, id),
             RemoveConnections(topic, id),
-            Wake(topic, window),
+            Wake(topic, window, hops),
             Moved(topic, one, rng.choice(supervisors)),
             ProbeReply(topic, one),
             RingCheck(topic, ref, label, flag),

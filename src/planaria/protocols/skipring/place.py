@@ -7,7 +7,7 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Stateful
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.labels import LABEL_MAX, length, position
-from planaria.protocols.skipring.messages import Ref
+from planaria.protocols.skipring.messages import WINDOW_MAX, Ref
 from planaria.protocols.skipring.neighbourhood import NOWHERE, Neighbourhood, neighbourhood
 from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
 
@@ -52,8 +52,12 @@ class Place(Stateful):
 
     @property
     def window(self) -> int:
-        """Requests are spread over as many timeouts as labels here have bits, about log n."""
-        return max(length(label) for label in (self.label or 0, *(ref[0] for ref in self.ring)))
+        """Requests are spread over as many timeouts as labels here have bits, about log n.
+
+        Labels that are longer than any topic needs say nothing.
+        """
+        bits = [length(label) for label in (self.label or 0, *(ref[0] for ref in self.ring))]
+        return max((size for size in bits if size <= WINDOW_MAX), default=WINDOW_MAX)
 
     @property
     def probability(self) -> float:
