@@ -1,7 +1,7 @@
 """How long the skip ring takes to heal, and what that costs the supervisor.
 
-    python benchmarks/recovery.py            # a few minutes
-    python benchmarks/recovery.py --full     # n up to 4,096, five seeds
+    python benchmarks/recovery.py                             # a few minutes
+    python benchmarks/recovery.py --sizes 4096,16384 --seeds 1
     python benchmarks/recovery.py --join 100000
 
 Intervals are counted the honest way: until the last interval end at which something was wrong, in
@@ -19,8 +19,8 @@ from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trial import Spec, Trial
 from planaria.spark.experiments.skipring.recovery import STARTS, Recovery, recover
 
-SIZES = (16, 64, 256, 1024)
-SIZES_FULL = (16, 64, 256, 1024, 4096)
+SIZES = "16,64,256,1024"
+SEEDS = 3
 
 
 def heal(start: str, n: int, seed: int) -> Recovery:
@@ -69,13 +69,14 @@ def join(n: int) -> None:
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="up to n = 4,096 with five seeds")
+    parser.add_argument("--sizes", default=SIZES, help="numbers of members")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each start and size")
     parser.add_argument("--join", type=int, metavar="N", help="only: N subscribers join at once")
     arguments = parser.parse_args()
     if arguments.join:
         join(arguments.join)
     else:
-        table(SIZES_FULL if arguments.full else SIZES, 5 if arguments.full else 3)
+        table([int(size) for size in arguments.sizes.split(",")], arguments.seeds)
 
 
 if __name__ == "__main__":

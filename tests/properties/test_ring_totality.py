@@ -131,6 +131,7 @@ def test_orphans_reference_without_a_label_of_the_ring_is_garbage(label: int) ->
     overlay = RingOverlay()
     one = overlay.subscriber(overlay.legitimate(N, Random(1))[3])
     for orphan in (False, True):
+        one.inquiry.version_age = one.inquiry.waiting_max
         one.inquiry.waiting = one.inquiry.waiting_max if orphan else 0
         one.on_timeout()
         assert (one.orphan is not None) == orphan

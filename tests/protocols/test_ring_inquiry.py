@@ -1,5 +1,6 @@
 """When a subscriber asks which supervisor, and whose answer it obeys."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -81,7 +82,7 @@ def test_silent_supervisor_is_left_for_the_next_one_and_all_for_oneself() -> Non
 def test_hopeless_one_asks_all_supervisors_in_turn() -> None:
     """Drawn at random, the only one alive may not be asked for hundreds of intervals."""
     inquiry = calm_inquiry()
-    inquiry.waiting = inquiry.waiting_max
+    inquiry.waiting = inquiry.version_age = inquiry.waiting_max
     inquiry.alarm(1)
     asked = [inquiry.supervisor for _ in range(300) if inquiry.on_timeout(0.0, 9)]
     assert len(asked) > 30
@@ -156,7 +157,7 @@ def test_corrupt_counters_are_put_back_into_their_range(waiting: int, window: in
     asked = [inquiry.on_timeout(0.0, window) for _ in range(WINDOW_MAX)]
     assert any(asked)
     assert 0 <= inquiry.waiting <= PATIENCE * ROUNDS_MAX * 3
-    assert 0 <= inquiry.version_age <= VERSION_AGE_MAX
+    assert 0 <= inquiry.version_age <= inquiry.waiting_max
     assert 0 <= inquiry.contact < 3
 
 
@@ -183,3 +184,32 @@ def test_absurd_version_does_not_shut_it_for_good() -> None:
     for _ in range(VERSION_AGE_MAX):
         inquiry.on_timeout(0.0, 1)
     assert inquiry.heed(answer(version=6))
+
+
+@pytest.mark.parametrize("waiting", [47, 48, 10**18])
+def test_corrupt_wait_makes_no_orphan_of_one_whose_request_is_in_a_queue(waiting: int) -> None:
+    """Nobody has waited for longer than since its last configuration."""
+    inquiry = Inquiry((FIRST,), Random(1))
+    inquiry.heed(answer())
+    inquiry.waiting = waiting
+    for _ in range(inquiry.waiting_max - 1):
+        inquiry.on_timeout(0.0, 5)
+        assert not inquiry.hopeless
+    inquiry.on_timeout(0.0, 5)
+    assert inquiry.hopeless, "without any answer it must come to that"
+
+
+@pytest.mark.parametrize("age", [-(10**18), 10**18])
+def test_corrupt_age_of_the_configuration_makes_no_orphan_either(age: int) -> None:
+    inquiry = Inquiry((FIRST,), Random(1))
+    inquiry.waiting, inquiry.version_age = 48, age
+    inquiry.on_timeout(0.0, 5)
+    assert not inquiry.hopeless
+
+
+def test_second_request_leaves_the_queue_half_a_window() -> None:
+    for seed in range(100):
+        inquiry = calm_inquiry(seed)
+        inquiry.alarm(1)
+        asked = [at for at in range(100) if inquiry.on_timeout(0.0, 10)]
+        assert {5 < after - before <= 10 for before, after in pairwise(asked)} == {True}

@@ -322,14 +322,78 @@ def test_overtaken_probe_is_answered() -> None:
 def test_window_fits_the_wire_however_long_the_labels(label: int) -> None:
     one = member(label, (4, 14), (5, 15))
     wakes = [m for _, m in sent(one.on_check(Check("news", (9, 19), 3, None)))]
-    assert wakes == [Wake("news", WINDOW_MAX)]
+    assert wakes == [Wake("news", one.window)]
+    assert 1 <= one.window <= WINDOW_MAX
 
 
 def test_orphan_that_is_none_any_more_forgets_it() -> None:
     one = usual()
-    one.inquiry.waiting = one.inquiry.waiting_max
+    one.inquiry.waiting = one.inquiry.version_age = one.inquiry.waiting_max
     one.on_timeout()
     assert one.orphan is not None
     one.inquiry.waiting = 3
     one.on_wake(Wake("news", 1))
     assert one.orphan is None
+
+
+# When everybody must ask
+
+
+def spread(label: int, pred: Ref, succ: Ref) -> SetData:
+    return SetData("news", SUPERVISOR, 1, label, pred, succ, 1, False, True)
+
+
+def test_word_that_all_must_ask_reaches_every_former_neighbour() -> None:
+    one = usual()
+    one.shortcuts = {0: 10, 1: 11}
+    woken = sent(one.on_set_data(spread(6, (2, 12), (1, 11))))
+    assert woken == [(id, Wake("news", 3, 3)) for id in (14, 15, 10, 11)]
+
+
+def test_who_is_right_wakes_nobody() -> None:
+    one = usual()
+    assert one.on_set_data(spread(2, (4, 14), (5, 15))) == []
+
+
+def test_wake_of_all_is_passed_on_before_the_own_answer_once_per_window() -> None:
+    one = usual()
+    woken = sent(one.on_wake(Wake("news", 1, 5)))
+    assert woken == [(14, Wake("news", 3, 4)), (15, Wake("news", 3, 4))]
+    assert one.alarmed
+    assert one.on_wake(Wake("news", 1, 5)) == [], "it would never end"
+    for _ in range(one.window):
+        one.on_timeout()
+    assert one.on_wake(Wake("news", 1, 5)) != []
+
+
+@pytest.mark.parametrize("told", [-(10**18), -1, WINDOW_MAX, 10**18])
+def test_corrupt_pause_does_not_keep_the_word_back_for_long(told: int) -> None:
+    one = usual()
+    one.told = told
+    for _ in range(WINDOW_MAX):
+        one.on_timeout()
+    assert one.on_wake(Wake("news", 1, 5)) != []
+
+
+@pytest.mark.parametrize("hops", [0, -5])
+def test_wake_of_one_is_not_passed_on(hops: int) -> None:
+    one = usual()
+    assert one.on_wake(Wake("news", 1, hops)) == []
+    assert one.alarmed
+
+
+def test_new_neighbour_of_a_large_ring_has_a_window_to_be_configured_itself() -> None:
+    """One that was heard is missed as soon as in a small ring (E21)."""
+    label, pred, succ = 1 << 14, ((1 << 14) - 1, 14), ((1 << 14) + 1, 15)
+    for heard in (False, True):
+        one = member(label, pred, succ)
+        one.silence = (0, 0)
+        if heard:
+            one.on_check(Check("news", pred, label, None))
+        patience = next(at for at in range(50) if one.on_timeout() and pred[1] in one.missing)
+        assert patience == (SILENCE_MAX if heard else one.window)
+
+
+def test_labels_that_no_ring_has_do_not_slow_it() -> None:
+    assert member(2, (1 << 39, 14), (5, 15)).window == 3
+    assert member(1 << 39, (1 << 39, 14), (1 << 40, 15)).window == WINDOW_MAX

@@ -16,11 +16,17 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
 )
 from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.sums import place_sum
 from planaria.protocols.skipring.supervisor import MOVED_AGE_MAX, Supervisor
 from planaria.protocols.skipring.topic_supervisor import (
+    CLAIM_MAX,
+    DOUBTS_MAX,
     PATIENCE,
     RATE_MIN,
     RECOUNT_EVERY,
+    SHARES,
+    SIZE_FACTOR_MAX,
+    SPREAD_TIMEOUTS,
     TopicSupervisor,
 )
 
@@ -296,3 +302,127 @@ def test_more_topics_than_the_budget_take_turns() -> None:
         turns += [id for id, _ in effects]
     assert sorted(set(turns)) == list(range(500))
     assert max(turns.count(number) for number in range(500)) <= 3
+
+
+# Queue and rate
+
+
+def right(served: TopicSupervisor, id: NodeId) -> GetConfiguration:
+    """The request of a member that has what is recorded for it."""
+    label = served.database.label_of(id)
+    assert label is not None
+    pred, succ = served.database.neighbours(label) or (None, None)
+    return GetConfiguration("news", id, label, NO_SUMS, [], place_sum(label, pred, succ))
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, rate: int) -> None:
+    """As if n were so large that the queue takes long."""
+    monkeypatch.setattr(TopicSupervisor, "rate", property(lambda served: rate))
+
+
+def test_nobody_is_removed_before_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patience does not run while the question is in the queue (Lemma 9)."""
+    slow(monkeypatch, 2)
+    served = topic(*range(60))
+    asked = set[NodeId]()
+    answers = configured(served.on_get_configuration(ask(0, 1)))
+    for accused in range(2, 60):
+        answers |= configured(served.on_get_configuration(ask(0, accused)))
+    for timeout in range(80):
+        for id, answer in answers.items():
+            if answer.probe:
+                asked.add(id)
+                served.on_get_configuration(right(served, id))
+        answers = configured(served.on_timeout())
+        assert timeout < PATIENCE or len(asked) > PATIENCE
+    assert asked >= set(range(1, 60)), "the queue was not worked off"
+    assert len(served.database) == 60
+
+
+def test_full_queue_does_not_delay_the_removal_of_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, 8)
+    served = topic(*range(500))
+    served.outbox = dict.fromkeys(range(400), False)
+    served.on_get_configuration(ask(0, 450))
+    timeouts = 0
+    while 450 in served.database:
+        served.on_timeout()
+        timeouts += 1
+    assert timeouts <= PATIENCE + 2
+    assert served.outbox, "the queue was not full all the while"
+
+
+def test_those_who_are_wrong_are_answered_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, SHARES)
+    served = topic(*range(100))
+    served._sent = SHARES  # no more before the next timeout
+    for id in range(40):
+        served.on_get_configuration(right(served, id))
+    for id in range(40, 80):
+        served.on_get_configuration(ask(id, label=3))
+    for _ in range(4):
+        answers = configured(served.on_timeout())
+        assert len([id for id in answers if id < 40]) == 1, "those who are right have their share"
+    for _ in range(8):
+        served.on_timeout()
+    assert served.queued <= 20
+
+
+@pytest.mark.parametrize("claim", [0, 1, 300, 1 << 19, 1 << 61])
+def test_claims_of_askers_raise_the_rate_by_a_factor_at_most(claim: int) -> None:
+    """Labels may be corrupt, all of them."""
+    served = topic(*range(4000))
+    nominal = served.rate
+    for id in range(2000):
+        served.on_get_configuration(ask(id, label=claim))
+    assert nominal <= served.rate <= SIZE_FACTOR_MAX * nominal
+    if claim >= 1 << 19:
+        assert served.rate > 1.5 * nominal, "nobody listens"
+
+
+@pytest.mark.parametrize("value", [-1, -(10**18), 10**18, CLAIM_MAX])
+def test_whatever_the_counters_hold_rate_and_window_are_bounded(value: int) -> None:
+    served = topic(*range(1000))
+    served.claimed = served.spread = served.doubts = value
+    assert RATE_MIN <= served.rate <= SIZE_FACTOR_MAX * 1000 // 9
+    for _ in range(SPREAD_TIMEOUTS + 1):
+        served.on_get_configuration(ask(3, label=77))
+        served.on_timeout()
+    assert not served.spread
+    assert 1 <= served.window <= 11
+
+
+@pytest.mark.parametrize(
+    ("recorded", "label", "spread"),
+    [
+        (0, 0, True),  # the first one of a ring that was forgotten
+        (5, 10, True),
+        (5, None, False),  # one that joins
+        (5, 3, False),  # one that was removed by mistake: its label is in use
+        (5, 1 << 40, False),  # no ring has such labels
+    ],
+)
+def test_unknown_ring_has_everybody_woken(recorded: int, label: int | None, spread: bool) -> None:
+    served = topic(*range(recorded))
+    answers = configured(served.on_get_configuration(ask(99, label=label)))
+    assert answers[99].spread == spread
+    for _ in range(SPREAD_TIMEOUTS):
+        answers = configured(served.on_timeout())
+    assert not any(answer.spread for answer in answers.values())
+
+
+@pytest.mark.parametrize(("wrong", "spread"), [(2, False), (DOUBTS_MAX + 1, True)])
+def test_many_wrong_labels_have_everybody_woken_but_two_do_not(wrong: int, spread: bool) -> None:
+    served = topic(*range(100))
+    for _ in range(SPREAD_TIMEOUTS):
+        served.on_timeout()
+    for id in range(wrong):
+        answers = configured(served.on_get_configuration(ask(id, label=50 + id)))
+    assert answers[wrong - 1].spread == spread
+
+
+def test_wrong_labels_right_after_a_change_are_no_news() -> None:
+    served = topic(*range(100))
+    for id in range(2 * DOUBTS_MAX):
+        served.on_get_configuration(ask(id, label=50 + id))
+    assert not served.spread

@@ -12,6 +12,9 @@ def _picture(trial: Trial) -> str:
 
 RING = Kind(
     make=RingOverlay,
-    options=(Option("supervisors", 1, "How many supervisors serve the topic, in turn."),),
+    options=(
+        Option("supervisors", 1, "How many supervisors serve the topic, in turn."),
+        Option("histories", True, "Corrupt and forge publications too, not the ring alone."),
+    ),
     outputs=(Output("svg", "Draw the ring with its shortcuts.", _picture),),
 )

@@ -28,8 +28,14 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
 from planaria.protocols.skipring.supervisor import MOVED_AGE_MAX, Supervisor
+from planaria.protocols.skipring.topic_supervisor import (
+    CLAIM_MAX,
+    DOUBTS_MAX,
+    SPREAD_TIMEOUTS,
+    UNHEARD_MAX,
+    TopicSupervisor,
+)
 from planaria.protocols.skipring.topic_supervisor import PATIENCE as ANSWER_PATIENCE
-from planaria.protocols.skipring.topic_supervisor import UNHEARD_MAX, TopicSupervisor
 
 LONG_LABEL = 1 << 39  # a 40-bit label: the probability of action (ii) is negligible
 
@@ -78,6 +84,7 @@ def corrupt_subscriber(one: Subscriber, ids: Sequence[NodeId], rng: Random) -> N
         for label in (any_label(n, rng), 2 * (one.label or 0), any_integer(rng, n))
     }
     one.orphan = any_sorted_ring(one, ids, rng) if rng.random() < 0.2 else None
+    one.told = any_integer(rng, 0, WINDOW_MAX)
     one.acquaintances = [any_raw_id(ids, rng) for _ in range(rng.randrange(4))]
     corrupt_inquiry(one.inquiry, rng)
     if one.orphan is not None and rng.random() < 0.8:
@@ -132,7 +139,12 @@ def corrupt_topic(served: TopicSupervisor, ids: Sequence[NodeId], rng: Random) -
     served.calm = any_integer(rng, 0, 64)
     served.requests, served.requests_before = any_integer(rng, 0, n), any_integer(rng, 0, n)
     served.unheard = any_integer(rng, 0, UNHEARD_MAX)
-    served.outbox = {any_raw_id(ids, rng): rng.random() < 0.5 for _ in range(rng.randrange(3))}
+    served.claimed = any_integer(rng, 0, CLAIM_MAX)
+    served.spread = any_integer(rng, 0, SPREAD_TIMEOUTS)
+    served.doubts = any_integer(rng, 0, DOUBTS_MAX)
+    for lane in ("probes", "outbox", "answers"):
+        queued = [any_raw_id(ids, rng) for _ in range(rng.randrange(3))]
+        setattr(served, lane, {id: rng.random() < 0.5 for id in queued})
     served.suspects = {any_raw_id(ids, rng): any_integer(rng, 0, ANSWER_PATIENCE) for _ in range(2)}
     served._sent = any_integer(rng, 0, 64)
 
@@ -191,6 +203,7 @@ def any_message(
     ref, other, id = any_ref(ids, rng), any_ref(ids, rng), rng.choice(ids)
     label, one = any_label(len(ids), rng), rng.choice(supervisors)
     window, flag = rng.randrange(1, WINDOW_MAX + 1), rng.random() < 0.5
+    hops, spread = rng.randrange(WINDOW_MAX + 1), rng.random() < 0.5
     sums = (rng.getrandbits(64), None)
     maybe = rng.choice([None, ref])
     version = rng.choice([rng.randrange(200), any_wire_integer(rng, 1 << 62)])
@@ -198,12 +211,12 @@ def any_message(
         [
             Check(topic, ref, label, None),
             IntroduceShortcut(topic, ref, rng.choice([None, other]), rng.getrandbits(64), None),
-            SetData(topic, one, version, label, maybe, other, window, flag),
+            SetData(topic, one, version, label, maybe, other, window, flag, spread),
             SetData(topic, one, version, None, None, None, window, flag),
-            GetConfiguration(topic, id, label, sums, [rng.choice(ids)]),
+            GetConfiguration(topic, id, label, sums, [rng.choice(ids)], rng.getrandbits(64)),
             Unsubscribe(topic, id),
             RemoveConnections(topic, id),
-            Wake(topic, window),
+            Wake(topic, window, hops),
             Moved(topic, one, rng.choice(supervisors)),
             Probe(topic, one),
             ProbeReply(topic, one),

@@ -8,6 +8,7 @@ from planaria.core.node import Stateful
 from planaria.protocols.skipring.messages import WINDOW_MAX, SetData
 
 PATIENCE = 24  # timeouts to wait for an answer, which a loaded supervisor may queue
+DUE_MAX = 12  # timeouts within which an alarmed one asks, or within its window if that is longer
 RETRY = 8  # timeouts after which a routine request without an answer is asked again
 ROUNDS_MAX = 2  # rounds of all supervisors without an answer before peers help themselves
 VERSION_AGE_MAX = 8  # timeouts for which an older configuration is refused as late
@@ -28,17 +29,17 @@ class Inquiry(Stateful):
         self.waiting = 0  # timeouts since my first unanswered request
         self.contact = 0
         self.version = -1
-        self.version_age = VERSION_AGE_MAX
-
-    @property
-    def waiting_max(self) -> int:
-        """Timeouts without an answer after which peers must help themselves."""
-        return PATIENCE * ROUNDS_MAX * len(self.supervisors)
+        self.version_age = VERSION_AGE_MAX  # timeouts since my last configuration
 
     @property
     def supervisor(self) -> NodeId:
         """The supervisor to ask."""
         return self.supervisors[self.contact % len(self.supervisors)]
+
+    @property
+    def waiting_max(self) -> int:
+        """Timeouts without an answer after which peers must help themselves."""
+        return PATIENCE * ROUNDS_MAX * len(self.supervisors)
 
     @property
     def hopeless(self) -> bool:
@@ -51,8 +52,8 @@ class Inquiry(Stateful):
             self.contact = 0
         if self.waiting:
             self.waiting = min(max(self.waiting, 0), self.waiting_max)
-        if not 0 <= self.version_age <= VERSION_AGE_MAX:
-            self.version_age = 0 if self.version_age < 0 else VERSION_AGE_MAX
+        if not 0 <= self.version_age <= self.waiting_max:
+            self.version_age = 0
         if self.due is not None and not 0 <= self.due <= WINDOW_MAX:
             self.due = 0 if self.due < 0 else WINDOW_MAX
 
@@ -67,31 +68,45 @@ class Inquiry(Stateful):
         self.due, self.waiting = None, 0
 
     def on_timeout(self, probability: float, window: int) -> bool:
-        """Is this the moment to ask? About once per window if alarmed, else with `probability`."""
+        """Is this the moment to ask? Once per window if alarmed, else with `probability`.
+
+        The second request comes in the second half of the window: the first one is in a queue.
+        """
         self.repair()
-        self.version_age = min(self.version_age + 1, VERSION_AGE_MAX)
         if self.waiting:
             self.wait(1)
+        else:
+            self._age(1)
         if self.due is None and self.waiting >= RETRY:
             self.alarm(window)  # the supervisor itself may be what is wrong
         if self.due is None:
             asks = self._rng.random() < probability
         else:
-            self.due -= 1
+            self.due = min(self.due, max(window, DUE_MAX)) - 1
             asks = self.due <= 0
         if asks:
             if self.hopeless:  # try one after the other, so that the first to come back is found
                 self.contact = (self.contact + 1) % len(self.supervisors)
             self.waiting = max(self.waiting, 1)
-            self.due = None if self.due is None else self._rng.randrange(window) + 1
+            again = window // 2 + self._rng.randrange(window - window // 2) + 1
+            self.due = None if self.due is None else again
         return asks
 
     def wait(self, timeouts: int) -> None:
         """No answer for so much longer: after a while, try the next supervisor."""
         rounds = self.waiting // PATIENCE
-        self.waiting = min(self.waiting + timeouts, self.waiting_max)
+        self._age(timeouts)
+        self.waiting = min(self.waiting + timeouts, self.version_age)
         if self.waiting // PATIENCE > rounds:
             self.contact = (self.contact + 1) % len(self.supervisors)
+
+    def _age(self, timeouts: int) -> None:
+        """My last configuration is so much older; nobody has waited for longer than since then.
+
+        A corrupt `waiting` would make orphans of members whose request is in a supervisor's queue.
+        """
+        self.version_age = min(self.version_age + timeouts, self.waiting_max)
+        self.waiting = min(self.waiting, self.version_age)
 
     def move(self, source: NodeId, to: NodeId) -> bool:
         """The supervisor I ask says that one closer to the topic serves it: ask that one."""
@@ -99,7 +114,7 @@ class Inquiry(Stateful):
             return False
         self.contact = self.supervisors.index(to)
         self.waiting = min(self.waiting, 1)  # it has all the time that the other one had
-        self.version_age = VERSION_AGE_MAX
+        self.version_age = max(self.version_age, VERSION_AGE_MAX)
         return True
 
     def heed(self, message: SetData) -> bool:

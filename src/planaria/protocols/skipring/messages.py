@@ -12,11 +12,12 @@ from planaria.core.message import Message
 from planaria.protocols.publications.antientropy_messages import Digest
 from planaria.protocols.skipring.labels import Label
 
-WINDOW_MAX = 32  # timeouts over which a node may spread its request: recovery stays logarithmic
+WINDOW_MAX = 20  # timeouts over which a node may spread its request: log2 of the largest topic
 MISSING_MAX = 2  # neighbours a request may accuse: those on the ring
 
 Ref = tuple[Label, NodeId]  # a node and the label it is believed to have
 Window = Annotated[int, Meta(ge=1, le=WINDOW_MAX)]
+Hops = Annotated[int, Meta(ge=0, le=WINDOW_MAX)]
 Sum = Annotated[int, Meta(ge=0)]  # 64 bits (msgpack has no more), of a subtree of labels
 
 
@@ -30,13 +31,15 @@ class GetConfiguration(RingTopicMessage, frozen=True, tag="skipring.get_configur
     """Send me my configuration; record me if you have not (SUBSCRIBE and GETCONFIGURATION).
 
     Only the asker itself is ever recorded (E6). `children` are the sums the asker has for its two
-    children in the tree of labels; `missing` are neighbours it has not heard for long.
+    children in the tree of labels; `missing` are neighbours it has not heard for long; `place` is
+    one number for its label and ring neighbours, so that those who are wrong are answered first.
     """
 
     sender: NodeId
     label: Label | None
     children: tuple[Sum | None, Sum | None]
     missing: Annotated[list[NodeId], Meta(max_length=MISSING_MAX)]
+    place: Sum | None = None
 
 
 class Unsubscribe(RingTopicMessage, frozen=True, tag="skipring.unsubscribe"):
@@ -49,7 +52,8 @@ class SetData(RingTopicMessage, frozen=True, tag="skipring.set_data"):
     """Your configuration. Without a label: you are not a member.
 
     `version` orders configurations of one supervisor, `window` is its load: spread what you cause
-    over so many timeouts. `probe` asks for an answer at once.
+    over so many timeouts. `probe` asks for an answer at once; `spread` has your neighbours woken,
+    and theirs, for most of the ring is not recorded.
     """
 
     supervisor: NodeId
@@ -59,6 +63,7 @@ class SetData(RingTopicMessage, frozen=True, tag="skipring.set_data"):
     succ: Ref | None
     window: Window
     probe: bool
+    spread: bool = False
 
 
 class Moved(RingTopicMessage, frozen=True, tag="skipring.moved"):
@@ -98,9 +103,13 @@ class IntroduceShortcut(RingTopicMessage, frozen=True, tag="skipring.introduce_s
 
 
 class Wake(RingTopicMessage, frozen=True, tag="skipring.wake"):
-    """Something about you changed or contradicts: ask the supervisor within `window` timeouts."""
+    """Something about you changed or contradicts: ask the supervisor within `window` timeouts.
+
+    With `hops` a supervisor wants to hear from everybody: pass that on so many times.
+    """
 
     window: Window
+    hops: Hops = 0
 
 
 class RemoveConnections(RingTopicMessage, frozen=True, tag="skipring.remove_connections"):

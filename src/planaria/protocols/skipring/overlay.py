@@ -87,13 +87,11 @@ class RingOverlay(Overlay):
 
     def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
         """The starts of the paper's world: see `starts`."""
-        if name in ("fresh", "legitimate", "corrupt") or name not in self.starts:
-            start = super().start(name, n, rng, protocol)
-            if name == "corrupt":  # and some supervisors are dead, never all
-                dead = rng.sample(self.supervisors, rng.randrange(len(self.supervisors)))
-                start.nodes = [node for node in start.nodes if node.id not in dead]
-            return start
+        if name in ("fresh", "legitimate") or name not in self.starts:
+            return super().start(name, n, rng, protocol)
         nodes = self.legitimate(n, protocol)
+        if name == "corrupt":
+            return self._corrupted(nodes, rng)
         served = self.serving(nodes[n:])
         if name == "wiped":
             served.database.entries = []
@@ -114,7 +112,27 @@ class RingOverlay(Overlay):
 
     def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
         """Arbitrary values in every variable of a peer or supervisor."""
+        self._corrupt(node, self._named(ids), rng)
+
+    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
+        """Any message to anybody."""
+        return self._forge(ids, self._named(ids), rng)
+
+    def _corrupted(self, nodes: list[Node], rng: Random) -> Start:
+        """As every overlay has it, and some supervisors are dead, never all.
+
+        Who is a peer is found out once, not for every node.
+        """
+        ids = [node.id for node in nodes]
         peers = self._named(ids)
+        for node in nodes:
+            self._corrupt(node, peers, rng)
+        forged = 2 * (len(nodes) - len(self.supervisors))
+        channel = [self._forge(ids, peers, rng) for _ in range(forged)]
+        dead = rng.sample(self.supervisors, rng.randrange(len(self.supervisors)))
+        return Start([node for node in nodes if node.id not in dead], channel)
+
+    def _corrupt(self, node: Node, peers: Sequence[NodeId], rng: Random) -> None:
         if isinstance(node, Supervisor):
             corrupt_supervisor(node, self.topic, peers, rng)
         elif isinstance(node, Peer) and self.topic in node.topics:
@@ -122,9 +140,9 @@ class RingOverlay(Overlay):
             if self.histories:
                 corrupt_history(node.topics[self.topic].history, peers, rng)
 
-    def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
-        """Any message to anybody."""
-        peers = self._named(ids)
+    def _forge(
+        self, ids: Sequence[NodeId], peers: Sequence[NodeId], rng: Random
+    ) -> tuple[NodeId, Message]:
         if self.histories and rng.random() < 0.3:
             return rng.choice(ids), any_publication_message(self.topic, peers, rng)
         return rng.choice(ids), any_message(self.topic, peers, self.supervisors, rng)

@@ -49,9 +49,12 @@ class Place(Stateful):
 
     @property
     def window(self) -> int:
-        """Requests are spread over as many timeouts as labels here have bits, about log n."""
-        bits = max(length(label) for label in (self.label or 0, *(ref[0] for ref in self.ring)))
-        return min(bits, WINDOW_MAX)
+        """Requests are spread over as many timeouts as labels here have bits, about log n.
+
+        Labels that are longer than any topic needs say nothing.
+        """
+        bits = [length(label) for label in (self.label or 0, *(ref[0] for ref in self.ring))]
+        return max((size for size in bits if size <= WINDOW_MAX), default=WINDOW_MAX)
 
     @property
     def probability(self) -> float:

@@ -16,7 +16,7 @@ from planaria.protocols.publications.antientropy_messages import Digest
 from planaria.protocols.ring.messages import Check as RingCheck
 from planaria.protocols.ring.messages import Introduce, RingMessage
 from planaria.protocols.ring.sorted_ring import SortedRing
-from planaria.protocols.skipring.inquiry import PATIENCE, Inquiry
+from planaria.protocols.skipring.inquiry import DUE_MAX, PATIENCE, Inquiry
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
     Check,
@@ -31,7 +31,7 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.orphan import as_ref, repair_orphan, sortable
 from planaria.protocols.skipring.place import Place
-from planaria.protocols.skipring.sums import children, parent
+from planaria.protocols.skipring.sums import children, parent, place_sum
 
 # How often a member hands a reference of orphans on, for each bit of a label: about twice what it
 # takes over shortcuts. Stale references must not walk the ring for n intervals (SCALING).
@@ -50,9 +50,10 @@ class Subscriber(Place):
         "missing",
         "orphan",
         "silence",
+        "told",
         "topic",
     )
-    variables = (*Place.variables, "leaving", "missing", "silence")
+    variables = (*Place.variables, "leaving", "missing", "silence", "told")
 
     def __init__(self, topic: str, id: NodeId, supervisors: Sequence[NodeId], rng: Random) -> None:
         super().__init__(id)
@@ -62,6 +63,7 @@ class Subscriber(Place):
         self.leaving = False
         self.missing: list[NodeId] = []
         self.silence: tuple[int, int] = (0, 0)
+        self.told = 0  # timeouts for which I pass on no further word that all must ask
         self.orphan: SortedRing | None = None
         self.acquaintances: list[NodeId] = []  # whom an orphan knew when it became one
 
@@ -97,6 +99,8 @@ class Subscriber(Place):
             self.acquaintances = [id for id in known if self.may_be_neighbour(id)]
             if not self.member or not self.inquiry.hopeless:
                 self.orphan = None
+        if not 0 <= self.told <= WINDOW_MAX:
+            self.told = 0
 
     # Time
 
@@ -104,6 +108,7 @@ class Subscriber(Place):
         """TIMEOUT: repair, ask if something is wrong, greet ring neighbours and shortcuts."""
         self.repair()
         self.age()
+        self.told = max(0, self.told - 1)
         if self.leaving:
             self.inquiry.alarm(1)
             return self._ask_to_leave() if self.inquiry.on_timeout(1.0, 1) else []
@@ -117,13 +122,16 @@ class Subscriber(Place):
         return effects
 
     def _notice_trouble(self) -> None:
-        """Local evidence that something is wrong: implausible gaps (A3), silence (E21)."""
+        """Local evidence that something is wrong: implausible gaps (A3), silence (E21).
+
+        A new neighbour may itself still wait for its configuration, for about a window.
+        """
         if not self.around.plausible:
             self.inquiry.alarm(self.window)
         before, after = (max(silent, 0) + 1 for silent in self.silence)
         self.silence = (before if self.pred else 0, after if self.succ else 0)
         for ref, silent in zip((self.pred, self.succ), self.silence, strict=True):
-            if ref is not None and silent > SILENCE_MAX:
+            if ref is not None and silent > max(SILENCE_MAX, self.window):
                 self._miss(ref[1])
 
     def _greet(self, digest: Digest | None) -> list[Send]:
@@ -160,6 +168,8 @@ class Subscriber(Place):
         if self.leaving or message.label is None:
             return self._depart(message)
         before = self.neighbours() if message.label != self.label else self.ring
+        right = (self.label, self.pred, self.succ) == (message.label, message.pred, message.succ)
+        spread = self._spread(message.window, self.window) if message.spread and not right else []
         self.missing = []
         if (self.pred, self.succ) != (message.pred, message.succ):
             self.silence = (0, 0)
@@ -167,7 +177,7 @@ class Subscriber(Place):
         self.repair()
         kept = [ref[1] for ref in self.ring]
         woken = dict.fromkeys(ref[1] for ref in before if ref[1] not in kept)
-        effects = [Send(id, Wake(self.topic, message.window)) for id in woken]
+        effects = spread or [Send(id, Wake(self.topic, message.window)) for id in woken]
         if message.probe:
             effects.append(self._request(message.supervisor))
         return effects
@@ -225,11 +235,24 @@ class Subscriber(Place):
         return [Send(id, Wake(self.topic, self.window)) for id in (known, claimant)]
 
     def on_wake(self, message: Wake) -> list[Send]:
-        """WAKE: somebody saw a contradiction that concerns me."""
+        """WAKE: somebody saw a contradiction that concerns me, or a supervisor wants us all."""
         self.repair()
-        if self.member:
-            self.inquiry.alarm(message.window)
-        return []
+        if not self.member:
+            return []
+        self.inquiry.alarm(message.window)
+        return self._spread(message.window, message.hops - 1) if message.hops > 0 else []
+
+    def _spread(self, window: int, hops: int) -> list[Send]:
+        """Wake all neighbours and theirs, before I have my own answer; once per window.
+
+        Each of them asks at a moment of its own within log n timeouts.
+        """
+        if self.told:
+            return []
+        self.told = self.window
+        window, hops = max(window, self.window), min(hops, WINDOW_MAX)
+        wake = Wake(self.topic, min(window, WINDOW_MAX), hops)
+        return [Send(id, wake) for _, id in self.neighbours()]
 
     def on_remove_connections(self, message: RemoveConnections) -> list[Send]:
         """REMOVECONNECTIONS: forget a node that is not a member, and ask who takes its place."""
@@ -303,7 +326,7 @@ class Subscriber(Place):
         """
         window = self.window
         if not self.member:
-            window = min(WINDOW_MAX, 1 + self.inquiry.waiting)
+            window = min(DUE_MAX, 1 + self.inquiry.waiting)
             if not self.alarmed:
                 self.inquiry.alarm(1)
         if not self.inquiry.on_timeout(self.probability, window):
@@ -311,10 +334,10 @@ class Subscriber(Place):
         return [self._request(self.inquiry.supervisor)]
 
     def _request(self, supervisor: NodeId) -> Send:
-        sums = self.children_sums()
-        return Send(
-            supervisor, GetConfiguration(self.topic, self.id, self.label, sums, self.missing)
-        )
+        sums, label = self.children_sums(), self.label
+        place = None if label is None else place_sum(label, self.pred, self.succ)
+        request = GetConfiguration(self.topic, self.id, label, sums, self.missing, place)
+        return Send(supervisor, request)
 
     # Leaving
 
@@ -349,10 +372,11 @@ class Subscriber(Place):
 
     def _hear(self, sender: NodeId) -> None:
         before, after = self.silence
+        heard = max(0, self.window - SILENCE_MAX)  # from now on SILENCE_MAX timeouts are too many
         if self.pred and self.pred[1] == sender:
-            before = 0
+            before = heard
         if self.succ and self.succ[1] == sender:
-            after = 0
+            after = heard
         self.silence = (before, after)
         if self.orphan is not None and sender in self.orphan.silence:
             self.orphan.silence[sender] = 0  # not everybody has noticed that nobody answers

@@ -24,3 +24,11 @@ def parent(label: int) -> int | None:
 def children(label: int) -> tuple[int, int | None]:
     """The labels below `label`: one for label 0, two for every other."""
     return (2 * label, 2 * label + 1) if label else (1, None)
+
+
+def place_sum(label: int, pred: tuple[int, int] | None, succ: tuple[int, int] | None) -> int:
+    """One number for a whole place: the label, and the ring neighbour on either side."""
+    total = fingerprint(label, 0)
+    for side, ref in ((3, pred), (5, succ)):
+        total += side * fingerprint(*ref) if ref is not None else 0
+    return total & WORD

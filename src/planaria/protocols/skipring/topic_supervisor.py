@@ -3,7 +3,8 @@
 It answers requests and hands out one configuration per timeout. Beyond the paper, silent in
 legitimate states: it configures the neighbours that a change touches (S1), never sends more than
 a stated number of configurations per timeout, tells its load along (pacing), removes members that
-neighbours miss and that do not answer (3.3), and compares sums of subtrees (digest).
+neighbours miss and that do not answer (3.3), compares sums of subtrees (digest), and has everybody
+woken when a ring comes back that it does not know (spread).
 """
 
 from typing import Any
@@ -12,15 +13,22 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Send, Stateful
 from planaria.protocols.skipring.budget import Budget
 from planaria.protocols.skipring.database import MEMBERS_MAX, Database
+from planaria.protocols.skipring.labels import length
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
     GetConfiguration,
     SetData,
     Unsubscribe,
 )
-from planaria.protocols.skipring.sums import children
+from planaria.protocols.skipring.sums import children, place_sum
 
 RATE_MIN = 64  # configurations per timeout that even a small topic may use
+SIZE_FACTOR_MAX = 2  # claims of askers count up to so many times the members that are recorded
+CLAIM_STEPS = 4  # in which the claimed length of labels moves by one bit
+CLAIM_MAX = CLAIM_STEPS * WINDOW_MAX
+SPREAD_TIMEOUTS = 4  # for which an unknown ring has everybody woken: it takes two to be heard of
+DOUBTS_MAX = 8  # members with wrong labels within about two timeouts: no two exchanged make more
+SHARES = 8  # of every so many configurations one is for those who are right, two for the wrong
 PATIENCE = 10  # timeouts for an accused member to answer: two slow messages and a little
 VERSION_MODULUS = 1 << 62  # versions fit the wire; a wrap costs one subscriber a few timeouts
 RECOUNT_EVERY = 64  # timeouts between two recomputations of all sums: a corrupt one must not last
@@ -32,14 +40,19 @@ class TopicSupervisor(Stateful):
 
     __slots__ = (
         "_sent",
+        "answers",
         "budget",
         "calm",
+        "claimed",
         "database",
+        "doubts",
         "id",
         "next",
         "outbox",
+        "probes",
         "requests",
         "requests_before",
+        "spread",
         "suspects",
         "topic",
         "unheard",
@@ -51,7 +64,12 @@ class TopicSupervisor(Stateful):
         "calm",
         "requests",
         "requests_before",
+        "claimed",
+        "spread",
+        "doubts",
+        "probes",
         "outbox",
+        "answers",
         "suspects",
         "unheard",
     )
@@ -65,7 +83,14 @@ class TopicSupervisor(Stateful):
         self.calm = 0
         self.requests = 0
         self.requests_before = 0
-        self.outbox: dict[NodeId, bool] = {}  # whom to configure, and whether to ask for an answer
+        self.claimed = 0  # the length of labels that askers claim, in steps
+        self.spread = 0  # timeouts left in which everybody is to be woken
+        self.doubts = 0  # members that lately had other labels than recorded
+        # Whom to configure, and whether to ask for an answer: the accused, those who are wrong, and
+        # those who asked and are right.
+        self.probes: dict[NodeId, bool] = {}
+        self.outbox: dict[NodeId, bool] = {}
+        self.answers: dict[NodeId, bool] = {}
         self.suspects: dict[NodeId, int] = {}  # timeouts left to answer
         self.unheard = 0  # timeouts since label 0 asked
         self._sent = 0
@@ -80,31 +105,49 @@ class TopicSupervisor(Stateful):
         self.database.entries = snapshot.get("entries", [])
 
     @property
+    def size(self) -> int:
+        """How many members there may be: those recorded, or more if the askers' labels say so.
+
+        After a wiped database the labels know the size long before the database does. They may be
+        corrupt, so they count up to a factor.
+        """
+        n = max(len(self.database), len(self.outbox))
+        bits, steps = divmod(min(max(self.claimed, 0), CLAIM_MAX), CLAIM_STEPS)
+        claimed = ((CLAIM_STEPS + steps) << bits) // CLAIM_STEPS
+        return max(n, min(SIZE_FACTOR_MAX * n, claimed))
+
+    @property
     def rate(self) -> int:
         """At most so many configurations per timeout: all members within about log n timeouts."""
-        n = max(len(self.database), len(self.outbox))
+        n = self.size
         return max(RATE_MIN, n // max(1, n.bit_length()))
 
     @property
     def queued(self) -> int:
         """How many configurations wait to be sent."""
-        return len(self.outbox)
+        return len(self.probes) + len(self.outbox) + len(self.answers)
 
     @property
     def window(self) -> int:
-        """Over how many timeouts those whom a configuration wakes should spread their requests."""
-        load = max(self.requests, self.requests_before) + len(self.outbox)
-        return min(WINDOW_MAX, max(1, 1 + 4 * load // self.rate))
+        """Over how many timeouts those whom a configuration wakes should spread their requests.
+
+        Never over more than log n: were all members to ask, they would ask at the rate.
+        """
+        load = max(self.requests, self.requests_before) + self.queued
+        longest = min(WINDOW_MAX, self.size.bit_length())
+        return max(1, min(longest, 1 + 4 * load // self.rate))
 
     def on_get_configuration(self, message: GetConfiguration) -> list[Send]:
         """SUBSCRIBE and GETCONFIGURATION: record the asker itself (E6), then configure it."""
         asker = message.sender
         self.requests += 1
+        self._note_claim(message.label)
         self.suspects.pop(asker, None)
         if asker in self.database:
-            self._enqueue(asker)
+            self._answer(message)
             self._compare_sums(message)
         elif len(self.database) < MEMBERS_MAX:
+            self._recognise(message.label)
             self._changed(self.database.insert(asker))
         if self.database.label_of(asker) == 0:
             self.unheard = 0
@@ -136,6 +179,8 @@ class TopicSupervisor(Stateful):
             self._changed([id for id in self.database.entries if id is not None])
         if self.calm % RECOUNT_EVERY == 0:
             self.database.recount()
+        self.spread = min(max(self.spread, 1), SPREAD_TIMEOUTS + 1) - 1
+        self.doubts = min(max(self.doubts, 0), DOUBTS_MAX) // 2
         self._judge_suspects()
         self._doubt_the_unheard()
         n = len(self.database)
@@ -151,15 +196,67 @@ class TopicSupervisor(Stateful):
             return self._bottom()
         beside = self.database.neighbours(label)
         pred, succ = beside or (None, None)
-        version, window = self.version, self.window
-        return SetData(self.topic, self.id, version, label, pred, succ, window, probe)
+        version, window, spread = self.version, self.window, self.spread > 0
+        return SetData(self.topic, self.id, version, label, pred, succ, window, probe, spread)
 
     def _bottom(self) -> SetData:
         version, window = self.version % VERSION_MODULUS, self.window
         return SetData(self.topic, self.id, version, None, None, None, window, False)
 
+    def _note_claim(self, label: int | None) -> None:
+        """Follow the length of label that a third of the askers exceed: in a ring, log n."""
+        if label is not None:
+            claim = CLAIM_STEPS * min(length(label), WINDOW_MAX)
+            self.claimed = min(max(self.claimed, 0), CLAIM_MAX)
+            self.claimed += 2 if claim > self.claimed else -1 if claim < self.claimed else 0
+
+    def _recognise(self, label: int | None) -> None:
+        """One asks that is not recorded: does it come from a ring of which I know less than half?
+
+        Then all of it must ask, so it is told along. One who joins has no label, and whoever was
+        removed by mistake had one that is in use again.
+        """
+        if label is not None and 2 * len(self.database) <= label < MEMBERS_MAX:
+            self.spread = SPREAD_TIMEOUTS
+
+    def _answer(self, message: GetConfiguration) -> None:
+        """Configure a recorded asker; if it is right already, after those who are not."""
+        asker, label = message.sender, self.database.label_of(message.sender)
+        beside = None if label is None else self.database.neighbours(label)
+        queued = asker in self.probes or asker in self.outbox
+        if label is None or message.place != place_sum(label, *(beside or (None, None))):
+            if message.label != label and not queued and self.calm >= SPREAD_TIMEOUTS:
+                self._doubt()
+            self._enqueue(asker)
+        elif not queued:
+            self.answers[asker] = False
+
+    def _doubt(self) -> None:
+        """A member has another label than recorded, and nothing changed lately. Two may have been
+        exchanged; when it is many, all must ask."""
+        self.doubts = min(max(self.doubts, 0), DOUBTS_MAX) + 1
+        if self.doubts > DOUBTS_MAX:
+            self.spread = SPREAD_TIMEOUTS
+
     def _enqueue(self, id: NodeId, *, probe: bool = False) -> None:
-        self.outbox[id] = probe or self.outbox.get(id, False)
+        """One entry per id, which keeps its place unless it becomes more urgent."""
+        self.answers.pop(id, None)
+        if probe:
+            self.outbox.pop(id, None)
+            self.probes[id] = True
+        elif id not in self.probes:
+            self.outbox.setdefault(id, False)
+
+    def _next(self) -> tuple[NodeId, bool] | None:
+        """Whom to configure next: the accused first, for the dead are in everybody's way, then
+        who is wrong, then who is right; but each kind has its share, so nobody waits for ever."""
+        turn = self._sent % SHARES
+        kept = self.answers if turn == 0 else self.outbox if turn < 3 else self.probes
+        for lane in (kept, self.probes, self.outbox, self.answers):
+            if lane:
+                id = next(iter(lane))
+                return id, lane.pop(id)
+        return None
 
     def _configure_owner(self, label: int, *, probe: bool = False) -> None:
         id = self.database.owner(label)
@@ -171,9 +268,8 @@ class TopicSupervisor(Stateful):
         sends: list[Send] = []
         rate = self.rate
         left = self.budget.left(rate)
-        while self.outbox and self._sent < rate and len(sends) < left:
-            id = next(iter(self.outbox))
-            probe = self.outbox.pop(id)
+        while self._sent < rate and len(sends) < left and (found := self._next()):
+            id, probe = found
             if id in self.database:
                 self._sent += 1
                 self.version = (self.version + 1) % VERSION_MODULUS
@@ -188,8 +284,8 @@ class TopicSupervisor(Stateful):
             self._enqueue(id)
 
     def _forget(self, id: NodeId) -> None:
-        self.suspects.pop(id, None)
-        self.outbox.pop(id, None)
+        for table in (self.suspects, self.probes, self.outbox, self.answers):
+            table.pop(id, None)
         if id in self.database:
             self._changed(self.database.remove(id))
 
@@ -200,7 +296,10 @@ class TopicSupervisor(Stateful):
             self._enqueue(id, probe=True)
 
     def _judge_suspects(self) -> None:
+        """Remove who did not answer. Patience does not run while the question is in the queue."""
         for id, patience in list(self.suspects.items()):
+            if id in self.probes or self.outbox.get(id):
+                continue
             patience = min(patience, PATIENCE) - 1
             if id not in self.database or patience < 0:
                 self._forget(id)
@@ -226,7 +325,7 @@ class TopicSupervisor(Stateful):
     def _compare_sums(self, message: GetConfiguration) -> None:
         """Walk down to a member that is not what it is recorded as, one level per answer."""
         label = self.database.label_of(message.sender)
-        settled = 3 * self.database.longest_label() + 6  # the time sums need to climb to the top
+        settled = self.database.longest_label() + 6  # the time sums need to climb to the top
         if label is None or label != message.label or self.calm < settled:
             return
         for child, seen in zip(children(label), message.children, strict=True):
