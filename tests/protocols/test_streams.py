@@ -270,3 +270,16 @@ def test_unordered_runs_deliver_each_once_and_report_the_same_losses(seed: int) 
     assert losses[0] == losses[1]
     for found in results:
         assert sorted(entry for entry in found if isinstance(entry, int)) == sent
+
+
+def test_what_a_fault_put_into_the_waiting_room_is_marked_when_it_leaves() -> None:
+    """Unmarked it was delivered again when it came in: ring, n = 16, seed 2, `corrupt`."""
+    marked: list[Publication] = []
+    streams = Streams("t", ordered=True, mark=marked.append)
+    streams.offer(item(0))
+    waiting = streams._streams[1, 77].waiting
+    waiting[3], waiting[5] = (0, item(3)), (0, item(9))  # one of them under a wrong number
+    streams._streams[1, 77].armed = False
+    assert told(streams.offer(item(1))) == [1]
+    assert wait(streams, 2 * PATIENCE) == [("gap", 2, 2), 3, ("gap", 4, 4)]
+    assert [it.sequence for it in marked] == [0, 1, 3]

@@ -50,7 +50,7 @@ class History(Stateful):
         self.antientropy = AntiEntropy(topic, id, self.store)
         self.broadcast = Broadcast(topic, id)
         self.horizon = Horizon(retention)
-        self.streams = Streams(topic, ordered)
+        self.streams = Streams(topic, ordered, mark=self._mark)
         self.publisher = Publisher(id, rng)
         self._show_window()
 
@@ -151,9 +151,12 @@ class History(Stateful):
 
     def _deliver(self, publication: Publication) -> list[Effect]:
         """Deliver what came in, kept or not, unless it once was."""
-        if not self.horizon.delivered.add(publication.time, key(publication)):
+        if not self._mark(publication):
             return []
         return self.streams.offer(publication)
+
+    def _mark(self, publication: Publication) -> bool:
+        return self.horizon.delivered.add(publication.time, key(publication))
 
     def _restamp(self, view: View, message: Rejected) -> list[Effect]:
         """Peers keep nothing so old. If so it is here by now, publish again; else they err."""

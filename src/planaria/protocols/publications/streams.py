@@ -5,7 +5,7 @@ once; by default at once, on request in the publisher's order. What is missing i
 gap, what comes after its place has passed as late, two payloads with one number as equivocation.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -45,14 +45,26 @@ class Stream:
 
 
 class Streams:
-    """The streams of one topic at one subscriber. Offer it each publication newly stored (R1)."""
+    """The streams of one topic at one subscriber. Offer it each publication newly stored (R1).
 
-    __slots__ = ("_clock", "_deadlines", "_said", "_streams", "ordered", "patience", "topic")
+    `mark` is told of all that leaves the waiting room: a fault may have put it there, unmarked.
+    """
 
-    def __init__(self, topic: str, ordered: bool = False, patience: int = PATIENCE) -> None:
+    __slots__ = (
+        "_clock", "_deadlines", "_said", "_streams", "mark", "ordered", "patience", "topic",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        ordered: bool = False,
+        patience: int = PATIENCE,
+        mark: Callable[[Publication], object] = lambda _: None,
+    ) -> None:
         self.topic = topic
         self.ordered = ordered
         self.patience = patience
+        self.mark = mark
         self._clock = 0  # own timeouts
         self._streams: dict[Name, Stream] = {}  # the least recently heard of first
         self._deadlines: list[tuple[int, Name]] = []
@@ -156,7 +168,8 @@ class Streams:
         _, publication = stream.waiting.pop(number)
         if number > stream.next:
             effects.append(self._gap(name, stream, number))
-        if publication is not None:
+        if publication is not None and publication.sequence == number:
+            self.mark(publication)
             effects.append(self._deliver(publication))
         stream.next = max(stream.next, number + 1)
         return effects
