@@ -225,7 +225,7 @@ class ContentWorld(ContentOverlay):
         found = []
         for id, node in nodes.items():
             if isinstance(node, ContentBroker):
-                kept = [it for it in node.memory.replayed(NOBODY) if it.payload not in known]
+                kept = node.memory.replayed(NOBODY, known)
                 found += [Violation("memory", id, f"{it} was never published") for it in kept]
         for target, message in channel:
             if isinstance(message, Notify) and message.payload not in known and target in nodes:

@@ -4,7 +4,7 @@ Both are kept in two generations: the older one is thrown away when the younger 
 whatever a fault put there is gone after two of its periods.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -82,11 +82,16 @@ class Memory:
         """The notifications kept for replay, oldest first."""
         return [it for generation in reversed(self.recent) for it in generation.values()]
 
-    def replayed(self, holder: NodeId) -> Iterator[Notify]:
-        """What `holder` does not have, each as old as it is; the caller says what it takes."""
+    def replayed(self, holder: NodeId, known: Container[bytes] = ()) -> Iterator[Notify]:
+        """What `holder` does not have, each as old as it is; the caller says what it takes.
+
+        Payloads that are `known` are left out before anything dear is done with them.
+        """
         for generation, kept in ((1, self.recent[1]), (0, self.recent[0])):
             for it in kept.values():
-                if holder not in it.holders and not self.too_old(it.message):
+                if holder in it.holders or it.message.payload in known:
+                    continue
+                if not self.too_old(it.message):
                     # When it came may be false: the earlier, the sooner it is too old.
                     arrived = it.arrived if 0 <= it.arrived < self.period else 0
                     waited = max(0, self.age + generation * self.period - arrived)
