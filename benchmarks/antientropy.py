@@ -19,7 +19,7 @@ import json
 from statistics import mean
 from typing import Any
 
-from planaria.spark.experiments.skipring.antientropy import METHODS, reconcile
+from planaria.studies.skipring.antientropy import METHODS, reconcile
 
 DIFFERENCES = (1, 10, 100, 1_000, 10_000)
 

@@ -11,7 +11,7 @@ import json
 from random import Random
 from typing import Any
 
-from planaria.spark.experiments.skipring.broadcast import RULES, broadcast, skip_ring
+from planaria.studies.skipring.broadcast import RULES, broadcast, skip_ring
 
 SIZES = [64, 256, 1024, 4096, 16384]
 

@@ -19,16 +19,16 @@ from typing import Any
 
 from planaria.core.chance import stream
 from planaria.core.node import Deliver, Effect, Publish, Send
-from planaria.protocols.gossip.baselines import Work, compare
-from planaria.protocols.gossip.experiment import Setting, run
+from planaria.lab.gossip.baselines import Work, compare
+from planaria.lab.gossip.experiment import Setting, run
+from planaria.lab.gossip.prediction import predict, reliability
 from planaria.protocols.gossip.hierarchy import Hierarchy
 from planaria.protocols.gossip.node import Configuration, GossipNode
-from planaria.protocols.gossip.prediction import predict, reliability
-from planaria.protocols.gossip.reach import estimated, summarize
 from planaria.protocols.gossip.tables import give_tables
 from planaria.simulator.delays import fixed
 from planaria.simulator.engine import Entry, Simulator
-from planaria.simulator.gossip import StillNode
+from planaria.simulator.worlds.gossip import StillNode
+from planaria.simulator.worlds.reach import estimated, summarize
 
 SHARES = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
 

@@ -26,9 +26,9 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from planaria.protocols.routing.filters import Attributes, Filter, conjunction, matches
-from planaria.protocols.routing.matching import MatchingIndex
-from planaria.protocols.routing.values import Values, point
+from planaria.filters.filters import Attributes, Filter, conjunction, matches
+from planaria.filters.matching import MatchingIndex
+from planaria.filters.values import Values, point
 
 MEASURES = ("price", "volume", "change", "yield")
 TEXTS = ("exchange", "sector", "currency")

@@ -19,9 +19,9 @@ from random import Random
 from typing import Any
 
 from planaria.core.ids import NodeId
-from planaria.literal.mobile import graph_of, table_4
-from planaria.protocols.mobile.anonymity import bound, bound_of_first, walk_ends
-from planaria.protocols.mobile.attack import (
+from planaria.lab.mobile import figures as mobile_figures
+from planaria.lab.mobile.anonymity import bound, bound_of_first, walk_ends
+from planaria.lab.mobile.attack import (
     Flood,
     Log,
     Watch,
@@ -31,10 +31,10 @@ from planaria.protocols.mobile.attack import (
     knowing_when,
     success,
 )
+from planaria.literal.mobile import graph_of, table_4
 from planaria.protocols.mobile.graphs import parse_graph
-from planaria.simulator import mobile_figures
-from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.mobile import MovingOverlay
 
 GRAPHS = ("path:64", "ring:64", "grid:8x8", "star:64", "complete:16", "rgg:64:8", "tree:64")
 ORIENTATIONS = ("heights", "three-state", "edge-bits")

@@ -17,7 +17,7 @@ from statistics import mean
 
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trial import Spec, Trial
-from planaria.spark.experiments.skipring.recovery import STARTS, Recovery, recover
+from planaria.studies.skipring.recovery import STARTS, Recovery, recover
 
 SIZES = "16,64,256,1024"
 SEEDS = 3

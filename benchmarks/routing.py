@@ -12,7 +12,7 @@ import time
 from random import Random
 from typing import Any
 
-from planaria.protocols.routing.analysis import (
+from planaria.lab.routing.analysis import (
     MUS,
     OMEGAS,
     PAPER,
@@ -22,7 +22,7 @@ from planaria.protocols.routing.analysis import (
     crossing,
     saved,
 )
-from planaria.protocols.routing.experiment import simulate
+from planaria.lab.routing.experiment import simulate
 
 # By the printed flag rule a broker passes a filter's refresh on once in pi, not once in rho (4.1:
 # 60.2 s and 600.2 s), and loses entries (erratum 1); what that saves is the difference to b_c.

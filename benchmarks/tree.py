@@ -16,8 +16,8 @@ from msgspec import to_builtins
 
 from planaria.core.chance import stream
 from planaria.core.ids import stable_hash
+from planaria.lab.tree import Directory, degrees, host_tree, mean, measure
 from planaria.literal.tree import LiteralTree, binary_parents, lookup_counts
-from planaria.protocols.tree.figures import Directory, degrees, host_tree, mean, measure
 from planaria.protocols.tree.reference_tree import BinaryTree, WideTree
 from planaria.protocols.tree.search import neighbours
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from planaria.protocols.routing.timestamps import Timestamp, read_timestamp
+from planaria.filters.timestamps import Timestamp, read_timestamp
 
 TIMES = ["2013-01-01", "2013-01-02 03:04:05", "2013-01-02 03:04:05.000001"]
 TEXTS = ["", "a", "ab", "b"]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planaria.protocols.routing.timestamps import read_timestamp
+from planaria.filters.timestamps import read_timestamp
 
 NUMBERS = ("month", "day", "dep_time", "dep_delay", "arr_delay", "distance", "air_time", "hour")
 TEXTS = ("carrier", "tailnum", "origin", "dest")

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 import flights
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
+from planaria.filters.sql import parse
 from planaria.protocols.content.overlay import RECONFIGURATION, ContentOverlay
 from planaria.protocols.dht.overlay import CONTACTS
 from planaria.protocols.routing.commands import DeliverTo, PublishContent, SubscribeTo
-from planaria.protocols.routing.sql import parse
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
 

@@ -6,10 +6,10 @@ from random import Random
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Send
-from planaria.protocols.publications.broadcast import View
-from planaria.protocols.publications.history import History, PublicationMessage
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.retention import Retention
+from planaria.protocols.skipring.broadcast import View
+from planaria.protocols.skipring.history import History, PublicationMessage
 
 START = 1_700_000_000
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 31_536_000

@@ -14,7 +14,7 @@ from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
 from planaria.simulator.engine import Simulator
-from planaria.spark.experiments.skipring.traffic import Traffic
+from planaria.studies.skipring.traffic import Traffic
 
 LONG_LABEL = (1 << 39) + 0x1234567  # 40 bits: action (ii) comes once in 10^15 intervals
 

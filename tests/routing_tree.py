@@ -6,11 +6,11 @@ from random import Random
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
 from planaria.protocols.routing.commands import PublishContent, SubscribeTo
-from planaria.protocols.routing.definitions import DeliveryBook
 from planaria.protocols.routing.overlay import RoutingOverlay, TreeBroker
 from planaria.protocols.routing.workload import random_attributes, random_filter
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
+from planaria.simulator.worlds.definitions import DeliveryBook
 
 NOTICE = 3 * INTERVAL  # by then both ends of a changed link know of it
 

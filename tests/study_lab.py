@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 
-from planaria.spark.experiments.study import Experiment, Study
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import summary_schema
+from planaria.studies.study import Experiment, Study
 
 
 def rows_of(

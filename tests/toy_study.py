@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 import pyspark.sql.functions as sql
 from pyspark.sql import DataFrame, SparkSession
 
-from planaria.spark.experiments.charts import Point, lines
-from planaria.spark.experiments.study import (
+from planaria.spark.grid import Cell, crossed
+from planaria.spark.sweep import Result
+from planaria.studies.charts import Point, lines
+from planaria.studies.study import (
     CHECKS,
     CLAIMS,
     LITERAL,
@@ -19,8 +21,6 @@ from planaria.spark.experiments.study import (
     Study,
     Table,
 )
-from planaria.spark.grid import Cell, crossed
-from planaria.spark.sweep import Result
 
 SIZES = {"quick": [1, 2, 3], "paper": [1, 2, 3, 4], "beyond": [1, 2, 3, 4, 5]}
 

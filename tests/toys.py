@@ -10,7 +10,7 @@ from planaria.core.message import Message
 from planaria.core.node import Command, Deliver, Effects, Node, Publish, Send, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.simulator.engine import Entry
-from planaria.simulator.overlays import find_kind
+from planaria.simulator.worlds.registry import find_kind
 
 ROOT = Path(__file__).resolve().parent.parent
 SORTED = "examples/sorted_list.py:SortedListOverlay"

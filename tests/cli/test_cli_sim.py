@@ -15,7 +15,7 @@ from toys import ROOT, SORTED
 
 # An overlay with everything a Kind can add: options of each type, an output, a checker.
 KIND = '''
-from planaria.simulator.overlays import Kind, Option, Output
+from planaria.simulator.worlds.registry import Kind, Option, Output
 from toys import ProbeOverlay
 
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from planaria.cli.main import main
-from planaria.simulator import lamport
+from planaria.simulator.pictures import lamport
 from planaria.simulator.trace import Row
 from toys import ROOT, SORTED
 

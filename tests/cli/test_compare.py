@@ -12,9 +12,9 @@ from pyspark.testing import assertDataFrameEqual
 from planaria import __version__
 from planaria.cli.compare import told as printed
 from planaria.cli.main import main
-from planaria.spark import compare
-from planaria.spark.advice import advice, broken, by_fault, in_calm
-from planaria.spark.compare_page import page, picture
+from planaria.studies import compare
+from planaria.studies.advice import advice, broken, by_fault, in_calm
+from planaria.studies.compare_page import page, picture
 
 pytest_plugins = ("spark_session",)
 

@@ -13,7 +13,7 @@ from planaria.cli.main import main
 from planaria.core.overlay import Violation
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trial import Spec, Trial
-from planaria.spark.experiments import study as studies
+from planaria.studies import study as studies
 
 pytest_plugins = ("spark_session",)
 HUNTED = str(Path(__file__).parents[1] / "hunted.py")

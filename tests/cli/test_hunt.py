@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from planaria import __version__
 from planaria.cli.hunt import hunt
 from planaria.cli.main import main
-from planaria.simulator.overlays import REGISTERED
+from planaria.simulator.worlds.registry import REGISTERED
 from planaria.spark.store import code_version
 from spark_lab import Stubborn, contents
 from toys import ROOT, SORTED

@@ -19,8 +19,8 @@ from planaria.cli.reproduce import told
 from planaria.cli.tables import WIDTH, aligned, command, filled, folded
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trial import Spec, Trial
-from planaria.spark.compare import Verdict as Compared
-from planaria.spark.reproduce import Verdict
+from planaria.studies.compare import Verdict as Compared
+from planaria.studies.reproduce import Verdict
 
 ROOT = Path(__file__).parents[2]
 LONG = "a long text of many words, " * 12

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
+from planaria.lab.gossip import analysis
+from planaria.lab.gossip.baselines import Work, compare, multicast_interested
 from planaria.literal import gossip_analysis as printed
-from planaria.protocols.gossip import analysis
-from planaria.protocols.gossip.baselines import Work, compare, multicast_interested
 from planaria.protocols.gossip.parameters import Parameters
 
 DIALS = Parameters()

@@ -8,14 +8,14 @@ import pytest
 
 from gossip_world import World, chain_wishes
 from planaria.core.node import Publish, Send
+from planaria.lab.gossip import analysis
+from planaria.lab.gossip.experiment import Setting, run
+from planaria.lab.gossip.prediction import reliability
 from planaria.literal import gossip_analysis as printed
 from planaria.literal.gossip import LiteralProcess
-from planaria.protocols.gossip import analysis
-from planaria.protocols.gossip.experiment import Setting, run
 from planaria.protocols.gossip.messages import Event
 from planaria.protocols.gossip.parameters import Parameters
-from planaria.protocols.gossip.prediction import reliability
-from planaria.protocols.gossip.reach import GroupReach, estimated, summarize
+from planaria.simulator.worlds.reach import GroupReach, estimated, summarize
 
 DIALS = Parameters()
 PAPER = Setting(coins=True, publisher_relays=False)  # Figure 7 with `<`, as printed otherwise

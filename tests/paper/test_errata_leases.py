@@ -3,12 +3,12 @@
 import pytest
 
 from planaria.core.errors import UsageError
+from planaria.filters.filters import filter_id
 from planaria.literal.routing import DELAY, Chain, Entry, Printed
-from planaria.protocols.routing.filters import filter_id
 from planaria.protocols.routing.leases import Lease, LeaseTable
 from planaria.protocols.routing.timing import timing, timing_for, timing_of_each
 from planaria.simulator.delays import INTERVAL
-from planaria.spark.experiments.leases.cases import BOTH, FIRE, PI, RHO, WATER, F, G, Pair
+from planaria.studies.leases.cases import BOTH, FIRE, PI, RHO, WATER, F, G, Pair
 
 
 def two_clients(parent_phase: int, pi: int = PI) -> Chain:

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from planaria.protocols.routing.analysis import (
+from planaria.lab.routing.analysis import (
     MUS,
     OMEGAS,
     PAPER,
@@ -18,7 +18,7 @@ from planaria.protocols.routing.analysis import (
     saved,
     transmissions,
 )
-from planaria.protocols.routing.experiment import simulate
+from planaria.lab.routing.experiment import simulate
 
 (OMEGA_1, OMEGA_2), (RHO_1, RHO_2), (MU_1, MU_2) = OMEGAS, RHOS, MUS
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from planaria.literal.skipring.amendments import ALL, E13_TEXT, E14_TEXT
-from planaria.spark.experiments.skipring.literal import LONG, Run, expected_requests, ref, without
+from planaria.studies.skipring.literal import LONG, Run, expected_requests, ref, without
 
 
 def test_e13_every_reading_of_action_iii_heals_and_reporting_all_is_quickest() -> None:

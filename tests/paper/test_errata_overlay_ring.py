@@ -12,7 +12,7 @@ from planaria.literal.skipring.amendments import ALL, E11_EMPTY, E22
 from planaria.literal.skipring.messages import Check, Linearize
 from planaria.literal.skipring.subscriber import Subscriber
 from planaria.simulator.engine import Simulator
-from planaria.spark.experiments.skipring.literal import LONG, Run, ref, without
+from planaria.studies.skipring.literal import LONG, Run, ref, without
 
 ENDS = 40
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planaria.literal.skipring.amendments import ALL
-from planaria.spark.experiments.skipring.literal import Run, ref, without
+from planaria.studies.skipring.literal import Run, ref, without
 
 
 def _joining_who_know_n(amendments: frozenset[str], n: int) -> Run:

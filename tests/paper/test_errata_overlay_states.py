@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from planaria.literal.skipring.amendments import ALL, E22
-from planaria.spark.experiments.skipring.literal import Run
+from planaria.studies.skipring.literal import Run
 
 
 @pytest.mark.parametrize(

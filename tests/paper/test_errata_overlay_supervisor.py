@@ -9,7 +9,7 @@ from planaria.literal.skipring.amendments import ALL, E6_TEXT
 from planaria.literal.skipring.labels import label
 from planaria.literal.skipring.messages import SetData
 from planaria.literal.skipring.supervisor import Supervisor
-from planaria.spark.experiments.skipring.literal import Run, without
+from planaria.studies.skipring.literal import Run, without
 
 
 def _supervisor(amendments: frozenset[str], database: dict[str, int | None]) -> Supervisor:

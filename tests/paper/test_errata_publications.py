@@ -13,7 +13,7 @@ from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.publications.publication import Publication, key
 from planaria.protocols.publications.store import PublicationStore
 from planaria.protocols.publications.trie import EMPTY_HASH, ROOT_LABEL, Inner, Trie
-from planaria.spark.experiments.skipring.tries import (
+from planaria.studies.skipring.tries import (
     OurTrie,
     literal_starts,
     start_literal,

@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 from planaria.core.ids import stable_hash
+from planaria.lab.tree import Directory, host_tree
+from planaria.lab.tree import degrees as host_degrees
 from planaria.literal.tree import (
     LiteralMaintenance,
     LiteralTree,
@@ -16,8 +18,6 @@ from planaria.literal.tree import (
     lookup_counts,
     wide_parents,
 )
-from planaria.protocols.tree.figures import Directory, host_tree
-from planaria.protocols.tree.figures import degrees as host_degrees
 from planaria.protocols.tree.reference_tree import BinaryTree, WideTree
 from planaria.protocols.tree.search import neighbours
 

@@ -6,9 +6,9 @@ import pytest
 
 from planaria.core.node import Send
 from planaria.literal.flooding import LiteralFlooding, Publish
-from planaria.protocols.publications.broadcast import Broadcast, view
-from planaria.protocols.publications.broadcast_messages import Flood
 from planaria.protocols.publications.publication import Publication
+from planaria.protocols.skipring.broadcast import Broadcast, view
+from planaria.protocols.skipring.broadcast_messages import Flood
 from planaria.protocols.skipring.labels import label_bits
 
 SIZES = [2, 3, 4, 5, 8, 13, 16, 31, 64, 100, 256]

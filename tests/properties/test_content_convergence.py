@@ -15,10 +15,10 @@ from planaria.protocols.routing.messages import Notify
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.tree.place import TreeLink
 from planaria.protocols.tree.reference_tree import BinaryTree
-from planaria.simulator.content import ContentWorld
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Outcome, Spec, Trial
+from planaria.simulator.worlds.content import ContentWorld
 
 CHANGES = {
     "join": "at 2 join count=3",

@@ -9,20 +9,20 @@ from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.core.message import Message
 from planaria.core.node import Effects
+from planaria.filters.filters import Filter, filter_id
+from planaria.filters.sql import parse
+from planaria.filters.values import Values
 from planaria.protocols.content.broker import ContentBroker
 from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.routing.broker import Broker
-from planaria.protocols.routing.filters import Filter, filter_id
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.messages import Notify, Update
 from planaria.protocols.routing.overlay import RoutingOverlay
-from planaria.protocols.routing.sql import parse
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import timing
-from planaria.protocols.routing.values import Values
-from planaria.simulator.content import ContentWorld, PublishingBroker
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.content import ContentWorld, PublishingBroker
 from raw_memory import live_through
 
 TIMING = timing(3, (0, 1.5), 2)

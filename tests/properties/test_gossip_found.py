@@ -7,9 +7,9 @@ from planaria.protocols.gossip.membership import PATIENCE
 from planaria.protocols.gossip.messages import Shuffle
 from planaria.protocols.gossip.node import GossipNode
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.gossip import MeasuredGossip
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
+from planaria.simulator.worlds.gossip import MeasuredGossip
 
 # The trials that failed, all under `priority`. Rules that came later draw other numbers, so that
 # the seeds give other runs today: the causes have tests of their own below.

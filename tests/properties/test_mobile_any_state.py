@@ -32,9 +32,9 @@ from planaria.protocols.mobile.three_state import ThreeState
 from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.engine import Entry
 from planaria.simulator.links import SCHEDULERS
-from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.mobile import MovingOverlay
 
 Seeds = Callable[[int, int], int]
 Layers = Mapping[NodeId, Layer]

@@ -11,13 +11,13 @@ import pytest
 from planaria.core.chance import combination
 from planaria.core.errors import UsageError
 from planaria.protocols.mobile.graphs import component
-from planaria.protocols.mobile.motion import Trace, Waypoint
 from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.links import SCHEDULERS
-from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
+from planaria.simulator.worlds.mobile import MovingOverlay
+from planaria.simulator.worlds.motion import Trace, Waypoint
 
 Seeds = Callable[[int, int], int]
 

@@ -17,9 +17,9 @@ from planaria.protocols.mobile.messages import Item, padded
 from planaria.protocols.mobile.overlay import members
 from planaria.protocols.mobile.three_state import ThreeState
 from planaria.simulator.checkers import DeliveredOnce
-from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.mobile import MovingOverlay
 
 FOUND = [
     (3, 1691, "corrupt", "fifo", "corrupt"),

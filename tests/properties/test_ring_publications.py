@@ -9,9 +9,9 @@ import pytest
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.node import Command, Deliver, Node, Notice, Publish, Subscribe
-from planaria.protocols.publications.arbitrary import corrupt_caches
 from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX
 from planaria.protocols.publications.retention import Retention
+from planaria.protocols.skipring.arbitrary_history import corrupt_caches
 from planaria.protocols.skipring.legitimacy import held_publications
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.peer import Membership, Peer

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from planaria.core.chance import combination
+from planaria.filters.filters import EVERYTHING, filter_id
 from planaria.protocols.routing.broker import Broker
-from planaria.protocols.routing.filters import EVERYTHING, filter_id
 from planaria.protocols.routing.leases import LeaseTable
 from planaria.protocols.routing.messages import Update
 from planaria.protocols.routing.overlay import RoutingOverlay

@@ -24,9 +24,9 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
     State,
 )
-from planaria.protocols.publications.arbitrary import corrupt_caches
 from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX, key
 from planaria.protocols.publications.window import Window
+from planaria.protocols.skipring.arbitrary_history import corrupt_caches
 
 
 def test_stores_with_arbitrarily_corrupted_caches_end_equal_and_lose_nothing() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planaria.protocols.publications.arcs import (
+from planaria.protocols.skipring.arcs import (
     FROM_HI,
     FROM_LO,
     INSIDE,

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from planaria.core.codec import Codec
 from planaria.core.message import Message
 from planaria.core.node import Effect, Send
-from planaria.protocols.publications import broadcast as module
-from planaria.protocols.publications.arcs import INSIDE, Neighbour
-from planaria.protocols.publications.broadcast import Broadcast, Recent, View, view
-from planaria.protocols.publications.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.publications.publication import Publication, key
+from planaria.protocols.skipring import broadcast as module
+from planaria.protocols.skipring.arcs import INSIDE, Neighbour
+from planaria.protocols.skipring.broadcast import Broadcast, Recent, View, view
+from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.labels import label_bits, position
 
 BASE = 1000  # ids are not labels

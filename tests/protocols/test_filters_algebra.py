@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from filter_domain import Condition, conjunctions, notifications
 from planaria.core.errors import UsageError
-from planaria.protocols.routing.filters import (
+from planaria.filters.filters import (
     EVERYTHING,
     Attributes,
     Filter,
@@ -21,10 +21,10 @@ from planaria.protocols.routing.filters import (
     overlaps,
     witness,
 )
-from planaria.protocols.routing.ranges import LAST, prefix_end
-from planaria.protocols.routing.sql import parse
-from planaria.protocols.routing.values import RANGES_MAX, Values
-from planaria.protocols.routing.wording import to_sql
+from planaria.filters.ranges import LAST, prefix_end
+from planaria.filters.sql import parse
+from planaria.filters.values import RANGES_MAX, Values
+from planaria.filters.wording import to_sql
 
 
 def read(condition: str) -> Filter | None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from filter_domain import VALUES, conjunctions
 from planaria.core.errors import UsageError
-from planaria.protocols.routing.filters import EVERYTHING, Filter, matches
-from planaria.protocols.routing.matching import LEAF_MAX, MatchingIndex
-from planaria.protocols.routing.sql import parse
+from planaria.filters.filters import EVERYTHING, Filter, matches
+from planaria.filters.matching import LEAF_MAX, MatchingIndex
+from planaria.filters.sql import parse
 
 
 def filters_of(condition: str) -> list[Filter]:

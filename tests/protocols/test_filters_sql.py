@@ -16,14 +16,14 @@ from sqlglot.dialects.spark import Spark
 
 from planaria.cli.main import main
 from planaria.core.errors import UsageError
-from planaria.protocols.routing.filters import Filter, conjunction, is_well_formed, matches
-from planaria.protocols.routing.grammar import CONDITION_BYTES_MAX, UNDERSTOOD, read
-from planaria.protocols.routing.matching import MatchingIndex
-from planaria.protocols.routing.ranges import TIMESTAMP_END, TIMESTAMP_MIN
-from planaria.protocols.routing.sql import parse
-from planaria.protocols.routing.timestamps import Timestamp, read_timestamp, written
-from planaria.protocols.routing.values import ANYTHING, Values, either, number, point
-from planaria.protocols.routing.wording import KEYWORDS, to_sql
+from planaria.filters.filters import Filter, conjunction, is_well_formed, matches
+from planaria.filters.grammar import CONDITION_BYTES_MAX, UNDERSTOOD, read
+from planaria.filters.matching import MatchingIndex
+from planaria.filters.ranges import TIMESTAMP_END, TIMESTAMP_MIN
+from planaria.filters.sql import parse
+from planaria.filters.timestamps import Timestamp, read_timestamp, written
+from planaria.filters.values import ANYTHING, Values, either, number, point
+from planaria.filters.wording import KEYWORDS, to_sql
 
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from("ab\\%_'\"`\0\n"), max_size=4)
 NAMES = st.sampled_from(sorted(KEYWORDS)) | TEXTS

@@ -10,9 +10,9 @@ from planaria.cli.sim import sim
 from planaria.core.errors import UsageError
 from planaria.protocols.gossip.memory import SEEN_MAX
 from planaria.protocols.gossip.node import GossipNode
-from planaria.simulator.gossip import MeasuredGossip, disseminate_once, still_copies
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.gossip import MeasuredGossip, disseminate_once, still_copies
 
 KEYS = (
     "members alive sent received intergroup_sent intergroup_received of_all of_alive p_all "

@@ -12,15 +12,20 @@ from hypothesis import strategies as st
 from planaria.core.chance import derive, stream
 from planaria.core.message import Message
 from planaria.core.node import Effects
-from planaria.protocols.gossip.experiment import Setting, failure_sweep, run
+from planaria.lab.gossip.experiment import Setting, failure_sweep, run
+from planaria.lab.gossip.prediction import complete, predict, reached_distribution
+from planaria.lab.gossip.sampling import distinct, others, uniform
 from planaria.protocols.gossip.memory import EventMemory
 from planaria.protocols.gossip.node import GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
-from planaria.protocols.gossip.prediction import complete, predict, reached_distribution
-from planaria.protocols.gossip.reach import MEASURES, GroupReach, estimated, summarize
-from planaria.protocols.gossip.sampling import distinct, others, uniform
-from planaria.simulator.gossip import MeasuredGossip, StillNode, disseminate_once, still_copies
+from planaria.simulator.worlds.gossip import (
+    MeasuredGossip,
+    StillNode,
+    disseminate_once,
+    still_copies,
+)
+from planaria.simulator.worlds.reach import MEASURES, GroupReach, estimated, summarize
 
 Failures = Literal["stillborn", "observer"]
 

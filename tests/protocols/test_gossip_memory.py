@@ -13,9 +13,9 @@ from planaria.protocols.gossip.memory import MEMORY, SEEN_MAX, EventMemory
 from planaria.protocols.gossip.messages import EVENT_HOPS_MAX, SEQUENCE_MAX, SLOWEST, Event
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.simulator.checkers import DeliveredOnce
-from planaria.simulator.gossip import MeasuredGossip
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.gossip import MeasuredGossip
 
 
 def member() -> GossipNode:

@@ -11,7 +11,7 @@ import pytest
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
 from planaria.core.node import Publish
-from planaria.protocols.mobile.anonymity import (
+from planaria.lab.mobile.anonymity import (
     Sighting,
     best_guess,
     bound,
@@ -20,7 +20,7 @@ from planaria.protocols.mobile.anonymity import (
     walk_ends,
     watched,
 )
-from planaria.protocols.mobile.attack import (
+from planaria.lab.mobile.attack import (
     Log,
     Watch,
     by_lessons,
@@ -30,13 +30,13 @@ from planaria.protocols.mobile.attack import (
     replay,
     success,
 )
+from planaria.lab.mobile.figures import Eyes, guesses, turns
 from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Outbox
 from planaria.protocols.mobile.graphs import parse_graph
 from planaria.protocols.mobile.messages import STEM, Beat, Item, padded
 from planaria.simulator.engine import Entry
-from planaria.simulator.mobile_figures import Eyes, guesses, turns
-from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.mobile import MovingOverlay
 
 Seeds = Callable[[int, int], int]
 

@@ -24,9 +24,9 @@ from planaria.protocols.mobile.node import MobileNode
 from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.mobility import MovingOverlay
 from planaria.simulator.trial import Spec, Trial, must_heal
-from planaria.spark.experiments.mobile.runs import TOPIC, ScriptedOverlay
+from planaria.simulator.worlds.mobile import MovingOverlay
+from planaria.studies.mobile.runs import TOPIC, ScriptedOverlay
 
 
 def publish(trial: Trial, id: NodeId, payload: bytes) -> None:

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from planaria.protocols.mobile.books import PICTURE_NODES_MAX, PICTURES_MAX
-from planaria.protocols.mobile.picture import animation
-from planaria.simulator.mobility import MovingOverlay
+from planaria.simulator.pictures.mobile import animation
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.mobile import MovingOverlay
+from planaria.simulator.worlds.mobile_books import PICTURE_NODES_MAX, PICTURES_MAX
 
 
 def drawn(overlay: MovingOverlay) -> dict[str, list[dict[str, object]]]:

@@ -9,15 +9,15 @@ from planaria.core.codec import Codec
 from planaria.core.node import Send
 from planaria.protocols.publications.antientropy import STRIKES_MAX, AntiEntropy
 from planaria.protocols.publications.antientropy_messages import Digest, More, Sketch
-from planaria.protocols.publications.arbitrary import any_publication_message, corrupt_history
-from planaria.protocols.publications.arcs import Share
-from planaria.protocols.publications.broadcast import Handed, Seen
 from planaria.protocols.publications.exchange import Exchange
-from planaria.protocols.publications.history import PublicationMessage
 from planaria.protocols.publications.publication import TIME_MAX, key, sound
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.publications.store import PublicationStore
 from planaria.protocols.publications.streams import Stream, Streams
+from planaria.protocols.skipring.arbitrary_history import any_publication_message, corrupt_history
+from planaria.protocols.skipring.arcs import Share
+from planaria.protocols.skipring.broadcast import Handed, Seen
+from planaria.protocols.skipring.history import PublicationMessage
 from planaria.protocols.skipring.labels import CIRCLE
 from retention_lab import DAY, MINUTE, Topic
 

@@ -8,9 +8,9 @@ import pytest
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Send, Subscribe
-from planaria.protocols.publications.broadcast_messages import Nack
 from planaria.protocols.ring.messages import Check as RingCheck
 from planaria.protocols.ring.messages import Introduce
+from planaria.protocols.skipring.broadcast_messages import Nack
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
     Check,

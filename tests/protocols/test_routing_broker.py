@@ -11,15 +11,15 @@ from planaria.core.codec import Codec
 from planaria.core.errors import MalformedMessage, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Effects, Publish, Send
+from planaria.filters.filters import Filter, filter_id
+from planaria.filters.sql import parse
+from planaria.filters.timestamps import Timestamp
+from planaria.filters.values import Values
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.commands import DeliverTo, PublishContent, SubscribeTo
-from planaria.protocols.routing.filters import Filter, filter_id
 from planaria.protocols.routing.messages import LEASES_MAX, STAMPS, Notify, Update
 from planaria.protocols.routing.notifications import ATTRIBUTES_MAX
-from planaria.protocols.routing.sql import parse
-from planaria.protocols.routing.timestamps import Timestamp
 from planaria.protocols.routing.timing import timing
-from planaria.protocols.routing.values import Values
 
 TIMING = timing(3, (0, 1.5), 2)
 

@@ -8,13 +8,13 @@ import pytest
 from planaria.core.codec import Codec
 from planaria.core.errors import UsageError
 from planaria.core.node import Publish, Send, Subscribe, Unsubscribe
+from planaria.filters.filters import Filter
+from planaria.filters.timestamps import Timestamp
+from planaria.filters.values import Values
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.commands import DeliverTo, PublishContent, SubscribeTo
-from planaria.protocols.routing.filters import Filter
 from planaria.protocols.routing.notifications import NOTIFICATION_BYTES_MAX
-from planaria.protocols.routing.timestamps import Timestamp
 from planaria.protocols.routing.timing import timing
-from planaria.protocols.routing.values import Values
 
 
 def broker() -> Broker:

@@ -6,14 +6,14 @@ from random import Random
 import pytest
 
 from planaria.core.ids import NodeId
+from planaria.filters.sql import parse
 from planaria.protocols.routing.arbitrary import scramble
 from planaria.protocols.routing.commands import PublishContent, SubscribeTo
-from planaria.protocols.routing.definitions import DeliveryBook
 from planaria.protocols.routing.overlay import TreeBroker
-from planaria.protocols.routing.sql import parse
 from planaria.protocols.routing.timing import Delays, timing, timing_of_each, timing_on_path
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.engine import Simulator
+from planaria.simulator.worlds.definitions import DeliveryBook
 
 RHO = 2
 NEAR: Delays = (0.0, 1.5)  # half an interval on the way, then up to one to the timeout

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from planaria.filters.sql import parse
 from planaria.protocols.routing.commands import PublishContent, SubscribeTo, UnsubscribeFrom
-from planaria.protocols.routing.definitions import DeliveryBook
 from planaria.protocols.routing.overlay import RoutingOverlay
-from planaria.protocols.routing.sql import parse
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.definitions import DeliveryBook
 from routing_tree import NOTICE, ChangingTree
 
 VARIANTS = [(strategy, up) for strategy in STRATEGIES for up in (False, True)]

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 import flights
 from flights_replay import Replay
+from planaria.filters.filters import matches
+from planaria.filters.sql import parse
 from planaria.protocols.routing.broker import Broker
-from planaria.protocols.routing.filters import matches
-from planaria.protocols.routing.sql import parse
 from spark_flights import SparkFlights
 
 pytest_plugins = ("spark_session",)

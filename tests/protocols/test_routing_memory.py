@@ -6,12 +6,12 @@ import pytest
 
 from planaria.core.errors import CapacityExceeded
 from planaria.core.node import Send
+from planaria.filters.sql import parse
 from planaria.protocols.routing import recent
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.commands import DeliverTo, SubscribeTo
 from planaria.protocols.routing.messages import Notify
 from planaria.protocols.routing.recent import Memory, Recent
-from planaria.protocols.routing.sql import parse
 from planaria.protocols.routing.timing import timing
 
 PERIOD = 10

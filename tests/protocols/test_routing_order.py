@@ -6,12 +6,12 @@ import pytest
 
 from planaria.core.ids import NodeId
 from planaria.protocols.routing.commands import DeliverTo, PublishContent
-from planaria.protocols.routing.definitions import DeliveryBook
 from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.workload import random_attributes
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.definitions import DeliveryBook
 
 BROKERS = 13
 

@@ -7,17 +7,17 @@ import pytest
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, LinkDown, Send
-from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.dht.member import Located, Unlocated
-from planaria.protocols.dht.node import Leave, Lookup
-from planaria.protocols.ring.messages import Introduce
-from planaria.protocols.tree.figures import (
+from planaria.lab.tree import (
     edges,
     host_tree,
     mean,
     measure,
     reconfiguration_area,
 )
+from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.member import Located, Unlocated
+from planaria.protocols.dht.node import Leave, Lookup
+from planaria.protocols.ring.messages import Introduce
 from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.legitimacy import is_tree
 from planaria.protocols.tree.messages import Link, Unlink

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import stable_hash
+from planaria.lab.tree import Directory, degrees, edges, host_tree
 from planaria.literal.tree import LiteralTree, binary_parents, wide_parents
 from planaria.protocols.dht.keys import Keyset, KeySpace
-from planaria.protocols.tree.figures import Directory, degrees, edges, host_tree
 from planaria.protocols.tree.legitimacy import RightTree
 from planaria.protocols.tree.reference_tree import BinaryTree, ReferenceTree, WideTree
 from planaria.protocols.tree.search import Neighbours, View, neighbours

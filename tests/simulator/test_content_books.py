@@ -3,8 +3,8 @@
 import pytest
 
 from planaria.protocols.routing.commands import DeliverTo
-from planaria.simulator.content import ContentWorld
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.content import ContentWorld
 
 
 def running() -> tuple[ContentWorld, Trial]:

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from planaria.core.errors import UsageError
 from planaria.core.message import Message
 from planaria.core.node import Command, Deliver, Effects, Node, Publish, Send
-from planaria.simulator.baselines import SERVER, Copy
-from planaria.simulator.contenders import CONTENDERS, OVERLAYS
-from planaria.simulator.contest import FAULTS, Contest, Figures, size
+from planaria.lab.contest.baselines import SERVER, Copy
+from planaria.lab.contest.contenders import CONTENDERS, OVERLAYS
+from planaria.lab.contest.contest import FAULTS, Contest, Figures, size
+from planaria.lab.contest.workload import AFTER, CALM, FAULT, PHASES, Ledger, make_workload
 from planaria.simulator.engine import Simulator
-from planaria.simulator.workload import AFTER, CALM, FAULT, PHASES, Ledger, make_workload
 
 
 def run(name: str, fault: str, n: int = 8, events: int = 6, seed: int = 1) -> Figures:

@@ -9,9 +9,9 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Effects, Node
 from planaria.core.overlay import Overlay
 from planaria.simulator.damage import damage, mutated, slots_of, values_of
-from planaria.simulator.overlays import REGISTERED, find_kind
 from planaria.simulator.schedule import load_schedule
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from toys import ProbeOverlay
 
 

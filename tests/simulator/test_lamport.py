@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from planaria.core.errors import UsageError
-from planaria.simulator import lamport
-from planaria.simulator.lamport import EVENTS_MAX, draw, window
+from planaria.simulator.pictures import lamport
+from planaria.simulator.pictures.lamport import EVENTS_MAX, draw, window
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trace import Recorder, Row, Trace
 from planaria.simulator.trial import Spec, Trial

@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from planaria.core.chance import stream
 from planaria.core.errors import UsageError
-from planaria.protocols.routing.filters import Filter, matches
-from planaria.protocols.routing.matching import MatchingIndex
-from planaria.protocols.routing.sql import parse
-from planaria.protocols.routing.timestamps import Timestamp, read_timestamp
-from planaria.protocols.routing.wording import to_sql
+from planaria.filters.filters import Filter, matches
+from planaria.filters.matching import MatchingIndex
+from planaria.filters.sql import parse
+from planaria.filters.timestamps import Timestamp, read_timestamp
+from planaria.filters.wording import to_sql
 
 pytest_plugins = ("spark_session",)
 

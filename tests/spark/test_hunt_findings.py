@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from planaria.cli.main import main
 from planaria.core.errors import UsageError
-from planaria.simulator.overlays import REGISTERED, find_kind
 from planaria.simulator.schedule import NAMED, parse_schedule
+from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from planaria.spark.grid import Cell, Grid, Value, rotated
 from planaria.spark.hunt import (
     Hunt,

@@ -14,11 +14,11 @@ import spark_lab
 import toy_study
 from planaria.cli.main import main
 from planaria.core.errors import UsageError
-from planaria.spark import compare
 from planaria.spark.grid import crossed
-from planaria.spark.reproduce import Reproduction
 from planaria.spark.store import Store
 from planaria.spark.sweep import Sweep
+from planaria.studies import compare
+from planaria.studies.reproduce import Reproduction
 
 pytest_plugins = ("spark_session",)
 

@@ -14,11 +14,11 @@ from planaria.cli.main import main
 from planaria.cli.reproduce import worst
 from planaria.core.errors import UsageError
 from planaria.spark.checks import Barren
-from planaria.spark.experiments import study as studies
-from planaria.spark.experiments.study import Experiment
 from planaria.spark.grid import crossed
-from planaria.spark.report import claims_beside_literal, figure
-from planaria.spark.reproduce import Reproduction, StudyBroken, Verdict
+from planaria.studies import study as studies
+from planaria.studies.report import claims_beside_literal, figure
+from planaria.studies.reproduce import Reproduction, StudyBroken, Verdict
+from planaria.studies.study import Experiment
 
 pytest_plugins = ("spark_session",)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from planaria.spark.experiments.study import SCALES, STUDIES, find_study
 from planaria.spark.sweep import summary_schema
+from planaria.studies.study import SCALES, STUDIES, find_study
 
 
 @pytest.mark.parametrize("scale", SCALES)

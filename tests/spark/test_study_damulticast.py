@@ -7,9 +7,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria.core.chance import stream
-from planaria.spark.experiments.damulticast.claims import Check, Claim
-from planaria.spark.experiments.damulticast.literal import Network
-from planaria.spark.experiments.damulticast.quantities import (
+from planaria.studies.damulticast.claims import Check, Claim
+from planaria.studies.damulticast.literal import Network
+from planaria.studies.damulticast.quantities import (
     agreement,
     averaged,
     of_figure10,
@@ -18,7 +18,7 @@ from planaria.spark.experiments.damulticast.quantities import (
     shared,
     summed_up,
 )
-from planaria.spark.experiments.damulticast.study import (
+from planaria.studies.damulticast.study import (
     STUDY,
     Extent,
     approaches,
@@ -28,9 +28,9 @@ from planaria.spark.experiments.damulticast.study import (
     reliability,
     sweeps,
 )
-from planaria.spark.experiments.damulticast.verdicts import checked, judged
-from planaria.spark.experiments.study import SCALES, Figure
-from planaria.spark.reproduce import promised
+from planaria.studies.damulticast.verdicts import checked, judged
+from planaria.studies.reproduce import promised
+from planaria.studies.study import SCALES, Figure
 from study_lab import ran
 
 pytest_plugins = ("spark_session",)

@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from planaria.spark.experiments.dhttree.study import STUDY
-from planaria.spark.experiments.dhttree.tables import figure3, figure4, ideal
-from planaria.spark.experiments.study import Figure, Prose, Shown
-from planaria.spark.experiments.verdicts import Check, Claim, checks, claims, literal, settle
 from planaria.spark.grid import Cell
+from planaria.studies.dhttree.study import STUDY
+from planaria.studies.dhttree.tables import figure3, figure4, ideal
+from planaria.studies.study import Figure, Prose, Shown
+from planaria.studies.verdicts import Check, Claim, checks, claims, literal, settle
 from study_lab import made, rows_of
 
 pytest_plugins = ("spark_session",)

@@ -9,20 +9,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria.core.node import Effects
-from planaria.protocols.routing.analysis import MUS, OMEGAS, RHOS
+from planaria.lab.routing.analysis import MUS, OMEGAS, RHOS
 from planaria.protocols.routing.overlay import TreeBroker
-from planaria.spark.experiments.leases import runs as runs
-from planaria.spark.experiments.leases.claims import CHECKED, CLAIMED
-from planaria.spark.experiments.leases.study import BESIDE, STUDY
-from planaria.spark.experiments.leases.tables import (
+from planaria.spark.grid import Cell
+from planaria.studies.leases import runs as runs
+from planaria.studies.leases.claims import CHECKED, CLAIMED
+from planaria.studies.leases.study import BESIDE, STUDY
+from planaria.studies.leases.tables import (
     crossings,
     figure2,
     healing_facts,
     stabilisation,
 )
-from planaria.spark.experiments.study import Figure, Prose, Shown
-from planaria.spark.experiments.verdicts import checks, claims
-from planaria.spark.grid import Cell
+from planaria.studies.study import Figure, Prose, Shown
+from planaria.studies.verdicts import checks, claims
 from study_lab import made, rows_of
 
 pytest_plugins = ("spark_session",)

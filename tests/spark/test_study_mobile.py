@@ -6,12 +6,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria.literal.mobile import graph_of
-from planaria.spark.experiments.mobile import runs
-from planaria.spark.experiments.mobile.questions import QUESTIONS, answer
-from planaria.spark.experiments.mobile.small import Field, unfair_ours
-from planaria.spark.experiments.mobile.study import STUDY, SUMMARIES, experiments
-from planaria.spark.experiments.study import Figure, Shown
 from planaria.spark.grid import Cell
+from planaria.studies.mobile import runs
+from planaria.studies.mobile.questions import QUESTIONS, answer
+from planaria.studies.mobile.small import Field, unfair_ours
+from planaria.studies.mobile.study import STUDY, SUMMARIES, experiments
+from planaria.studies.study import Figure, Shown
 
 pytest_plugins = ("spark_session",)
 

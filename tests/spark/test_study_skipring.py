@@ -13,19 +13,19 @@ from pyspark.testing import assertDataFrameEqual
 
 from planaria.core.chance import stream
 from planaria.literal.skipring.reference import skip_ring
-from planaria.spark.experiments.skipring import graph as graphs
-from planaria.spark.experiments.skipring.claims import CLAIMS, CONSTANT, PROMISES, Claim
-from planaria.spark.experiments.skipring.page import page
-from planaria.spark.experiments.skipring.study import STUDY
-from planaria.spark.experiments.skipring.tables import (
+from planaria.spark.grid import Cell
+from planaria.studies.skipring import graph as graphs
+from planaria.studies.skipring.claims import CLAIMS, CONSTANT, PROMISES, Claim
+from planaria.studies.skipring.page import page
+from planaria.studies.skipring.study import STUDY
+from planaria.studies.skipring.tables import (
     checks,
     errata,
     measured_claims,
     recovery,
     tables,
 )
-from planaria.spark.experiments.study import Experiment, Figure, Shown
-from planaria.spark.grid import Cell
+from planaria.studies.study import Experiment, Figure, Shown
 from study_lab import rows_of
 
 pytest_plugins = ("spark_session",)

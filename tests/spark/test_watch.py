@@ -16,9 +16,9 @@ import toy_study
 from planaria.cli.main import main
 from planaria.core.errors import UsageError
 from planaria.spark import compare, hunt
-from planaria.spark.experiments import study as studies
 from planaria.spark.grid import crossed
 from planaria.spark.watch import Stopped, SweepFailed, watched
+from planaria.studies import study as studies
 from spark_lab import sleepy, sweep
 
 pytest_plugins = ("spark_session",)

@@ -13,7 +13,7 @@ from planaria.core.errors import UsageError
 from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
-    from planaria.spark.compare import Verdict
+    from planaria.studies.compare import Verdict
 
 
 @click.command()
@@ -43,8 +43,8 @@ def compare(
     did or not; 1: one did not, or a run raised an exception; 2: the command is wrong.
     """
     require()
-    from planaria.spark.compare import Comparison
     from planaria.spark.watch import Stopped
+    from planaria.studies.compare import Comparison
 
     comparison = Comparison(n, topics, events, seeds, out or "")
     if cell is not None:
@@ -70,7 +70,7 @@ def compare(
 
 def told(verdict: "Verdict") -> str:
     """What people read."""
-    from planaria.spark.advice import by_fault, in_calm
+    from planaria.studies.advice import by_fault, in_calm
 
     calm, faults = in_calm(verdict.table), by_fault(verdict.table)
     lines = ["in calm, per delivery: messages, hops, intervals; bytes per process", ""]

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.cli.tables import command, filled
-from planaria.simulator.overlays import find_kind
 from planaria.simulator.trial import Spec
+from planaria.simulator.worlds.registry import find_kind
 from planaria.spark.session import choose_master, require
 
 
@@ -40,8 +40,8 @@ def demo(out: str | None, master: str | None) -> int:
     """
     require()
     from planaria.cli.reproduce import prepared, run, told
-    from planaria.spark.experiments.study import STUDIES
     from planaria.spark.watch import Stopped
+    from planaria.studies.study import STUDIES
 
     choose_master(master)  # a wrong master is an error now, not after all has healed
     reproduction = prepared(tuple(STUDIES), "quick", out)

@@ -7,10 +7,10 @@ import click
 from msgspec import to_builtins
 
 from planaria.cli.groups import Group
-from planaria.protocols.routing.filters import Filter, covers, matches, merge, overlaps, witness
-from planaria.protocols.routing.sql import parse
-from planaria.protocols.routing.timestamps import Timestamp
-from planaria.protocols.routing.wording import to_sql
+from planaria.filters.filters import Filter, covers, matches, merge, overlaps, witness
+from planaria.filters.sql import parse
+from planaria.filters.timestamps import Timestamp
+from planaria.filters.wording import to_sql
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 

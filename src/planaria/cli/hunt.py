@@ -15,7 +15,7 @@ from planaria.cli.main import INTERRUPTED
 from planaria.cli.sim import DEFAULTS, Overlays, click_option, spec_of
 from planaria.cli.tables import aligned, command, filled
 from planaria.core.errors import UsageError
-from planaria.simulator.overlays import REGISTERED, Kind, find_kind
+from planaria.simulator.worlds.registry import REGISTERED, Kind, find_kind
 from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from planaria.cli.tables import aligned, command, filled
 from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
-    from planaria.spark.reproduce import Reproduction, Verdict
+    from planaria.studies.reproduce import Reproduction, Verdict
 
 
 @click.command()
@@ -41,9 +41,9 @@ def reproduce(
     the command is wrong.
     """
     require()
-    from planaria.spark.experiments.study import STUDIES
-    from planaria.spark.reproduce import chosen, one_cell
     from planaria.spark.watch import Stopped
+    from planaria.studies.reproduce import chosen, one_cell
+    from planaria.studies.study import STUDIES
 
     studies = chosen(papers or tuple(STUDIES))
     if cell is not None:
@@ -63,8 +63,8 @@ def reproduce(
 
 def prepared(papers: tuple[str, ...], scale: str, out: str | None) -> "Reproduction":
     """These papers at one scale. Raises UsageError for a wrong scale or directory."""
-    from planaria.spark.reproduce import Reproduction, chosen
     from planaria.spark.store import code_version
+    from planaria.studies.reproduce import Reproduction, chosen
 
     return Reproduction(chosen(papers), scale, out or f"out/reproduce/{scale}-{code_version()}")
 
@@ -118,7 +118,7 @@ def _counted(verdict: "Verdict", study: str) -> list[str]:
 
 
 def _row(it: dict[str, Any], name: str, first: object, second: object) -> list[str]:
-    from planaria.spark.report import figure
+    from planaria.studies.report import figure
 
     size = f", n = {it['n']:,}" if it.get("n") else ""
     holds = "yes" if it["holds"] else "NO"

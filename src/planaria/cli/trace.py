@@ -9,7 +9,7 @@ from planaria.cli.files import write_atomically
 from planaria.cli.groups import Group
 from planaria.core.errors import UsageError, unknown
 from planaria.simulator.engine import KINDS
-from planaria.simulator.lamport import draw, window
+from planaria.simulator.pictures.lamport import draw, window
 from planaria.simulator.trace import Row, Trace
 
 

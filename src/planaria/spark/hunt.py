@@ -23,7 +23,6 @@ from planaria.core.errors import InvariantViolation, UsageError, unknown
 from planaria.simulator.delays import parse_delay
 from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
-from planaria.simulator.overlays import REGISTERED, find_kind
 from planaria.simulator.schedule import (
     NAMED,
     compose,
@@ -33,6 +32,7 @@ from planaria.simulator.schedule import (
 )
 from planaria.simulator.trace import Recorder
 from planaria.simulator.trial import NODES_MAX, OPTIONS, Outcome, Spec, Trial, shrink_failure
+from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from planaria.spark.checks import errors
 from planaria.spark.grid import Cell, Value, rotated
 from planaria.spark.metrics import percentiles

@@ -13,6 +13,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node
 from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.filters.filters import Filter
 from planaria.protocols.content.broker import ContentBroker
 from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
@@ -22,7 +23,6 @@ from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.protocols.routing.arbitrary import forge as forge_for_routing
 from planaria.protocols.routing.arbitrary import scramble
 from planaria.protocols.routing.commands import PublishContent
-from planaria.protocols.routing.filters import Filter
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.routing.overlay import INTERVALS

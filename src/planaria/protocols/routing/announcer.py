@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send
-from planaria.protocols.routing.filters import Attributes, Filter, covers, filter_id
+from planaria.filters.filters import Attributes, Filter, covers, filter_id
 from planaria.protocols.routing.leases import Destination, Table, is_sound
 from planaria.protocols.routing.messages import LEASE_ID_MAX, LEASES_MAX, STAMPS, Update
 from planaria.protocols.routing.strategies import reduced

@@ -7,13 +7,13 @@ from random import Random
 from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
+from planaria.filters.filters import Filter, filter_id
+from planaria.filters.matching import MatchingIndex
+from planaria.filters.values import Values, point
 from planaria.protocols.routing.broker import Broker, client_destination
-from planaria.protocols.routing.filters import Filter, filter_id
 from planaria.protocols.routing.leases import Lease
-from planaria.protocols.routing.matching import MatchingIndex
 from planaria.protocols.routing.messages import LEASE_ID_MAX, STAMPS, Notify, Update
 from planaria.protocols.routing.recent import Memory, Recent
-from planaria.protocols.routing.values import Values, point
 from planaria.protocols.routing.workload import random_attributes, random_filter
 
 Pairs = Sequence[tuple[int, Filter]]

@@ -29,6 +29,15 @@ from planaria.core.node import (
     Unsubscribe,
 )
 from planaria.core.topics import check_filter
+from planaria.filters.filters import (
+    TOPIC,
+    Attributes,
+    Filter,
+    filter_id,
+    is_well_formed,
+)
+from planaria.filters.matching import MatchingIndex
+from planaria.filters.values import Values
 from planaria.protocols.routing.announcer import Announcer, News
 from planaria.protocols.routing.commands import (
     DeliverTo,
@@ -36,21 +45,12 @@ from planaria.protocols.routing.commands import (
     SubscribeTo,
     UnsubscribeFrom,
 )
-from planaria.protocols.routing.filters import (
-    TOPIC,
-    Attributes,
-    Filter,
-    filter_id,
-    is_well_formed,
-)
 from planaria.protocols.routing.leases import Destination, LeaseTable
-from planaria.protocols.routing.matching import MatchingIndex
 from planaria.protocols.routing.messages import Notify, Update
 from planaria.protocols.routing.notifications import ATTRIBUTES_MAX, check_notification
 from planaria.protocols.routing.recent import Memory
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import Delays, Timing, timing_on_path
-from planaria.protocols.routing.values import Values
 
 SAMPLE_MAX = 100  # recent notifications by which the waste of imperfect merging is judged
 CLIENTS_MAX = 1_000_000

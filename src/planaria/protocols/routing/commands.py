@@ -3,8 +3,8 @@
 from msgspec import field
 
 from planaria.core.node import Command, Deliver
-from planaria.protocols.routing.filters import Filter
-from planaria.protocols.routing.values import Value
+from planaria.filters.filters import Filter
+from planaria.filters.values import Value
 
 
 class SubscribeTo(Command, frozen=True, gc=False):

@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from planaria.protocols.routing.filters import Attributes, Filter, is_well_formed
-from planaria.protocols.routing.matching import MatchingIndex
+from planaria.filters.filters import Attributes, Filter, is_well_formed
+from planaria.filters.matching import MatchingIndex
 from planaria.protocols.routing.messages import LEASE_ID_MAX, STAMPS
 
 LEASES_PER_DESTINATION_MAX = 1_000_000  # 0.5 kB each: a broker refuses more over one link

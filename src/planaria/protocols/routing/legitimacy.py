@@ -9,8 +9,8 @@ from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.overlay import Channel, Violation
+from planaria.filters.filters import Filter
 from planaria.protocols.routing.broker import Broker
-from planaria.protocols.routing.filters import Filter
 from planaria.protocols.routing.messages import STAMPS, Update
 
 Tree = Mapping[NodeId, Sequence[NodeId]]  # every broker's neighbours

@@ -6,8 +6,8 @@ from msgspec import Meta
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.protocols.routing.filters import Filter
-from planaria.protocols.routing.values import Value
+from planaria.filters.filters import Filter
+from planaria.filters.values import Value
 
 LEASES_MAX = 256  # in one message: some 50 kB of ordinary filters, far below a frame
 STAMPS = 1 << 32  # numbers of messages go round; half of them is a longer time than a lease

@@ -6,10 +6,10 @@ from typing import Any
 from planaria.core.codec import FRAME_BYTES_MAX
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_topic
-from planaria.protocols.routing.filters import ATTRIBUTE_BYTES_MAX, TOPIC
+from planaria.filters.filters import ATTRIBUTE_BYTES_MAX, TOPIC
+from planaria.filters.timestamps import Timestamp
+from planaria.filters.values import INTEGER_MAX, INTEGER_MIN
 from planaria.protocols.routing.messages import Notify
-from planaria.protocols.routing.timestamps import Timestamp
-from planaria.protocols.routing.values import INTEGER_MAX, INTEGER_MIN
 
 ATTRIBUTES_MAX = 64  # of one notification
 NOTIFICATION_BYTES_MAX = FRAME_BYTES_MAX - 4096  # names, values and payload; the rest is its frame

@@ -9,10 +9,10 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effect, Effects, Node
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.filters.filters import Filter
 from planaria.protocols.routing.arbitrary import forge, scramble
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.commands import PublishContent
-from planaria.protocols.routing.filters import Filter
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.routing.strategies import reduced

@@ -7,7 +7,7 @@ cover that expires uncovers what it covered, and a merge ends with its last cons
 
 from collections.abc import Callable, Mapping, Sequence
 
-from planaria.protocols.routing.filters import (
+from planaria.filters.filters import (
     Attributes,
     Filter,
     covers,
@@ -15,8 +15,8 @@ from planaria.protocols.routing.filters import (
     imperfect_merge,
     witness,
 )
-from planaria.protocols.routing.matching import MatchingIndex
-from planaria.protocols.routing.values import RANGES_MAX, either, parts
+from planaria.filters.matching import MatchingIndex
+from planaria.filters.values import RANGES_MAX, either, parts
 
 STRATEGIES = ("flooding", "simple", "identity", "covering", "merging")
 MERGE_ROUNDS_MAX = 4  # rounds over all attributes; more merges wait for the next change

@@ -7,9 +7,9 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from planaria.protocols.routing.filters import Filter, conjunction
-from planaria.protocols.routing.ranges import ALL_NUMBERS
-from planaria.protocols.routing.values import ANYTHING, Values, either, point
+from planaria.filters.filters import Filter, conjunction
+from planaria.filters.ranges import ALL_NUMBERS
+from planaria.filters.values import ANYTHING, Values, either, point
 
 KINDS = ("air", "earth", "fire", "water")
 LEVELS = range(10)

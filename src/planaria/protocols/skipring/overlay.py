@@ -9,15 +9,15 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Start, Violation
-from planaria.protocols.publications.arbitrary import (
-    any_publication_message,
-    corrupt_history,
-)
 from planaria.protocols.publications.bound import intervals_to_agree
 from planaria.protocols.skipring.arbitrary import (
     any_message,
     corrupt_subscriber,
     corrupt_supervisor,
+)
+from planaria.protocols.skipring.arbitrary_history import (
+    any_publication_message,
+    corrupt_history,
 )
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX

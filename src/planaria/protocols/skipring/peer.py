@@ -21,11 +21,11 @@ from planaria.core.node import (
 )
 from planaria.core.node import Unsubscribe as Leave
 from planaria.core.topics import check_topic
-from planaria.protocols.publications.broadcast import View, view
-from planaria.protocols.publications.broadcast_messages import Nack
-from planaria.protocols.publications.history import History, PublicationMessage
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.skipring.broadcast import View, view
+from planaria.protocols.skipring.broadcast_messages import Nack
+from planaria.protocols.skipring.history import History, PublicationMessage
 from planaria.protocols.skipring.messages import (
     Check,
     IntroduceShortcut,

@@ -1,0 +1,1 @@
+"""Conditions on attributes: their SQL, their algebra, and the index that matches them."""

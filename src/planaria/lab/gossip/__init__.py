@@ -1,0 +1,1 @@
+"""daMulticast measured: formulas, arrays, the exact chain and the alternatives."""

@@ -1,0 +1,1 @@
+"""The mobile overlay measured: fairness, cost, and what an observer can learn."""

@@ -1,0 +1,1 @@
+"""Pictures of runs: rings, moving graphs, Lamport diagrams."""

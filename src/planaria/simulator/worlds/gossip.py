@@ -1,0 +1,227 @@
+"""The gossip overlay on the command line, and the paper's experiment on real nodes.
+
+After a trial has healed, `--events` measures dissemination over the tables that the protocol made:
+the share `--failed` of the processes fails, links lose the share `--loss`, and no table is repaired
+meanwhile ('pessimistically', section VII-A). Every event draws its own failures.
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from msgspec import structs
+
+from planaria.core.chance import derive, stream
+from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import NOTHING, Deliver, Effects, Node, Publish
+from planaria.core.overlay import Start
+from planaria.protocols.gossip.hierarchy import filter_of
+from planaria.protocols.gossip.memory import EventMemory
+from planaria.protocols.gossip.messages import Event
+from planaria.protocols.gossip.node import GossipNode
+from planaria.protocols.gossip.overlay import GossipOverlay
+from planaria.protocols.gossip.parameters import Parameters
+from planaria.simulator.delays import fixed
+from planaria.simulator.engine import Entry, Simulator
+from planaria.simulator.links import Loss, Rule
+from planaria.simulator.worlds.reach import GroupReach, summarize
+from planaria.simulator.worlds.registry import Kind, Option
+
+FAILURES = ("stillborn", "observer")
+ROUNDS_MAX = 200  # an event that still travels after so many hops never ends
+EVENTS_MAX = 100_000
+
+
+class StillNode(GossipNode):
+    """A process whose tables stay as they are."""
+
+    def on_timeout(self) -> Effects:
+        """The membership algorithm does not replace anybody."""
+        return NOTHING
+
+
+class ObserverFailures(Rule):
+    """A process appears failed to one process and alive to another, for a whole event."""
+
+    def __init__(self, share: float, rng: Random) -> None:
+        super().__init__()
+        self.share, self.rng = share, rng
+        self.failed: dict[tuple[NodeId, NodeId], bool] = {}
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Drop what is sent to a process that appears failed."""
+        pair = (source, target)
+        if pair not in self.failed:
+            self.failed[pair] = self.rng.random() < self.share
+        return [] if self.failed[pair] else delays
+
+
+class Counter:
+    """Counts what each group sends and receives of one event."""
+
+    kinds = ("send", "deliver", "effect")
+
+    def __init__(self, nodes: Mapping[NodeId, GossipNode], rows: dict[str, GroupReach]) -> None:
+        self.nodes, self.rows = nodes, rows
+        self.got: set[NodeId] = set()
+
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """A copy within a group counts there; one to a supergroup counts where it comes from."""
+        message = entry.message
+        if kind == "effect":
+            if isinstance(effect, Deliver):
+                for topic in self.nodes[node].groups:
+                    if topic in self.rows:
+                        self.rows[topic].reached += node not in self.got
+                        self.rows[topic].repeated += node in self.got
+                self.got.add(node)
+        elif isinstance(message, Event):
+            source = self.nodes[entry.source].groups
+            inside = message.group in source
+            row = self.rows[message.group if inside else next(iter(source))]
+            name = ("" if inside else "intergroup_") + ("sent" if kind == "send" else "received")
+            setattr(row, name, getattr(row, name) + 1)
+
+
+def disseminate_once(
+    nodes: Sequence[GossipNode],
+    topics: Sequence[str],
+    topic: str,
+    *,
+    failed: float,
+    loss: float,
+    failures: str,
+    seed: int,
+) -> dict[str, GroupReach]:
+    """Publish one event on `topic` over the tables of `nodes`; what each group saw of it."""
+    rng = stream(seed, "failed")
+    dead = set(rng.sample([node.id for node in nodes], round(failed * len(nodes))))
+    if failures == "observer":
+        dead = set()
+    simulator = Simulator(seed, delay=fixed(1))
+    rows = {name: GroupReach(0, 0) for name in topics}
+    for node in nodes:
+        node.memory = EventMemory()  # each event is an experiment of its own
+        for name in node.groups:
+            rows[name].members += 1
+            rows[name].alive += node.id not in dead
+        if node.id not in dead:
+            node.parasites = 0
+            simulator.add(node)
+    simulator.detects_failed_sends = False
+    if failures == "observer":
+        simulator.rules.append(ObserverFailures(failed, stream(seed, "observer")))
+    simulator.rules.append(Loss(loss, stream(seed, "loss")))
+    simulator.watch(Counter({node.id: node for node in nodes}, rows))
+    publishers = [id for id, node in simulator.nodes.items() if _member(node, topic)]
+    if publishers:
+        simulator.command(rng.choice(publishers), Publish(topic, b"event"))
+        for _ in range(ROUNDS_MAX):
+            if not any(True for _ in simulator.channel()):
+                break
+            simulator.run(1)
+    for node in nodes:
+        for name in node.groups:
+            rows[name].parasites += node.parasites if node.id not in dead else 0
+    return rows
+
+
+def _member(node: Node, topic: str) -> bool:
+    return isinstance(node, GossipNode) and topic in node.groups
+
+
+def still_copies(nodes: Mapping[NodeId, Node], rng: Random) -> list[GossipNode]:
+    """The processes with their tables of this moment, which do not change any more."""
+    copies: list[GossipNode] = []
+    for id, node in sorted(nodes.items()):
+        if isinstance(node, GossipNode):
+            copy = StillNode(id, node.configuration, rng)
+            copy.restore(node.snapshot())
+            copies.append(copy)
+    return copies
+
+
+class MeasuredGossip(GossipOverlay):
+    """Hierarchical topics by gossip; after healing, events are published and counted."""
+
+    def __init__(
+        self,
+        groups: str = "",
+        failed: float = 0.0,
+        loss: float = 0.15,
+        failures: str = "stillborn",
+        events: int = 0,
+        level: int = -1,
+        g: float = 5.0,
+        a: int = 1,
+        z: int = 3,
+        b: float = 3.0,
+        c: float = 5.0,
+    ) -> None:
+        super().__init__(groups, Parameters(g, a, z, b, c, tau=z))
+        if not (0 <= failed <= 1 and 0 <= loss <= 1 and 0 <= events <= EVENTS_MAX):
+            raise UsageError(f"--failed and --loss are shares, --events at most {EVENTS_MAX}")
+        if not -len(self.topics) <= level < len(self.topics):
+            raise UsageError(f"--level {level}: there are {len(self.topics)} groups, 0 is the top")
+        if events and not self.topics[level]:
+            raise UsageError(f"--level {level}: the root has no topic to publish on; use --groups")
+        self.failed, self.loss, self.failures = failed, loss, failures
+        self.events, self.topic, self.seed = events, self.topics[level], 0
+
+    def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
+        """As always; the events of the measurement belong to the same seed."""
+        start = super().start(name, n, rng, protocol)
+        self.seed = rng.getrandbits(63)
+        return start
+
+    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+        """Per group: sizes, messages per event, the three reliabilities with 95 % intervals."""
+        found = super().metrics(nodes)
+        if not self.events:
+            return found
+        still = still_copies(nodes, stream(self.seed, "events"))
+        runs = [
+            disseminate_once(
+                still,
+                self.topics,
+                self.topic,
+                failed=self.failed,
+                loss=self.loss,
+                failures=self.failures,
+                seed=derive(self.seed, "event", number),
+            )
+            for number in range(self.events)
+        ]
+        for topic, row in zip(self.topics, found["groups"], strict=True):
+            reaches = [run[topic] for run in runs]
+            row["members"] = reaches[0].members
+            row["alive"] = sum(reach.alive for reach in reaches) / len(reaches)
+            for name, estimate in summarize(reaches).items():
+                row[name] = estimate.mean
+                row[f"{name}_95"] = estimate.half
+            row["parasites"] = sum(reach.parasites for reach in reaches)
+        return {**found, "published_on": filter_of(self.topic), "events": self.events}
+
+
+_DIALS = structs.asdict(Parameters())
+
+GOSSIP = Kind(
+    make=MeasuredGossip,
+    options=(
+        Option("groups", "", "Sizes of a chain of topics from the top down: 10,100,1000."),
+        Option("events", 0, "Events to publish and count once it is legitimate."),
+        Option("failed", 0.0, "Share of the processes that fail during the events."),
+        Option("failures", "stillborn", "For everybody, or per observer.", FAILURES),
+        Option("loss", 0.15, "Share of the messages of events that links lose."),
+        Option("level", -1, "The group to publish on: 0 is the top, -1 the bottom."),
+        Option("g", _DIALS["g"], "Processes of a group that relay an event upwards."),
+        Option("a", _DIALS["a"], "Superprocesses that a relay sends to."),
+        Option("z", _DIALS["z"], "Size of a supertopic table."),
+        Option("b", _DIALS["b"], "Views hold (b+1) ln S members."),
+        Option("c", _DIALS["c"], "Events go to ln S + c members."),
+    ),
+)

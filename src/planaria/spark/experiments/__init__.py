@@ -1,1 +1,0 @@
-"""The five papers' figures, tables and claims, each paper a `Study`. Loads none until asked."""

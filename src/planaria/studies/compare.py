@@ -1,0 +1,180 @@
+"""The four overlays and what one would use instead, on one workload with the same faults.
+
+DIR/compare.parquet, .csv   a row for each contender and fault
+DIR/compare.svg, .html      the picture, and everything in one file
+DIR/sweep/                  the rows of every run, from which all of it is made
+"""
+
+import io
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pyspark.sql.functions as sql
+from msgspec import Struct, structs
+from pyarrow import csv
+from pyspark.sql import DataFrame, SparkSession
+
+from planaria.lab.contest.contenders import CONTENDERS, OVERLAYS
+from planaria.lab.contest.contest import FAULTS, Contest
+from planaria.lab.contest.workload import make_workload
+from planaria.spark.checks import raised_in
+from planaria.spark.grid import Cell, crossed
+from planaria.spark.store import Store, code_version
+from planaria.spark.sweep import Result, Sweep, Work, progress_line
+from planaria.spark.watch import watched
+from planaria.studies.advice import advice, broken
+from planaria.studies.compare_page import page, picture
+
+SHARE = 2  # runs of one task: a few seconds
+COLUMNS = {
+    "copies": "float64",
+    "messages": "float64",
+    "upkeep": "float64",
+    "hops": "float64",
+    "delay": "float64",
+    "repeats": "float64",
+    "strays": "float64",
+    "memory": "float64",
+    "memory_max": "float64",
+    "twice": "int64",
+    "lost": "float64",
+    "lost_after": "float64",
+    "settled": "int64",
+    "recovery": "int64",
+}
+TABLE = (
+    "contender",
+    "kind",
+    "fault",
+    "copies",
+    "messages",
+    "upkeep",
+    "hops",
+    "delay",
+    "repeats",
+    "strays",
+    "duplicates",
+    "lost",
+    "lost_after",
+    "memory",
+    "memory_max",
+    "settled",
+    "recovered",
+    "recovery",
+    "recovery_max",
+    "seeds",
+)
+
+
+class Verdict(Struct, frozen=True):
+    """The table, what follows from it, promises of ours that were broken, runs that raised."""
+
+    table: list[dict[str, Any]]
+    advice: list[str]
+    broken: list[str]
+    errors: list[dict[str, Any]]
+    out: str
+
+    @property
+    def good(self) -> bool:
+        """Was every promise kept?"""
+        return not self.broken and not self.errors
+
+
+class Comparison:
+    """One workload, all contenders, all faults; `out` is where the results are or will be."""
+
+    def __init__(self, n: int, topics: int, events: int, seeds: int, out: str = "") -> None:
+        make_workload(n, topics, events, 0)  # what is wrong with the sizes is said now
+        self.asked = f"--n {n} --topics {topics} --events {events} --seeds {seeds}"
+        self.sizes = {"n": n, "topics": topics, "events": events}
+        self.store = Store(out or f"out/compare/{code_version()}")
+        self.cells = crossed(
+            {
+                "contender": list(CONTENDERS),
+                "fault": FAULTS,
+                **{name: [size] for name, size in self.sizes.items()},
+            },
+            range(seeds),
+        )
+
+    def work(self) -> Work:
+        """What workers need to know."""
+        asked = self.asked
+
+        def replay(cell: Cell) -> str:
+            return f"planaria compare {asked} --cell {cell.key('compare')}"
+
+        return Work("compare", COLUMNS, contest, replay)
+
+    def sweep(self) -> Sweep:
+        """All runs. Raises UsageError if the directory is not ours."""
+        self.store.claim("comparison", code_version())
+        return Sweep(self.work(), self.cells, self.store.below("sweep"), share=SHARE)
+
+    def one_cell(self, key: str) -> Result | None:
+        """Repeat one cell, alone and here; None if it is unknown."""
+        found = [cell for cell in self.cells if cell.key("compare") == key]
+        return contest(found[0]) if found else None
+
+    def run(self, spark: SparkSession, sweep: Sweep) -> Verdict:
+        """Run what is missing, then rewrite the table, the picture and the page."""
+        made = partial(self._verdict, spark, sweep)
+        return watched(spark, "compare", made, lambda: progress_line([sweep], self.store))
+
+    def _verdict(self, spark: SparkSession, sweep: Sweep) -> Verdict:
+        sweep.run(spark)
+        rows = sweep.rows(spark)
+        raised = raised_in(sweep.work.name, rows, len(sweep.cells))
+        made = table(rows.where("error is null")).toArrow()
+        found = made.to_pylist()
+        told = advice(found, _raising(rows))
+        verdict = Verdict(found, told, broken(found), raised, self.store.shown)
+        store, sink = self.store, io.BytesIO()
+        store.write("compare.parquet", made)
+        csv.write_csv(made, sink)
+        store.write("compare.csv", sink.getvalue())
+        drawn = picture(found)
+        store.write("compare.svg", drawn.encode())
+        version = code_version()
+        store.write("compare.html", page(verdict, drawn, self.sizes, version).encode())
+        return verdict
+
+
+def contest(cell: Cell) -> Result:
+    """One contender, one fault, one seed."""
+    asked = cell.parameters
+    n, topics, events = (int(asked[name]) for name in ("n", "topics", "events"))
+    run = Contest(str(asked["contender"]), str(asked["fault"]), n, topics, events, cell.seed)
+    return Result(structs.asdict(run.run()))
+
+
+def table(rows: DataFrame) -> DataFrame:
+    """Means over seeds; `recovery` is of those runs that recovered, `recovered` says how many."""
+    averaged = [name for name in COLUMNS if name not in ("twice", "recovery")]
+    kind = sql.when(sql.col("contender").isin(*OVERLAYS), "overlay").otherwise("baseline")
+    recovered = sql.avg(sql.col("recovery").isNotNull().cast("double"))
+    found = rows.groupBy("contender", "fault").agg(
+        *(sql.avg(name).alias(name) for name in averaged),
+        sql.sum("twice").alias("duplicates"),
+        recovered.alias("recovered"),
+        sql.avg("recovery").alias("recovery"),
+        sql.max("recovery").alias("recovery_max"),
+        sql.count("*").alias("seeds"),
+    )
+    return (
+        found.withColumn("kind", kind)
+        .orderBy(_place("contender", list(CONTENDERS)), _place("fault", FAULTS))
+        .select(*TABLE)
+    )
+
+
+def _raising(rows: DataFrame) -> list[str]:
+    """The contenders of which a run raised."""
+    named = rows.where("error is not null").select("contender").distinct()
+    return [row.contender for row in named.orderBy(_place("contender", list(CONTENDERS))).collect()]
+
+
+def _place(name: str, order: Sequence[str]) -> Any:
+    return sql.array_position(sql.array(*map(sql.lit, order)), sql.col(name))

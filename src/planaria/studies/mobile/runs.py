@@ -1,0 +1,350 @@
+"""Runs of the mobile overlay, and what is read from them: turns, spreading, healing, observers."""
+
+from collections.abc import Mapping
+from itertools import combinations
+from random import Random
+from typing import Any
+
+from planaria.core.chance import stream
+from planaria.core.errors import InvariantViolation
+from planaria.core.ids import NodeId
+from planaria.core.node import Publish, Unsubscribe
+from planaria.lab.mobile.anonymity import Sighting, best_guess, first_sender, watched
+from planaria.literal.mobile import graph_of, table_4
+from planaria.protocols.mobile.graphs import Edge, Graph, complete, grid, parse_graph
+from planaria.protocols.mobile.layer import Layer
+from planaria.protocols.mobile.legitimacy import cyclic
+from planaria.protocols.mobile.messages import Beat
+from planaria.protocols.mobile.overlay import unwrap
+from planaria.simulator.checkers import DeliveredOnce
+from planaria.simulator.delays import INTERVAL
+from planaria.simulator.engine import Entry
+from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.mobile import MovingOverlay
+from planaria.simulator.worlds.motion import Motion, Standing
+from planaria.spark.grid import Cell
+from planaria.spark.sweep import Result
+
+TOPIC = "layer/0"
+FAIR_INTERVALS = 200
+SPREADS = 5  # publications of one run, one after the other
+SPREAD_INTERVALS_MAX = 2_000  # a publication that takes longer is one that never comes
+PRINTED_ROUNDS = 40  # of Table 4 as printed, which would go on for ever
+WATCHED_TIMES = 6  # each honest node publishes
+
+Figures = dict[str, Any]
+
+
+class Scripted(Standing):
+    """A graph with links that come up at a given second."""
+
+    def __init__(self, graph: Graph, later: Mapping[Edge, int]) -> None:
+        super().__init__(graph, 0)
+        self.later = later
+
+    def reaches(self, a: NodeId, b: NodeId, second: int) -> bool:
+        """An edge of the graph, or one that has come up by now."""
+        appears = self.later.get((min(a, b), max(a, b)))
+        return super().reaches(a, b, second) or (appears is not None and appears <= second)
+
+    def near(self, id: NodeId, others: Mapping[NodeId, object], second: int) -> list[NodeId]:
+        """All in reach."""
+        return Motion.near(self, id, others, second)
+
+
+class ScriptedOverlay(MovingOverlay):
+    """Nodes on a scripted graph."""
+
+    def __init__(self, graph: Graph, later: Mapping[Edge, int], **options: Any) -> None:
+        super().__init__(**options)
+        self.scripted, self.later = graph, later
+
+    def motion(self, n: int, rng: Random) -> tuple[Motion, int]:
+        """The script."""
+        return Scripted(self.scripted, self.later), self.scripted.n
+
+
+def legitimate(overlay: MovingOverlay, seed: int, *watchers: Any) -> Trial:
+    """A trial from a legitimate start in which nothing may be delivered twice."""
+    return Trial(overlay, Spec(64, seed, "legitimate"), [DeliveredOnce(), *watchers])
+
+
+def layers(trial: Trial, topic: str = TOPIC) -> dict[NodeId, Layer]:
+    """Everybody's side of one layer."""
+    carried = {id: unwrap(node).layers for id, node in trial.simulator.nodes.items()}
+    return {id: them[topic] for id, them in carried.items() if topic in them}
+
+
+# Section 3.3: whose turn it is
+
+
+def fairness(cell: Cell) -> Result:
+    """Turns over 200 intervals from a legitimate start."""
+    overlay = MovingOverlay(str(cell.parameters["graph"]), str(cell.parameters["orientation"]))
+    trial = legitimate(overlay, cell.seed)
+    apart, cycles = 0, 0
+    for _ in range(FAIR_INTERVALS):
+        trial.simulator.run_interval()
+        sides = layers(trial)
+        apart = max(
+            [apart]
+            + [abs(a.turns - sides[b].turns) for a in sides.values() for b in a.neighbours()]
+        )
+        cycles += bool(cyclic(sides))
+    figures = overlay.metrics(trial.simulator.nodes)
+    turns = [side.turns for side in layers(trial).values()]
+    return Result(
+        {
+            "nodes": len(turns),
+            "executions": figures["executions_per_round"],
+            "ratio": max(turns) / max(1, min(turns)),
+            "longest_wait": figures["longest_wait"],
+            "concurrency": figures["concurrency"],
+            "silent": sum(not count for count in turns),
+            "apart": apart,
+            "cyclic": cycles,
+        }
+    )
+
+
+# Section 4: how news spread
+
+
+def spread(cell: Cell) -> Result:
+    """Publications one after the other, each until all have it; then silence?"""
+    asked = cell.parameters
+    graph = str(asked["graph"])
+    overlay = MovingOverlay(graph, str(asked["orientation"]), echo=bool(asked["echo"]))
+    trial = legitimate(overlay, cell.seed)
+    trial.simulator.run(10 * INTERVAL)
+    rng, books = stream(cell.seed, "publisher"), overlay.world.books
+    n = len(trial.simulator.nodes)
+    rounds = []
+    for number in range(SPREADS):
+        payload = b"%d" % number
+        trial.simulator.command(rng.choice(sorted(trial.simulator.nodes)), Publish(TOPIC, payload))
+        arrivals, began = books.publications[payload].arrivals, trial.simulator.interval
+        while len(arrivals) < n and trial.simulator.interval - began < SPREAD_INTERVALS_MAX:
+            trial.simulator.run_interval()
+        rounds.append(max(arrivals.values()) - books.publications[payload].second)
+    degrees = [len(side.neighbours()) for side in layers(trial).values()]
+    turn = max(20, 1 + max(degrees)) * INTERVAL  # of neighbours one speaks at a time
+    trial.simulator.run(turn)
+    copies = books.copies
+    trial.simulator.run(turn)
+    delivered = sum(len(it.arrivals) for it in books.publications.values())
+    gone = sum(len(it.arrivals) > 1 for it in books.publications.values())
+    return Result(
+        {
+            "links": sum(degrees) // 2,
+            "rounds": sum(rounds) / SPREADS,
+            "rounds_max": max(rounds),
+            "sends": copies / SPREADS,
+            "later": books.copies - copies,
+            "spoken": gone / SPREADS,
+            "delivered": delivered / (SPREADS * n),
+            "duplicated": books.duplicated,
+            **printed(graph, n),
+        }
+    )
+
+
+def printed(graph: str, n: int) -> Figures:
+    """Table 4 as printed, with sets, for 40 rounds; and what plain flooding sends."""
+    drawn = parse_graph(graph, n, Random(0))
+    lids = tuple(Random(1).sample(range(drawn.n), drawn.n))
+    copies = table_4(graph_of(drawn.n, drawn.edges), lids, 0, PRINTED_ROUNDS, lists=False)
+    return {"table_4": sum(copies), "flooding": 2 * len(drawn.edges) - drawn.n + 1}
+
+
+def relay(cell: Cell) -> Result:
+    """p - q - r: q has the news and leaves before its turn, later r links to p."""
+    line = Graph(((0, 0), (0.5, 0), (1, 0)), ((0, 1), (1, 2)))
+    trial = legitimate(overlay := ScriptedOverlay(line, {(0, 2): 12}), cell.seed)
+    trial.simulator.command(0, Publish(TOPIC, b"m"))
+    arrivals = overlay.world.books.publications[b"m"].arrivals
+    while 1 not in arrivals:
+        trial.simulator.run(1)
+    before = 2 in arrivals
+    trial.simulator.remove(1)
+    trial.simulator.run(60 * INTERVAL)
+    return Result({"before": before, "got": 2 in arrivals})
+
+
+# Notes 2 and 4, Lemma 4: joins, motion, faults, partition and merge
+
+
+def healing(cell: Cell) -> Result:
+    """A trial from any first state, with publications."""
+    asked = cell.parameters
+    overlay = MovingOverlay(str(asked["graph"]), str(asked["orientation"]), publications=4)
+    spec = Spec(64, cell.seed, str(asked["start"]), intervals=500)
+    outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+    return Result(
+        {
+            "intervals": outcome.intervals,
+            "healed": outcome.failure is None,
+            "missed": outcome.metrics["missed"],
+            "duplicated": outcome.metrics["duplicated"],
+            "longest_wait": outcome.metrics["longest_wait"],
+            "silent": int(outcome.metrics["executions_min"] == 0),
+            "cyclic": int(not outcome.metrics["acyclic"]),
+        }
+    )
+
+
+def merging(cell: Cell) -> Result:
+    """Two 4x4 grids apart for 40 intervals, then joined by some links."""
+    left, links = grid(4, 4), int(cell.parameters["links"])
+    right = [(a + 16, b + 16) for a, b in left.edges]
+    places = tuple((x / 2 + side / 2, y) for side in (0, 1) for x, y in left.places)
+    bridges = {(4 * row + 3, 16 + 4 * row): 40 for row in range(links)}
+    orientation = str(cell.parameters["orientation"])
+    overlay = ScriptedOverlay(
+        Graph(places, (*left.edges, *right)), bridges, orientation=orientation
+    )
+    trial = legitimate(overlay, cell.seed)
+    trial.simulator.run(8 * INTERVAL)
+    for id, payload in ((0, b"left"), (31, b"right")):
+        trial.simulator.command(id, Publish(TOPIC, payload))
+    trial.simulator.run(31 * INTERVAL)
+    silent = sum(not side.turns for side in layers(trial).values())
+    apart = [len(it.arrivals) for it in overlay.world.books.publications.values()]
+    trial.simulator.run(3 * INTERVAL)
+    trial.simulator.command(5, Publish(TOPIC, b"after"))
+    outcome = trial.run()
+    return Result(
+        {
+            "nodes": len(layers(trial)),
+            "silent": silent,
+            "apart": sum(apart) / 32,
+            "intervals": outcome.intervals,
+            "healed": outcome.failure is None,
+            "missed": 3 * 32 - outcome.metrics["delivered"],
+            "duplicated": outcome.metrics["duplicated"],
+        }
+    )
+
+
+# Section 2: layers; section 3.1: connection points
+
+
+def independence(cell: Cell) -> Result:
+    """Three layers of one network, from any state: does a message of one move another?"""
+    overlay = MovingOverlay("rgg:12:5", publications=6, layers=3)
+    trial = Trial(overlay, Spec(12, cell.seed, "corrupt"), [DeliveredOnce()])
+    moved, good, starved, members = 0, 0.0, 0, 0
+    try:
+        outcome = trial.run()
+    except InvariantViolation as broken:
+        if broken.checker != "independent-layers":
+            raise
+        moved = 1
+    else:
+        sides = [layers(trial, topic) for topic in overlay.topics]
+        starved = sum(not side.turns for layer in sides for side in layer.values())
+        members = sum(map(len, sides))
+        good = float(outcome.failure is None)
+    return Result({"moved": moved, "specified": good, "starved": starved, "members": members})
+
+
+def figure_2_1(cell: Cell) -> Result:
+    """Processors 1 to 5 in reach of each other; 2 to 5 are in layer 1, 1 and 5 in layer 2."""
+    overlay = ScriptedOverlay(complete(6), {}, layers=2)
+    trial = Trial(overlay, Spec(6, cell.seed, "fresh"))
+    trial.simulator.remove(0)
+    member = {1: (1,), 2: (0,), 3: (0,), 4: (0,), 5: (0, 1)}
+    for id, inside in member.items():
+        for number, topic in enumerate(overlay.topics):
+            if number not in inside:
+                trial.simulator.command(id, Unsubscribe(topic))
+    trial.simulator.run(60 * INTERVAL)
+    first, second = (len(layers(trial, topic)[5].neighbours()) for topic in overlay.topics)
+    return Result({"first": first, "second": second})
+
+
+def connections(cell: Cell) -> Result:
+    """Newcomers with f links each: how many sets of `gone` nodes disconnect the rest?"""
+    f = int(cell.parameters["f"])
+    overlay = ScriptedOverlay(complete(f + 1), {}, connection_points=f)
+    trial = legitimate(overlay, cell.seed)
+    trial.simulator.run(5 * INTERVAL)
+    motion = overlay.world.motion
+    assert isinstance(motion, Scripted)
+    for id in range(f + 1, 10):
+        trial.simulator.add(overlay.spawn(id, trial.simulator.rng))
+        motion.edges[id] = dict.fromkeys(range(id))  # in reach of all, not of the two it fell to
+        for other in range(id):
+            motion.edges[other][id] = None
+        trial.simulator.run(10 * INTERVAL)
+    graph = {id: side.neighbours() for id, side in layers(trial).items()}
+    sets = list(combinations(sorted(graph), int(cell.parameters["gone"])))
+    return Result({"sets": len(sets), "cutting": sum(not whole(graph, gone) for gone in sets)})
+
+
+def whole(graph: Mapping[NodeId, list[NodeId]], gone: tuple[NodeId, ...]) -> bool:
+    """Are the others still connected?"""
+    left = [id for id in graph if id not in gone]
+    reached, queue = {left[0]: None}, [left[0]]
+    while queue:
+        for peer in graph[queue.pop()]:
+            if peer not in reached and peer not in gone:
+                reached[peer] = None
+                queue.append(peer)
+    return len(reached) == len(left)
+
+
+# Note 5: who published?
+
+
+class Watch:
+    """The first copy of each publication at the observers."""
+
+    kinds = ("deliver",)
+
+    def __init__(self, observers: list[NodeId]) -> None:
+        self.observers = observers
+        self.first: dict[bytes, tuple[NodeId, NodeId]] = {}
+
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """A message arrives at an observer."""
+        beat = entry.message
+        if node in self.observers and isinstance(beat, Beat) and beat.sender not in self.observers:
+            for item in beat.items:
+                self.first.setdefault(item.payload, (beat.sender, node))
+
+
+def anonymity(cell: Cell) -> Result:
+    """How often some who watch name the publisher, having learnt from another run."""
+    graph = str(cell.parameters["graph"])
+    observers = [int(id) for id in str(cell.parameters["observers"]).split("+")]
+    neighbours = parse_graph(graph, 64, Random(0)).neighbours()
+    walk, honest = int(cell.parameters["walk"]), len(neighbours) - len(observers)
+    learnt, judged = (
+        _sightings(graph, walk, observers, stream(cell.seed, "watch", half).getrandbits(32))
+        for half in ("learnt", "judged")
+    )
+    return Result(
+        {
+            "nodes": len(neighbours),
+            "blind": 1 / honest,
+            "first_sender": first_sender(judged),
+            "best_guess": best_guess(learnt, judged),
+            "bound": min(1.0, len(watched(neighbours, observers)) / honest),
+        }
+    )
+
+
+def _sightings(graph: str, walk: int, observers: list[NodeId], seed: int) -> list[Sighting]:
+    """Every honest node publishes some times, in random order."""
+    watch = Watch(observers)
+    trial = legitimate(MovingOverlay(graph, walk=walk), seed, watch)
+    rng = stream(seed, "publishers")
+    turns = [id for id in sorted(trial.simulator.nodes) if id not in observers] * WATCHED_TIMES
+    rng.shuffle(turns)
+    publishers = {b"%d" % number: id for number, id in enumerate(turns)}
+    for payload, publisher in publishers.items():
+        trial.simulator.command(publisher, Publish(TOPIC, payload))
+        trial.simulator.run(rng.randrange(INTERVAL // 2, 3 * INTERVAL // 2))
+    trial.simulator.run(100 * INTERVAL)
+    return [Sighting(watch.first.get(payload), id) for payload, id in publishers.items()]

@@ -1,0 +1,145 @@
+"""Runs studies of the papers on Spark and writes their tables, figures and one report.
+
+DIR/report.html             everything, in one file
+DIR/PAPER/TABLE.parquet     and TABLE.csv: the tables
+DIR/PAPER/FIGURE.svg        the figures
+DIR/sweeps/PAPER-NAME/      the rows of every simulation, from which all of it is made
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow
+from msgspec import Struct
+from pyarrow import csv
+from pyspark.sql import DataFrame, SparkSession
+
+from planaria.core.errors import PlanariaError, UsageError, unknown
+from planaria.spark.checks import raised_in
+from planaria.spark.store import Store, code_version
+from planaria.spark.sweep import Result, Sweep, progress_line
+from planaria.spark.watch import watched
+from planaria.studies.report import Page, report
+from planaria.studies.study import SCALES, Experiment, Figure, Study, find_study
+
+REPORT = "report.html"
+
+
+class StudyBroken(PlanariaError):
+    """A study lacks what it promised: a mistake in the study."""
+
+
+class Verdict(Struct, frozen=True):
+    """How a reproduction ended: the papers' claims, Planaria's own checks, and errors."""
+
+    claims: list[dict[str, Any]]
+    checks: list[dict[str, Any]]
+    errors: list[dict[str, Any]]
+    report: str
+
+    @property
+    def good(self) -> bool:
+        """Do all of Planaria's own checks hold? A false claim of a paper is no failure."""
+        return not self.errors and all(check["holds"] for check in self.checks)
+
+
+class Reproduction:
+    """Some studies at one scale, and the directory or URL in which their results are or will be."""
+
+    def __init__(self, studies: Sequence[Study], scale: str, out: str) -> None:
+        if scale not in SCALES:
+            raise unknown("scale", scale, SCALES)
+        self.studies, self.scale = studies, scale
+        self.version = code_version()
+        self.store = Store(out)
+        self.store.claim("reproduce", self.version)
+        self.sweeps = {
+            study.name: {it.name: self._sweep(study, it) for it in study.experiments(scale)}
+            for study in studies
+        }
+
+    def run(self, spark: SparkSession) -> Verdict:
+        """Run what is missing, then rewrite all tables, figures and the report."""
+        sweeps = [sweep for sweeps in self.sweeps.values() for sweep in sweeps.values()]
+        made = partial(self._verdict, spark)
+        return watched(spark, "reproduce", made, lambda: progress_line(sweeps, self.store))
+
+    def _verdict(self, spark: SparkSession) -> Verdict:
+        pages = [self._study(spark, study) for study in self.studies]
+        self.store.write(REPORT, report(pages, self.scale, self.version).encode())
+
+        def gathered(name: str) -> list[dict[str, Any]]:
+            return [
+                {"study": page.study.name, **row} for page in pages for row in page.tables[name]
+            ]
+
+        raised = [dict(error) for page in pages for error in page.errors]
+        return Verdict(
+            gathered("claims"), gathered("checks"), raised, f"{self.store.shown}/{REPORT}"
+        )
+
+    def _sweep(self, study: Study, experiment: Experiment) -> Sweep:
+        work = experiment.work(study.name)
+        place = self.store.below(f"sweeps/{work.name}")
+        return Sweep(work, experiment.cells, place, share=experiment.share)
+
+    def _study(self, spark: SparkSession, study: Study) -> Page:
+        rows: dict[str, DataFrame] = {}
+        raised: list[dict[str, Any]] = []
+        for name, sweep in self.sweeps[study.name].items():
+            sweep.run(spark)
+            told = sweep.rows(spark)
+            raised += raised_in(sweep.work.name, told, len(sweep.cells))
+            rows[name] = told.where("error is null")
+        tables = {
+            name: promised(study, name, table).toArrow()
+            for name, table in _made(study, spark, rows).items()
+        }
+        for name, table in tables.items():
+            self._write(f"{study.name}/{name}", table)
+        read = {name: table.to_pylist() for name, table in tables.items()}
+        blocks = study.page(read)
+        for block in blocks:
+            if isinstance(block, Figure):
+                self.store.write(f"{study.name}/{block.name}.svg", block.svg.encode())
+        return Page(study, read, blocks, raised)
+
+    def _write(self, name: str, table: pyarrow.Table) -> None:
+        self.store.write(f"{name}.parquet", table)
+        sink = io.BytesIO()
+        csv.write_csv(table, sink)
+        self.store.write(f"{name}.csv", sink.getvalue())
+
+
+def promised(study: Study, name: str, table: DataFrame) -> DataFrame:
+    """The table with just the columns that the study promises, in their order."""
+    lacking = [column for column in study.promised[name] if column not in table.columns]
+    if lacking:
+        raise StudyBroken(f"{study.name}/{name} has no column {lacking[0]}")
+    return table.select(*study.promised[name])
+
+
+def _made(study: Study, spark: SparkSession, rows: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    made = dict(study.tables(spark, rows))
+    if sorted(made) != sorted(study.promised):
+        raise StudyBroken(f"{study.name} promises {sorted(study.promised)}, it made {sorted(made)}")
+    return made
+
+
+def one_cell(studies: Sequence[Study], key: str) -> Result:
+    """Repeat one cell, alone and here, whatever its scale."""
+    for study in studies:
+        for scale in SCALES:
+            for experiment in study.experiments(scale):
+                name = experiment.work(study.name).name
+                for cell in experiment.cells:
+                    if cell.key(name) == key:
+                        return experiment.run(cell)
+    raise UsageError(f"unknown cell {key!r} of {', '.join(study.name for study in studies)}")
+
+
+def chosen(names: Sequence[str]) -> list[Study]:
+    """The studies of these names, each once."""
+    return [find_study(name) for name in dict.fromkeys(names)]
