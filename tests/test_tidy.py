@@ -39,6 +39,20 @@ def test_the_ratchets_name_only_what_exists() -> None:
     assert [name for name in tidy.LONG_FUNCTIONS if name not in functions] == []
 
 
+def test_the_picture_of_the_house_has_no_circle() -> None:
+    assert tidy.import_cycles(tree()) == []
+
+
+def test_a_circle_of_packages_is_found() -> None:
+    texts = {"tree/x": "dht.y", "dht/y": "ring.z", "ring/z": "tree.x"}
+    files = [
+        source(f"import planaria.protocols.{name}", f"src/planaria/protocols/{path}.py")
+        for path, name in texts.items()
+    ]
+    assert tidy.import_cycles(files) != []
+    assert tidy.import_cycles(files[:2]) == []
+
+
 CORE = "src/planaria/core/node.py"
 PROTOCOL = "src/planaria/protocols/ring/node.py"
 SIMULATOR = "src/planaria/simulator/run.py"
@@ -55,6 +69,10 @@ BITES: list[tuple[Rule, str, str]] = [
     (tidy.import_directions, "src/planaria/network/host.py", "import planaria.simulator"),
     (tidy.import_directions, "src/planaria/spark/source.py", "from planaria.literal import x"),
     (tidy.import_directions, "src/planaria/web/app.py", "from planaria.spark import session"),
+    (tidy.import_directions, "src/planaria/filters/sql.py", "import planaria.protocols.routing"),
+    (tidy.import_directions, SIMULATOR, "from planaria.lab import tree"),
+    (tidy.import_directions, "src/planaria/lab/tree.py", "from planaria.spark import session"),
+    (tidy.import_directions, "src/planaria/spark/hunt.py", "from planaria.studies import judge"),
     (tidy.import_directions, "src/planaria/__init__.py", "from planaria.cli import main"),
     (tidy.outside_world, CORE, "import time"),
     (tidy.outside_world, CORE, "from time import monotonic"),
@@ -115,7 +133,7 @@ PASSES: list[tuple[Rule, str, str]] = [
     (tidy.import_directions, CORE, "from planaria.core.ids import NodeId\nimport msgspec"),
     (tidy.import_directions, PROTOCOL, "from planaria.protocols.dht import x"),
     (tidy.import_directions, SIMULATOR, "from planaria.protocols import ring"),
-    (tidy.import_directions, "src/planaria/spark/experiments.py", "from planaria import literal"),
+    (tidy.import_directions, "src/planaria/studies/leases/runs.py", "from planaria import literal"),
     (tidy.import_directions, "tests/test_x.py", "from planaria.literal import supervisor"),
     (tidy.outside_world, PROTOCOL, "import ios, timeless; self.open(); printed()"),
     (tidy.chance, PROTOCOL, "from random import Random"),

@@ -6,28 +6,34 @@ the text of that one file alone. `test_tidy.py` runs them over the tree and prov
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
-# What each room may import of the others (DESIGN: core <- protocols <- simulator, network <- ...).
+# What each room may import of the others: core <- filters <- protocols <- simulator, network,
+# scale, literal <- lab <- spark <- studies <- cli; gateway and web stand on network.
+_PROTOCOLS = ("core", "filters", "protocols")
+_DRIVERS = (*_PROTOCOLS, "simulator", "network", "scale")
 ROOMS: dict[str, tuple[str, ...]] = {
     "": (),
     "core": (),
-    "protocols": ("core",),
-    "literal": ("core", "protocols"),
-    "simulator": ("core", "protocols"),
-    "network": ("core", "protocols"),
-    "spark": ("core", "protocols", "simulator", "network"),
-    "web": ("core", "protocols", "simulator", "network"),
-    "cli": ("core", "protocols", "simulator", "network", "spark", "web"),
+    "filters": ("core",),
+    "protocols": ("core", "filters"),
+    "simulator": _PROTOCOLS,
+    "network": _PROTOCOLS,
+    "scale": _PROTOCOLS,
+    "literal": _PROTOCOLS,
+    "lab": (*_DRIVERS, "literal"),
+    "spark": (*_DRIVERS, "lab"),
+    "studies": (*_DRIVERS, "literal", "lab", "spark"),
+    "gateway": (*_PROTOCOLS, "network"),
+    "web": (*_PROTOCOLS, "network"),
+    "cli": (*_DRIVERS, "lab", "spark", "studies", "gateway", "web"),
     "__main__": ("cli",),
 }
-# The papers as printed are for tests, benchmarks and the experiments that report on them.
-LITERAL_IMPORTERS = ("planaria.spark.experiment", "planaria.cli.experiment")
-
-PURE_ROOMS = ("core", "protocols")
-REPEATABLE_ROOMS = (*PURE_ROOMS, "literal", "simulator")  # where a seed decides everything
+PURE_ROOMS = ("core", "filters", "protocols")
+REPEATABLE_ROOMS = (*PURE_ROOMS, "literal", "simulator", "lab")  # where a seed decides everything
 IMPURE = re.compile(
     r"(time|datetime|sched|signal|socket|socketserver|ssl|select|selectors|asyncio|threading"
     r"|multiprocessing|concurrent|subprocess|uuid|secrets|os|io|pathlib|tempfile|http|urllib"
@@ -112,10 +118,30 @@ def import_directions(file: Source) -> Iterator[str]:
         parts = name.split(".")
         if parts[0] != "planaria" or len(parts) == 1 or parts[1] in (file.room, "__version__"):
             continue
-        if parts[1] == "literal" and file.module.startswith(LITERAL_IMPORTERS):
-            continue
         if parts[1] not in ROOMS[file.room]:
             yield f"{line}: {file.room or 'planaria'} must not import {name}"
+
+
+def package(module: str) -> str:
+    """The room, or in `protocols` the package, that a module of Planaria belongs to."""
+    parts = module.split(".")
+    return ".".join(parts[1 : 3 if parts[1] == "protocols" else 2])
+
+
+def import_cycles(files: Iterable[Source]) -> list[list[str]]:
+    """The circles in the picture of the house: packages that import each other, in any number."""
+    graph: dict[str, list[str]] = {}
+    for file in files:
+        if file.module.startswith("planaria."):
+            below = [name for _, name in imported(file) if name.startswith("planaria.")]
+            graph.setdefault(package(file.module), []).extend(map(package, below))
+    for name, others in graph.items():
+        graph[name] = sorted({other for other in others if other in graph and other != name})
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        return [circle.args[1]]
+    return []
 
 
 def called(node: ast.AST) -> str:

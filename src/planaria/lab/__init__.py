@@ -1,1 +1,1 @@
-"""Measures without Spark: the papers' experiments as arrays and runs, and the contest of overlays."""
+"""Measures without Spark: the papers' experiments, and the contest of the overlays."""

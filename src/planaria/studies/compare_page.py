@@ -75,13 +75,13 @@ def _shade(row: Mapping[str, Any] | None) -> float:
 def page(verdict: "Verdict", svg: str, sizes: Mapping[str, int], version: str) -> str:
     """Everything in one file."""
     environment = Environment(
-        loader=PackageLoader("planaria.spark", "templates"),
+        loader=PackageLoader("planaria.studies", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = files("planaria.spark").joinpath("templates/report.css").read_text(encoding="utf-8")
+    style = files("planaria.studies").joinpath("templates/report.css").read_text(encoding="utf-8")
     return environment.get_template("compare.html").render(
         verdict=verdict,
         sizes=sizes,

@@ -30,7 +30,7 @@ class Page(Struct, frozen=True):
 def report(pages: Sequence[Page], scale: str, version: str) -> str:
     """The whole document."""
     environment = Environment(
-        loader=PackageLoader("planaria.spark", "templates"),
+        loader=PackageLoader("planaria.studies", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -114,5 +114,5 @@ def _numeric(block: Shown, page: Page) -> list[str]:
 
 
 def _style() -> Markup:
-    css = files("planaria.spark").joinpath("templates/report.css").read_text(encoding="utf-8")
+    css = files("planaria.studies").joinpath("templates/report.css").read_text(encoding="utf-8")
     return Markup(css)  # noqa: S704  ours

@@ -1,6 +1,6 @@
 """Figures of the mobile overlay, one run each: fairness, cost, anonymity. Pure functions of a seed.
 
-The benchmark makes its tables of these; the report has runs of its own, in `spark.experiments`.
+The benchmark makes its tables of these; the report has runs of its own, in `planaria.studies`.
 """
 
 from collections.abc import Mapping, Sequence
