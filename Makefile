@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml uv.lock | $(BIN)/uv
 demo: $(STAMP)
 	$(BIN)/planaria demo
 
-test: $(STAMP)
+test: check
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # The same tests with many more seeds and examples; takes hours, made for nights.

@@ -5,6 +5,7 @@ A sorted ring takes any label that has an order; here only labels of a skip ring
 
 from collections.abc import Iterable
 
+from planaria.core.node import Send
 from planaria.protocols.ring.messages import Check, Introduce, RingMessage
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.messages import Ref
@@ -24,6 +25,15 @@ def sortable(message: RingMessage, place: Place) -> bool:
     if isinstance(message, Check):
         return place.sound(as_ref(message.sender)) is not None
     return not isinstance(message, Introduce) or place.sound(as_ref(message.ref)) is not None
+
+
+def correction(message: RingMessage, topic: str, place: Place) -> list[Send]:
+    """Tell my label to an orphan that believes another."""
+    if not isinstance(message, Check) or message.believed == place.label:
+        return []
+    label, sender = message.sender
+    me: Ref = (place.label or 0, place.id)
+    return [Send(sender, Check(topic, me, label, False))] if sender != place.id else []
 
 
 def repair_orphan(orphan: SortedRing, place: Place) -> None:

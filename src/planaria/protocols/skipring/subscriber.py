@@ -29,7 +29,7 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     Wake,
 )
-from planaria.protocols.skipring.orphan import as_ref, repair_orphan, sortable
+from planaria.protocols.skipring.orphan import as_ref, correction, repair_orphan, sortable
 from planaria.protocols.skipring.place import Place
 from planaria.protocols.skipring.sums import children, parent, place_sum
 
@@ -278,15 +278,7 @@ class Subscriber(Place):
             self.inquiry.alarm(self.window)
         # I adopt nobody, so I greet nobody: two such helpers would greet each other for ever.
         handed_on = [send for send in effects if not isinstance(send.message, RingCheck)]
-        return self._correct(message) + handed_on
-
-    def _correct(self, message: RingMessage) -> list[Send]:
-        """Tell my label to an orphan that believes another."""
-        if not isinstance(message, RingCheck) or message.believed == self.label:
-            return []
-        label, sender = message.sender
-        me: Ref = (self.label or 0, self.id)
-        return [Send(sender, RingCheck(self.topic, me, label, False))] if sender != self.id else []
+        return correction(message, self.topic, self) + handed_on
 
     def doubt(self, id: NodeId, label: int | None) -> None:
         """A broadcast was refused: `id` says it is at `label`; if I believe otherwise, ask."""

@@ -1,0 +1,74 @@
+"""Many topics at one supervisor process: what it sends is bounded for all of them together."""
+
+from collections.abc import Sequence
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Effect, Send
+from planaria.protocols.skipring.messages import GetConfiguration, SetData
+from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.topic_supervisor import RATE_MIN
+
+ID = 1000
+NO_SUMS = (None, None)
+
+
+def sent(effects: Sequence[Effect]) -> list[tuple[NodeId, Message]]:
+    return [(effect.target, effect.message) for effect in effects if isinstance(effect, Send)]
+
+
+def flood(supervisor: Supervisor, topics: dict[str, int]) -> int:
+    """Everybody joins at once; returns how many configurations that causes at once."""
+    return sum(
+        len(supervisor.on_message(GetConfiguration(topic, id, None, NO_SUMS, [])))
+        for topic, n in topics.items()
+        for id in range(n)
+    )
+
+
+def test_output_is_bounded_for_the_process_not_for_each_topic() -> None:
+    """60 topics of 20 that all join at once sent 2,456 messages in one interval."""
+    supervisor = Supervisor(ID, (ID,))
+    topics = {f"topic/{number}": 20 for number in range(60)}
+    supervisor.on_timeout()
+    bound = max(RATE_MIN, 1200 // 11)
+    assert flood(supervisor, topics) <= bound
+    configurations = dict[str, set[NodeId]]()
+    for _ in range(40):
+        effects = supervisor.on_timeout()
+        assert len(effects) <= bound
+        for id, message in sent(effects):
+            assert isinstance(message, SetData)
+            configurations.setdefault(message.topic, set()).add(id)
+    assert all(configurations[topic] == set(range(20)) for topic in topics)
+
+
+def test_topic_of_many_leaves_the_others_their_share() -> None:
+    supervisor = Supervisor(ID, (ID,))
+    supervisor.on_timeout()
+    flood(supervisor, {"large": 3000})
+    small = {f"small/{number}": 3 for number in range(5)}
+    flood(supervisor, small)
+    served = {topic: set[NodeId]() for topic in (*small, "large")}
+    for _ in range(2):
+        for id, message in sent(supervisor.on_timeout()):
+            assert isinstance(message, SetData)
+            served[message.topic].add(id)
+    assert all(served[topic] == {0, 1, 2} for topic in small)
+    assert len(served["large"]) > 200, "what the small ones leave over is not used"
+
+
+def test_more_topics_than_the_budget_take_turns() -> None:
+    """Round robin over topics: 500 of one member each, 64 configurations in an interval."""
+    supervisor = Supervisor(ID, (ID,))
+    for number in range(500):
+        served = supervisor.serve(f"topic/{number}")
+        assert served is not None
+        served.database.entries = [number]
+    turns = list[NodeId]()
+    for _ in range(16):
+        effects = sent(supervisor.on_timeout())
+        assert len(effects) == RATE_MIN
+        turns += [id for id, _ in effects]
+    assert sorted(set(turns)) == list(range(500))
+    assert max(turns.count(number) for number in range(500)) <= 3
