@@ -43,16 +43,9 @@ class Subscriber(Place):
     """One member, or one that wants to join or leave, of one topic's skip ring."""
 
     __slots__ = (
-        "_rng",
-        "acquaintances",
-        "inquiry",
-        "leaving",
-        "missing",
-        "orphan",
-        "silence",
-        "told",
+        "_rng", "acquaintances", "inquiry", "leaving", "missing", "orphan", "silence", "told",
         "topic",
-    )
+    )  # fmt: skip
     variables = (*Place.variables, "leaving", "missing", "silence", "told")
 
     def __init__(self, topic: str, id: NodeId, supervisors: Sequence[NodeId], rng: Random) -> None:
