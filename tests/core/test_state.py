@@ -15,7 +15,7 @@ class CounterState(State, frozen=True):
 
 class Counter(Stateful):
     __slots__ = ("count", "names", "step")
-    State = CounterState
+    state_type = CounterState
 
     def __init__(self, step: int) -> None:
         self.step, self.count = step, 0
@@ -33,7 +33,7 @@ class HouseState(State, frozen=True):
 
 class House(Stateful):
     __slots__ = ("front", "place", "rooms")
-    State = HouseState
+    state_type = HouseState
 
     def __init__(self) -> None:
         self.front = Counter(7)
@@ -105,7 +105,7 @@ def test_what_an_older_version_stored_is_read_with_fresh_values_for_the_rest() -
         place: tuple[int, int] | None = None
 
     class Old(Stateful):
-        State = Older
+        state_type = Older
         place = (4, 5)
 
     made = House()

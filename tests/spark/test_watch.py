@@ -15,9 +15,10 @@ from pyspark.sql import Row, SparkSession
 import toy_study
 from planaria.cli.main import main
 from planaria.core.errors import UsageError
-from planaria.spark import compare, hunt
+from planaria.spark import hunt
 from planaria.spark.grid import crossed
 from planaria.spark.watch import Stopped, SweepFailed, watched
+from planaria.studies import compare
 from planaria.studies import study as studies
 from spark_lab import sleepy, sweep
 

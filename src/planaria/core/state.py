@@ -28,15 +28,17 @@ class Stateful:
 
     __slots__ = ()
 
-    State: ClassVar[type[State]] = State
+    state_type: ClassVar[type[State]] = State
 
     def state(self) -> State:
         """All variables as one value; it shares what they hold, so `snapshot` it to keep it."""
-        return self.State(*[_value(getattr(self, name)) for name in self.State.__struct_fields__])
+        return self.state_type(
+            *[_value(getattr(self, name)) for name in self.state_type.__struct_fields__]
+        )
 
     def load(self, state: Any) -> None:
         """Take a state, however old or wrong. Keeps the parts: configuration is theirs."""
-        for name in self.State.__struct_fields__:
+        for name in self.state_type.__struct_fields__:
             own, value = getattr(self, name), getattr(state, name)
             if isinstance(own, Stateful):
                 own.load(value)
@@ -63,7 +65,7 @@ class Stateful:
     def restore(self, snapshot: bytes) -> str | None:
         """Take stored bytes; if they are no state of mine, change nothing and say what is wrong."""
         try:
-            self.load(msgspec.msgpack.decode(snapshot, type=self.State))
+            self.load(msgspec.msgpack.decode(snapshot, type=self.state_type))
         except (msgspec.DecodeError, RecursionError) as error:
             return str(error)
         return None
