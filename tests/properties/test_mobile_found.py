@@ -207,3 +207,11 @@ def test_what_came_late_from_a_former_life_of_a_peer_reaches_everybody(n: int, s
     spec = Spec(n, seed, "corrupt", scheduler="priority", faults=load_schedule("restart"))
     outcome = Trial(MovingOverlay(publications=4), spec, [DeliveredOnce()]).run()
     assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
+
+
+@pytest.mark.parametrize("seed", [1605, 1894, 2489])
+def test_publisher_that_restarts_within_its_second_is_not_owed_its_own_again(seed: int) -> None:
+    """The books went by seconds, in which it began no later than it had published."""
+    faults = parse_schedule("at 0.5 publish count=2\nat 1 restart share=0.5 state=kept")
+    outcome = Trial(MovingOverlay(), Spec(2, seed, "legitimate", faults), [DeliveredOnce()]).run()
+    assert outcome.failure is None

@@ -26,6 +26,7 @@ class Publication(Struct):
     publisher: NodeId
     second: int
     arrivals: dict[NodeId, int]
+    order: int  # among all beginnings and publications: seconds are too coarse to tell
 
 
 class Picture(Struct):
@@ -40,7 +41,8 @@ class Books:
     """Counts and times of one run."""
 
     def __init__(self) -> None:
-        self.appeared: dict[NodeId, int] = {}
+        self.happened = 0  # beginnings and publications so far
+        self.appeared: dict[NodeId, int] = {}  # as which of them
         self.publications: dict[bytes, Publication] = {}
         self.duplicated = 0
         self.forged = 0
@@ -61,14 +63,16 @@ class Books:
 
     def appear(self, id: NodeId, second: int) -> None:
         """A node begins, or begins anew and is owed nothing that was before."""
-        self.appeared[id] = self.since[id] = second
+        self.happened += 1
+        self.appeared[id], self.since[id] = self.happened, second
         self.turns.setdefault(id, 0)
         for publication in self.publications.values():
             publication.arrivals.pop(id, None)
 
     def published(self, id: NodeId, payload: bytes, second: int) -> None:
         """An application publishes."""
-        self.publications[payload] = Publication(id, second, {})
+        self.happened += 1
+        self.publications[payload] = Publication(id, second, {}, self.happened)
 
     def delivered(self, id: NodeId, payload: bytes, second: int) -> None:
         """An application is handed a publication."""
@@ -134,7 +138,7 @@ class Books:
             found += [
                 (payload, id)
                 for id in sorted(owed)
-                if id not in publication.arrivals and self.appeared[id] <= publication.second
+                if id not in publication.arrivals and self.appeared[id] < publication.order
             ]
         return found
 
