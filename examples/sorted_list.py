@@ -10,7 +10,7 @@ the nodes point at in the beginning, and whoever crashes, the living end up sort
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, LinkDown, Node, Send
 from planaria.core.overlay import Channel, Overlay, Violation
@@ -62,16 +62,16 @@ class SortedNode(Node):
     def _repair(self) -> list[Send]:
         """A neighbour on the wrong side is not thrown away: it may be the only link to it."""
         wrong = []
-        if self.left is not None and self.left >= self.id:
+        if self.left is not None and not 0 <= self.left < self.id:
             wrong.append(self.left)
             self.left = None
-        if self.right is not None and self.right <= self.id:
+        if self.right is not None and not self.id < self.right <= NODE_ID_MAX:
             wrong.append(self.right)
             self.right = None
         return [send for other in wrong for send in self._linearize(other)]
 
     def _linearize(self, other: NodeId) -> list[Send]:
-        if other == self.id:
+        if other == self.id or not is_node_id(other):
             return []
         side = "left" if other < self.id else "right"
         known = getattr(self, side)
@@ -117,7 +117,7 @@ class SortedListOverlay(Overlay):
         return node.id != MEETING_POINT
 
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
-        """Compare with the sorted line of the live ids."""
+        """Compare with the sorted line of the live ids; nobody may yet hear of one who is gone."""
         line = sorted(nodes)
         expected = zip(line, [None, *line], [*line[1:], None], strict=False)
         found = []
@@ -127,4 +127,7 @@ class SortedListOverlay(Overlay):
             if (node.left, node.right) != (left, right):
                 detail = f"has {node.left}, {node.right}; should have {left}, {right}"
                 found.append(Violation("sorted", id, detail))
+        for target, message in channel:
+            if isinstance(message, Introduce) and target in nodes and message.id not in nodes:
+                found.append(Violation("channel", target, f"will hear of {message.id}"))
         return found

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from msgspec import convert, to_builtins
 
 from planaria.core.chance import any_integer, stream
 from planaria.core.codec import Codec
@@ -10,10 +11,11 @@ from planaria.core.node import Send
 from planaria.protocols.publications.antientropy import STRIKES_MAX, AntiEntropy
 from planaria.protocols.publications.antientropy_messages import Digest, More, Sketch
 from planaria.protocols.publications.exchange import Exchange
-from planaria.protocols.publications.publication import TIME_MAX, key, sound
-from planaria.protocols.publications.retention import Retention
+from planaria.protocols.publications.publication import TIME_MAX, Publication, key, sound
+from planaria.protocols.publications.retention import Rejected, Retention
 from planaria.protocols.publications.store import PublicationStore
 from planaria.protocols.publications.streams import Stream, Streams
+from planaria.protocols.publications.window import Window
 from planaria.protocols.skipring.arbitrary_history import any_publication_message, corrupt_history
 from planaria.protocols.skipring.arcs import Share
 from planaria.protocols.skipring.broadcast import Handed, Seen
@@ -140,3 +142,42 @@ def test_stream_with_an_impossible_time_is_forgotten_wherever_it_stands() -> Non
     for _ in range(20):
         streams.on_timeout(10)
     assert len(streams) == 0, "neither the impossible at the head nor the expired behind it stay"
+
+
+def test_trie_over_what_is_shown_no_longer_is_made_anew_by_the_audit() -> None:
+    """Whoever overwrites the log leaves the trie with the old one, to which all of it agrees."""
+    store = PublicationStore()
+    for number in range(5):
+        store.insert(Publication(1, 0, number, 0, 0, b"said"))
+    store.shown = dict(list(store.shown.items())[:3])
+    assert store.audit(100) > 0
+    assert list(store.trie(0).keys()) == sorted(store.shown)
+    assert store.audit(100) == 0
+
+
+@pytest.mark.parametrize("number", [-1, -(1 << 64), 1 << 64, 1 << 100])
+def test_digest_can_be_sent_whatever_memory_holds(number: int) -> None:
+    history = Topic(1).nodes[0]
+    history.store.window = Window(number, 5)
+    history.antientropy.clock = number
+    history.store._digest = (history.store.version, max(0, min(number, TIME_MAX)), number)
+    digest = history.digest()
+    assert convert(to_builtins(digest), Digest) == digest
+
+
+@pytest.mark.parametrize("now", [-1, -(1 << 64), 1 << 64])
+def test_publication_has_a_time_whatever_the_present_is_taken_for(now: int) -> None:
+    topic = Topic(1)
+    history = topic.nodes[0]
+    history.horizon.now = now
+    history.publish(topic.view(0), b"said")
+    assert [(it.payload, sound(it)) for it in history.store.publications()] == [(b"said", True)]
+
+
+def test_damaged_publication_is_not_published_again() -> None:
+    topic = Topic(2)
+    history = topic.nodes[0]
+    damaged = Publication(-5, 0, 0, 0, 3, b"said")
+    history.publisher._unsettled[b"name"] = (damaged, 0)
+    history.horizon.now = history.horizon.lo = 10
+    assert history.on_message(topic.view(0), Rejected("t", 1, b"name")) == []

@@ -192,7 +192,7 @@ def damage(trie: Trie, nodes: list[Inner], chance: Random) -> str:
     elif kind == "zero":
         node.zero = chance.choice(nodes)
     elif kind == "one":
-        node.one = chance.choice([*trie._entries, -1, 1 << 20])
+        node.one = chance.choice([*trie.entries, -1, 1 << 20])
     elif kind == "swap":
         node.zero, node.one = node.one, node.zero
     elif kind == "root":

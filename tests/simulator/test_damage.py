@@ -88,6 +88,32 @@ def test_it_reaches_caches_and_writes_past_setters_and_spares_configuration_and_
     assert min(labels) < 0
 
 
+class Shape:
+    """Shared by all nodes, and shown by Python with where in memory it lies."""
+
+
+class Shaped(Made):
+    def __init__(self, id: NodeId, world: World) -> None:
+        super().__init__(id, world)
+        self.shape = (Shape(), 3)
+
+
+def test_copy_that_lies_elsewhere_in_memory_is_no_other_value() -> None:
+    overlay = MadeOverlay()
+    node = Shaped(0, overlay.world)
+    first = values_of(slots_of(overlay, node))
+    hit = [damage(overlay, node, [0, 1], Random(seed), first) for seed in range(30)]
+    assert ".shape" not in {path for paths in hit for path in paths}
+
+
+def test_every_node_is_damaged_as_long_as_a_variable_has_another_value() -> None:
+    overlay = MadeOverlay()
+    node = overlay.legitimate(1, Random(1))[0]
+    first = values_of(slots_of(overlay, node))
+    node.on_timeout()
+    assert all(damage(overlay, node, [0], Random(seed), first) for seed in range(60))
+
+
 class Pair(Struct, frozen=True):
     one: int
     two: tuple[int, str]

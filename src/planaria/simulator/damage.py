@@ -5,6 +5,7 @@ An attribute counts as a variable if the run or `corrupt` was seen to change it;
 configuration. What the overlay itself holds (a map of the world, say) is nobody's memory.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from random import Random
@@ -20,6 +21,8 @@ from planaria.core.overlay import Overlay
 
 COPIES = 3  # of a node, corrupted to see what varies
 HITS_MAX = 4  # variables of one node that are damaged at once: a few, so that each can matter
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 Slot = tuple[Any, str]  # an object and the name of its attribute
 
@@ -46,7 +49,7 @@ def slots_of(overlay: Overlay, node: Node) -> dict[str, Slot]:
 
 def values_of(slots: Mapping[str, Slot]) -> dict[str, str]:
     """What stands in each slot, in a form that can be kept and compared."""
-    return {path: repr(getattr(*slot)) for path, slot in slots.items()}
+    return {path: _shown(getattr(*slot)) for path, slot in slots.items()}
 
 
 def damage(
@@ -63,17 +66,24 @@ def damage(
         path
         for path in slots
         if before.get(path, now[path]) != now[path]
-        or any(repr(value) != now[path] for value in seen.get(path, ()))
+        or any(_shown(value) != now[path] for value in seen.get(path, ()))
     ]
-    hit = []
-    for path in rng.sample(variables, min(len(variables), rng.randint(1, HITS_MAX))):
+    hit: list[str] = []
+    hits = rng.randint(1, HITS_MAX)
+    for path in rng.sample(variables, len(variables)):
         owner, name = slots[path]
-        other = rng.choice([mutated(getattr(owner, name), ids, rng), *seen.get(path, ())])
-        write = setattr if isinstance(owner, Struct) else object.__setattr__
-        write(owner, name, other)
-        if repr(other) != now[path]:
+        drawn = [mutated(getattr(owner, name), ids, rng), *seen.get(path, ())]
+        others = [other for other in drawn if _shown(other) != now[path]]
+        if others and len(hit) < hits:
+            write = setattr if isinstance(owner, Struct) else object.__setattr__
+            write(owner, name, rng.choice(others))
             hit.append(path)
     return hit
+
+
+def _shown(value: Any) -> str:
+    """A copy is shown as its original is, wherever in memory it lies."""
+    return _ADDRESS.sub("", repr(value))
 
 
 def _corrupted(

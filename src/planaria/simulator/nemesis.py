@@ -245,6 +245,7 @@ class Nemesis:
             self.simulator.note("fault", id, " ".join([action.kind, *hit]))
             injection.injected += 1
             injection.affected += bool(hit)
+        self.overlay.damaged(self.simulator.nodes)
 
     def _forge(self, action: Action, injection: Injection) -> None:
         ids = sorted({*self.simulator.nodes, *self.departed})

@@ -197,12 +197,12 @@ NAMED: Mapping[str, str] = {
     "skew": "at 1 for 8 skew count=1 seconds=1000000",
     # Longer than any patience: what a node took for lost arrives when all has healed without it.
     "late": "at 1 for 4 reorder rate=0.3 intervals=60",
+    # Past setters and repairs, caches included: whatever memory can hold.
+    "damage": "at 3 damage share=1",
 }
 # Only when asked for: `all` does not stand for these.
 EXTRA: Mapping[str, str] = {
     # More than the largest table of any overlay holds (gossip remembers 4,096 events); it takes
     # minutes where the others take a fraction of a second.
     "burst": "at 1 publish count=4200",
-    # Past setters and repairs, caches included: whatever memory can hold.
-    "damage": "at 3 damage share=1",
 }

@@ -185,6 +185,7 @@ class DhtMember(Stateful):
 
     def leave(self) -> list[Effect]:
         """Be no member any more: both neighbours are told of each other."""
+        self.repair()
         beside = dict.fromkeys(id for id in (self.predecessor, self.successor) if id is not None)
         told = [*dict.fromkeys([*beside, *self.fingers.ids()])]
         self.leaving, self.heirs, self.time = True, tuple(beside), 0

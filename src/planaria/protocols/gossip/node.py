@@ -294,6 +294,7 @@ class GossipNode(Node):
     def _on_search(self, message: Search) -> Effects:
         """REQCONTACT: answer the origin if I know another, else pass it on until it expires."""
         origin = message.origin
+        self.neighbours.repair()
         known = self._knows(message.wanted, origin)
         if known:
             return [Send(origin, Found(tuple(known)))]

@@ -29,7 +29,7 @@ from planaria.protocols.publications.antientropy_messages import (
     State,
 )
 from planaria.protocols.publications.exchange import Exchange
-from planaria.protocols.publications.publication import Publication, place_of
+from planaria.protocols.publications.publication import TIME_MAX, Publication, place_of
 from planaria.protocols.publications.push import fits_beside, frames
 from planaria.protocols.publications.regions import (
     Answer,
@@ -83,8 +83,8 @@ class AntiEntropy:
 
     def digest(self) -> Digest:
         """M1: what to put on every periodic message."""
-        lo = self.store.window.lo
-        return Digest(self.clock, lo, self.store.digest(lo))
+        clock, lo = (max(0, min(it, TIME_MAX)) for it in (self.clock, self.store.window.lo))
+        return Digest(clock, lo, self.store.digest(lo))
 
     def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
         """M2: start an exchange if the sender shows other publications than we do."""

@@ -179,6 +179,11 @@ class Horizon:
         self.delivered.forget(oldest - (self.retention.age or 0))
 
     @property
+    def present(self) -> int:
+        """The second in which something is published now, whatever a fault made of `now`."""
+        return max(0, min(self.now or 0, TIME_MAX))
+
+    @property
     def window(self) -> Window:
         """What to show now."""
         return Window(self.lo, self.retention.limit, self.retention.per_publisher)

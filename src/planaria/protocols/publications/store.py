@@ -188,7 +188,7 @@ class PublicationStore:
         if self._digest[:2] != (self.version, lo):
             root = self.trie(lo).root_hash
             self._digest = (self.version, lo, int.from_bytes(root[:8], "big"))
-        return self._digest[2]
+        return self._digest[2] & (1 << 64) - 1  # what is remembered may be damaged
 
     def trie(self, lo: int) -> Trie:
         """The trie over the places shown from the second `lo` on."""
@@ -200,10 +200,7 @@ class PublicationStore:
 
     def at(self, places: Iterable[Place]) -> Iterator[Publication]:
         """The publications shown at these places, if they are what they are held as."""
-        for place in places:
-            publication = self.shown.get(place)
-            if publication is not None and sound(publication) and place_of(publication) == place:
-                yield publication
+        return (self.shown[place] for place in places if self._holds(place))
 
     def by_ids(
         self, ids: Iterable[int], lo: int, bits: int = ID_BITS
@@ -234,10 +231,11 @@ class PublicationStore:
 
     def audit(self, limit: int) -> int:
         """Check the next `limit` publications and all derived from them; returns the repairs."""
-        rebuilds = self._trie.rebuilds
-        places, done = self._trie.audit(limit)
-        repairs = self._trie.rebuilds - rebuilds
-        repairs += sum(not _intact(place, self.shown[place]) for place in places)
+        trie = self._trie
+        rebuilds = trie.rebuilds
+        places, done = trie.audit(limit)
+        repairs = trie.rebuilds - rebuilds + (trie.entries is not self.shown)
+        repairs += sum(not self._holds(place) for place in places)
         if repairs or (done and self._misplaced()):
             self._sort()
             self.version += 1
@@ -247,6 +245,10 @@ class PublicationStore:
             self._purge()
         self._digest, self._part = _NO_DIGEST, None
         return repairs
+
+    def _holds(self, place: Place) -> bool:
+        publication = self.shown.get(place)
+        return publication is not None and _intact(place, publication)
 
     def _misplaced(self) -> bool:
         return self.shown.keys() != set(kept({**self.hidden, **self.shown}, self.window))

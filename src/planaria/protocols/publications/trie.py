@@ -40,12 +40,12 @@ class Trie:
     The owner changes `entries` first and then says so with `insert` or `remove`.
     """
 
-    __slots__ = ("_cursor", "_entries", "_lowest", "_root", "_top", "rebuilds", "width")
+    __slots__ = ("_cursor", "_lowest", "_root", "_top", "entries", "rebuilds", "width")
 
     def __init__(self, width: int, entries: Mapping[int, object]) -> None:
         self.width = width
         self.rebuilds = 0
-        self._entries = entries
+        self.entries = entries
         self._lowest = 0  # keys below it are not in this trie
         self._top = 1 << width
         self._cursor = -1  # the last key audited
@@ -71,7 +71,7 @@ class Trie:
         return self.find(self._top | key) is not None
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     @property
     def root_hash(self) -> bytes:
@@ -131,7 +131,7 @@ class Trie:
     def since(self, lowest: int) -> "Trie":
         """The trie over the keys from `lowest` on, to be read until this one changes."""
         part = Trie(self.width, {})
-        part._entries, part._lowest = self._entries, max(0, lowest)
+        part.entries, part._lowest = self.entries, max(0, lowest)
         try:
             part._root = self._cut(self._root, lowest)
         except Damaged:
@@ -155,7 +155,7 @@ class Trie:
         self.rebuilds += 1
         self._cursor = -1
         self._root = None
-        for key in self._entries:
+        for key in self.entries:
             self._insert(key)
 
     def _insert(self, key: int) -> None:
@@ -328,7 +328,7 @@ class Trie:
     def _audit(self, limit: int) -> tuple[list[int], bool]:
         root = self._root
         held = 0 if root is None else _count(root)
-        if held != len(self._entries):
+        if held != len(self.entries):
             raise Damaged
         keys: list[int] = []
         stack = [] if root is None else [root]
@@ -338,7 +338,7 @@ class Trie:
                 if self._last_key(node) > self._cursor:
                     zero, one = self._verify(node)
                     stack += (one, zero)
-            elif node not in self._entries:
+            elif node not in self.entries:
                 raise Damaged
             elif node > self._cursor:
                 keys.append(node)

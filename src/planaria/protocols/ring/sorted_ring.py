@@ -16,7 +16,7 @@ dead node could be handed round for ever (decision 0042); delegation uses any cl
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Send, Stateful
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
 
@@ -244,7 +244,11 @@ class SortedRing(Stateful):
 
         Each is called after 1, 2, 4, 8, ... timeouts.
         """
-        aged = {id: age + 1 for id, age in self.lost.items() if 0 <= age < LOST_AGE_MAX}
+        aged = {
+            id: age + 1
+            for id, age in self.lost.items()
+            if 0 <= age < LOST_AGE_MAX and is_node_id(id)
+        }
         self.lost = dict(list(aged.items())[-LOST_MAX:])
         me = Introduce(self.group, (self.label, self.id), False, 0)
         return [Send(id, me) for id, age in self.lost.items() if age & (age - 1) == 0]

@@ -9,9 +9,9 @@ A cancel is remembered for as long as links may deliver it before the lease that
 lease, coming late, would live its 2 pi and not stabilize in delta.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -25,6 +25,7 @@ DESTINATIONS_MAX = 4_096  # links and clients of one broker, with those gone but
 
 Destination = int  # a neighbour's id, or a local client as a negative number
 Table = dict[Destination, dict[int, "Lease"]]
+Answer = TypeVar("Answer")
 Cancel = tuple[int, int]  # the number of its message, and for how many timeouts to remember it
 
 
@@ -72,7 +73,7 @@ class LeaseTable:
         leases[id] = Lease(filter, 1, stamp)
         if old is not None and old.filter == filter:
             return False
-        self._index.add((destination, id), filter)
+        self._indexed(lambda: self._index.add((destination, id), filter))
         return True
 
     def remove(self, destination: Destination, id: int) -> bool:
@@ -80,7 +81,7 @@ class LeaseTable:
         leases = self.entries.get(destination, {})
         if leases.pop(id, None) is None:
             return False
-        self._index.remove((destination, id))
+        self._indexed(lambda: self._index.remove((destination, id)))
         return True
 
     def cancel(self, destination: Destination, id: int, stamp: int) -> bool:
@@ -106,7 +107,16 @@ class LeaseTable:
 
     def destinations(self, attributes: Attributes) -> list[Destination]:
         """Where a notification with these attributes is wanted."""
-        return list(dict.fromkeys(key[0] for key in self._index.match(attributes)))  # type: ignore[index]
+        found = self._indexed(lambda: self._index.match(attributes))
+        return list(dict.fromkeys(key[0] for key in found))  # type: ignore[index]
+
+    def _indexed(self, ask: Callable[[], Answer]) -> Answer:
+        """What the index answers; one that a fault made contradict itself is made anew first."""
+        try:
+            return ask()
+        except Exception:  # whatever a damaged index raises: the entries are what counts
+            self.reindex()
+            return ask()
 
     def tick(self) -> list[Destination] | None:
         """Time passes. At an overrun: those that lost an entry to it; None if there was none."""

@@ -60,7 +60,19 @@ class Judge:
         for target, message in channel:
             if isinstance(message, Update) and target in brokers:
                 found += self._in_flight(target, message, expected)
-        return found
+        return found or [it for broker in brokers.values() for it in self._index(broker)]
+
+    def _index(self, broker: Broker) -> Iterator[Violation]:
+        """The broker finds what its entries say: else it would not forward what is wanted."""
+        behind = {
+            destination: _union(self.mask(lease.filter) for lease in leases.values())
+            for destination, leases in broker.table.entries.items()
+        }
+        for place, attributes in enumerate(self.universe):
+            wanted = [it for it, mask in behind.items() if mask >> place & 1]
+            if sorted(broker.table.destinations(attributes)) != sorted(wanted):
+                yield Violation("index", broker.id, f"finds others than {wanted}: {attributes}")
+                return
 
     def _links(
         self, broker: Broker, near: Sequence[NodeId],

@@ -60,7 +60,7 @@ class History(Stateful):
             raise UsageError(
                 f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}, split it"
             )
-        publication = self.publisher.publish(payload, self.horizon.now or 0, self.horizon.lo)
+        publication = self.publisher.publish(payload, self.horizon.present, self.horizon.lo)
         return self._accept(publication) + self.broadcast.publish(view, publication)
 
     def on_message(self, view: View, message: PublicationMessage) -> list[Effect]:
@@ -161,8 +161,8 @@ class History(Stateful):
     def _restamp(self, view: View, message: Rejected) -> list[Effect]:
         """Peers keep nothing so old. If so it is here by now, publish again; else they err."""
         horizon = self.horizon
-        publication = self.publisher.restamp(message.key, horizon.now or 0, horizon.lo)
-        if publication is None:
+        publication = self.publisher.restamp(message.key, horizon.present, horizon.lo)
+        if publication is None or not sound(publication):
             return []
         return self._accept(publication) + self.broadcast.publish(view, publication)
 

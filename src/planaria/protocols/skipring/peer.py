@@ -111,6 +111,7 @@ class Membership(Stateful):
 
     def _view(self) -> View:
         one = self.subscriber
+        one.repair()
         return view(one.label, one.id, one.neighbours(), one.alarmed)
 
 

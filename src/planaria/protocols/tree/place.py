@@ -156,6 +156,7 @@ class TreePlace(Stateful):
             return []
         if not self.dirty and mine == self.searched:
             return []
+        self._repair()
         self.searching, self.answers, self.asked = mine, [], []
         self.dirty, self.age = False, 0
         self.searches += 1
@@ -163,6 +164,7 @@ class TreePlace(Stateful):
 
     def leave(self) -> list[Effect]:
         """The host has left: so have its links."""
+        self._repair()
         self.searching, self.asked, self.searched = None, [], None
         return self._adopt(None, ())
 

@@ -235,6 +235,10 @@ class MovingOverlay(MobileOverlay):
             found.append(Violation("moving", None, f"until second {motion.until}"))
         return found
 
+    def damaged(self, nodes: Mapping[NodeId, Node]) -> None:
+        """Nobody is owed what was under way: its last copy may be gone."""
+        self.world.books.damaged(nodes)
+
     def bound(self, n: int, delay: float) -> int:
         """The layers', on the graph that the nodes will stand still on, once they do."""
         motion, now = self.world.motion, self.world.now

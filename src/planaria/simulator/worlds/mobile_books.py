@@ -4,7 +4,7 @@ Kept by the drivers that carry nodes, never by the nodes: to remember who publis
 the protocol does not do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ class Publication(Struct):
     second: int
     arrivals: dict[NodeId, int]
     order: int  # among all beginnings and publications: seconds are too coarse to tell
+    excused: bool = False  # memory was damaged while it was under way
 
 
 class Picture(Struct):
@@ -124,6 +125,12 @@ class Books:
                 arcs.append((b, a) if low == a else (a, b))
         self.pictures.append(Picture(second, dict(places), arcs))
 
+    def damaged(self, present: Iterable[NodeId]) -> None:
+        """Memory was overwritten: what has not arrived everywhere may never do so."""
+        nodes = list(present)
+        for publication in self.publications.values():
+            publication.excused |= any(id not in publication.arrivals for id in nodes)
+
     # What people ask
 
     def missed(self, graph: Mapping[NodeId, list[NodeId]]) -> list[tuple[bytes, NodeId]]:
@@ -132,7 +139,7 @@ class Books:
         adjacency = dict(graph)
         for payload, publication in self.publications.items():
             owed: dict[NodeId, None] = {}
-            for id in publication.arrivals:
+            for id in () if publication.excused else publication.arrivals:
                 if id in adjacency and id not in owed:
                     owed.update(dict.fromkeys(component(adjacency, id)))
             found += [
