@@ -181,3 +181,12 @@ def test_damaged_publication_is_not_published_again() -> None:
     history.publisher._unsettled[b"name"] = (damaged, 0)
     history.horizon.now = history.horizon.lo = 10
     assert history.on_message(topic.view(0), Rejected("t", 1, b"name")) == []
+
+
+def test_memory_that_was_corrupted_before_can_be_corrupted_again() -> None:
+    """A false child may close a circle: following it never ended, and took all memory."""
+    topic = Topic(1)
+    for number in range(40):
+        topic.publish(0, b"%d" % number)
+    for seed in range(60):
+        corrupt_history(topic.nodes[0], [0, 1, 2], stream(seed, "again"))

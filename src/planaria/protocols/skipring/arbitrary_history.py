@@ -124,6 +124,9 @@ def corrupt_store(store: PublicationStore, rng: Random) -> None:
     store._part = (store.version, any_integer(rng, 0, 9), store._trie)
 
 
+CORRUPTED_MAX = 1_000  # inner nodes of a trie; one that was corrupted before may be a circle
+
+
 def _any_cells(rng: Random) -> Cells:
     cells = Cells(rng.randrange(9))
     cells.checks = Cells(rng.randrange(9)).checks
@@ -132,9 +135,9 @@ def _any_cells(rng: Random) -> Cells:
 
 def corrupt_trie(root: Inner | int | None, rng: Random) -> None:
     """Give some inner nodes false hashes, counts, labels and children."""
-    nodes = []
+    nodes: list[Inner] = []
     pending = [root]
-    while pending:
+    while pending and len(nodes) < CORRUPTED_MAX:
         top = pending.pop()
         if isinstance(top, Inner):
             nodes.append(top)
