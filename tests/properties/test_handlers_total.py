@@ -10,9 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import find, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct, inspect, structs
+from msgspec import Struct, structs
+from msgspec.inspect import type_info
 
 from planaria.core.chance import any_integer, combination, stream
 from planaria.core.codec import Codec
@@ -68,7 +69,7 @@ def test_no_input_raises_while_memory_is_damaged_between_any_two(
     name: str, seeds: Callable[[int, int], int]
 ) -> None:
     damaged = 0
-    for seed in range(seeds(18, 5_000)):
+    for seed in range(seeds(9, 5_000)):
         rng = stream(seed, "handlers", name)
         start, n = combination(seed, STARTS, SIZES)
         overlay, nodes = start_of(name, start, n, rng)
@@ -138,12 +139,18 @@ def test_no_message_that_can_be_read_raises(name: str, start: str) -> None:
     hand_in()
 
 
-@pytest.mark.parametrize(
-    "cls",
-    [cls for cls in registry().values() if cls.__module__.startswith("planaria.protocols")],
-    ids=lambda cls: str(cls.__name__),
-)
-def test_every_message_class_is_drawn_and_can_be_read(cls: type[Message]) -> None:
+OWN = [cls for cls in registry().values() if cls.__module__.startswith("planaria.protocols")]
+
+
+@pytest.mark.parametrize("cls", OWN)
+def test_most_messages_drawn_can_be_read(cls: type[Message]) -> None:
     """Else the test above tests less than it says."""
-    drawn = Wire([0, 1], ["news"]).of(inspect.type_info(cls))
-    assert isinstance(find(drawn, lambda message: readable(message) is not None), cls)
+    drawn: list[Message | None] = []
+
+    @settings(max_examples=10)
+    @given(Wire([0, 1], ["news"]).of(type_info(cls)))
+    def draw(message: Message) -> None:
+        drawn.append(readable(message))
+
+    draw()
+    assert 2 * sum(isinstance(message, cls) for message in drawn) > len(drawn)

@@ -230,3 +230,10 @@ def test_same_seed_gives_the_same_run_under_every_hash_seed() -> None:
     ]
     assert outputs[0] == outputs[1] == outputs[2]
     assert '"acyclic": true' in outputs[0]
+
+
+@pytest.mark.parametrize("scheduler", ["priority", "constant"])
+def test_bound_leaves_time_for_what_waits_to_be_sent(scheduler: str) -> None:
+    """A link takes 64 publications at a time; the next ones go once these are acknowledged."""
+    faults = parse_schedule("at 1 publish count=2000")
+    must_heal(MovingOverlay(), Spec(2, 1, "legitimate", faults, scheduler))

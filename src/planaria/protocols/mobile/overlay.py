@@ -17,6 +17,7 @@ from planaria.protocols.mobile.graphs import diameter
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import ASK_MAX, REFUSED, SILENCE_MAX, Layer
 from planaria.protocols.mobile.link import STALE_MAX, Link
+from planaria.protocols.mobile.messages import ITEMS_MAX
 from planaria.protocols.mobile.node import LAYERS_MAX, MobileNode
 from planaria.protocols.mobile.three_state import ThreeState
 
@@ -108,10 +109,17 @@ class MobileOverlay(Overlay):
         """
         return self.bound_on(self.neighbours, n, delay)
 
-    def bound_on(self, graph: Mapping[NodeId, list[NodeId]], n: int, delay: float) -> int:
-        """The same for any graph; of an unknown one all that is certain is its size."""
+    def bound_on(
+        self, graph: Mapping[NodeId, list[NodeId]], n: int, delay: float, backlog: int = 0
+    ) -> int:
+        """The same for any graph; of an unknown one all that is certain is its size.
+
+        A link takes one beat of `backlog` publications after the other, each once the last is
+        acknowledged: a beat, the acknowledgement, and a timeout for each.
+        """
         way = diameter(graph) + max(map(len, graph.values())) if graph else n
-        return ceil(PATIENCE + 4 * way * (1 + delay) + (2 * EMBARGO if self.walk else 0))
+        beats = 4 * way + 2 * (backlog // ITEMS_MAX)
+        return ceil(PATIENCE + beats * (1 + delay) + (2 * EMBARGO if self.walk else 0))
 
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
         """What is not legitimate, layer by layer."""

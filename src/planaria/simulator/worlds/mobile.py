@@ -244,7 +244,9 @@ class MovingOverlay(MobileOverlay):
         motion, now = self.world.motion, self.world.now
         alive, still = self.neighbours, max(now, motion.until)
         graph = {id: motion.near(id, alive, still) for id in alive}
-        return self.bound_on(graph, n, delay) + still - now
+        layers = [it for id in alive for it in self.world.hosts[id].carried.layers.values()]
+        backlog = len({(it.topic, item) for it in layers for item in it.news.store})
+        return self.bound_on(graph, n, delay, backlog) + still - now
 
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """Where the orientation is safe, and the books of the run."""
