@@ -20,8 +20,8 @@ from planaria.protocols.skipring.messages import (
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
+from planaria.protocols.skipring.topic_supervisor import CLAIM_MAX, DOUBTS_MAX, UNHEARD_MAX
 from planaria.protocols.skipring.topic_supervisor import PATIENCE as ANSWER_PATIENCE
-from planaria.protocols.skipring.topic_supervisor import UNHEARD_MAX
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS, ConstantDelays, last_in_first_out
@@ -89,6 +89,7 @@ def disturb_member(one: Subscriber, ids: list[int], running: bool, rng: Random) 
     one.child_sums = {any_integer(rng, 2 * (one.label or 0)): (any_integer(rng), any_integer(rng))}
     one.orphan = any_sorted_ring(one, ids, rng) if rng.random() < 0.2 else None
     one.acquaintances = [any_integer(rng, 3)]
+    one.told = any_integer(rng, 0, WINDOW_MAX)
 
 
 def disturb_supervisors(
@@ -99,7 +100,11 @@ def disturb_supervisors(
     served.next, served.version = any_integer(rng, 0), any_integer(rng, 0, 1 << 62)
     served.calm, served.unheard = any_integer(rng, 0, 64), any_integer(rng, 0, UNHEARD_MAX)
     served.requests, served.requests_before = any_integer(rng, 0), any_integer(rng, 0)
-    served.outbox = {rng.choice([*ids, any_integer(rng, 0)]): rng.random() < 0.5}
+    served.claimed = any_integer(rng, 0, CLAIM_MAX)
+    served.spread, served.doubts = any_integer(rng, 0, 4), any_integer(rng, 0, DOUBTS_MAX)
+    for lane in ("probes", "outbox", "answers"):
+        queued = {rng.choice([*ids, any_integer(rng, 0)]): rng.random() < 0.5}
+        setattr(served, lane, queued)
     accused = rng.choice(ids)
     left = ANSWER_PATIENCE // 2 + 1 if running else ANSWER_PATIENCE
     patience = max(any_integer(rng, ANSWER_PATIENCE), left)
@@ -107,6 +112,9 @@ def disturb_supervisors(
     if not running:
         served._enqueue(accused, probe=True)
     served.database._sums = [any_integer(rng) for _ in range(rng.randrange(2 * len(ids)))]
+    budget = lab.supervisor(order[rank]).budget
+    budget.limit, budget.cap, budget.spent = (any_integer(rng, 0, 64) for _ in range(3))
+    lab.supervisor(order[rank]).turn = any_integer(rng, 0)
     for id in order[rank + 1 :]:
         closer = rng.choice(order[: rank + 1])
         lab.supervisor(id).moved = {TOPIC: (closer, any_integer(rng, 0, 4))}
@@ -123,14 +131,16 @@ def true_message(lab: RingLab, serving: int, one: Subscriber, rng: Random) -> tu
     version, total = any_wire_integer(rng, 0), rng.getrandbits(64)
     right = (one.label, one.pred, one.succ)
     accused = [ref[1] for ref in one.ring if rng.random() < 0.5]
-    sums = (rng.getrandbits(64), None)
+    sums, place = (rng.getrandbits(64), None), rng.choice([None, total])
+    window, hops = rng.randrange(1, WINDOW_MAX + 1), rng.randrange(WINDOW_MAX + 1)
+    flags = rng.random() < 0.5, rng.random() < 0.5
     return rng.choice(
         [
             (one.id, Check(TOPIC, me, one.label, None)),
             (one.id, IntroduceShortcut(TOPIC, me, ref, total, None)),
-            (one.id, SetData(TOPIC, serving, version, *right, 3, rng.random() < 0.5)),
-            (one.id, Wake(TOPIC, rng.randrange(1, WINDOW_MAX + 1))),
-            (serving, GetConfiguration(TOPIC, one.id, rng.choice([None, 3]), sums, accused)),
+            (one.id, SetData(TOPIC, serving, version, *right, 3, *flags)),
+            (one.id, Wake(TOPIC, window, hops)),
+            (serving, GetConfiguration(TOPIC, one.id, rng.choice([None, 3]), sums, accused, place)),
         ]
     )
 

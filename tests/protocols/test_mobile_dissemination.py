@@ -101,6 +101,26 @@ def test_publisher_is_told_no_before_anything_unsent_is_forgotten() -> None:
     publish(trial, 0, b"later")
 
 
+def test_relay_that_is_sent_more_than_it_can_keep_forgets_the_oldest_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A burst above the store of the hub through which all must pass: a stated loss, no storm."""
+    monkeypatch.setattr(dissemination, "ITEMS_MAX", 4)
+    monkeypatch.setattr(dissemination, "STORE_MAX", 16)
+    overlay = MovingOverlay("star:7")
+    trial = Trial(overlay, Spec(7, 1, "legitimate"), [DeliveredOnce()])
+    for number in range(70):
+        publish(trial, number % 7, b"%d" % number)
+    trial.simulator.run(2 * REPLAY_TIMEOUTS * INTERVAL)
+    reached = [len(it.arrivals) for it in overlay.world.books.publications.values()]
+    assert min(reached) < 7, "the burst was too small to fill the hub's store"
+    nodes = map(unwrap, trial.simulator.nodes.values())
+    assert [len(it.layers[TOPIC].news.store) for it in nodes] == [0] * 7
+    publish(trial, 3, b"later")
+    trial.simulator.run(8 * INTERVAL)
+    assert len([*overlay.world.books.publications.values()][-1].arrivals) == 7
+
+
 def two_grids(links: int) -> tuple[Graph, dict[Edge, int]]:
     """Two 4x4 grids side by side, and `links` links between them that come up at second 40."""
     left = grid(4, 4)

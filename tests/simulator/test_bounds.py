@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from math import inf
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS, use_scheduler
 from planaria.simulator.schedule import load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from toys import ROOT, Log, Note, Probe, ProbeOverlay, sorted_list
 
 
@@ -27,6 +29,9 @@ class Promising(ProbeOverlay):
     def bound(self, n: int, delay: float) -> int:
         return 7 * n + round(100 * delay)
 
+    def unnoticed(self, n: int) -> int:
+        return 1000 * n
+
     def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
         return [Violation("never", None, "is it")]
 
@@ -36,6 +41,27 @@ def test_a_trial_lasts_as_long_as_the_overlay_promises_for_its_nodes_and_delays(
     assert (outcome.bound, outcome.delay) == (3 * 7 + 50, 0.5)
     assert outcome.intervals == 3 * 7 + 50 + Promising.calm - 1
     assert outcome.failure == ("convergence", "never: is it")
+
+
+def test_where_failed_sends_are_not_noticed_a_trial_lasts_longer() -> None:
+    trial = Trial(Promising(), Spec(3, 1, "legitimate", silent_failures=True))
+    next(iter(trial.heal()))
+    assert trial.bound == 3 * 7 + 50 + 3000
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_every_overlay_of_ours_says_how_slow_messages_may_be_and_how_long_it_takes(
+    name: str,
+) -> None:
+    def bound(n: int, delay: float) -> int:
+        overlay = find_kind(name).make()
+        overlay.start("legitimate", n, Random(1), Random(1))
+        return overlay.bound(n, delay)
+
+    overlay = find_kind(name).make()
+    assert 4.5 <= overlay.delay_max < inf, "less than schedulers may add, or not stated"
+    assert type(overlay).bound is not Overlay.bound
+    assert bound(4, 0.5) < bound(64, 0.5) < bound(64, 4.5)
 
 
 def test_intervals_asked_for_override_the_promise() -> None:

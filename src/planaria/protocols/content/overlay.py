@@ -46,6 +46,7 @@ class ContentOverlay(Overlay):
     name = "content"
     delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
     contacts = CONTACTS
+    delay_max = SILENCE_MAX / 2  # as the tree below; leases and memories are made for less
 
     def __init__(
         self,

@@ -31,6 +31,7 @@ class TreeOverlay(Overlay):
 
     name = "tree"
     calm = SILENCE_MAX + 2  # a neighbour found late may still be dropped for its silence before
+    delay_max = SILENCE_MAX / 2  # there and back within the silence that shows a neighbour gone
 
     def __init__(self, degree: int = 3, space: KeySpace | None = None) -> None:
         self.space = space or KeySpace()
