@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from planaria.core.errors import PlanariaError, UsageError
 
 
-class Barren(PlanariaError):
+class NothingMeasured(PlanariaError):
     """No simulation of a sweep came to its end: there is nothing to make tables of."""
 
 
@@ -43,10 +43,10 @@ def errors(rows: DataFrame) -> DataFrame:
 
 
 def raised_in(name: str, rows: DataFrame, cells: int) -> list[dict[str, Any]]:
-    """What simulations of a sweep raised, by kind; `Barren` if all of them did."""
+    """What simulations of a sweep raised, by kind; `NothingMeasured` if all of them did."""
     kinds = [row.asDict() for row in errors(rows).collect()]
     if sum(kind["cells"] for kind in kinds) == cells:
         first = kinds[0]
         told = f"{name}: all {cells:,} simulations raised {first['error']}"
-        raise Barren(f"{told}; replay: {first['replay']}")
+        raise NothingMeasured(f"{told}; replay: {first['replay']}")
     return kinds
