@@ -56,7 +56,7 @@ class MobileOverlay(Overlay):
         self.padding = padding
         self.walk = walk
         self.neighbours: dict[NodeId, list[NodeId]] = {}  # who can reach whom
-        MobileNode(0, Random(0), orientation=orientation)  # a wrong name is said now
+        MobileNode(0, Random(0), orientation=orientation)  # a wrong name is an error now
 
     # Make
 

@@ -238,7 +238,7 @@ class Broker(Node):
     # The routing table
 
     def _on_update(self, message: Update) -> list[Effect]:
-        """Insert renewed and new leases, remove canceled ones, pass on what is new."""
+        """Insert renewed and new leases, remove cancelled ones, pass on what is new."""
         sender = message.sender
         if sender == self.id:
             return []
