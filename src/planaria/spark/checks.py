@@ -21,11 +21,11 @@ def complete(spark: SparkSession, rows: DataFrame, cells: Sequence[str]) -> Data
     """
     found = Counter(rows.select("cell").toArrow()["cell"].to_pylist())
     for what, wrong in (
-        ("occur more than once", [cell for cell in cells if found[cell] > 1]),
-        ("are missing: run it again", [cell for cell in cells if not found[cell]]),
+        ("duplicated", [cell for cell in cells if found[cell] > 1]),
+        ("missing: run it again", [cell for cell in cells if not found[cell]]),
     ):
         if wrong:
-            raise UsageError(f"of {len(cells):,} cells {len(wrong):,} {what} (one: {min(wrong)})")
+            raise UsageError(f"{len(wrong):,} of {len(cells):,} cells {what} (one: {min(wrong)})")
     if len(found) == len(cells):
         return rows
     asked = spark.createDataFrame([(cell,) for cell in cells], "cell string")
