@@ -13,7 +13,7 @@ from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trace import Recorder
 from planaria.simulator.trial import Spec, Trial
 from planaria.spark.grid import Cell
-from planaria.spark.hunt import Quarry
+from planaria.spark.hunt import Target
 from planaria.spark.sweep import Result, Sweep, Work
 
 Run = Callable[[Cell], Result]
@@ -57,7 +57,7 @@ def deadly(cell: Cell) -> Result:
     return times(cell)
 
 
-class Stubborn(Quarry, frozen=True):
+class Stubborn(Target, frozen=True):
     """Shrinking raises for seed 0 and kills its worker for any other."""
 
     def shrink_cell(self, cell: Cell) -> Result:

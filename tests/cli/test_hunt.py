@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from planaria import __version__
-from planaria.cli.hunt import hunt
+from planaria.cli.hunt import CONDITIONS, _told, hunt
 from planaria.cli.main import main
 from planaria.simulator.worlds.registry import REGISTERED
 from planaria.spark.store import code_version
@@ -60,7 +60,7 @@ def test_a_broken_overlay_gives_exit_code_1_and_commands_that_repeat_it(
     assert main([*words, "--out", str(tmp_path / "x"), "--shrink", "1"]) == 1
     told, said = (text.splitlines() for text in capsys.readouterr())
     done = said.index("planaria: every start is done; reading the results")
-    assert said[done + 1] == "planaria: 2 findings; making 1 of them smaller"
+    assert said[done + 1] == "planaria: 2 findings; making 1 smaller"
     assert "findings: 2" in told
     assert sum(line.startswith("- no-exception, seed ") for line in told) == 2
     smaller = told[told.index("  smaller:") + 1]
@@ -75,7 +75,7 @@ def test_a_finding_that_could_not_be_made_smaller_says_why(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("planaria.spark.hunt.Quarry", Stubborn)
+    monkeypatch.setattr("planaria.spark.hunt.Target", Stubborn)
     words = ["hunt", "tests/broken.py:Raising", "--seeds", "3", "--n", "3", "--nemesis", "none"]
     words += ["--shrink", "2", "--out", str(tmp_path / "x")]
     assert main([*words, "--json"]) == 1
@@ -89,6 +89,27 @@ def test_a_finding_that_could_not_be_made_smaller_says_why(
     assert [line for line in told if "shrinking failed" in line] == [
         f"  shrinking failed: {reason}" for reason in (raised, killed)
     ]
+
+
+def test_tables_of_a_long_hunt_fit_into_80_columns() -> None:
+    """With a hundred thousand starts, and schedules that are files far away."""
+    figures = {"starts": 100_000, "failed": 100, "void": 999, "p50": 103.5}
+    figures |= {"p99": 1127.2519, "max": 1_234, "of_bound": 0.98765}
+    far = "/home/somebody/projects/network/schedules/" + "everything-at-once" * 3
+    conditions = dict(zip(CONDITIONS, ("uniform:1:50", True, 4), strict=True))
+    told = _told(
+        {
+            "overlay": "ring", "starts": 100_000, "fresh": 0, "findings": [], "errors": [],
+            "recovery": [{"start": "legitimate", "nemesis": far, **figures}],
+            "schedulers": [{"scheduler": "priority", **figures}],
+            "conditions": [{**conditions, **figures}],
+            "out": "out",
+        }
+    ).splitlines()  # fmt: skip
+    assert max(map(len, told)) <= 80
+    (row,) = [line.split() for line in told if line.startswith("uniform:1:50")]
+    assert row[:6] == ["uniform:1:50", "yes", "4", "100000", "100", "999"]
+    assert row[6:] == ["103.5", "1127", "1234", "0.9877"]
 
 
 @pytest.mark.parametrize("overlay", sorted(REGISTERED))

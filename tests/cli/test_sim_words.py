@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from planaria.cli.main import main
+from planaria.cli.summary import summary, table
 from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.simulator.trial import Spec, Trial
 from toys import ROOT, SORTED
 
@@ -60,17 +62,19 @@ def test_publications_are_work_and_not_faults(capsys: pytest.CaptureFixture[str]
     assert [it["affected"] for it in found["workload"]] == [2]
 
 
-def test_a_supervisor_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_supervisor_is_called_one() -> None:
     """In what is violated, and in the sentence that says what failed."""
-    words = ["ring", "--n", "6", "--supervisors", "2", "--intervals", "1"]
-    words += ["--fault", "at 0 for 30 pause share=1"]
-    outs = [told(capsys, *words, "--seed", str(seed)) for seed in range(1, 7)]
-    assert not any("10995116277" in out for out in outs)
-    assert any("violations            database at supervisor " in out for out in outs)
     overlay = RingOverlay(supervisors=2)
-    trial = Trial(overlay, Spec(3, 1))
+    trial = Trial(overlay, Spec(3, 1, "legitimate", asked=("ring",)))
     first, beyond = overlay.supervisors[0], overlay.supervisors[-1] + 1
-    assert "node supervisor 0 7 in 0x10" in str(trial.violation("x", f"node {first} 7 in 0x10"))
+    for node in trial.simulator.nodes.values():
+        if isinstance(node, Supervisor):
+            node.topics.clear()
+    outcome = trial.outcome(legitimate=False, violations=trial.violations())
+    out = table(summary(trial, outcome, None, None))
+    assert " at supervisor " in out
+    assert "10995116277" not in out
+    assert ": supervisor 0 7 in 0x10" in str(trial.violation("x", f"node {first} 7 in 0x10"))
     assert overlay.called(beyond) == str(beyond)
 
 

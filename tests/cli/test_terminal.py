@@ -87,10 +87,13 @@ def test_what_spark_found_fits_into_80_columns() -> None:
     finding = {"checker": "convergence", "seed": 1, "detail": LONG, "replay": REPLAY}
     finding |= {"smaller": REPLAY, "scenario": "x", "trace": "y", "shrink_error": LONG}
     counted = {"starts": 9, "failed": 1, "void": 0, "p50": 1.5, "p99": 2.0, "max": 3}
+    counted |= {"of_bound": 0.25}
+    conditions = {"delay": "uniform:1:50", "silent_failures": True, "publish": 4}
     result = {
         "overlay": "ring", "starts": 9, "fresh": 9, "starts_per_minute": 5, "findings": [finding],
         "recovery": [{"start": "legitimate", "nemesis": "partition-and-loss", **counted}],
-        "schedulers": [{"scheduler": "priority", **counted}], "errors": [error], "out": "x",
+        "schedulers": [{"scheduler": "priority", **counted}],
+        "conditions": [{**conditions, **counted}], "errors": [error], "out": "x",
     }  # fmt: skip
     assert widest(hunted(result)) <= WIDTH
 

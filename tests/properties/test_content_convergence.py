@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from planaria.core.chance import stream
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send
 from planaria.protocols.content.broker import ContentBroker, content_broker
@@ -46,7 +47,8 @@ def test_changes_of_brokers_lose_nothing_and_duplicate_nothing(
 ) -> None:
     """From a legitimate start every publication counts, also those in the middle of the change."""
     for seed in range(seeds(1, 40)):
-        overlay = ContentWorld(subscriptions=30, strategy=strategy, hierarchical=seed % 2 == 1)
+        hierarchical = stream(seed, change, strategy).random() < 0.5
+        overlay = ContentWorld(subscriptions=30, strategy=strategy, hierarchical=hierarchical)
         faults = parse_schedule(CHANGES[change])
         spec = Spec(9, seed, "legitimate", faults, asked=("content", "--strategy", strategy))
         figures = run(overlay, spec).metrics
@@ -61,7 +63,8 @@ def test_all_layers_heal_after(nemesis: str, seeds: Callable[[int, int], int]) -
     Only the books read the clock, so only they could be led astray by a wrong one.
     """
     for seed in range(seeds(1, 40)):
-        overlay = ContentWorld(subscriptions=30, strategy=STRATEGIES[(seed + 3) % 5])
+        strategy = stream(seed, nemesis).choice(STRATEGIES)
+        overlay = ContentWorld(subscriptions=30, strategy=strategy)
         spec = Spec(9, seed, "legitimate", load_schedule(nemesis), intervals=400)
         trial = Trial(overlay, spec)
         overlay.settled = None  # messages that a nemesis drops are lost; what follows is owed
@@ -91,7 +94,8 @@ def test_all_layers_heal_from_arbitrary_states(
     Leases and memories are made for links of at most 1.5 intervals: slower ones still heal.
     """
     for seed in range(seeds(2, 40)):
-        overlay = ContentWorld(subscriptions=30, strategy=STRATEGIES[seed % 5])
+        strategy = stream(seed, scheduler).choice(STRATEGIES)
+        overlay = ContentWorld(subscriptions=30, strategy=strategy)
         spec = Spec(7, seed, scheduler=scheduler, intervals=400)
         outcome = Trial(overlay, spec).run()
         assert outcome.failure is None, spec.command(overlay)

@@ -5,6 +5,7 @@ from math import log2
 
 import pytest
 
+from planaria.core.chance import combination
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
 from planaria.simulator.links import SCHEDULERS
@@ -12,7 +13,7 @@ from planaria.simulator.schedule import NAMED, load_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
 from ring_lab import RingLab
 
-LARGE = [(64, 5, 1000), (256, 5, 100), (1024, 1, 20)]  # size, seeds in a test and a campaign
+LARGE = [(64, 6, 1000), (256, 5, 100), (1024, 1, 20)]  # size, seeds in a test and a campaign
 STARTS = ["fresh", "wiped", "permuted", "crash50", "swapped", "corrupt"]
 
 
@@ -26,7 +27,7 @@ def test_large_ring_heals_from_arbitrary_states(
     n: int, few: int, many: int, seeds: Callable[[int, int], int]
 ) -> None:
     for seed in range(seeds(few, many)):
-        scheduler = SCHEDULERS[seed % len(SCHEDULERS)]
+        (scheduler,) = combination(seed, SCHEDULERS)
         must_heal(
             RingOverlay(histories=False), Spec(n, seed, "corrupt", scheduler=scheduler, closure=3)
         )

@@ -77,8 +77,8 @@ def test_a_lease_that_its_cancel_overtook_does_not_come_back() -> None:
     for _ in range(3):
         assert not table.insert(2, 7, EVERYTHING, stamp=31)
         table.tick()
-    assert table.canceled == {}
-    table.canceled[2, 7] = (40, 1 << 40)  # after a fault
+    assert table.cancelled == {}
+    table.cancelled[2, 7] = (40, 1 << 40)  # after a fault
     table.tick()
     assert table.insert(2, 7, EVERYTHING, stamp=31)
 
@@ -101,10 +101,10 @@ def test_a_cancel_that_was_never_sent_is_not_legitimate() -> None:
     broker, parent = trial.simulator.nodes[1], trial.simulator.nodes[0]
     assert isinstance(broker, Broker)
     assert isinstance(parent, Broker)
-    broker.table.canceled[0, 5] = (parent.announcer.stamp + 1, 3)
-    assert [it.invariant for it in trial.violations()] == ["canceled"]
+    broker.table.cancelled[0, 5] = (parent.announcer.stamp + 1, 3)
+    assert [it.invariant for it in trial.violations()] == ["cancelled"]
     trial.simulator.run_interval()
-    broker.table.canceled[0, 5] = (parent.announcer.stamp, 3)
+    broker.table.cancelled[0, 5] = (parent.announcer.stamp, 3)
     assert trial.violations() == []
 
 

@@ -1,4 +1,4 @@
-"""The broadcast in legitimate, damaged and arbitrary overlays (DISSEMINATION 1, R1-R6)."""
+"""The broadcast in legitimate, damaged and arbitrary overlays (rules R1-R6)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from planaria.core.codec import Codec
 from planaria.core.message import Message
-from planaria.core.node import Effect, Send
+from planaria.core.node import Deliver, Effect, Send
+from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.publications.publication import Publication, key
+from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring import broadcast as module
 from planaria.protocols.skipring.arcs import INSIDE, Neighbour
 from planaria.protocols.skipring.broadcast import Broadcast, Recent, View, view
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
+from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.labels import label_bits, position
 
 BASE = 1000  # ids are not labels
@@ -147,7 +150,7 @@ def test_a_legitimate_ring_is_served_with_one_message_a_node(n: int) -> None:
         assert len(cluster.delivered) == n
 
 
-# What DISSEMINATION's table promises for n = 256, as bounds on every trial: least reach of the
+# What decision 0004 promises for n = 256, as bounds on every trial: least reach of the
 # live nodes (of what a flood reaches where the damage cuts the overlay), most messages per node.
 TABLE = [
     ("shortcuts missing", miss_shortcuts(128), 1.0, 1.0),
@@ -298,6 +301,29 @@ def test_a_publication_at_the_hop_limit_is_offered_and_goes_no_further() -> None
         handle = node.on_arc if isinstance(message, Arc) else node.on_flood
         received = handle(here, message)  # type: ignore[arg-type]
         assert received == ([], publication())
+
+
+def test_an_orphaned_arc_at_the_hop_limit_is_left_to_anti_entropy() -> None:
+    """R4 ends, too, where every receiver is gone."""
+    for hops, served in ((module.HOPS_MAX - 1, True), (module.HOPS_MAX, False), (-1, False)):
+        cluster = Cluster(16)
+        node, here = cluster.nodes[BASE], cluster.view(BASE)
+        node.publish(here, publication())
+        peer = node.handed.names()[0][0]
+        for name in node.handed.names():
+            handed = node.handed.pop(name)
+            assert handed is not None
+            node.handed.put(name, handed._replace(hops=hops))
+        assert bool(node.link_down(here, peer)) == served
+
+
+def test_what_anti_entropy_brings_is_delivered_and_starts_no_broadcast() -> None:
+    """R5: whoever lacked it with us has neighbours who compare with it, too."""
+    history = History("t", BASE, Random(0), Retention(), ordered=False)
+    brought = Push("t", BASE + 1, 1, [publication(BASE + 1)], [])
+    effects = history.on_message(Cluster(16).view(BASE), brought)
+    assert [type(effect) for effect in effects] == [Deliver]
+    assert list(history.store.publications()) == [publication(BASE + 1)]
 
 
 def test_a_message_of_another_topic_has_no_effect() -> None:

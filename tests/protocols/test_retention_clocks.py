@@ -2,6 +2,9 @@
 
 import pytest
 
+from planaria.core.node import Send
+from planaria.protocols.publications.antientropy_messages import Push
+from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.retention import Retention
 from retention_lab import DAY, HOUR, MINUTE, YEAR, Topic
 
@@ -121,6 +124,16 @@ def test_retention_never_decides_delivery(retention: Retention, moving: bool) ->
     assert topic.shown(0) == topic.shown(1) == topic.shown(2)
     if moving:
         assert topic.shown(0) <= set(payloads[-51:]), "the newest by time"
+
+
+def test_what_anti_entropy_brings_to_a_full_topic_is_delivered_once_though_not_kept() -> None:
+    topic = Topic(2, Retention(count=2))
+    publish(topic, TEN)
+    older = Publication(7, 1, 0, 0, topic.now - HOUR, b"late")
+    for number in range(2):
+        topic.perform(0, [Send(1, Push("t", 0, number, [older, older], []))])
+        assert topic.handed[1][b"late"] == 1
+    assert topic.in_memory(1) <= set(TEN)
 
 
 CHANGES = [

@@ -147,7 +147,7 @@ def test_load_is_told_along() -> None:
 
 
 def test_different_sum_of_a_child_is_followed_down_when_all_is_calm() -> None:
-    """SCALING, digest: the child is configured and must answer at once."""
+    """Digest: the child is configured and must answer at once."""
     served = topic(*range(8))
     false = GetConfiguration("news", 1, 1, (12345, served.database.sum_of(3)), [])
     assert 2 not in configured(served.on_get_configuration(false)), "sums need time to climb"

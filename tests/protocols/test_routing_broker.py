@@ -135,7 +135,7 @@ def test_what_no_broker_says_is_dropped(false: Message) -> None:
     assert it.snapshot() == before
 
 
-def test_leases_of_a_lost_link_run_out_and_are_not_canceled() -> None:
+def test_leases_of_a_lost_link_run_out_and_are_not_cancelled() -> None:
     it = broker()
     it.on_message(update(2, "a = 1"))
     assert it.link_down(2) == []

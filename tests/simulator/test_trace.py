@@ -184,7 +184,7 @@ def test_file_that_is_no_trace_is_a_usage_error(tmp_path: Path) -> None:
     text.write_text("not Parquet at all")
     parquet.write_table(pyarrow.table({"tick": [1]}), other)
     for path in (tmp_path / "nothing", tmp_path, text, other):
-        with pytest.raises(UsageError, match=r"cannot read|is no trace"):
+        with pytest.raises(UsageError, match=r"cannot read|is not a trace"):
             Trace(path)
 
 

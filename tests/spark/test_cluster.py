@@ -10,7 +10,7 @@ from planaria.spark.cluster import standalone
 # In a process of its own: one process can have one session only, and the tests have one.
 SWEEP = """
 import sys
-from planaria.spark.hunt import Hunt, Quarry, named_schedules
+from planaria.spark.hunt import Hunt, Target, named_schedules
 from planaria.spark.session import session
 
 def place(_):
@@ -18,11 +18,11 @@ def place(_):
     return planaria.__file__
 
 master, out = sys.argv[1:]
-quarry = Quarry("ring", ("ring",), {}, named_schedules(["crash", "partition"]))
+target = Target("ring", ("ring",), {}, named_schedules(["crash", "partition"]))
 grid = {"overlay": ["ring"], "start": ["corrupt"], "n": [3, 5], "scheduler": ["fifo"]}
 grid |= {"nemesis": ["crash", "partition"], "intervals": [200], "closure": [5], "messages": [10**6]}
 with session(master) as spark:
-    assert Hunt(quarry, grid, range(12), out).sweep.run(spark) == 12
+    assert Hunt(target, grid, range(12), out).sweep.run(spark) == 12
     print(*set(spark.sparkContext.parallelize(range(4), 4).map(place).collect()))
 """
 

@@ -14,7 +14,7 @@ from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from planaria.spark.grid import Cell, Grid, Value, rotated
 from planaria.spark.hunt import (
     Hunt,
-    Quarry,
+    Target,
     chosen_starts,
     diverse,
     named_schedules,
@@ -38,8 +38,8 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def quarry(reference: str, *nemesis: str, **options: Any) -> Quarry:
-    return Quarry(reference, (reference,), options, named_schedules(nemesis))
+def target(reference: str, *nemesis: str, **options: Any) -> Target:
+    return Target(reference, (reference,), options, named_schedules(nemesis))
 
 
 def cells(starts: list[str], n: list[int], nemesis: list[str], seeds: int) -> tuple[Cell, ...]:
@@ -50,7 +50,7 @@ def test_it_finds_the_broken_promises_and_no_others_and_shrinks_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """The nodes are deaf to failures, so crashes and nothing else keep them from healing."""
-    deaf = quarry("tests/broken.py:DeafToFailure", "none", "crash", "churn")
+    deaf = target("tests/broken.py:DeafToFailure", "none", "crash", "churn")
     grid: Grid = {
         "start": ["legitimate"],
         "n": [5, 9],
@@ -111,7 +111,7 @@ def test_one_finding_of_each_kind_is_shrunk_before_a_second_of_any() -> None:
     ],
 )
 def test_each_kind_of_broken_promise_is_found(overlay: str, checker: str | None) -> None:
-    hunted = quarry(overlay, "none", "lossy")
+    hunted = target(overlay, "none", "lossy")
     tried = [hunted.try_cell(it) for it in cells(["corrupt"], [4, 8], ["none", "lossy"], 8)]
     found = {result.summary["checker"] for result in tried}
     assert found - {None} == {checker} - {None}
@@ -121,7 +121,7 @@ def test_each_kind_of_broken_promise_is_found(overlay: str, checker: str | None)
 @pytest.mark.parametrize("overlay", sorted(REGISTERED))
 def test_every_registered_overlay_can_be_hunted(overlay: str) -> None:
     options = {it.name.replace("-", "_"): it.default for it in find_kind(overlay).options}
-    hunted = quarry(overlay, "none", "restart", **options)
+    hunted = target(overlay, "none", "restart", **options)
     for cell in cells(["corrupt", "legitimate"], [1, 6], ["none", "restart"], 6):
         result = hunted.try_cell(cell)
         assert set(result.summary) >= {"legitimate", "healed_in", "checker"}
@@ -129,7 +129,7 @@ def test_every_registered_overlay_can_be_hunted(overlay: str) -> None:
 
 
 def test_every_condition_of_a_cell_reaches_its_trial_and_its_replay_command() -> None:
-    hunted = quarry("ring", "crash", supervisors=2)
+    hunted = target("ring", "crash", supervisors=2)
     given: dict[str, Value] = {
         "n": 4,
         "start": "legitimate",
@@ -155,12 +155,12 @@ def test_every_condition_of_a_cell_reaches_its_trial_and_its_replay_command() ->
 
 def test_only_overlays_with_publications_are_asked_to_publish() -> None:
     """Publications are lookups in a DHT and a tree; sorted lists have none of either."""
-    assert all(publishes(quarry(name)) for name in REGISTERED)
-    assert not publishes(quarry(SORTED))
+    assert all(publishes(target(name)) for name in REGISTERED)
+    assert not publishes(target(SORTED))
 
 
 def test_all_stands_for_every_start_of_the_overlay() -> None:
-    hunted = quarry("ring")
+    hunted = target("ring")
     assert chosen_starts(hunted, ["all"]) == list(find_kind("ring").make().starts)
     assert chosen_starts(hunted, ["fresh", "corrupt", "fresh"]) == ["fresh", "corrupt"]
     with pytest.raises(UsageError, match="no start 'warm' for ring: all, or of fresh, "):
@@ -174,7 +174,7 @@ def test_all_stands_for_every_schedule_that_is_not_too_heavy() -> None:
 
 def test_a_fault_without_effect_is_told() -> None:
     """One node alone has no links to cut; two have one."""
-    hunted = quarry(SORTED, "partition")
+    hunted = target(SORTED, "partition")
     for n, void in ((1, True), (2, False)):
         for cell in cells(["legitimate"], [n], ["partition"], 4):
             assert hunted.try_cell(cell).summary["void"] == void

@@ -13,7 +13,7 @@ import toy_study
 from planaria.cli.main import main
 from planaria.cli.reproduce import worst
 from planaria.core.errors import UsageError
-from planaria.spark.checks import Barren
+from planaria.spark.checks import NothingMeasured
 from planaria.spark.grid import crossed
 from planaria.studies import study as studies
 from planaria.studies.report import claims_beside_literal, figure
@@ -129,7 +129,7 @@ def test_a_sweep_of_which_every_simulation_raises_is_one_line_with_a_command_tha
     barren = Experiment("double", {"twice": "float64"}, toy_study.fragile, cells)
     study = structs.replace(toy_study.FRAGILE, experiments=lambda _: [barren])
     told = r"^toy-double: all 2 simulations raised KeyError.*; replay: planaria reproduce toy .*$"
-    with pytest.raises(Barren, match=told):
+    with pytest.raises(NothingMeasured, match=told):
         Reproduction([study], "quick", str(tmp_path / "out")).run(spark)
 
 

@@ -18,7 +18,7 @@ from planaria.core.errors import UsageError
 from planaria.spark import java as java_module
 from planaria.spark import session as session_module
 from planaria.spark.java import Java, find_java, launcher
-from planaria.spark.session import choose_master, require, session
+from planaria.spark.session import choose_master, plain, require, session
 
 COUNT = """
 from planaria.spark.session import session
@@ -45,6 +45,19 @@ sys.exit(code)
 """
 # What Spark's own shell scripts call, and no Java.
 TOOLS = "sh bash dirname basename env uname ps cat sed grep tr ls readlink".split()
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("java.lang.IllegalArgumentException: requirement failed", "requirement failed"),
+        ("org.apache.spark.SparkException: no: java.net.ConnectException: full", "no: full"),
+        ("a.Outer$InnerError: Error: 7 of a.b.c", "Error: 7 of a.b.c"),
+        ("spark.example.org: does not answer", "spark.example.org: does not answer"),
+    ],
+)
+def test_reasons_are_told_without_the_names_of_classes(reason: str, told: str) -> None:
+    assert plain(reason) == told
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -147,7 +147,7 @@ def test_rows_are_not_given_out_while_cells_are_missing(
 ) -> None:
     cells = crossed({"x": [1, 2]}, range(2))
     sweep(times, cells[:3], tmp_path).run(spark)
-    with pytest.raises(UsageError, match="of 4 cells 1 are missing"):
+    with pytest.raises(UsageError, match="1 of 4 cells missing"):
         sweep(times, cells, tmp_path).rows(spark)
     assert sweep(times, cells, tmp_path).run(spark) == 1
 

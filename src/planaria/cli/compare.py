@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--n", type=int, default=24, show_default=True, help="How many nodes.")
-@click.option("--topics", type=int, default=3, show_default=True, help="In chains of three.")
+@click.option(
+    "--topics", type=int, default=3, show_default=True, help="How many, in chains of three."
+)
 @click.option("--events", type=int, default=12, show_default=True, help="Published in each run.")
-@click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="Of each run.")
+@click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="For each run.")
 @click.option("--out", metavar="DIR|URL", help="Results  [default: out/compare/VERSION]")
 @click.option("--master", metavar="URL", help=MASTER_HELP)
 @click.option("--cell", metavar="KEY", help="Repeat one cell alone and print its result.")

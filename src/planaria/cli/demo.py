@@ -7,7 +7,7 @@ import click
 from msgspec import Struct
 
 from planaria.cli.main import BROKEN, INTERRUPTED
-from planaria.cli.tables import command, filled
+from planaria.cli.tables import command, counted, filled
 from planaria.simulator.trial import Spec
 from planaria.simulator.worlds.registry import find_kind
 from planaria.spark.session import choose_master, require
@@ -82,7 +82,8 @@ def heal(network: Network) -> bool:
         )
         trial.view.end("\n".join([*told, *command(violation.replay)]), good=False)
         return False
-    cost = f"after {outcome.intervals} intervals and {outcome.messages:,} messages"
+    spent = (counted(outcome.intervals, "interval"), counted(outcome.messages, "message"))
+    cost = f"after {' and '.join(spent)}"
     healed = f"legitimate {cost}, and for {spec.closure} more"
     trial.view.end(f"{network.overlay}: {healed}", good=True)
     return True

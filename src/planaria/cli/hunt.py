@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from planaria import __version__
 from planaria.cli.main import INTERRUPTED
 from planaria.cli.sim import DEFAULTS, Overlays, click_option, spec_of
-from planaria.cli.tables import aligned, command, filled
+from planaria.cli.tables import aligned, command, counted, filled
 from planaria.core.errors import UsageError
 from planaria.simulator.worlds.registry import REGISTERED, Kind, find_kind
 from planaria.spark.session import MASTER_HELP, require, session
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 FINDINGS_SHOWN = 20
 SILENT = {"no": [False], "yes": [True], "both": [False, True]}
 CONDITIONS = ["delay", "silent_failures", "publish"]
+HEADS = {"silent_failures": "silent", "of_bound": "of bound"}  # so that 80 columns suffice
 MESSAGES_MAX = 1_000_000  # of one trial: a minute, and 20 times what the longest sound one sends
 
 
-class Quarries(Overlays):
+class Hunts(Overlays):
     """Like `sim`: each overlay is a command, so that each can have its own options."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -47,10 +48,10 @@ class Quarries(Overlays):
 
 
 @click.group(
-    cls=Quarries,
+    cls=Hunts,
     subcommand_metavar="OVERLAY [OPTIONS]",
     invoke_without_command=True,
-    context_settings={"ignore_unknown_options": True},  # so that `Quarries` can say what is wrong
+    context_settings={"ignore_unknown_options": True},  # so that `Hunts` can say what is wrong
 )
 @click.pass_context
 def hunt(ctx: click.Context) -> None:
@@ -108,7 +109,7 @@ def _hunt(reference: str, kind: Kind, values: dict[str, Any]) -> int:
     except Stopped as stopped:
         click.echo(f"planaria: {stopped}", err=True)
         return INTERRUPTED
-    asked = {"overlay": reference, "asked": shlex.join(campaign.quarry.asked), "n": values["n"]}
+    asked = {"overlay": reference, "asked": shlex.join(campaign.target.asked), "n": values["n"]}
     result = {**asked, **result, "version": __version__}
     click.echo(json.dumps(result) if values["as_json"] else _told(result))
     return 1 if result["findings"] or result["errors"] else 0
@@ -119,7 +120,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
     from planaria.spark.grid import parse_numbers
     from planaria.spark.hunt import (
         Hunt,
-        Quarry,
+        Target,
         chosen_schedulers,
         chosen_starts,
         named_schedules,
@@ -135,16 +136,16 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
     sources = source_files(reference, list(schedules))
     place = reference if reference in REGISTERED else _absolute(reference)
     options = {name.replace("-", "_"): value for name, value in given.items()}
-    quarry = Quarry(place, asked, options, schedules)
+    target = Target(place, asked, options, schedules)
     grid = {
         "overlay": [shlex.join(asked)],
-        "start": chosen_starts(quarry, values["start"]),
+        "start": chosen_starts(target, values["start"]),
         "n": parse_numbers(values["n"], "--n"),
         "scheduler": chosen_schedulers(values["schedulers"]),
         "nemesis": list(schedules),
         "delay": list(dict.fromkeys(values["delay"])),
         "silent_failures": SILENT[values["silent_failures"]],
-        "publish": list(dict.fromkeys(values["publish"])) if publishes(quarry) else [0],
+        "publish": list(dict.fromkeys(values["publish"])) if publishes(target) else [0],
         **({} if values["intervals"] is None else {"intervals": [values["intervals"]]}),
         "closure": [values["closure"]],
         "messages": [values["messages"]],
@@ -153,7 +154,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
     seeds = range(int(values["seeds"])) if plain else parse_numbers(values["seeds"], "--seeds")
     slug = re.sub(r"[^\w.]+", "-", reference)
     out = values["out"] or f"out/hunt/{slug}-{code_version(sources)}"
-    return Hunt(quarry, grid, seeds, out, sources)
+    return Hunt(target, grid, seeds, out, sources)
 
 
 def _absolute(reference: str) -> str:
@@ -181,7 +182,7 @@ def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[st
     rows = campaign.sweep.rows(spark)
     broken = rows.where("checker is not null").count()
     if smaller := min(broken, shrunk_max):
-        click.echo(f"planaria: {broken:,} findings; making {smaller:,} of them smaller", err=True)
+        click.echo(f"planaria: {counted(broken, 'finding')}; making {smaller:,} smaller", err=True)
     findings = campaign.findings(spark, rows, shrunk_max)
     return {
         "starts": len(campaign.sweep.cells),
@@ -215,7 +216,9 @@ def _told(result: dict[str, Any]) -> str:
     for name, by in tables.items():
         names = [*by, "starts", "failed", "void", "p50", "p99", "max", "of_bound"]
         table = [names, *([_figure(row[name]) for name in names] for row in result[name])]
-        lines += ["", *aligned(table, range(len(by), len(names)))]
+        table[0] = [HEADS.get(name, name) for name in names]
+        widest = max(range(len(by)), key=lambda column: max(len(row[column]) for row in table))
+        lines += ["", *aligned(table, range(len(by), len(names)), wrapped=widest)]
     findings = result["findings"]
     lines += ["", f"findings: {len(findings) or 'none'}"]
     for it in findings[:FINDINGS_SHOWN]:
@@ -234,4 +237,6 @@ def _told(result: dict[str, Any]) -> str:
 
 
 def _figure(value: Any) -> str:
-    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from planaria import __version__
-from planaria.cli.tables import WIDTH, command, filled, folded
+from planaria.cli.tables import WIDTH, command, counted, filled, folded
 from planaria.core.errors import InvariantViolation
 from planaria.core.overlay import Violation
 from planaria.simulator.nemesis import Injection
@@ -75,8 +75,7 @@ def _injected(it: Injection) -> dict[str, Any]:
 
 def table(summary: dict[str, Any]) -> str:
     """What people read."""
-    intervals = summary["intervals"]
-    yes = f"yes, after {intervals} interval{'s' * (intervals != 1)}"
+    yes = f"yes, after {counted(summary['intervals'], 'interval')}"
     healed = {True: yes, False: "no", None: "nobody is left"}[summary["legitimate"]]
     if not summary["promised"]:
         healed += "; not promised where messages take so long"
@@ -84,7 +83,7 @@ def table(summary: dict[str, Any]) -> str:
     rows += [("legitimate", healed), ("messages", str(summary["messages"]))]
     if summary["bound"] is not None:
         longest = f"messages of up to {summary['delay']:g}"
-        rows.append(("bound", f"{summary['bound']} intervals, with {longest}"))
+        rows.append(("bound", f"{counted(summary['bound'], 'interval')}, with {longest}"))
     told = [*TOLD, *(name for name, _ in rows)]
     rows += [
         (name if not line else "", text)

@@ -75,6 +75,11 @@ def command(text: str, indent: str = GAP) -> list[str]:
     return lines
 
 
+def counted(number: int, noun: str) -> str:
+    """'1 interval', '2 intervals'."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def _continued(row: Row, wrapped: int, width: int) -> Iterator[list[str]]:
     for number, text in enumerate(wrap(row[wrapped], width) or [""]):
         line = list(row) if not number else [""] * len(row)

@@ -7,6 +7,7 @@ import click
 
 from planaria.cli.files import write_atomically
 from planaria.cli.groups import Group
+from planaria.cli.tables import counted
 from planaria.core.errors import UsageError, unknown
 from planaria.simulator.engine import KINDS
 from planaria.simulator.pictures.lamport import draw, window
@@ -44,7 +45,7 @@ def show(file: Path, limit: int, kind: tuple[str, ...], node: tuple[int, ...]) -
         click.echo(_line(row))
     left = sum(1 for _ in wanted)
     if left:
-        click.echo(f"planaria: {left} more rows (--limit)", err=True)
+        click.echo(f"planaria: {counted(left, 'more row')} (--limit)", err=True)
     return 0
 
 

@@ -28,7 +28,7 @@ SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more t
 SHRINK_MESSAGES_MAX = 5_000_000  # nor more than a minute or so of simulation
 
 
-_NUMBER = re.compile(r"\b[1-9][0-9]{0,18}\b")
+_NUMBER = re.compile(r"\b(?:node )?([1-9][0-9]{0,18})\b")
 OPTIONS = (
     "start",
     "scheduler",
@@ -203,7 +203,12 @@ class Trial:
 
     def told(self, text: str) -> str:
         """What was said of nodes by their numbers, as people call them."""
-        return _NUMBER.sub(lambda number: self.overlay.called(int(number[0])), text)
+
+        def named(found: re.Match[str]) -> str:
+            name = self.overlay.called(int(found[1]))
+            return found[0] if name == found[1] else name
+
+        return _NUMBER.sub(named, text)
 
     def outcome(self, *, legitimate: bool, violations: list[Violation]) -> Outcome:
         """The books of the trial so far; of one that was stopped, all there is to know."""

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from planaria.core.errors import PlanariaError, UsageError
 
 
-class Barren(PlanariaError):
+class NothingMeasured(PlanariaError):
     """No simulation of a sweep came to its end: there is nothing to make tables of."""
 
 
@@ -21,11 +21,11 @@ def complete(spark: SparkSession, rows: DataFrame, cells: Sequence[str]) -> Data
     """
     found = Counter(rows.select("cell").toArrow()["cell"].to_pylist())
     for what, wrong in (
-        ("occur more than once", [cell for cell in cells if found[cell] > 1]),
-        ("are missing: run it again", [cell for cell in cells if not found[cell]]),
+        ("duplicated", [cell for cell in cells if found[cell] > 1]),
+        ("missing: run it again", [cell for cell in cells if not found[cell]]),
     ):
         if wrong:
-            raise UsageError(f"of {len(cells):,} cells {len(wrong):,} {what} (one: {min(wrong)})")
+            raise UsageError(f"{len(wrong):,} of {len(cells):,} cells {what} (one: {min(wrong)})")
     if len(found) == len(cells):
         return rows
     asked = spark.createDataFrame([(cell,) for cell in cells], "cell string")
@@ -43,10 +43,10 @@ def errors(rows: DataFrame) -> DataFrame:
 
 
 def raised_in(name: str, rows: DataFrame, cells: int) -> list[dict[str, Any]]:
-    """What simulations of a sweep raised, by kind; `Barren` if all of them did."""
+    """What simulations of a sweep raised, by kind; `NothingMeasured` if all of them did."""
     kinds = [row.asDict() for row in errors(rows).collect()]
     if sum(kind["cells"] for kind in kinds) == cells:
         first = kinds[0]
         told = f"{name}: all {cells:,} simulations raised {first['error']}"
-        raise Barren(f"{told}; replay: {first['replay']}")
+        raise NothingMeasured(f"{told}; replay: {first['replay']}")
     return kinds

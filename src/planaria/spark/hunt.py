@@ -54,7 +54,7 @@ COLUMNS = {
 SHRUNK_COLUMNS = {"smaller": "string", "checker": "string", "scenario": "string"}
 
 
-class Quarry(Struct, frozen=True):
+class Target(Struct, frozen=True):
     """What is hunted in: an overlay with its options, and fault schedules by name.
 
     `reference` is how workers find the overlay, `asked` how a command line names it.
@@ -166,15 +166,15 @@ class Hunt:
 
     def __init__(
         self,
-        quarry: Quarry,
+        target: Target,
         grid: Mapping[str, Sequence[Value]],
         seeds: Sequence[int],
         out: str,
         sources: Sequence[Path] = (),
     ) -> None:
-        _check(quarry, grid)
-        self.quarry, self.sources = quarry, sources
-        work = Work("hunt", COLUMNS, quarry.try_cell, quarry.replay)
+        _check(target, grid)
+        self.target, self.sources = target, sources
+        work = Work("hunt", COLUMNS, target.try_cell, target.replay)
         self.sweep = Sweep(work, rotated(grid, seeds), out, share=SHARE, sources=sources)
 
     def findings(self, spark: SparkSession, rows: DataFrame, shrunk_max: int) -> list[Finding]:
@@ -186,7 +186,7 @@ class Hunt:
         cells = [self.sweep.cells[found[at].cell] for at in chosen]
         if not cells:
             return list(findings.values())
-        work = Work("shrink", SHRUNK_COLUMNS, self.quarry.shrink_cell, self.quarry.replay)
+        work = Work("shrink", SHRUNK_COLUMNS, self.target.shrink_cell, self.target.replay)
         sweep = Sweep(work, cells, self.sweep.store.below("shrunk"), sources=self.sources)
         sweep.run(spark)
         for row in sweep.rows(spark).collect():
@@ -240,9 +240,9 @@ def named_schedules(names: Sequence[str]) -> dict[str, str]:
     return {name: print_schedule(load_schedule(name)) for name in asked}
 
 
-def chosen_starts(quarry: Quarry, names: Sequence[str]) -> list[str]:
+def chosen_starts(target: Target, names: Sequence[str]) -> list[str]:
     """First states by name; `all` stands for every one that the overlay has."""
-    overlay = find_kind(quarry.reference).make(**quarry.options)
+    overlay = find_kind(target.reference).make(**target.options)
     asked = dict.fromkeys(
         it for name in names for it in (overlay.starts if name == "all" else [name])
     )
@@ -252,9 +252,9 @@ def chosen_starts(quarry: Quarry, names: Sequence[str]) -> list[str]:
     return list(asked)
 
 
-def publishes(quarry: Quarry) -> bool:
+def publishes(target: Target) -> bool:
     """Can anybody in this overlay publish?"""
-    overlay, rng = find_kind(quarry.reference).make(**quarry.options), stream(0, "publishes")
+    overlay, rng = find_kind(target.reference).make(**target.options), stream(0, "publishes")
     nodes = overlay.start("legitimate", 3, rng, rng).nodes
     return any(overlay.publish(node, 0) is not None for node in nodes)
 
@@ -275,9 +275,9 @@ def source_files(reference: str, schedules: Sequence[str]) -> list[Path]:
     return [Path(name) for name in [*names, *(it for it in schedules if it not in NAMED)]]
 
 
-def _check(quarry: Quarry, grid: Mapping[str, Sequence[Value]]) -> None:
+def _check(target: Target, grid: Mapping[str, Sequence[Value]]) -> None:
     """What a trial would refuse, refused before a hundred thousand of them do."""
-    overlay = find_kind(quarry.reference).make(**quarry.options)
+    overlay = find_kind(target.reference).make(**target.options)
     for n in grid["n"]:
         if not 1 <= int(n) <= NODES_MAX:
             raise UsageError(f"n {n}: between 1 and {NODES_MAX}")
@@ -285,4 +285,4 @@ def _check(quarry: Quarry, grid: Mapping[str, Sequence[Value]]) -> None:
         parse_delay(str(delay))
     for count in grid.get("publish", ()):
         publications(int(count))
-    Trial(overlay, quarry.spec(Cell({name: values[0] for name, values in grid.items()}, 0)))
+    Trial(overlay, target.spec(Cell({name: values[0] for name, values in grid.items()}, 0)))

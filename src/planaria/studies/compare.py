@@ -68,7 +68,7 @@ TABLE = (
 
 
 class Verdict(Struct, frozen=True):
-    """The table, what follows from it, promises of ours that were broken, runs that raised."""
+    """The table, what follows from it, Planaria's broken promises, runs that raised."""
 
     table: list[dict[str, Any]]
     advice: list[str]
@@ -86,7 +86,7 @@ class Comparison:
     """One workload, all contenders, all faults; `out` is where the results are or will be."""
 
     def __init__(self, n: int, topics: int, events: int, seeds: int, out: str = "") -> None:
-        make_workload(n, topics, events, 0)  # what is wrong with the sizes is said now
+        make_workload(n, topics, events, 0)  # wrong sizes are an error now
         self.asked = f"--n {n} --topics {topics} --events {events} --seeds {seeds}"
         self.sizes = {"n": n, "topics": topics, "events": events}
         self.store = Store(out or f"out/compare/{code_version()}")

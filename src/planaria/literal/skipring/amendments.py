@@ -1,7 +1,7 @@
 """Names of the overlay errata, and of the second readings that some of them have.
 
 A protocol object takes one set of these names. `frozenset()` is the printed pseudocode, undefined
-things read as kindly as possible; `ALL` is everything amended; `ALL - {"E5"}` shows E5 alone.
+things read as charitably as possible; `ALL` is everything amended; `ALL - {"E5"}` shows E5 alone.
 """
 
 ALL: frozenset[str] = frozenset(f"E{number}" for number in range(1, 22))

@@ -135,7 +135,7 @@ class Subscriber(RingNode):
 
         E14: 1/(2^k k^2) makes one request or more per interval for every n >= 2. Amended: half.
         E19: 'thinks that its label is minimal' read as label '0'. Amended: no left neighbour.
-        E12: with the label '' action (ii) divides by zero; read kindly, it is not run.
+        E12: with the label '' action (ii) divides by zero; read charitably, it is not run.
         """
         k = len(self.label or "")
         second = 1.0 / (2 ** (k + 1 if "E14" in self.amendments else k) * k * k) if k else 0.0

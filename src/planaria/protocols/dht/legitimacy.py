@@ -102,7 +102,7 @@ def false_content(message: Message, right: RightRing) -> str:
     elif isinstance(message, Departed):
         named = list(message.heirs)
         if message.sender in right.position:
-            return "a member is said to have left"
+            return "a message claims that a member has left"
     elif isinstance(message, Finger) and message.sender in right.position:
         if message.finger != right.fingers(message.sender).get(message.level):
             return "a false finger"

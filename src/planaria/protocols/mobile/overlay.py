@@ -47,7 +47,7 @@ class MobileOverlay(Overlay):
             raise UsageError(f"layers {layers}: from 1 to {LAYERS_MAX}")
         for name, value in (("connection-points", connection_points), ("padding", padding)):
             if value < 0:
-                raise UsageError(f"{name} {value}: not less than 0")
+                raise UsageError(f"{name} {value}: at least 0")
         if not 0 <= walk <= WALK_MAX:
             raise UsageError(f"walk {walk}: from 0 to {WALK_MAX}")
         self.orientation = orientation
@@ -57,7 +57,7 @@ class MobileOverlay(Overlay):
         self.padding = padding
         self.walk = walk
         self.neighbours: dict[NodeId, list[NodeId]] = {}  # who can reach whom
-        MobileNode(0, Random(0), orientation=orientation)  # a wrong name is said now
+        MobileNode(0, Random(0), orientation=orientation)  # a wrong name is an error now
 
     # Make
 

@@ -125,7 +125,7 @@ class Announcer:
         return found
 
     def repair(self, links: Iterable[NodeId]) -> None:
-        """Forget neighbours that are none, and bring the stamp back into its range."""
+        """Forget those that are no neighbours, and bring the stamp back into its range."""
         self.stamp %= STAMPS
         present = list(links)
         for link in [it for it in self.told if it not in present]:

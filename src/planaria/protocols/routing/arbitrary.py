@@ -70,7 +70,7 @@ def _scramble_table(broker: Broker, destinations: Sequence[int], true: Pairs, rn
             lease.flag = any_integer(rng, 0, 1)
             lease.stamp = any_integer(rng, 0, lease.stamp, STAMPS)
     table.entries = entries
-    table.canceled = {
+    table.cancelled = {
         (rng.choice(destinations), _pair(true, rng)[0]): (
             any_integer(rng, 0, STAMPS),
             any_integer(rng, 0, table.late),

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import structs
 
-from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.errors import CapacityExceeded, UsageError, unknown
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import (
@@ -97,7 +97,7 @@ class Broker(Node):
         """Of links whose `delays` are given leases last as long as these ask for (3.5)."""
         super().__init__(id)
         if strategy not in STRATEGIES:
-            raise UsageError(f"no strategy {strategy!r}: one of {', '.join(STRATEGIES)}")
+            raise unknown("strategy", strategy, STRATEGIES)
         self.timing, self.rng = timing, rng
         self.strategy, self.hierarchical = strategy, hierarchical
         self.links: dict[NodeId, None] = {}
@@ -238,7 +238,7 @@ class Broker(Node):
     # The routing table
 
     def _on_update(self, message: Update) -> list[Effect]:
-        """Insert renewed and new leases, remove canceled ones, pass on what is new."""
+        """Insert renewed and new leases, remove cancelled ones, pass on what is new."""
         sender = message.sender
         if sender == self.id:
             return []

@@ -40,14 +40,14 @@ class Lease(Struct):
 class LeaseTable:
     """The entries of one broker, its clock, and an index to match with."""
 
-    __slots__ = ("_index", "canceled", "clock", "clocks", "entries", "late", "pi", "pis")
+    __slots__ = ("_index", "cancelled", "clock", "clocks", "entries", "late", "pi", "pis")
 
     def __init__(
         self, pi: int, pis: Mapping[Destination, int] | None = None, late: int = 1
     ) -> None:
         self.pi, self.pis = pi, pis or {}  # for all, and for links with delays of their own
         self.late = late
-        self.canceled: dict[tuple[Destination, int], Cancel] = {}
+        self.cancelled: dict[tuple[Destination, int], Cancel] = {}
         self.clock = 0
         self.clocks: dict[Destination, int] = {}
         self.entries: Table = {}
@@ -59,7 +59,7 @@ class LeaseTable:
         Removing first is essential: a renewal that only set the flag would keep a corrupted filter
         for ever (3.1).
         """
-        cancel = self.canceled.get((destination, id)) if self.canceled else None
+        cancel = self.cancelled.get((destination, id)) if self.cancelled else None
         leases = self.entries.get(destination)
         if cancel is not None and not newer(stamp, cancel[0]) and id not in (leases or {}):
             return False
@@ -89,13 +89,13 @@ class LeaseTable:
         lease = self.get(destination, id)
         if lease is not None and newer(lease.stamp, stamp):
             return False
-        if len(self.canceled) < CANCELS_MAX:
-            self.canceled[destination, id] = (stamp, self.late)
+        if len(self.cancelled) < CANCELS_MAX:
+            self.cancelled[destination, id] = (stamp, self.late)
         return self.remove(destination, id)
 
     def forgive(self, destination: Destination) -> None:
         """A neighbour begins anew, with numbers of its own: older cancels mean nothing."""
-        self.canceled = {it: kept for it, kept in self.canceled.items() if it[0] != destination}
+        self.cancelled = {it: kept for it, kept in self.cancelled.items() if it[0] != destination}
 
     def get(self, destination: Destination, id: int) -> Lease | None:
         """The lease with this id over this link."""
@@ -120,9 +120,9 @@ class LeaseTable:
 
     def tick(self) -> list[Destination] | None:
         """Time passes. At an overrun: those that lost an entry to it; None if there was none."""
-        self.canceled = {
+        self.cancelled = {
             it: (stamp, left - 1)
-            for it, (stamp, left) in self.canceled.items()
+            for it, (stamp, left) in self.cancelled.items()
             if 1 < left <= self.late
         }
         self.clock = _advanced(self.clock, self.pi)
@@ -153,7 +153,7 @@ class LeaseTable:
         """A copy of the entries, the cancels and the clocks."""
         return {
             "entries": deepcopy(self.entries),
-            "canceled": dict(self.canceled),
+            "cancelled": dict(self.cancelled),
             "clock": self.clock,
             "clocks": dict(self.clocks),
         }
@@ -161,7 +161,7 @@ class LeaseTable:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Take stored entries."""
         self.entries, self.clock = deepcopy(snapshot["entries"]), snapshot["clock"]
-        self.canceled = dict(snapshot["canceled"])
+        self.cancelled = dict(snapshot["cancelled"])
         self.clocks = dict(snapshot["clocks"])
         self.reindex()
 

@@ -56,7 +56,7 @@ class Judge:
         for id, broker in brokers.items():
             found += self._links(broker, tree[id], expected)
             found += self._clients(broker)
-            found += _canceled(broker, brokers)
+            found += _cancelled(broker, brokers)
         for target, message in channel:
             if isinstance(message, Update) and target in brokers:
                 found += self._in_flight(target, message, expected)
@@ -148,14 +148,14 @@ class Judge:
         return found
 
 
-def _canceled(broker: Broker, brokers: Mapping[NodeId, Broker]) -> Iterator[Violation]:
+def _cancelled(broker: Broker, brokers: Mapping[NodeId, Broker]) -> Iterator[Violation]:
     """No cancel is remembered that was not sent yet: it would end a lease to come."""
-    for (destination, lease), (stamp, _) in broker.table.canceled.items():
+    for (destination, lease), (stamp, _) in broker.table.cancelled.items():
         if destination in brokers:
             ahead = (stamp - brokers[destination].announcer.stamp) % STAMPS
             if 0 < ahead < STAMPS // 2:
                 detail = f"a cancel of {lease} by {destination} that is still to come"
-                yield Violation("canceled", broker.id, detail)
+                yield Violation("cancelled", broker.id, detail)
 
 
 def _allowed(values: Any, value: Any) -> bool:

@@ -21,7 +21,7 @@ Leases = Annotated[tuple[tuple[LeaseId, Filter], ...], Meta(max_length=LEASES_MA
 
 
 class Update(Message, frozen=True, tag="routing.update"):
-    """Whoever wants what behind `sender`: new or renewed leases, and canceled ones, in one step.
+    """Whoever wants what behind `sender`: new or renewed leases, and cancelled ones, in one step.
 
     `hello` says that the sender has just brought the link up and knows nothing of the receiver.
     """

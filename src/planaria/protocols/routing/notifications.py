@@ -52,7 +52,7 @@ def _bytes(name: str, value: object) -> int:
         try:
             return len(value.encode())
         except UnicodeEncodeError:
-            raise UsageError(f"attribute {name!r}: half a character cannot be sent") from None
+            raise UsageError(f"attribute {name!r}: not valid Unicode text") from None
     if isinstance(value, Timestamp):
         value = value.microseconds
     if not isinstance(value, bool | int | float):

@@ -1,7 +1,7 @@
 """Arcs of the skip ring: who hands which part of the ring to whom. Pure functions on positions.
 
 An arc (lo, hi) is the open clockwise interval between two positions; with lo = hi it is the whole
-ring but that point. A broadcast (DISSEMINATION 1) splits the ring into arcs: whoever is handed an
+ring but that point. A broadcast splits the ring into arcs: whoever is handed an
 arc owes the publication to every other node in it. In a legitimate SR(n) each node is then
 reached once, at its graph distance from the origin.
 """

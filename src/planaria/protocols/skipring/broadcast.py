@@ -1,7 +1,7 @@
 """Broadcast of new publications over the skip ring: arcs, and flooding while in doubt (paper, 4.3).
 
 In a legitimate state a publication costs n - 1 messages and reaches every node at its graph
-distance. In any other state the rules R1-R6 (DISSEMINATION 1) reach what they can and end;
+distance. In any other state the rules R1-R6 (docs/overlays/ring.md) reach what they can and end;
 convergence never rests on them but on anti-entropy alone. Knows nothing of the store: forwarding
 never depends on what is stored (erratum T7), only on a volatile table of keys seen here.
 """

@@ -94,7 +94,9 @@ def draw(nodes: Mapping[NodeId, Node], topic: str, size: int = 760) -> str:
     for one in sorted(placed.values(), key=lambda one: position(one.label or 0)):
         parts += _member(one, point, len(placed), len(placed) <= LABELLED_MAX)
     absent = len(ring) - len(placed)
-    note = f"{len(placed)} members" + (f", {absent} without a label" if absent else "")
+    note = f"{len(placed)} member{'s' * (len(placed) != 1)}" + (
+        f", {absent} without a label" if absent else ""
+    )
     title = f'<text x="{centre}" y="28" class="title">{escape(topic)}: {note}</text>'
     style = (
         "text{font:12px sans-serif;fill:#333;text-anchor:middle;dominant-baseline:central}"

@@ -1,6 +1,6 @@
 """The subscriber's part of the skip ring for one topic (paper, section 3.2, Algorithm 4), amended.
 
-Rule set AUTH with pacing and digest (SCALING): the supervisor alone writes label and ring
+The rules are those of docs/overlays/ring.md: the supervisor alone writes label and ring
 neighbours; peers compare what they hear with what they have, and whoever sees a contradiction
 asks. Shortcuts are established bottom up by introductions. While no supervisor answers, peers
 repair the ring among themselves (`orphan`).
@@ -34,7 +34,7 @@ from planaria.protocols.skipring.place import Place
 from planaria.protocols.skipring.sums import children, parent, place_sum
 
 # How often a member hands a reference of orphans on, for each bit of a label: about twice what it
-# takes over shortcuts. Stale references must not walk the ring for n intervals (SCALING).
+# takes over shortcuts. Stale references must not walk the ring for n intervals.
 HOPS_PER_BIT = 4
 SILENCE_MAX = 8  # timeouts without a CHECK before a ring neighbour is missed (E21)
 

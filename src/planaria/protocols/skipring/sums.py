@@ -2,7 +2,7 @@
 
 The parent of label i is label i >> 1, which is one of its two level neighbours; label 1 hangs
 below label 0. A member's sum is its own fingerprint plus the sums of its children, so the
-supervisor finds two exchanged members by walking down from the top (SCALING, digest).
+supervisor finds two exchanged members by walking down from the top (digest).
 """
 
 WORD = (1 << 64) - 1

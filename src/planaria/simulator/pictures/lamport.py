@@ -54,7 +54,7 @@ def window(rows: Iterable[Row], first: int, last: int | None) -> Window:
     if not found.rows and found.cut is not None:
         raise UsageError(f"tick {found.cut} alone has more than {EVENTS_MAX} events to draw")
     if not found.rows:
-        raise UsageError(f"nothing to draw from tick {first} on: choose --from and --to otherwise")
+        raise UsageError(f"nothing to draw from tick {first} on: change --from and --to")
     found.last = max(row.tick for row in found.rows)
     return found
 

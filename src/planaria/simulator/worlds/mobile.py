@@ -185,7 +185,7 @@ class MovingOverlay(MobileOverlay):
     ) -> None:
         super().__init__(orientation, layers, connection_points, echo, padding, walk)
         if publications < 0:
-            raise UsageError(f"publications {publications}: not less than 0")
+            raise UsageError(f"publications {publications}: at least 0")
         if not 0 <= moving <= SECONDS_MAX // 2:
             raise UsageError(f"moving {moving}: from 0 to {SECONDS_MAX // 2}")
         self.graph = graph

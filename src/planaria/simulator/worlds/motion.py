@@ -98,7 +98,7 @@ class Waypoint(Radio):
             if len(component(graph.neighbours(), 0)) == n:
                 self.until = second
                 return
-        raise UsageError(f"{n} nodes with range {reach:.2g} never stand connected: more degree")
+        raise UsageError(f"{n} nodes with range {reach:.2g} are never connected: raise the degree")
 
     def place(self, id: NodeId, second: int) -> Point:
         """Walk on as far as needed, second by second."""

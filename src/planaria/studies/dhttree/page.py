@@ -83,14 +83,14 @@ def _degrees(tables: Mapping[str, Table]) -> list[Block]:
         ),
         Prose(
             "<p>The paper reads off it that most hosts are leaves or have three neighbours, and "
-            "that the tree is very close to an ideal balanced one. The first is so. Of the second "
-            "the depth is (section 4.2.1 has no number for it), the shape is not: "
+            "that the tree is very close to an ideal balanced one. The first is true. The second "
+            "is true of the depth (section 4.2.1 has no number for it), not of the shape: "
             f"{last[2]:.0%} of {max(sizes)} hosts have two neighbours, where a balanced tree has "
             "one or two hosts of that kind. Hashed keys leave gaps of very different sizes.</p>"
             "<p>With the reference tree's keys 1 to 2<sup>m</sup> − 1, as printed, a host at key 0 "
             "behind a host at the last key owns no key of the tree and is lost; "
             f"{said(tables, 'after churn', 'literal')['literal']:.1%} of the networks "
-            "are trees then, all of ours are, because key 0 has a place.</p>"
+            "are trees then; all of Planaria's are, because key 0 has a place.</p>"
         ),
     ]
 

@@ -96,7 +96,7 @@ def _reversal(tables: Tables) -> list[Block]:
             f"values somebody starves in {_percent(tables, 'literal', 'Lemma 4: share of graphs')} "
             "of all connected graphs with all acyclic orders; with heights in "
             f"{_percent(tables, 'claims', 'Lemma 4: share of graphs')}. From heights that are not "
-            "level a sink of ours, too, may need two turns until all its links point away "
+            "level a sink in Planaria, too, may need two turns until all its links point away "
             f"({_percent(tables, 'claims', 'Lemma 3: share of steps from any')} of steps): "
             "its neighbours wait one turn longer; level heights never do it. Lemma 5 says that "
             "fewer than three states will not do; one bit per node does, while links stay, in "

@@ -27,7 +27,7 @@ class Claim(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """A promise of ours: no run has a value above the bound. Runs of other rules do not count."""
+    """Planaria's promise: no run has a value above the bound. Runs of other rules do not count."""
 
     text: str
     source: str

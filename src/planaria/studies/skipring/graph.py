@@ -1,7 +1,7 @@
 """What section 2.1 and its neighbours say of SR(n), measured on a graph of labels.
 
 A graph maps each label, a string of bits, to the labels beside it. `grown` is the ring that
-subscribers of ours form when they join; `defined` is Definition 2.
+Planaria's subscribers form when they join; `defined` is Definition 2.
 """
 
 from bisect import bisect, insort

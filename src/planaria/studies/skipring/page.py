@@ -37,7 +37,7 @@ def _summary(tables: Read) -> list[Block]:
             "<p>The paper proves and does not measure, so there are no settings to repeat. Every "
             f"lemma, theorem and number of it is a row of the claims above: {len(claims)} rows, of "
             f"which {len(false)} are false of the ring that Planaria runs. <em>Ours</em> is that "
-            "ring. <em>Literal</em> is the pseudocode as printed, read as kindly as possible; "
+            "ring. <em>Literal</em> is the pseudocode as printed, read as charitably as possible; "
             "where that does not run long enough to be measured, it is the pseudocode with every "
             "erratum amended but the one in question, or with all of them amended.</p>"
             f"<p>From arbitrary states of 1 to 12 subscribers the printed text heals {printed[0]} "
@@ -209,7 +209,7 @@ def _healing(tables: Read) -> list[Block]:
         ),
         Shown(
             "load",
-            "What a recovery of ours costs: requests, configurations and messages per subscriber; "
+            "What Planaria's recovery costs: requests, configurations and messages per subscriber; "
             "peaks of one interval, in units of the supervisor's rate max(64, n / log₂ n)",
         ),
     ]
@@ -241,7 +241,7 @@ def _tries(tables: Read) -> list[Block]:
             "labels, the <code>else</code> of Algorithm 5 under its inner <code>if</code>) "
             f"{printed['good']} of {printed['pairs']} pairs of small tries become equal; with the "
             f"readings that the sentences around them suggest, {kind['good']} of {kind['pairs']}. "
-            "Figure 2 goes as told: started by u nothing is found "
+            "Figure 2 behaves as described: started by u nothing is found "
             f"({by_u['messages']:.0f} messages), started by v P4 arrives with "
             f"{by_v['messages']:.0f}. Our descent covers regions, so either start brings it "
             f"({mine[0]['messages']:.0f} and {mine[1]['messages']:.0f} messages). Lemma 20 is "
@@ -290,7 +290,7 @@ def _spreading(tables: Read) -> list[Block]:
         Prose(
             "<h3>Theorem 17: a whole ring</h3><p>One publication that one subscriber alone holds "
             "walks the ring if tries are compared along ring edges: a time linear in n. Ours sends "
-            "digests along shortcuts too. For the same reason Lemma 19 does not hold of ours (the "
+            "digests along shortcuts too. For the same reason Lemma 19 does not hold for ours (the "
             f"potential rose at up to {rises} interval ends of a run): who gets a publication from "
             "afar differs from both its ring neighbours.</p>"
         ),

@@ -55,7 +55,7 @@ LOOKS = 10  # in an interval, at what a quiet ring has stored
 
 
 def heal(cell: Cell) -> Result:
-    """One recovery of ours."""
+    """One recovery of Planaria's ring."""
     run = recover(str(cell.parameters["start"]), int(cell.parameters["n"]), cell.seed)
     names = ("healed", "requests", "configurations", "peak_in", "peak_out", "messages")
     summary: dict[str, Any] = {name: getattr(run, name) for name in names}
@@ -122,7 +122,7 @@ def requests(cell: Cell) -> Result:
 
 
 def expected_of_ours(n: int) -> float:
-    """The sum of what every member of ours says of itself."""
+    """The sum of what every member says of itself."""
     total, place = 0.0, Place(0)
     for index in range(n):
         place.label = index
@@ -314,7 +314,7 @@ def _erased(rules: str, n: int, seed: int) -> Result:
 
 
 def operation(cell: Cell) -> Result:
-    """One subscribe or unsubscribe in a legitimate ring of ours: messages beyond the everyday."""
+    """One subscribe or unsubscribe in a legitimate ring: messages beyond the everyday."""
     n, what = int(cell.parameters["n"]), str(cell.parameters["operation"])
     ring = Watched("ours", n, cell.seed)
     if what == "subscribe":

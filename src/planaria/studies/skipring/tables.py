@@ -163,7 +163,7 @@ def _by_claim(claims: Mapping[int, Claim], column: Callable[[Claim], str]) -> Co
 
 
 def checks(spark: SparkSession, rows: Rows) -> DataFrame:
-    """What Planaria promises of its ring; a check that does not hold is a failure of ours."""
+    """What Planaria promises of its ring; a check that does not hold is our failure."""
     names = [(number, check.text, check.bound) for number, check in enumerate(PROMISES)]
     texts = spark.createDataFrame(names, "number int, check string, bound double")
     return (
