@@ -277,3 +277,16 @@ def test_deepest_possible_trie_works_without_recursion() -> None:
     assert list(trie.keys()) == sorted(keys)
     assert trie.root_hash == trie_of(128, keys[::-1]).root_hash
     assert whole_audit(trie) == sorted(keys)
+
+
+@pytest.mark.parametrize("label", [0, -1, -31, -(1 << 200)])
+@pytest.mark.parametrize("first", ["audit", "hash"])
+def test_label_that_no_node_can_have_hides_nothing(label: int, first: str) -> None:
+    """The last key below it lay before all others, so that the audit never looked there."""
+    sound, trie = trie_of(8, [3, 200]), trie_of(8, [3, 200])
+    (root,) = inner_nodes(trie)
+    root.label, root.hash = label, None
+    if first == "audit":
+        whole_audit(trie)
+    assert trie.root_hash == sound.root_hash
+    assert trie.rebuilds == 1

@@ -245,6 +245,8 @@ class Trie:
     def _label(self, node: Inner | int) -> int:
         """The label of a node, if it can be one."""
         if isinstance(node, Inner):
+            if node.label < ROOT_LABEL:
+                raise Damaged
             return node.label
         if not isinstance(node, int) or not 0 <= node < self._top:
             raise Damaged
@@ -364,7 +366,7 @@ class Trie:
 
     def _last_key(self, node: Inner) -> int:
         """The largest key that could lie under `node`."""
-        free = self.width + 1 - node.label.bit_length()
+        free = self.width + 1 - self._label(node).bit_length()
         if free < 1:
             raise Damaged
         return ((node.label + 1) << free) - 1 - self._top
