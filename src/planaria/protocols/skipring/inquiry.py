@@ -93,7 +93,11 @@ class Inquiry(Stateful):
         return asks
 
     def wait(self, timeouts: int) -> None:
-        """No answer for so much longer: after a while, try the next supervisor."""
+        """No answer for so much longer: after a while, try the next supervisor.
+
+        Nobody has waited for longer than since its last configuration: a corrupt `waiting` would
+        make orphans of members whose request is in a supervisor's queue.
+        """
         rounds = self.waiting // PATIENCE
         self._age(timeouts)
         self.waiting = min(self.waiting + timeouts, self.version_age)
@@ -101,12 +105,8 @@ class Inquiry(Stateful):
             self.contact = (self.contact + 1) % len(self.supervisors)
 
     def _age(self, timeouts: int) -> None:
-        """My last configuration is so much older; nobody has waited for longer than since then.
-
-        A corrupt `waiting` would make orphans of members whose request is in a supervisor's queue.
-        """
+        """My last configuration is so much older."""
         self.version_age = min(self.version_age + timeouts, self.waiting_max)
-        self.waiting = min(self.waiting, self.version_age)
 
     def move(self, source: NodeId, to: NodeId) -> bool:
         """The supervisor I ask says that one closer to the topic serves it: ask that one."""
