@@ -33,7 +33,7 @@ def test_all_random_states_stabilise_with_all_amendments(seeds: Callable[[int, i
 
 
 @pytest.mark.parametrize("scheduler", ["lifo", "newest", "starve", "priority"])
-def test_unkind_schedules_are_survived_once_e22_is_amended_too(scheduler: str) -> None:
+def test_adversarial_schedules_are_survived_once_e22_is_amended_too(scheduler: str) -> None:
     """With E1-E21 alone they are not: `test_e22_one_false_label_lives_for_ever_...`."""
     amendments = ALL | {E22}
     found = [Run.random(amendments, seed, scheduler).heals(100) for seed in range(60)]

@@ -163,7 +163,7 @@ def test_all_stands_for_every_start_of_the_overlay() -> None:
     hunted = target("ring")
     assert chosen_starts(hunted, ["all"]) == list(find_kind("ring").make().starts)
     assert chosen_starts(hunted, ["fresh", "corrupt", "fresh"]) == ["fresh", "corrupt"]
-    with pytest.raises(UsageError, match="no start 'warm' for ring: all, or of fresh, "):
+    with pytest.raises(UsageError, match=r"unknown start 'warm' \(one of all, fresh, "):
         chosen_starts(hunted, ["warm"])
 
 

@@ -74,7 +74,7 @@ class Run:
     @classmethod
     def random(cls, amendments: frozenset[str], seed: int, scheduler: str = "fifo") -> "Run":
         """A random state with n = 1..12; a third with crashes, a third with leavers."""
-        return cls.arbitrary(amendments, seed, THIRDS[seed // 12 % 3], scheduler)
+        return cls.arbitrary(amendments, seed, THIRDS[seed // SMALL_MAX % 3], scheduler)
 
     @classmethod
     def arbitrary(
