@@ -48,7 +48,7 @@ def test_the_index_finds_what_a_loop_finds(
     """
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SIZES[sizes].items():
-            patch.setattr(f"planaria.protocols.routing.{name}", value)
+            patch.setattr(f"planaria.filters.{name}", value)
         index, plain = MatchingIndex(), dict[Any, Filter]()
         coming = [
             ((number, copy), filter)
