@@ -6,6 +6,7 @@ from math import log2
 import pytest
 
 from planaria.core.chance import combination
+from planaria.protocols.skipring.inquiry import VERSION_AGE_MAX
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
 from planaria.simulator.links import SCHEDULERS
@@ -71,11 +72,16 @@ def test_forgotten_ring_is_heard_of_within_a_few_intervals() -> None:
 def test_nobody_helps_itself_while_the_supervisor_works_off_its_queue(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if n were so large that the queue takes 24 timeouts, which a corrupt wait outlasts."""
+    """As if n were so large that the queue takes 24 timeouts, which a corrupt wait outlasts.
+
+    One whose last configuration is false as well, in range and long ago, may still be an orphan.
+    """
     monkeypatch.setattr(TopicSupervisor, "rate", property(lambda served: 2))
     overlay = RingOverlay(histories=False)
     trial = Trial(overlay, Spec(48, seed, "corrupt"))
     peers = [node for id, node in trial.simulator.nodes.items() if id < 48]
+    for one in map(overlay.subscriber, peers):
+        one.orphan, one.inquiry.version_age = None, VERSION_AGE_MAX
     long = [id for id in range(48) if overlay.subscriber(peers[id]).inquiry.waiting > 24]
     assert len(long) > 10, "nobody's wait is corrupt"
     for _ in range(30):

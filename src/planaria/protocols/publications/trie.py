@@ -244,9 +244,7 @@ class Trie:
 
     def _label(self, node: Inner | int) -> int:
         """The label of a node, if it can be one."""
-        if isinstance(node, Inner):
-            if node.label < ROOT_LABEL:
-                raise Damaged
+        if isinstance(node, Inner) and node.label >= ROOT_LABEL:
             return node.label
         if not isinstance(node, int) or not 0 <= node < self._top:
             raise Damaged
