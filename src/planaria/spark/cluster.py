@@ -76,8 +76,8 @@ def _wait(page: str, workers: int) -> None:
             with urlopen(page, timeout=STOP_SECONDS_MAX) as answer:  # noqa: S310  ours, on loopback
                 if json.load(answer)["aliveworkers"] == workers:
                     return
-        except OSError:
-            pass  # nobody listens there yet
+        except (OSError, ValueError):
+            pass  # nobody listens there yet, or the page that answers is not the finished one
         time.sleep(0.2)
     raise NoCluster(f"no {workers} workers after {START_SECONDS_MAX:.0f} s: is the machine busy?")
 
