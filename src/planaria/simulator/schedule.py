@@ -202,7 +202,7 @@ NAMED: Mapping[str, str] = {
 }
 # Only when asked for: `all` does not stand for these.
 EXTRA: Mapping[str, str] = {
-    # More than the largest table of any overlay holds (gossip remembers 4,096 events); it takes
-    # minutes where the others take a fraction of a second.
+    # More than a mobile node stores, and than one stream or one hand-over of the ring has room for;
+    # it takes minutes where the others take a fraction of a second.
     "burst": "at 1 publish count=4200",
 }

@@ -6,7 +6,7 @@ It looks at the tables of the forwarder's own group alone (erratum 18), and take
 from collections.abc import Iterable
 from random import Random
 
-from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Effect, Send
 from planaria.protocols.gossip.links import Links
 from planaria.protocols.gossip.membership import Membership
@@ -48,7 +48,7 @@ def disseminate(
 def _sends(event: Event, group: str, targets: Iterable[NodeId], me: NodeId) -> list[Effect]:
     topic, msg_id, payload, hops = event.topic, event.msg_id, event.payload, event.hops + 1
     copy = Event(group, topic, msg_id, payload, event.publisher, event.sequence, me, hops)
-    return [Send(target, copy) for target in targets if 0 <= target <= NODE_ID_MAX]
+    return [Send(target, copy) for target in targets if is_node_id(target)]
 
 
 def _some(ids: list[NodeId], count: int, rng: Random) -> list[NodeId]:
