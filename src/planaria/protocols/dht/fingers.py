@@ -6,7 +6,7 @@ recomputed from the one below again and again, and level 0 is the ring's: so whe
 the levels become right one after the other, whatever they were.
 """
 
-from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Send, Stateful
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.messages import LEVELS_MAX, AskFinger, Finger
@@ -28,7 +28,7 @@ class Fingers(Stateful):
 
     def ids(self) -> list[NodeId]:
         """All hosts pointed at, the nearest first."""
-        return [id for id in self.known.values() if 0 <= id <= NODE_ID_MAX]
+        return [id for id in self.known.values() if is_node_id(id)]
 
     def repair(self, successor: NodeId | None) -> None:
         """Level 0 is the successor; each further level lies beyond the one below, before me."""

@@ -8,7 +8,7 @@ Labels are hashes of ids, so no label of anybody is ever believed: it is compute
 
 from collections.abc import Sequence
 
-from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
 from planaria.core.node import Effect, Send, Stateful
 from planaria.protocols.dht.fingers import Fingers
@@ -199,11 +199,11 @@ class DhtMember(Stateful):
         ring, ref = self.ring, self.space.ref
         ring.label = ref(self.id)[0]
         if ring.left is not None:
-            ring.left = ref(ring.left[1]) if 0 <= ring.left[1] <= NODE_ID_MAX else None
+            ring.left = ref(ring.left[1]) if is_node_id(ring.left[1]) else None
         if ring.right is not None:
-            ring.right = ref(ring.right[1]) if 0 <= ring.right[1] <= NODE_ID_MAX else None
+            ring.right = ref(ring.right[1]) if is_node_id(ring.right[1]) else None
         if ring.ring is not None:
-            ring.ring = ref(ring.ring[1]) if 0 <= ring.ring[1] <= NODE_ID_MAX else None
+            ring.ring = ref(ring.ring[1]) if is_node_id(ring.ring[1]) else None
         self.fingers.repair(self.successor)
 
     # Rules

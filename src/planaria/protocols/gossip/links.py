@@ -13,7 +13,7 @@ from random import Random
 
 from msgspec import Struct, field
 
-from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Send
 from planaria.protocols.gossip.hierarchy import Hierarchy
 from planaria.protocols.gossip.messages import SLOWEST, Check, Contact, Contacts, Search
@@ -47,10 +47,7 @@ class Links(Struct):
         good = {
             id: (topic, age)
             for id, (topic, age) in self.contacts.items()
-            if topic in ancestors
-            and id != self.me
-            and 0 <= id <= NODE_ID_MAX
-            and 0 <= age <= LINK_AGE_MAX
+            if topic in ancestors and id != self.me and is_node_id(id) and 0 <= age <= LINK_AGE_MAX
         }
         nearest = hierarchy.nearest([topic for topic, _ in good.values()])[:TOPICS_MAX]
         count = dict.fromkeys(nearest, 0)
@@ -165,7 +162,7 @@ class Links(Struct):
         return tuple(
             (id, topic, age)
             for id, (topic, age) in self.contacts.items()
-            if 0 <= age <= LINK_AGE_MAX and 0 <= id <= NODE_ID_MAX
+            if 0 <= age <= LINK_AGE_MAX and is_node_id(id)
         )[: 2 * TOPICS_MAX]
 
     def _is_denied(self, id: NodeId, topic: str, age: int) -> bool:

@@ -14,7 +14,7 @@ from random import Random
 
 from msgspec import Struct, field
 
-from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
 from planaria.core.node import Send
 from planaria.protocols.gossip import sketch as sketches
 from planaria.protocols.gossip.messages import (
@@ -79,7 +79,7 @@ class Membership(Struct):
         return {
             id: age if 0 <= age <= AGE_MAX else AGE_MAX
             for id, age in table.items()
-            if id != self.me and 0 <= id <= NODE_ID_MAX
+            if id != self.me and is_node_id(id)
         }
 
     def on_timeout(

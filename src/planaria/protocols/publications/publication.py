@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.msgpack import Encoder
 
 from planaria.core.codec import FRAME_BYTES_MAX
-from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.ids import NodeId, is_node_id
 
 KEY_BITS = 128
 TIME_BITS = 40  # seconds since 1970, for 34,000 years
@@ -59,7 +59,7 @@ def sound(publication: Publication) -> bool:
     """Could this have come over the wire? Memory can hold what no publisher could say."""
     return (
         0 <= publication.time <= TIME_MAX
-        and 0 <= publication.publisher <= NODE_ID_MAX
+        and is_node_id(publication.publisher)
         and 0 <= publication.incarnation < 1 << 64
         and 0 <= publication.sequence < 1 << 63
         and 0 <= publication.low < 1 << 63

@@ -7,7 +7,7 @@ with two entries. Removal moves the last entry into the gap at once (E9).
 
 from collections.abc import Iterable
 
-from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.protocols.skipring.labels import length, predecessor, successor
 from planaria.protocols.skipring.messages import Ref
 from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
@@ -194,4 +194,4 @@ class Database:
 
 
 def _is_id(id: object) -> bool:
-    return isinstance(id, int) and 0 <= id <= NODE_ID_MAX
+    return isinstance(id, int) and is_node_id(id)

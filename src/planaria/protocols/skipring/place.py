@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from planaria.core.ids import NODE_ID_MAX, NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Stateful
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.labels import LABEL_MAX, length, position
@@ -119,14 +119,11 @@ class Place(Stateful):
         if self.pred is not None or self.succ is not None:
             self.pred, self.succ = self.sound(self.pred), self.sound(self.succ)
         if self.shortcuts:
-            around, me = self.around, self.id
-            left, right = around.left, around.right
+            left, right = self.around.left, self.around.right
             wrong = [
                 slot
                 for slot, id in self.shortcuts.items()
-                if (slot not in left and slot not in right)
-                or id == me
-                or not 0 <= id <= NODE_ID_MAX
+                if (slot not in left and slot not in right) or not self.may_be_neighbour(id)
             ]
             for slot in wrong:
                 del self.shortcuts[slot]
@@ -139,7 +136,7 @@ class Place(Stateful):
 
     def may_be_neighbour(self, id: NodeId) -> bool:
         """Is `id` an id, and not my own (E2)?"""
-        return id != self.id and 0 <= id <= NODE_ID_MAX
+        return id != self.id and is_node_id(id)
 
     def age(self) -> None:
         """Let what my children told me grow old."""
