@@ -14,19 +14,9 @@ from planaria.simulator.trial import Outcome, Trial
 VIOLATIONS_SHOWN = 20
 # What the table says in words of its own; every other key of the summary is a line as it is.
 TOLD = (
-    *(
-        "intervals",
-        "bound",
-        "delay",
-        "promised",
-        "violations",
-        "relapse",
-        "faults",
-        "workload",
-        "failure",
-    ),
-    *("version", "replay"),
-)
+    "intervals", "bound", "delay", "promised", "violations", "relapse", "faults", "workload",
+    "failure", "version", "replay",
+)  # fmt: skip
 
 
 def summary(
