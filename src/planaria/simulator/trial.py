@@ -265,9 +265,15 @@ class Trial:
 
 
 def must_heal(overlay: Overlay, spec: Spec, observers: Sequence[Observer] = ()) -> Outcome:
-    """Run a trial that must converge, stay legitimate, and whose faults must have had effect."""
+    """Run a trial that must converge, stay legitimate, and whose faults must have had effect.
+
+    Nothing could fail where messages are slower than any promise, so that is a failure too.
+    """
     trial = Trial(overlay, spec, observers)
     outcome = trial.run()
+    if not outcome.promised:
+        slow = f"messages of {outcome.delay:g} intervals: nothing is promised; say `intervals`"
+        raise trial.violation("promise", slow)
     if outcome.failure:
         raise trial.violation(*outcome.failure)
     if outcome.ineffective:
