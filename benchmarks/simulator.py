@@ -45,7 +45,7 @@ class RingNode(Node):
         super().__init__(id)
         self.left, self.right, self.size = left, right, size
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         assert type(message) is Present
         other, id, size = message.id, self.id, self.size
         if (other - id) % size < (self.right - id) % size and other != id:

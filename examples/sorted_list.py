@@ -35,7 +35,7 @@ class SortedNode(Node):
         self.left: NodeId | None = None
         self.right: NodeId | None = None
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Somebody was introduced, perhaps by garbage: keep the closer one, hand the other on."""
         effects = self._repair()
         if isinstance(message, Introduce):

@@ -43,7 +43,7 @@ class HashingNode(SortedNode):  # type: ignore[valid-type,misc]
 class RaisingNode(SortedNode):  # type: ignore[valid-type,misc]
     """Takes a false message for an error."""
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         raise KeyError("who is that?")
 
 
@@ -94,7 +94,7 @@ class ChattyNode(Node):
         super().__init__(id)
         self.sane = False
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         return [Send(self.id, message)]
 
     def on_timeout(self) -> Effects:

@@ -4,6 +4,7 @@ planaria hunt tests/hunted.py:Relapsing --seeds 100
 """
 
 from broken import SortedNode, _Broken
+from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effects, Send
 
@@ -32,8 +33,8 @@ class Relapsing(_Broken):
 class EchoingNode(SortedNode):  # type: ignore[valid-type,misc]
     """Says everything to itself once more, twice."""
 
-    def on_message(self, message: Message) -> Effects:
-        return [*super().on_message(message), *[Send(self.id, message)] * 2]
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
+        return [*super().on_message(message, sender), *[Send(self.id, message)] * 2]
 
 
 class Storming(_Broken):

@@ -47,7 +47,7 @@ class Probe(Node):
         self.leaving = False
         self.commands: list[Command] = []
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         assert isinstance(message, Note | Letter)
         self.heard.append(message.number)
         return []

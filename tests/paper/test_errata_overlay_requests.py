@@ -75,7 +75,7 @@ def test_e14_measured_requests_follow_the_rule() -> None:
         run = Run.legitimate(amendments, 16, seed=3)
         run.simulator.run(500 * 100)
         assert run.is_legitimate()
-        measured = run.overlay.metrics(run.simulator.nodes)["requests_per_interval"]
+        measured = run.overlay.metrics(run.simulator.states())["requests_per_interval"]
         expected = expected_requests(amendments, 16)[-1]
         assert measured == pytest.approx(expected, abs=0.12)
         assert (measured > 1) is (amendments != ALL)

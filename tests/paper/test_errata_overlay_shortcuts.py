@@ -33,7 +33,7 @@ def test_e4_lemma_12_fails_even_if_every_node_is_told_n(n: int) -> None:
 def test_e4_the_edge_between_0_and_1_is_never_established_for_n_5() -> None:
     run = _joining_who_know_n(without("E4"), 5)
     assert run.heals(60) is None
-    found = run.overlay.violations(run.simulator.nodes, run.simulator.channel())
+    found = run.overlay.violations(run.simulator.states(), run.simulator.channel())
     ends = [run.holder("0"), run.holder("1")]
     assert {violation.node for violation in found} == {node.id for node in ends}
     assert [node.shortcuts[other] for node, other in zip(ends, "10", strict=True)] == [None, None]

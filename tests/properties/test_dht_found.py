@@ -36,7 +36,7 @@ def after_two_crashes(seed: int) -> int:
     simulator.remove(rng.choice([id for id in simulator.nodes if id]))
     for interval in range(100):
         simulator.run_interval()
-        if not overlay.violations(simulator.nodes, simulator.channel()):
+        if not overlay.violations(simulator.states(), simulator.channel()):
             return interval
     raise AssertionError(f"seed {seed}: {n} hosts, {delay}")
 

@@ -153,7 +153,7 @@ def test_identifiers_in_order_leave_a_ring_one_sink_that_wanders() -> None:
             orientation = unwrap(node).layers["layer/0"].orientation
             orientation.restore({"lid": id, "views": {p: (0, p) for p in orientation.peers()}})
         trial.simulator.run(6000)
-        speaking.append(overlay.metrics(trial.simulator.nodes)["concurrency"])
+        speaking.append(overlay.metrics(trial.simulator.states())["concurrency"])
     assert speaking[0] < 2 < 5 < speaking[1]
 
 

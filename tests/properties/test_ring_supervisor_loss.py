@@ -23,12 +23,12 @@ def test_newcomers_and_old_members_meet_at_the_successor_of_a_dead_supervisor() 
         dead = preference(TOPIC, overlay.supervisors)[0]
         simulator.remove(dead)
         simulator.add(overlay.spawn(77, simulator.rng))
-        assert overlay.violations(simulator.nodes, simulator.channel())
+        assert overlay.violations(simulator.states(), simulator.channel())
         simulator.run(100 * 120)
-        assert overlay.violations(simulator.nodes, simulator.channel()) == []
+        assert overlay.violations(simulator.states(), simulator.channel()) == []
         simulator.add(overlay.spawn(dead, simulator.rng))
         simulator.run(100 * 80)
-        assert overlay.violations(simulator.nodes, simulator.channel()) == []
+        assert overlay.violations(simulator.states(), simulator.channel()) == []
 
 
 def test_lost_routine_request_is_asked_again_before_another_supervisor_is_tried() -> None:

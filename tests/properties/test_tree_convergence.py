@@ -73,10 +73,10 @@ def test_legitimate_tree_stays(n: int) -> None:
 
 def run_until_right(overlay: TreeOverlay, simulator: Simulator, most: int = 60) -> int:
     for interval in range(most):
-        if not overlay.violations(simulator.nodes, simulator.channel()):
+        if not overlay.violations(simulator.states(), simulator.channel()):
             return interval
         simulator.run_interval()
-    raise AssertionError(overlay.violations(simulator.nodes, simulator.channel())[:3])
+    raise AssertionError(overlay.violations(simulator.states(), simulator.channel())[:3])
 
 
 def links(simulator: Simulator) -> dict[NodeId, list[NodeId]]:

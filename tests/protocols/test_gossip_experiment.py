@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planaria.core.chance import derive, stream
+from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effects
 from planaria.lab.gossip.experiment import Setting, failure_sweep, run
@@ -175,11 +176,11 @@ class Forgetful(StillNode):
 
     forgot = False
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """As always, but the second copy counts as a first."""
         if self.memory.young and not self.forgot:
             self.memory, self.forgot = EventMemory(), True
-        return super().on_message(message)
+        return super().on_message(message, sender)
 
 
 def test_event_handed_twice_to_one_is_seen_although_others_lack_it() -> None:

@@ -28,7 +28,7 @@ class RingNode(Node):
         super().__init__(id)
         self.ring = SortedRing("test", id, label)
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         return self.ring.on_message(message) if isinstance(message, RingMessage) else ()
 
     def on_timeout(self) -> Effects:

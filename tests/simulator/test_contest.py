@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Deliver, Effects, Node, Publish, Send
 from planaria.lab.contest.baselines import SERVER, Copy
@@ -73,7 +74,7 @@ class Line(Node):
         assert isinstance(command, Publish)
         return [Send(self.id + 1, Copy(command.topic, command.payload, self.id))] * 2
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         assert isinstance(message, Copy)
         onward = [Send(self.id + 1, message)] if self.id < 3 else []
         return [*onward, Deliver(message.topic, message.payload, message.payload)]

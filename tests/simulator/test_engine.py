@@ -134,10 +134,10 @@ def test_paused_sender_hears_of_a_failed_send_only_when_resumed() -> None:
         simulator.run(1)
     simulator.pause(0)
     simulator.run(50)
-    assert LinkDown(9) not in node.commands
+    assert LinkDown(9, (Note(1),)) not in node.commands
     assert simulator.resume(0) == 1
     simulator.run(1)
-    assert node.commands[-1] == LinkDown(9)
+    assert node.commands[-1] == LinkDown(9, (Note(1),))
     assert simulator.undeliverable == 1
 
 
@@ -169,9 +169,9 @@ def test_sender_of_an_undeliverable_message_is_told_that_the_link_is_down() -> N
     (node,) = probes(simulator, 1)
     node.says = [Send(9, Note(1))]
     simulator.run(2 * INTERVAL)
-    assert LinkDown(9) in node.commands
+    assert LinkDown(9, (Note(1),)) in node.commands
     assert len(log.ticks("drop", 9)) == simulator.undeliverable >= 1
-    assert [row for row in log.rows if row[1] == "command" and row[4] == LinkDown(9)] != []
+    assert [row for row in log.rows if row[1] == "command" and row[4] == LinkDown(9, (Note(1),))] != []
 
 
 def test_sender_is_told_nothing_on_a_network_without_connections() -> None:
@@ -181,7 +181,7 @@ def test_sender_is_told_nothing_on_a_network_without_connections() -> None:
     node.says = [Send(9, Note(1))]
     simulator.run(2 * INTERVAL)
     assert simulator.undeliverable >= 1
-    assert LinkDown(9) not in node.commands
+    assert LinkDown(9, (Note(1),)) not in node.commands
 
 
 def test_link_with_a_delay_of_its_own_keeps_to_it() -> None:

@@ -9,6 +9,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from planaria.core.errors import InvariantViolation, UsageError
+from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effects, Send
 from planaria.simulator import trace as trace_module
@@ -75,7 +76,7 @@ def test_every_kind_of_event_is_written_with_what_it_has(tmp_path: Path) -> None
 class Echo(Probe):
     """Answers a note with a letter to itself."""
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         return [Send(self.id, Letter(2))] if isinstance(message, Note) else []
 
 

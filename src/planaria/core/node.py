@@ -6,13 +6,14 @@ come back. Same state, same input, same random stream: same effects.
 """
 
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from planaria.core.errors import MalformedState
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
+from planaria.core.state import Stateful, decode_state
 
 
 class Effect(Struct, frozen=True, gc=False):
@@ -27,16 +28,44 @@ class Send(Effect, frozen=True, gc=False):
 
 
 class Deliver(Effect, frozen=True, gc=False):
-    """Hand a publication to the local application. Never twice for one `msg_id`.
+    """Hand a publication to the local application. Never twice for one `id` and `client`.
 
     `publisher` and `sequence` are None where the overlay keeps publishers anonymous.
     """
 
     topic: str
-    msg_id: bytes
+    id: bytes
     payload: bytes
     publisher: NodeId | None = None
     sequence: int | None = None
+    attributes: dict[str, Any] = {}
+    key: bytes | None = None
+    headers: dict[str, str] = {}
+    timestamp: int | None = None
+    client: int = 0
+
+
+class Published(Effect, frozen=True, gc=False):
+    """Tell the local application which `id` its publication has; nobody else is told."""
+
+    topic: str
+    id: bytes
+    publisher: NodeId | None = None
+    sequence: int | None = None
+
+
+class Joined(Effect, frozen=True, gc=False):
+    """Tell the local application that its subscription is in force at the overlay."""
+
+    pattern: str
+    client: int = 0
+
+
+class Persist(Effect, frozen=True, gc=False):
+    """Put what the node has stored so far on disk before any effect that follows in the same list.
+
+    A crash before it loses what was stored and all that follows; a crash after it only the latter.
+    """
 
 
 class Notice(Effect, frozen=True, gc=False):
@@ -52,23 +81,42 @@ class Command(Struct, frozen=True, gc=False):
 
 
 class Subscribe(Command, frozen=True, gc=False):
-    """Become a subscriber of `topic`; `ordered`: deliver in each publisher's order, report gaps."""
+    """Become a subscriber of `pattern`, a topic or one with the wildcards `+` and `#`.
 
-    topic: str
+    `where` is a condition on attributes. `ordered`: deliver in each publisher's order, report
+    gaps. What an overlay cannot do it refuses with `UsageError`.
+    """
+
+    pattern: str = "#"
     ordered: bool = False
+    where: Any = None
+    client: int = 0
 
 
 class Unsubscribe(Command, frozen=True, gc=False):
-    """Stop being a subscriber of `topic`; the node may still be needed until peers let it go."""
+    """Stop being a subscriber of `pattern`; the node may still be needed until peers let it go."""
 
-    topic: str
+    pattern: str = "#"
+    where: Any = None
+    client: int = 0
 
 
 class Publish(Command, frozen=True, gc=False):
-    """Publish `payload` on `topic`."""
+    """Publish `payload`, or `attributes` that conditions can be about, on `topic`.
+
+    The answer is a `Published`. `timestamp` is in milliseconds since 1970.
+    """
 
     topic: str
-    payload: bytes
+    payload: bytes = b""
+    attributes: dict[str, Any] = {}
+    key: bytes | None = None
+    headers: dict[str, str] = {}
+    timestamp: int | None = None
+
+
+class Leave(Command, frozen=True, gc=False):
+    """Leave the network in good order; the node may be needed until its peers let it go."""
 
 
 class Clock(Command, frozen=True, gc=False):
@@ -85,7 +133,23 @@ class LinkUp(Command, frozen=True, gc=False):
 
 
 class LinkDown(Command, frozen=True, gc=False):
-    """The driver lost its connection to `peer`, or a send to it failed. A hint, maybe false."""
+    """The driver lost its connection to `peer`, or a send to it failed. A hint, maybe false.
+
+    `unacknowledged` is what was sent and may not have arrived, in the order of sending.
+    """
+
+    peer: NodeId
+    unacknowledged: tuple[Message, ...] = ()
+
+
+class Busy(Command, frozen=True, gc=False):
+    """The link to `peer` is full: what is sent now is dropped. It catches up by itself later."""
+
+    peer: NodeId
+
+
+class Ready(Command, frozen=True, gc=False):
+    """The link to `peer` takes messages again."""
 
     peer: NodeId
 
@@ -93,29 +157,6 @@ class LinkDown(Command, frozen=True, gc=False):
 Effects = Sequence[Effect]
 
 NOTHING: Effects = ()
-
-
-class Stateful:
-    """Something with protocol state: a node, or a component that a node is made of.
-
-    `variables` names the attributes that are protocol state: what a store keeps over a restart
-    and what a transient fault may change. Everything else is configuration. Snapshots are plain
-    values: they can be compared, stored and sent.
-    """
-
-    __slots__ = ()
-
-    variables: ClassVar[tuple[str, ...]] = ()
-
-    def snapshot(self) -> dict[str, Any]:
-        """A copy of the protocol state, to store or to come back to."""
-        return {name: deepcopy(getattr(self, name)) for name in self.variables}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state, however old; unknown names in it are ignored."""
-        for name in self.variables:
-            if name in snapshot:
-                setattr(self, name, deepcopy(snapshot[name]))
 
 
 class Node(Stateful):
@@ -128,8 +169,8 @@ class Node(Stateful):
     def __init__(self, id: NodeId) -> None:
         self.id = id
 
-    def on_message(self, message: Message) -> Effects:
-        """A peer, or old garbage in the channel, speaks."""
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
+        """A peer speaks: `sender`, as the link knows it; None if nobody vouches for it."""
         return NOTHING
 
     def on_timeout(self) -> Effects:
@@ -138,4 +179,16 @@ class Node(Stateful):
 
     def on_command(self, command: Command) -> Effects:
         """The local application asks, or the driver reports what it senses."""
+        return NOTHING
+
+    def restore(self, data: bytes) -> Effects:
+        """Take a stored state, however old or wrong; bytes that are none leave the node fresh."""
+        if not isinstance(data, bytes):
+            super().restore(data)  # LEGACY
+            return NOTHING
+        try:
+            state = decode_state(self.state_type, data)
+        except MalformedState as error:
+            return [Notice("", "fresh", {"reason": str(error)})]
+        self.load(state)
         return NOTHING

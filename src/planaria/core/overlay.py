@@ -16,6 +16,7 @@ from planaria.core.errors import unknown
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node
+from planaria.core.state import State
 
 Channel = Iterable[tuple[NodeId, Message]]  # messages in flight, each with its target
 
@@ -72,8 +73,11 @@ class Overlay(ABC):
         """An arbitrary message in flight to one of `ids`."""
 
     @abstractmethod
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
-        """Every invariant of the legitimate state that fails; empty means legitimate."""
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
+        """Every invariant of the legitimate state that fails; empty means legitimate.
+
+        A function of its arguments alone: asked twice it says the same.
+        """
 
     def fresh(self, n: int, rng: Random) -> list[Node]:
         """`n` members that all join at once."""
@@ -128,14 +132,14 @@ class Overlay(ABC):
         """What people call a node in a sentence: its number, or what it is."""
         return str(id)
 
-    def population(self, nodes: Mapping[NodeId, Node]) -> int:
-        """How many of `nodes` the network is there for; a supervisor, say, only serves them."""
-        return len(nodes)
+    def population(self, states: Mapping[NodeId, State]) -> int:
+        """How many the network is there for; a supervisor, say, only serves them."""
+        return len(states)
 
-    def totals(self, nodes: Mapping[NodeId, Node]) -> dict[str, int]:
+    def totals(self, states: Mapping[NodeId, State]) -> dict[str, int]:
         """Counts that only grow; a trial reports them, and their rates once legitimate."""
         return {}
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """Figures about the present state, for people and programs."""
-        return {"nodes": len(nodes)}
+        return {"nodes": len(states)}

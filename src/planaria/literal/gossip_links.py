@@ -88,7 +88,7 @@ class LiteralLinkProcess(Node):
             self.asked += alive  # NEWPROCESS goes to those that are up
         return NOTHING
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Figure 4, lines 4 and 30."""
         if isinstance(message, ReqContact):
             return self._on_request(message)

@@ -35,8 +35,8 @@ class DeliveredOnce:
             return
         self.delivered += 1
         seen = self._seen.setdefault(node, set())
-        if effect.msg_id in seen:
+        if effect.id in seen:
             raise SafetyBroken(
-                self.name, tick, f"node {node} was handed {effect.msg_id.hex()} a second time"
+                self.name, tick, f"node {node} was handed {effect.id.hex()} a second time"
             )
-        seen.add(effect.msg_id)
+        seen.add(effect.id)

@@ -18,6 +18,7 @@ from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Clock, Command, Effects, LinkDown, Node, Send
+from planaria.core.state import State
 from planaria.simulator.delays import DEFAULT_DELAY, INTERVAL, QUANTILES, Delay
 
 ENVIRONMENT = -1  # the source of messages and commands that no node sent
@@ -148,11 +149,21 @@ class Simulator:
             return
         self._command(self.nodes[id], command, Entry(id, None, ENVIRONMENT, 0, 0))
 
-    def inject(self, target: NodeId, message: Message, delay: int = 1) -> None:
-        """Put a message on a channel that no node sent: forged, stale or left from before."""
+    def perform(self, id: NodeId, effects: Effects) -> None:
+        """Carry out what node `id` asked for when it was made or restored."""
+        self._perform(id, effects, Entry(id, None, ENVIRONMENT, 0, 0))
+
+    def inject(
+        self, target: NodeId, message: Message, delay: int = 1, sender: NodeId | None = None
+    ) -> None:
+        """Put a message on a channel: forged (nobody vouches for it), or left from before.
+
+        What was left on the link from `sender` counts as sent by it, whatever it says.
+        """
         self.sent += 1
-        entry = Entry(target, message, ENVIRONMENT, self.sent, 0)
-        self._note("send", ENVIRONMENT, entry, None)
+        source = ENVIRONMENT if sender is None else sender
+        entry = Entry(target, message, source, self.sent, 0)
+        self._note("send", source, entry, None)
         self._put(self.tick + delay, entry)
 
     def watch(self, observer: Observer) -> None:
@@ -185,6 +196,10 @@ class Simulator:
     def run_interval(self) -> None:
         """Let one interval pass."""
         self.run(INTERVAL)
+
+    def states(self) -> dict[NodeId, State]:
+        """The state of every node that lives, for a judge."""
+        return {id: node.state() for id, node in self.nodes.items()}
 
     def channel(self) -> Iterator[tuple[NodeId, Message]]:
         """All messages in flight, each with its target, in the order they will arrive."""
@@ -246,7 +261,8 @@ class Simulator:
             delivered += 1
             for observer in observers:
                 observer.record(self.tick, "deliver", target, entry, None)
-            effects = node.on_message(message)
+            source = entry.source
+            effects = node.on_message(message, None if source == ENVIRONMENT else source)
             if effects:
                 perform(target, effects, entry)
             elif effects is None:
@@ -324,7 +340,7 @@ class Simulator:
         self._note("drop", entry.target, entry, None)
         sender = self.nodes.get(entry.source)
         if self.detects_failed_sends and sender is not None:
-            self._command(sender, LinkDown(entry.target), entry)
+            self._command(sender, LinkDown(entry.target, (entry.message,)), entry)
 
     def _note(self, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         for observer in self._observers[kind]:

@@ -186,9 +186,9 @@ class Nemesis:
             node = self.overlay.spawn(id, self.simulator.rng)
             state = {"kept": last, "stale": self._stale.get(id, last), "none": None}
             chosen = state[str(action["state"])]
-            if chosen is not None:
-                node.restore(chosen)
             self.simulator.add(node)
+            if chosen is not None:
+                self.simulator.perform(id, node.restore(chosen))
             self.simulator.note("restart", id, action["state"])
             injection.injected += 1
             # With its state kept a restart changes no variable, only the phase of its timeouts.
@@ -268,7 +268,7 @@ class Nemesis:
             if self._rng.random() >= share:
                 return [entry]
             target, message = self.overlay.forge(ids, self._rng)
-            forged = Entry(target, message, entry.source, entry.number, entry.cause)
+            forged = Entry(target, message, ENVIRONMENT, entry.number, entry.cause)
             lost: list[Entry] = []
             return self._rng.choice([lost, [entry, entry], [forged], [entry, forged]])
 

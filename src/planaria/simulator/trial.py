@@ -133,12 +133,14 @@ class Trial:
         start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
         for node in start.nodes:
             self.simulator.add(node)
+        senders, links = [None, *self.simulator.nodes], stream(spec.seed, "senders")
         for target, message in start.channel:
-            self.simulator.inject(target, message, 1 + int(rng.random() * INTERVAL))
+            delay = 1 + int(rng.random() * INTERVAL)
+            self.simulator.inject(target, message, delay, links.choice(senders))
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
-        self.n = overlay.population(self.simulator.nodes)
+        self.n = overlay.population(self.simulator.states())
         self.bound: int | None = None
 
     @property
@@ -148,7 +150,7 @@ class Trial:
 
     def violations(self) -> list[Violation]:
         """What is not legitimate at this moment."""
-        return self.overlay.violations(self.simulator.nodes, self.simulator.channel())
+        return self.overlay.violations(self.simulator.states(), self.simulator.channel())
 
     def suffer(self) -> None:
         """Let the whole fault schedule happen: until all that it slowed down has come about."""
@@ -220,7 +222,7 @@ class Trial:
             relapse=[],
             faults=self.nemesis.report,
             ineffective=self.nemesis.ineffective(),
-            members=self.overlay.population(self.simulator.nodes),
+            members=self.overlay.population(self.simulator.states()),
             bound=self.bound,
             delay=self.delay,
             promised=self.spec.intervals is not None or self.delay <= self.overlay.delay_max,
@@ -243,8 +245,8 @@ class Trial:
         legitimate = calm >= self.overlay.calm
         outcome = self.outcome(legitimate=legitimate, violations=[] if legitimate else found)
         outcome.intervals, outcome.messages = healed, messages
-        outcome.metrics = self.overlay.metrics(self.simulator.nodes)
-        outcome.metrics |= self.overlay.totals(self.simulator.nodes)
+        outcome.metrics = self.overlay.metrics(self.simulator.states())
+        outcome.metrics |= self.overlay.totals(self.simulator.states())
         if legitimate:
             outcome.relapse = self._relapse()
             outcome.metrics |= self._rates(outcome.metrics)
@@ -252,7 +254,7 @@ class Trial:
 
     def _rates(self, before: dict[str, Any]) -> dict[str, float]:
         """How much the overlay's totals grew per interval while it stayed legitimate."""
-        now = self.overlay.totals(self.simulator.nodes)
+        now = self.overlay.totals(self.simulator.states())
         spent = max(1, self.spec.closure)
         return {f"{name}_per_interval": (now[name] - before[name]) / spent for name in now}
 

@@ -81,7 +81,7 @@ class Spreader(Node):
         self.tables = tables  # topic -> (how many of them, whom)
         self.seen: dict[bytes, None] = {}
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Forward once, deliver if it is wanted."""
         if not isinstance(message, Copy) or message.payload in self.seen:
             return NOTHING
@@ -263,7 +263,7 @@ class Client(Node):
         self.quiet = min(max(0, self.quiet), PATIENCE) + 1
         return effects + [Send(SERVER, copy) for copy in overdue(self.waiting)]
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """An answer, an acknowledgement, or an event, which is acknowledged."""
         if isinstance(message, Pong):
             self.quiet = 0
@@ -307,7 +307,7 @@ class Server(Node):
             for copy in overdue(copies)
         ]
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Answer, remember a wish, or send an event to all who want it."""
         if isinstance(message, Ping):
             return [Send(message.sender, Pong())]

@@ -107,7 +107,7 @@ class Content(ContentOverlay):
 class Device(Host):
     """A host that does not look at every message whether it moves another layer: others did."""
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand it on."""
         return self._transmit(self.carried.on_message(message))
 

@@ -140,7 +140,7 @@ class Contest:
         self.simulator.command(publisher, publication(self.overlay, event.topic, event.payload))
 
     def _violated(self) -> bool:
-        return bool(self.overlay.violations(self.simulator.nodes, self.simulator.channel()))
+        return bool(self.overlay.violations(self.simulator.states(), self.simulator.channel()))
 
     def _pass(self, intervals: int) -> None:
         self.simulator.run(intervals * INTERVAL)

@@ -32,7 +32,7 @@ def fairness(
     """Executions per node and round, longest wait, concurrency, from a legitimate start."""
     overlay, trial = _started(graph, orientation, seed)
     trial.simulator.run(intervals * INTERVAL)
-    figures = overlay.metrics(trial.simulator.nodes)
+    figures = overlay.metrics(trial.simulator.states())
     names = ("nodes", "links", "executions_per_round", "executions_max_min_ratio", "longest_wait")
     return {name: figures[name] for name in (*names, "concurrency")}
 
@@ -49,7 +49,7 @@ def cost(
     while len(books.publications[b"x"].arrivals) < len(simulator.nodes):
         simulator.run_interval()
     simulator.run(SILENCE * INTERVAL)
-    figures = overlay.metrics(simulator.nodes)
+    figures = overlay.metrics(simulator.states())
     names = ("nodes", "links", "rounds", "sends", "handed_over", "duplicated")
     return {name: figures[name] for name in names}
 

@@ -59,7 +59,7 @@ class Subscriber(RingNode):
 
     # Inputs
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """A remote call, from whomever; who is caught in an endless loop hears nothing."""
         if self.hung:
             return ()

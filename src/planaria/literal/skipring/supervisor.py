@@ -48,7 +48,7 @@ class Supervisor(CoreNode):
 
     # Inputs
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """A request; where the text does not say what to do, nothing more is done."""
         try:
             match message:

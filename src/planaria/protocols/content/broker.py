@@ -37,11 +37,11 @@ class ContentBroker(Broker):
         super().__init__(id, timing, rng, **options)
         self.host = host
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Messages of all layers; whatever they change below shows in the links above."""
         if isinstance(message, TreeMessage) or is_for_dht(message):
             return self._on_tree(self.host.on_message(message))
-        return super().on_message(message)
+        return super().on_message(message, sender)
 
     def on_timeout(self) -> Effects:
         """Time passed, for the tree and then for the routing on it."""

@@ -36,7 +36,7 @@ class DhtNode(Node):
         """Take a stored state, however old."""
         self.dht.restore(snapshot.get("dht", {}))
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Messages of the DHT and of its ring."""
         return self.dht.on_message(message)
 

@@ -111,7 +111,7 @@ class GossipNode(Node):
 
     # Inputs
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Events first: they are many. Everything else repairs the table that it touches."""
         if type(message) is Event:
             return NOTHING if self.memory.has(message.msg_id) else self._on_event(message)
@@ -149,9 +149,9 @@ class GossipNode(Node):
     def on_command(self, command: Command) -> Effects:
         """SUBSCRIBE, UNSUBSCRIBE and PUBLISH of the application; LinkDown is a hint."""
         if isinstance(command, Subscribe):
-            self._join(self.subscribed, group_of(command.topic))
+            self._join(self.subscribed, group_of(command.pattern))
         elif isinstance(command, Unsubscribe):
-            return self._leave(group_of(command.topic))
+            return self._leave(group_of(command.pattern))
         elif isinstance(command, Publish):
             return self._publish(check_topic(command.topic), command.payload)
         elif isinstance(command, LinkDown):

@@ -98,7 +98,7 @@ class MobileNode(Node):
             self._subscribe(topic)
             self.layers[topic].restore(layer)
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """A message of one layer reaches that layer only (Theorem 1).
 
         A sender out of reach is garbage, or a driver that will soon report it in reach: it asks
@@ -122,10 +122,10 @@ class MobileNode(Node):
         """The application joins, leaves and publishes; the driver reports who is in reach."""
         match command:
             case Subscribe():
-                self._subscribe(check_topic(command.topic))
+                self._subscribe(check_topic(command.pattern))
             case Unsubscribe():
-                if command.topic in self.layers:
-                    self.layers[command.topic].leave()
+                if command.pattern in self.layers:
+                    self.layers[command.pattern].leave()
             case Publish():
                 return self._publish(command)
             case LinkUp():

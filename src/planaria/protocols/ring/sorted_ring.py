@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from planaria.core.ids import NodeId, is_node_id
-from planaria.core.node import Send, Stateful
+from planaria.core.node import Send
+from planaria.core.state import State, Stateful
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
 
 HOPS_MAX = 1 << 16  # a reference that has not found its place after this many hops is garbage
@@ -30,12 +31,23 @@ def _identity(label: RingLabel) -> Any:
     return label
 
 
+class SortedRingState(State):
+    """A member's label, its neighbours, and whom it waits for or has lost."""
+
+    label: RingLabel
+    left: Ref | None
+    right: Ref | None
+    ring: Ref | None
+    silence: dict[NodeId, int]
+    lost: dict[NodeId, int]
+
+
 class SortedRing(Stateful):
     """One member's part of the sorted ring. A component: its owner passes messages and time on."""
 
     __slots__ = ("_order", "group", "id", "label", "left", "lost", "right", "ring", "silence")
 
-    variables = ("label", "left", "right", "ring", "silence", "lost")
+    state_type = SortedRingState
 
     def __init__(
         self,

@@ -152,7 +152,7 @@ class Broker(Node):
 
     # Inputs
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """A neighbour, or garbage, speaks."""
         self._repair()
         if isinstance(message, Update):
@@ -180,9 +180,9 @@ class Broker(Node):
         if isinstance(command, Subscribe):
             if command.ordered:
                 raise UsageError("content reports no gaps: subscribe without `ordered`")
-            return self.subscribe(0, [topic_filter(command.topic)])
+            return self.subscribe(0, [topic_filter(command.pattern)])
         if isinstance(command, Unsubscribe):
-            self.unsubscribe(0, [topic_filter(command.topic)])
+            self.unsubscribe(0, [topic_filter(command.pattern)])
         if isinstance(command, SubscribeTo):
             return self.subscribe(command.client, command.filters)
         if isinstance(command, UnsubscribeFrom):

@@ -137,7 +137,7 @@ class Peer(Node):
         self.topics: dict[str, Membership] = {}
         self._rng = rng
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand a message to the topic it is about; decline if I am not in that ring."""
         topic = getattr(message, "group" if isinstance(message, RingMessage) else "topic", None)
         membership = None if topic is None else self.topics.get(topic)
@@ -158,10 +158,10 @@ class Peer(Node):
             for membership in self.topics.values():
                 membership.history.read_clock(command.seconds)
         elif isinstance(command, Subscribe):
-            self._join(command.topic, ordered=command.ordered).subscriber.leaving = False
+            self._join(command.pattern, ordered=command.ordered).subscriber.leaving = False
         elif isinstance(command, Leave):
-            if command.topic in self.topics:
-                return self.topics[command.topic].subscriber.leave()
+            if command.pattern in self.topics:
+                return self.topics[command.pattern].subscriber.leave()
         elif isinstance(command, Publish):
             return self._publish(command)
         elif isinstance(command, LinkDown):

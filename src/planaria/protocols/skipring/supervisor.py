@@ -42,7 +42,7 @@ class Supervisor(Node):
         self.requests = 0  # totals, for whoever measures
         self.sent = 0
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Requests of subscribers, and probes among supervisors."""
         self.requests += isinstance(message, GetConfiguration)
         effects = self._answer(message)

@@ -46,7 +46,7 @@ class TreeHost(Node):
         self.dht.restore(snapshot.get("dht", {}))
         self.place.restore(snapshot.get("place", {}))
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Messages of the tree, of the DHT and of its ring."""
         if isinstance(message, TreeMessage):
             return self._settle(self.place.on_message(message))

@@ -127,9 +127,9 @@ class PublishingBroker(ContentBroker):
         self.books, self.chance, self.count = books, chance, 0
         self.period = max(PUBLISH_PERIOD_MIN, overlay.members // PUBLISHED_EACH_INTERVAL)
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """As any broker."""
-        return self._booked(super().on_message(message))
+        return self._booked(super().on_message(message, sender))
 
     def on_timeout(self) -> Effects:
         """As any broker; then the client may publish."""

@@ -95,7 +95,7 @@ class Host(Node):
         world.hosts[self.id] = self
         world.books.appear(self.id, world.now)
 
-    def on_message(self, message: Message) -> Effects:
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand it on; with several layers, see that it moves no other (Theorem 1)."""
         if len(self.carried.layers) > 1 and isinstance(message, MobileMessage):
             before = self._others(message.layer)

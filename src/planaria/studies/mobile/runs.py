@@ -91,7 +91,7 @@ def fairness(cell: Cell) -> Result:
             + [abs(a.turns - sides[b].turns) for a in sides.values() for b in a.neighbours()]
         )
         cycles += bool(cyclic(sides))
-    figures = overlay.metrics(trial.simulator.nodes)
+    figures = overlay.metrics(trial.simulator.states())
     turns = [side.turns for side in layers(trial).values()]
     return Result(
         {

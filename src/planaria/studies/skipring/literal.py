@@ -106,7 +106,7 @@ class Run:
 
     def is_legitimate(self) -> bool:
         """Is everything exactly SR(n)?"""
-        return not self.overlay.violations(self.simulator.nodes, self.simulator.channel())
+        return not self.overlay.violations(self.simulator.states(), self.simulator.channel())
 
     def heals(self, intervals: int, burst: int = BURST_MAX) -> int | None:
         """Intervals until it is legitimate and stays so for a while; None if that never happens."""
