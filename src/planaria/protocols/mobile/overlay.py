@@ -18,6 +18,7 @@ from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import ASK_MAX, REFUSED, SILENCE_MAX, Layer
 from planaria.protocols.mobile.link import STALE_MAX, Link
 from planaria.protocols.mobile.messages import ITEMS_MAX
+from planaria.protocols.mobile.messages import MESSAGES as MOBILE_MESSAGES
 from planaria.protocols.mobile.node import LAYERS_MAX, MobileNode
 from planaria.protocols.mobile.three_state import ThreeState
 
@@ -31,6 +32,7 @@ class MobileOverlay(Overlay):
     """Anonymous topics over link reversal; a driver adds places, hosts and who reaches whom."""
 
     name = "mobile"
+    messages = MOBILE_MESSAGES
     # Beats of a link may overtake each other for as long as old ones are told from new ones.
     delay_max: ClassVar[float] = STALE_MAX - 1
 
