@@ -164,3 +164,10 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 def chain(levels: int) -> tuple[str, ...]:
     """The topics T0, T1, ... of a chain, from the most general down: `t0`, `t0/t1`, ..."""
     return tuple("/".join(f"t{place}" for place in range(level + 1)) for level in range(levels))
+
+
+def gossip_overlay(
+    g: float = 5.0, a: int = 1, z: int = 3, b: float = 3.0, c: float = 5.0
+) -> GossipOverlay:
+    """An overlay with these dials for every group."""
+    return GossipOverlay(parameters=Parameters(g, a, z, b, c, tau=z))
