@@ -111,7 +111,7 @@ def _hunt(reference: str, kind: Kind, values: dict[str, Any]) -> int:
         return INTERRUPTED
     asked = {"overlay": reference, "asked": shlex.join(campaign.target.asked), "n": values["n"]}
     result = {**asked, **result, "version": __version__}
-    click.echo(json.dumps(result) if values["as_json"] else _told(result))
+    click.echo(json.dumps(result) if values["as_json"] else _in_words(result))
     return 1 if result["findings"] or result["errors"] else 0
 
 
@@ -201,7 +201,7 @@ def _dicts(table: "DataFrame") -> list[dict[str, Any]]:
     return [row.asDict() for row in table.collect()]
 
 
-def _told(result: dict[str, Any]) -> str:
+def _in_words(result: dict[str, Any]) -> str:
     """What people read."""
     head = f"{result['overlay']}: {result['starts']:,} starts"
     if result["fresh"]:

@@ -58,7 +58,7 @@ def reproduce(
     if as_json:
         click.echo(json.dumps({**to_builtins(verdict), "version": __version__}))
     else:
-        click.echo(told(verdict, verbose=verbose))
+        click.echo(in_words(verdict, verbose=verbose))
     return 0 if verdict.good else BROKEN
 
 
@@ -91,7 +91,7 @@ def worst(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(chosen.values())
 
 
-def told(verdict: "Verdict", *, verbose: bool = False) -> str:
+def in_words(verdict: "Verdict", *, verbose: bool = False) -> str:
     """What people read: a line for each paper, what failed, and where the report is.
 
     If `verbose`, every claim comes first: claimed and measured.

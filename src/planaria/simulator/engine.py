@@ -48,6 +48,10 @@ class Entry(Struct, frozen=True, gc=False):
     cause: int
 
 
+class WrongHandler(UsageError):
+    """A handler returned what no handler may return: a mistake in the protocol, not a refusal."""
+
+
 class TooManyMessages(Exception):
     """More was sent than the run may send."""
 
@@ -389,7 +393,7 @@ class Simulator:
         self._buckets[tick].append(entry)
 
 
-def _returned_none(node: Node, handler: str) -> UsageError:
+def _returned_none(node: Node, handler: str) -> WrongHandler:
     """A `return` that somebody forgot: taken for no effects, the network would merely not heal."""
     place = f"{type(node).__name__}.{handler}"
-    return UsageError(f"{place} returned None: a handler returns its effects, [] if it has none")
+    return WrongHandler(f"{place} returned None: a handler returns its effects, [] if it has none")

@@ -20,7 +20,7 @@ from planaria.core.workload import Ask, ask_of, offers
 from planaria.simulator.damage import damage, slots_of, values_of
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.doors import PowerCut
-from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator
+from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator, WrongHandler
 from planaria.simulator.links import (
     Duplication,
     FullLinks,
@@ -273,6 +273,8 @@ class Nemesis:
                 self.simulator.command(id, command)
                 injection.affected += 1
                 return
+            except WrongHandler:
+                raise
             except UsageError:
                 continue  # not this one
             except CapacityExceeded:

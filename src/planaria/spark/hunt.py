@@ -30,8 +30,9 @@ from planaria.simulator.schedule import (
     parse_schedule,
     print_schedule,
 )
+from planaria.simulator.shrink import shrink_failure
 from planaria.simulator.trace import Recorder
-from planaria.simulator.trial import NODES_MAX, OPTIONS, Outcome, Spec, Trial, shrink_failure
+from planaria.simulator.trial import NODES_MAX, OPTIONS, Outcome, Spec, Trial
 from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from planaria.spark.checks import errors
 from planaria.spark.grid import Cell, Value, rotated
