@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from planaria import __version__
-from planaria.cli.hunt import CONDITIONS, _told, hunt
+from planaria.cli.hunt import CONDITIONS, _in_words, hunt
 from planaria.cli.main import main
 from planaria.simulator.worlds.registry import REGISTERED
 from planaria.spark.store import code_version
@@ -97,7 +97,7 @@ def test_tables_of_a_long_hunt_fit_into_80_columns() -> None:
     figures |= {"p99": 1127.2519, "max": 1_234, "of_bound": 0.98765}
     far = "/home/somebody/projects/network/schedules/" + "everything-at-once" * 3
     conditions = dict(zip(CONDITIONS, ("uniform:1:50", True, 4), strict=True))
-    told = _told(
+    told = _in_words(
         {
             "overlay": "ring", "starts": 100_000, "fresh": 0, "findings": [], "errors": [],
             "recovery": [{"start": "legitimate", "nemesis": far, **figures}],

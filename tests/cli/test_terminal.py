@@ -13,7 +13,7 @@ import pytest
 
 from planaria.cli import ticker
 from planaria.cli.compare import in_words as comparison
-from planaria.cli.hunt import _told as hunted
+from planaria.cli.hunt import _in_words as hunted
 from planaria.cli.main import main, planaria
 from planaria.cli.reproduce import in_words
 from planaria.cli.tables import WIDTH, aligned, command, filled, folded

@@ -13,6 +13,7 @@ from pyarrow import fs, parquet
 from planaria.core.errors import UsageError
 from planaria.spark import store as store_module
 from planaria.spark.imports import imported_files
+from planaria.spark.session import PACKAGE
 from planaria.spark.store import Store, code_version
 from spark_lab import contents
 
@@ -149,7 +150,7 @@ def test_a_directory_below_keeps_the_options_of_its_url_and_nobody_sees_its_secr
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the package, to be changed at will."""
     copy = tmp_path / "planaria"
-    shutil.copytree(store_module.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(store_module, "PACKAGE", copy)
     return copy
 

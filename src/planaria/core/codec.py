@@ -35,7 +35,7 @@ class Codec:
         if twice or not tags:
             said = f"message tag {twice[0]!r} is used twice" if twice else "a codec needs messages"
             raise UsageError(said)
-        union = Union[tuple(self.classes)]  # noqa: UP007 - a run-time union
+        union: Any = Union[tuple(self.classes)]  # noqa: UP007 - a run-time union
         self._decoder: Decoder[Any] = Decoder(union)
 
     def encode(self, message: Message) -> bytes:

@@ -71,12 +71,12 @@ class Nemesis:
         self.simulator = simulator
         self.overlay = overlay
         self.report: list[Injection] = []
-        self.departed: dict[NodeId, dict[str, Any]] = {}
+        self.departed: dict[NodeId, bytes] = {}
         self._rng = stream(simulator.seed, "fault")
         self._repeated: Counter[str] = Counter()
         self._pending = deque(sorted(schedule, key=lambda action: action.at))
         self._ending: list[tuple[int, Callable[[], None]]] = []
-        self._stale: dict[NodeId, dict[str, Any]] = {}
+        self._stale: dict[NodeId, bytes] = {}
         self._first: dict[NodeId, dict[str, str]] = {}
         self._memory = Memory()
         self._published = 0
