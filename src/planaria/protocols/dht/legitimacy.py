@@ -25,7 +25,8 @@ class RightRing:
     def __init__(self, ids: Sequence[NodeId], space: KeySpace) -> None:
         self.places = sorted((space.place(id) % space.size, id) for id in ids)
         self.line = [id for _, id in self.places]
-        self.places_of = {id: (place, space.label(place)) for place, id in self.places}
+        self.keys = {id: place for place, id in self.places}
+        self.labels = {id: space.label(place) for place, id in self.places}
         self.position = {id: position for position, id in enumerate(self.line)}
 
     def ahead(self, id: NodeId, steps: int) -> NodeId:
@@ -90,10 +91,10 @@ def _present(id: NodeId, member: DhtMemberState, right: RightRing) -> list[Viola
     if any(not 0 <= it <= SILENCE_MAX // 2 for it in silent.values()):
         found.append(Violation("silence", id, f"about to drop one of {silent}"))
     keys, labels = member.host_keys.keys, member.host_keys.labels
-    for other in [*keys, *labels]:
-        key, label = right.places_of.get(other, (None, None))
-        if key is not None and (keys.get(other, key), labels.get(other, label)) != (key, label):
-            found.append(Violation("place", id, f"does not know where host {other} sits"))
+    false = [other for other, it in keys.items() if right.keys.get(other, it) != it]
+    false += [other for other, it in labels.items() if right.labels.get(other, it) != it]
+    if false:
+        found.append(Violation("place", id, f"does not know where {sorted(false)} sit"))
     return found
 
 

@@ -140,6 +140,8 @@ class DhtMember(Stateful):
         if speaker(message) not in (None, sender):
             return []
         match message:
+            case RingMessage(group=group):
+                return self._sort(message) if group == GROUP else []
             case Find():
                 return self._find(message)
             case Found():
@@ -150,10 +152,6 @@ class DhtMember(Stateful):
                 return [*self.fingers.on_finger(message)]
             case Departed():
                 return self._departed(message)
-            case RingMessage(group=group) if group == GROUP:
-                effects = self.ring.on_message(self._truthful(message), self._shortcuts())
-                self.fingers.repair(self.successor)
-                return [*effects]
         return []
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
@@ -202,6 +200,12 @@ class DhtMember(Stateful):
 
     # Rules
 
+    def _sort(self, message: RingMessage) -> list[Effect]:
+        """Let the ring take a message of its own; fingers begin at the successor that it finds."""
+        sends = self.ring.on_message(self._truthful(message), self._shortcuts())
+        self.fingers.repair(self.successor)
+        return [*sends]
+
     def _find(self, message: Find) -> list[Effect]:
         """Answer for my own keys; hand other questions to whom I know nearest before the key."""
         key = int.from_bytes(message.key, "big")
@@ -238,10 +242,8 @@ class DhtMember(Stateful):
         self.ring.forget(message.sender)
         self.ring.lost.pop(message.sender, None)
         heirs = [id for id in message.heirs if id not in (message.sender, self.id)]
-        shortcuts = self._shortcuts()
-        sends = [
-            send for id in heirs for send in self.ring.learn(self.host_keys.ref(id), shortcuts)
-        ]
+        refs, shortcuts = [self.host_keys.ref(id) for id in heirs], self._shortcuts()
+        sends = [send for ref in refs for send in self.ring.learn(ref, shortcuts)]
         self.fingers.repair(self.successor)
         return [*sends]
 

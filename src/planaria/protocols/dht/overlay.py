@@ -101,10 +101,10 @@ class DhtOverlay(Overlay):
 def healing_bound(n: int, delay: float) -> int:
     """Intervals after the last fault within which `n` hosts are a legitimate DHT.
 
-    Keys computed anew; two neighbours in a row that only silence shows to be gone; a call to each contact, for rings
-    that know nothing of each other; a question and its answer for each level of fingers; and what
-    sorting takes, which with fingers as shortcuts grows like the square root of `n` (all at once
-    from nothing: 12, 27, 50 intervals for 16, 64, 256 hosts).
+    Keys computed anew; two neighbours in a row that only silence shows to be gone; a call to each
+    contact, for rings that know nothing of each other; a question and its answer for each level of
+    fingers; and what sorting takes, which with fingers as shortcuts grows like the square root of
+    `n` (all at once from nothing: 12, 27, 50 intervals for 16, 64, 256 hosts).
     """
     dropped = 2 * (SILENCE_MAX + 1)
     called = CALL_PERIOD * len(CONTACTS)
@@ -138,15 +138,18 @@ def walk_lookups(members: Mapping[NodeId, DhtMemberState], space: KeySpace) -> l
     for number in range(SAMPLE if len(ids) > 1 else 0):
         key = stable_hash("walk", number) % space.size
         here, count = ids[number % len(ids)], 0
-        while not (mine := keyset_in(members[here], here, keys.keyset)) or not space.holds(
-            mine, key
-        ):
+        while not _owns(members[here], here, key, keys):
             towards = next_hop_in(members[here], here, key, keys.key, space)
             if towards is None or towards not in members or count > len(ids):
                 break
             here, count = towards, count + 1
         hops.append(count)
     return hops
+
+
+def _owns(member: DhtMemberState, id: NodeId, key: int, keys: HostKeys) -> bool:
+    mine = keyset_in(member, id, keys.keyset)
+    return mine is not None and keys.space.holds(mine, key)
 
 
 def _members(states: Mapping[NodeId, State]) -> dict[NodeId, DhtMemberState]:
