@@ -70,7 +70,7 @@ class Gone(GossipMessage, frozen=True, tag="gossip.gone"):
     subject: NodeId
 
 
-class Check(GossipMessage, frozen=True, tag="gossip.check"):
+class ContactCheck(GossipMessage, frozen=True, tag="gossip.check"):
     """Are you alive and in `group`? CHECK and NEWPROCESS in one: `need` others would be welcome."""
 
     sender: NodeId
