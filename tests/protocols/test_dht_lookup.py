@@ -31,7 +31,7 @@ from planaria.protocols.dht.messages import (
     Finger,
     Found,
 )
-from planaria.protocols.dht.node import DhtNode, Lookup
+from planaria.protocols.dht.node import DhtNode, DhtNodeState, Lookup
 from planaria.protocols.dht.overlay import DhtOverlay, give_places, walk_lookups
 from planaria.protocols.ring.messages import Check, Introduce
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
@@ -101,7 +101,8 @@ def test_every_key_has_one_owner_and_everybody_finds_it(ids: list[NodeId]) -> No
 def test_lookup_takes_at_most_log_n_hops_and_one(n: int) -> None:
     overlay = DhtOverlay()
     nodes = overlay.legitimate(n, Random(0))
-    members = {node.id: node.dht.state() for node in nodes if isinstance(node, DhtNode)}
+    states = {node.id: node.state() for node in nodes}
+    members = {id: it.dht for id, it in states.items() if isinstance(it, DhtNodeState)}
     assert max(walk_lookups(members, overlay.space)) <= ceil(log2(n)) + 1
 
 
