@@ -9,6 +9,7 @@ from msgspec import to_builtins
 from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.cli.tables import aligned, command, filled
+from planaria.core.errors import unknown
 from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
@@ -63,10 +64,14 @@ def reproduce(
 
 def prepared(papers: tuple[str, ...], scale: str, out: str | None) -> "Reproduction":
     """These papers at one scale. Raises UsageError for a wrong scale or directory."""
-    from planaria.spark.store import code_version
-    from planaria.studies.reproduce import Reproduction, chosen
+    from planaria.studies.reproduce import Reproduction, chosen, version_of
+    from planaria.studies.study import SCALES
 
-    return Reproduction(chosen(papers), scale, out or f"out/reproduce/{scale}-{code_version()}")
+    studies = chosen(papers)
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
+    place = out or f"out/reproduce/{scale}-{version_of(studies, scale)}"
+    return Reproduction(studies, scale, place)
 
 
 def run(reproduction: "Reproduction", master: str | None) -> "Verdict":

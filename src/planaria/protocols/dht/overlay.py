@@ -21,7 +21,9 @@ from planaria.protocols.dht.member import (
     keyset_in,
     next_hop_in,
 )
+from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
 from planaria.protocols.dht.node import DhtNode, DhtNodeState, Lookup
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 
 CONTACTS = (0, 1, 2)  # whom a newcomer asks, and whom members call now and then
@@ -32,6 +34,7 @@ class DhtOverlay(Overlay):
     """A distributed hash table that sorts itself: 160-bit keys, owners found in log N hops."""
 
     name = "dht"
+    messages = (*RING_MESSAGES, *DHT_MESSAGES)
     calm = SILENCE_MAX + 2  # a neighbour found late may still be dropped for its silence before
     delay_max = SILENCE_MAX / 2  # there and back within the silence that shows a neighbour gone
 
@@ -78,7 +81,7 @@ class DhtOverlay(Overlay):
         assert isinstance(node, DhtNode)
         return None if node.dht.leaving or node.id == CONTACTS[0] else Leave()
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """Look a key up: what an application of the DHT does."""
         return Lookup(stable_hash("publication", number) % self.space.size)
 

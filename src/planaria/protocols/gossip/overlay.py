@@ -17,6 +17,7 @@ from planaria.protocols.gossip.legitimacy import violations
 from planaria.protocols.gossip.links import GAP_MAX
 from planaria.protocols.gossip.membership import PATIENCE
 from planaria.protocols.gossip.messages import AGE_MAX, SLOWEST
+from planaria.protocols.gossip.messages import MESSAGES as GOSSIP_MESSAGES
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.sketch import SKETCH_AGE_MAX
@@ -40,6 +41,7 @@ class GossipOverlay(Overlay):
     """
 
     name = "gossip"
+    messages = GOSSIP_MESSAGES
     # Whom nobody answers is forgotten after PATIENCE: by then a false age or suspicion has shown.
     calm = PATIENCE + 1
     delay_max = SLOWEST  # what patience and memory are made for
@@ -121,11 +123,14 @@ class GossipOverlay(Overlay):
             return None
         return Unsubscribe(filter_of(node.subscribed[0]))
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """An event on one of the process's own topics, wherever it is in the hierarchy."""
-        assert isinstance(node, GossipNode)
-        named = [topic for topic in node.subscribed if topic]
+        named = [topic for topic in self.interests(id) if topic]
         return Publish(named[number % len(named)], f"{number}".encode()) if named else None
+
+    def subscriptions(self, id: NodeId) -> Sequence[Subscribe]:
+        """Each of its topics, with all below it."""
+        return [Subscribe(filter_of(topic)) for topic in self.interests(id)]
 
     def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """Sizes of groups and tables at this moment."""
@@ -164,3 +169,10 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 def chain(levels: int) -> tuple[str, ...]:
     """The topics T0, T1, ... of a chain, from the most general down: `t0`, `t0/t1`, ..."""
     return tuple("/".join(f"t{place}" for place in range(level + 1)) for level in range(levels))
+
+
+def gossip_overlay(
+    g: float = 5.0, a: int = 1, z: int = 3, b: float = 3.0, c: float = 5.0
+) -> GossipOverlay:
+    """An overlay with these dials for every group."""
+    return GossipOverlay(parameters=Parameters(g, a, z, b, c, tau=z))

@@ -18,6 +18,7 @@ from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import ASK_MAX, REFUSED, SILENCE_MAX, Layer
 from planaria.protocols.mobile.link import STALE_MAX, Link
 from planaria.protocols.mobile.messages import ITEMS_MAX
+from planaria.protocols.mobile.messages import MESSAGES as MOBILE_MESSAGES
 from planaria.protocols.mobile.node import LAYERS_MAX, MobileNode
 from planaria.protocols.mobile.three_state import ThreeState
 
@@ -31,6 +32,7 @@ class MobileOverlay(Overlay):
     """Anonymous topics over link reversal; a driver adds places, hosts and who reaches whom."""
 
     name = "mobile"
+    messages = MOBILE_MESSAGES
     # Beats of a link may overtake each other for as long as old ones are told from new ones.
     delay_max: ClassVar[float] = STALE_MAX - 1
 
@@ -135,13 +137,9 @@ class MobileOverlay(Overlay):
         """Leave the first layer."""
         return Unsubscribe(self.topics[0]) if self.topics[0] in unwrap(node).layers else None
 
-    def publish(self, node: Node, number: int) -> Command | None:
-        """Layers take turns; a node that left publishes nothing."""
-        topic = self.topics[number % len(self.topics)]
-        layer = unwrap(node).layers.get(topic)
-        if layer is None or layer.leaving is not None:
-            return None
-        return Publish(topic, b"publication %d" % number)
+    def publication(self, id: NodeId, number: int) -> Command | None:
+        """Layers take turns; a node that left one refuses."""
+        return Publish(self.topics[number % len(self.topics)], b"publication %d" % number)
 
 
 def unwrap(node: Node) -> MobileNode:
