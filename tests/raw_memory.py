@@ -43,5 +43,5 @@ def _input(overlay: Overlay, node: Node, ids: Sequence[NodeId], rng: Random) -> 
 
 def claimed_sender(message: Message) -> NodeId | None:
     """Whom a message says it is from; None if it does not say."""
-    said = getattr(message, "sender", None)
+    said = getattr(message, "sender", getattr(message, "subject", None))
     return said[1] if isinstance(said, tuple) else said

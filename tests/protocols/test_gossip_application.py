@@ -29,11 +29,11 @@ from planaria.protocols.gossip.messages import (
     Subscription,
     Superprocesses,
     Unsubscription,
+    speaker,
 )
 from planaria.protocols.gossip.node import GROUPS_MAX, Configuration, GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.simulator.trial import Spec, Trial
-from raw_memory import claimed_sender
 
 
 def process(*patterns: str) -> GossipNode:
@@ -161,7 +161,7 @@ def test_nobody_speaks_for_another_process(message: Message, sender: NodeId | No
     before = node.snapshot()
     assert list(node.on_message(message, sender)) == []
     assert node.snapshot() == before
-    assert node.on_message(message, claimed_sender(message) or 5) or node.snapshot() != before
+    assert node.on_message(message, speaker(message)) or node.snapshot() != before
 
 
 def test_forwarded_subscription_is_taken_from_anybody() -> None:

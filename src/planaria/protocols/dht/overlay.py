@@ -20,6 +20,7 @@ from planaria.protocols.dht.member import (
     DhtMemberState,
     keyset_in,
     next_hop_in,
+    speaker,
 )
 from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
 from planaria.protocols.dht.node import DhtNode, DhtNodeState, Lookup
@@ -67,6 +68,10 @@ class DhtOverlay(Overlay):
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """An arbitrary message to anybody."""
         return rng.choice(ids), forge_message(ids, self.space, rng)
+
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message speaks, whoever sent it."""
+        return speaker(message)
 
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Compare with the sorted list of members."""

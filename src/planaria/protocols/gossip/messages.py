@@ -113,4 +113,14 @@ class Event(GossipMessage, frozen=True, tag="gossip.event"):
     hops: Annotated[int, Meta(ge=0, le=EVENT_HOPS_MAX)]
 
 
+def speaker(message: Message) -> NodeId | None:
+    """In whose name a message speaks: it counts only if it comes from there. None: in nobody's."""
+    match message:
+        case Shuffle(sender=id) | ContactCheck(sender=id) | Superprocesses(sender=id):
+            return id
+        case Gone(subject=id) | Unsubscription(subject=id) | Subscription(subject=id, hops=0):
+            return id
+    return None
+
+
 MESSAGES = defined_in(globals())

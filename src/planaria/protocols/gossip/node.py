@@ -52,6 +52,7 @@ from planaria.protocols.gossip.messages import (
     Subscription,
     Superprocesses,
     Unsubscription,
+    speaker,
 )
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.searching import ANSWER_CONTACTS, answer
@@ -112,23 +113,21 @@ class GossipNode(Node):
 
         Nobody speaks for another: what a process says of itself must come from it.
         """
+        if isinstance(message, Event):
+            return NOTHING if message.msg_id in self.memory else self._on_event(message, sender)
+        if speaker(message) not in (None, sender):
+            return NOTHING
         match message:
-            case Event():
-                return NOTHING if message.msg_id in self.memory else self._on_event(message, sender)
             case Search():
                 self.neighbours.me = self.id
                 return answer(message, self.groups, self.neighbours, self.rng)
             case Found():
                 return self._on_contacts(message.contacts)
-            case Shuffle(sender=speaker) | ContactCheck(sender=speaker):
-                return self._on_membership(message) if speaker == sender else NOTHING
-            case Superprocesses(sender=speaker):
-                return self._on_superprocesses(message) if speaker == sender else NOTHING
-            case Gone(subject=speaker):
-                return self._on_gone(message) if speaker == sender else NOTHING
-            case Unsubscription(subject=speaker) | Subscription(subject=speaker, hops=0):
-                return self._on_membership(message) if speaker == sender else NOTHING
-            case Subscription():
+            case Superprocesses():
+                return self._on_superprocesses(message)
+            case Gone():
+                return self._on_gone(message)
+            case GossipMessage():
                 return self._on_membership(message)
         return NOTHING
 

@@ -16,7 +16,7 @@ from planaria.protocols.gossip.hierarchy import ROOT, Hierarchy, filter_of
 from planaria.protocols.gossip.legitimacy import violations
 from planaria.protocols.gossip.links import GAP_MAX
 from planaria.protocols.gossip.membership import PATIENCE
-from planaria.protocols.gossip.messages import AGE_MAX, SLOWEST
+from planaria.protocols.gossip.messages import AGE_MAX, SLOWEST, speaker
 from planaria.protocols.gossip.messages import MESSAGES as GOSSIP_MESSAGES
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
@@ -104,6 +104,10 @@ class GossipOverlay(Overlay):
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """An arbitrary message to anybody."""
         return rng.choice(ids), forge_message(ids, self.topics, rng)
+
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message speaks, whoever sent it."""
+        return speaker(message)
 
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Compare with the wishes of the live processes."""
