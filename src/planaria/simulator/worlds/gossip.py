@@ -15,10 +15,11 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import NOTHING, Deliver, Effects, Node, Publish
 from planaria.core.overlay import Start
+from planaria.core.state import State, encode_state
 from planaria.protocols.gossip.hierarchy import filter_of
-from planaria.protocols.gossip.memory import EventMemory
+from planaria.protocols.gossip.memory import event_memory
 from planaria.protocols.gossip.messages import Event
-from planaria.protocols.gossip.node import GossipNode
+from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.registry import PRODUCTS
@@ -104,7 +105,7 @@ def disseminate_once(
     simulator = Simulator(seed, delay=fixed(1))
     rows = {name: GroupReach(0, 0) for name in topics}
     for node in nodes:
-        node.memory = EventMemory()  # each event is an experiment of its own
+        node.memory = event_memory()  # each event is an experiment of its own
         for name in node.groups:
             rows[name].members += 1
             rows[name].alive += node.id not in dead
@@ -133,15 +134,20 @@ def _member(node: Node, topic: str) -> bool:
     return isinstance(node, GossipNode) and topic in node.groups
 
 
+def still_copy(id: NodeId, state: State, configuration: Configuration, rng: Random) -> GossipNode:
+    """A process with the tables of this moment, which do not change any more."""
+    copy = StillNode(id, configuration, rng)
+    copy.restore(encode_state(state))
+    return copy
+
+
 def still_copies(nodes: Mapping[NodeId, Node], rng: Random) -> list[GossipNode]:
-    """The processes with their tables of this moment, which do not change any more."""
-    copies: list[GossipNode] = []
-    for id, node in sorted(nodes.items()):
-        if isinstance(node, GossipNode):
-            copy = StillNode(id, node.configuration, rng)
-            copy.restore(node.snapshot())
-            copies.append(copy)
-    return copies
+    """Such copies of all processes."""
+    return [
+        still_copy(id, node.state(), node.configuration, rng)
+        for id, node in sorted(nodes.items())
+        if isinstance(node, GossipNode)
+    ]
 
 
 class MeasuredGossip(GossipOverlay):
@@ -177,12 +183,16 @@ class MeasuredGossip(GossipOverlay):
         self.seed = rng.getrandbits(63)
         return start
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """Per group: sizes, messages per event, the three reliabilities with 95 % intervals."""
-        found = super().metrics(nodes)
+        found = super().metrics(states)
         if not self.events:
             return found
-        still = still_copies(nodes, stream(self.seed, "events"))
+        events = stream(self.seed, "events")
+        still = [
+            still_copy(id, state, self.configuration, events)
+            for id, state in sorted(states.items())
+        ]
         runs = [
             disseminate_once(
                 still,
