@@ -133,10 +133,10 @@ class Trial:
         start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
         for node in start.nodes:
             self.simulator.add(node)
-        senders, links = [None, *self.simulator.nodes], stream(spec.seed, "senders")
+        ids, links = list(self.simulator.nodes), stream(spec.seed, "senders")
         for target, message in start.channel:
             delay = 1 + int(rng.random() * INTERVAL)
-            self.simulator.inject(target, message, delay, links.choice(senders))
+            self.simulator.inject(target, message, delay, overlay.link_of(message, ids, links))
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
