@@ -324,13 +324,13 @@ def operation(cell: Cell) -> Result:
         ring.simulator.command(leaver, Unsubscribe(ring.overlay.topic))
     for _ in range(OPERATION_INTERVALS):
         ring.simulator.run_interval()
-    traffic, nodes = ring.traffic, ring.simulator.nodes
+    traffic, states = ring.traffic, ring.simulator.states()
     everyday = OPERATION_INTERVALS * (2 * expected_of_ours(n) + 1)
     return Result(
         {
             "supervisor": traffic.to_supervisors + traffic.from_supervisors - everyday,
             "peers": traffic.between_peers - sum(traffic.by_tag[tag] for tag in PERIODIC),
-            "done": not ring.overlay.violations(nodes, ring.simulator.channel()),
+            "done": not ring.overlay.violations(states, ring.simulator.channel()),
         }
     )
 
