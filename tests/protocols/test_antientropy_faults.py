@@ -132,10 +132,10 @@ def test_doubt_makes_sketches_anew_at_once() -> None:
 def test_unknown_answer_puts_the_sketches_in_doubt_only_in_an_open_exchange() -> None:
     one, two = peer(1, list(range(40))), peer(2, list(range(41)))
     one.on_message(Push(TOPIC, 2, 1, [], [12345]))
-    assert one.audit_due == 0
+    assert one.store.audit_due == 0
     one.on_digest(2, two.digest())
     one.on_message(Push(TOPIC, 2, one.exchanges[2].number, [], [12345]))
-    assert one.audit_due == 40
+    assert one.store.audit_due == 40
     (descent,) = one.on_digest(2, two.digest())
     assert isinstance(descent, Send)
     assert isinstance(descent.message, Root)

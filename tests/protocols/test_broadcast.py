@@ -342,7 +342,6 @@ def test_a_full_table_forwards_nothing_new_until_time_passes() -> None:
 
 
 def test_a_full_link_gets_nothing_and_its_arc_is_served_by_others() -> None:
-    """The busy one itself is reached by its own neighbours, as far as they know it."""
     for n, origin in ((8, 0), (64, 0), (64, 5), (100, 33)):
         for busy in [id for _, id in Cluster(n).view(origin + BASE).neighbours]:
             cluster = Cluster(n)

@@ -32,7 +32,14 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
 )
 from planaria.protocols.publications.exchange import Exchange
-from planaria.protocols.publications.publication import TIME_MAX, Named, Publication, key, rank_of
+from planaria.protocols.publications.publication import (
+    TIME_MAX,
+    Named,
+    Publication,
+    key,
+    rank_of,
+    sound,
+)
 from planaria.protocols.publications.push import fits_beside, frames
 from planaria.protocols.publications.regions import (
     Answer,
@@ -59,9 +66,6 @@ WANT_BITS = 32  # of an id, in a request
 PEERS_MAX = 64  # peers whose last exchange is remembered: all neighbours of a large ring's hub
 STRIKES_MAX = 2  # differing digests after an exchange that changed nothing: one may be old
 COMPARES_MAX = 16  # messages full of regions in answer to one message
-AUDIT_SLICE = 4  # publications checked per timeout at least, cheap enough for every simulated node
-AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
-AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
 NUMBER_MAX = 2**31 - 1
 
 
@@ -72,7 +76,6 @@ class AntiEntropyState(State):
     number: int
     exchanges: dict[int, Exchange]
     peers: dict[int, tuple[int, int]]
-    audit_due: int
 
 
 class AntiEntropy(Stateful):
@@ -82,7 +85,7 @@ class AntiEntropy(Stateful):
     by patience, and every cache is audited.
     """
 
-    __slots__ = ("audit_due", "clock", "exchanges", "id", "number", "peers", "store", "topic")
+    __slots__ = ("clock", "exchanges", "id", "number", "peers", "store", "topic")
 
     state_type = AntiEntropyState
 
@@ -94,7 +97,6 @@ class AntiEntropy(Stateful):
         self.number = 0
         self.exchanges: dict[NodeId, Exchange] = {}
         self.peers: dict[NodeId, tuple[int, int]] = {}  # store's version at the end, strikes
-        self.audit_due = 0  # publications to be checked soon
 
     def digest(self) -> Digest:
         """M1: what to put on every periodic message."""
@@ -125,15 +127,17 @@ class AntiEntropy(Stateful):
     def on_message(self, message: Message) -> tuple[list[Effect], list[Named]]:
         """What to send in answer, and the publications that are new here, whether kept or not."""
         fresh: list[Named] = []
-        if not isinstance(message, AntiEntropyMessage):
-            return [], fresh
-        if message.topic != self.topic or message.sender == self.id:
+        if (
+            not isinstance(message, AntiEntropyMessage)
+            or message.topic != self.topic
+            or message.sender == self.id
+        ):
             return [], fresh
         exchange = self.exchanges.get(message.sender)
         if exchange is not None and exchange.number == message.exchange:
             exchange.age = 0
         if isinstance(message, Difference | Push | Compare):
-            for publication in message.publications:
+            for publication in filter(sound, message.publications):
                 name = key(publication)
                 if self.store.offer(publication, name):
                     fresh.append((name, publication))
@@ -156,12 +160,7 @@ class AntiEntropy(Stateful):
             del self.exchanges[peer]
         for peer in list(self.peers)[:-PEERS_MAX]:
             del self.peers[peer]
-        self.audit_due = max(0, min(self.audit_due, len(self.store)))
-        due = max(self.audit_due, len(self.store) // AUDIT_TIMEOUTS)
-        limit = max(AUDIT_SLICE, min(due, AUDIT_SLICE_MAX))
-        self.audit_due = max(0, self.audit_due - limit)
-        if self.store.audit(limit):
-            self.audit_due = len(self.store)
+        self.store.on_timeout()
 
     def _on_estimate(self, message: Estimate) -> list[Effect]:
         """M3: name the difference if it is tiny, else send as many cells as it needs."""
@@ -388,8 +387,7 @@ class AntiEntropy(Stateful):
         """Something contradicts: make sketches anew, audit soon, descend with this peer next."""
         self.peers.pop(peer, None)
         self.peers[peer] = (self.store.version, STRIKES_MAX)
-        self.store.drop_sketches()
-        self.audit_due = len(self.store)
+        self.store.doubt()
 
 
 _HANDLERS: dict[type[Message], Callable[[AntiEntropy, Any], list[Effect]]] = {

@@ -1,6 +1,7 @@
 """A publication, and the key that names it on every machine."""
 
 from hashlib import blake2b
+from struct import Struct as Struct64
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -25,6 +26,8 @@ Rank = int  # where a publication stands in the order of retention: its time, th
 
 Named = tuple[bytes, "Publication"]  # a publication and its key, computed where it came in
 
+_WORD = (1 << 64) - 1
+_position = Struct64(">QQQ")
 _encoder = Encoder()  # stateless; its arrays and integers have one encoding each
 
 
@@ -67,8 +70,9 @@ def position_id(publication: Publication) -> bytes:
 
     Published again with another time it is still the same one.
     """
-    numbers = (publication.publisher, publication.incarnation, publication.sequence)
-    return b"".join((number & (1 << 64) - 1).to_bytes(8, "big") for number in numbers)
+    return _position.pack(
+        publication.publisher & _WORD, publication.incarnation & _WORD, publication.sequence & _WORD
+    )
 
 
 def sound(publication: Publication) -> bool:

@@ -29,6 +29,9 @@ from planaria.protocols.publications.window import LIMIT_MAX, Quota, Window, kep
 
 ID_BITS = 64  # the id of a publication in sketches: the first half of its key
 CACHED_CELLS_MIN = 64  # a cache starts here and doubles as longer sketches are asked for
+AUDIT_SLICE = 4  # publications checked per timeout at least, cheap enough for every simulated node
+AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
+AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
 HIDDEN_SLACK = 1024  # publications beyond what the windows may show, before a purge between audits
 
 _NO_DIGEST = (-1, -1, 0)
@@ -43,6 +46,7 @@ class StoreState(State):
     shown: dict[int, Publication]
     hidden: dict[int, Publication]
     audited: int  # the last rank that the running audit has checked
+    audit_due: int
 
 
 class PublicationStore(Stateful):
@@ -58,6 +62,7 @@ class PublicationStore(Stateful):
         "_quota",
         "_sketch",
         "_trie",
+        "audit_due",
         "hidden",
         "shown",
         "version",
@@ -70,6 +75,7 @@ class PublicationStore(Stateful):
     def __init__(self, limit: int = LIMIT_MAX) -> None:
         self.window = Window(limit=max(1, min(limit, LIMIT_MAX)))
         self.windows = [self.window]  # what each of them shows is held
+        self.audit_due = 0  # publications to be checked soon
         self.version = 0  # changes with every change of what is shown
         self.shown: dict[Rank, Publication] = {}
         self.hidden: dict[Rank, Publication] = {}
@@ -81,8 +87,8 @@ class PublicationStore(Stateful):
 
     def state(self) -> StoreState:
         """What is held, and how far the audit is."""
-        logs = (self.shown, self.hidden)
-        return StoreState(self.window, self.windows, self.version, *logs, self._trie.cursor)
+        logs, audit = (self.shown, self.hidden), (self._trie.cursor, self.audit_due)
+        return StoreState(self.window, self.windows, self.version, *logs, *audit)
 
     def load(self, state: State) -> None:
         """Hold and show what a state says, right or wrong; derive all else from it."""
@@ -90,7 +96,7 @@ class PublicationStore(Stateful):
         self.window, self.windows, self.version = state.window, state.windows, state.version
         self.shown, self.hidden = state.shown, state.hidden
         self._derive()
-        self._trie.cursor = state.audited
+        self._trie.cursor, self.audit_due = state.audited, state.audit_due
 
     # The window
 
@@ -132,10 +138,8 @@ class PublicationStore(Stateful):
     def offer(self, publication: Publication, name: bytes) -> bool:
         """Hold what is to be kept; True if it is new here, and so to be delivered, kept or not.
 
-        `name` is the publication's key.
+        `name` is the publication's key; the caller has seen that it is sound.
         """
-        if not sound(publication):
-            return False
         rank = rank_of(publication, name)
         new = rank not in self.shown and rank not in self.hidden
         self._insert(publication, rank)
@@ -143,7 +147,7 @@ class PublicationStore(Stateful):
 
     def insert(self, publication: Publication) -> bool:
         """Hold and show `publication`; False if it is held already, or not to be kept."""
-        return self._insert(publication, rank_of(publication))
+        return sound(publication) and self._insert(publication, rank_of(publication))
 
     def _insert(self, publication: Publication, rank: Rank) -> bool:
         for log in (self.shown, self.hidden):
@@ -152,7 +156,7 @@ class PublicationStore(Stateful):
                     log[rank] = publication
                     self._derive()
                 return False
-        if not sound(publication) or publication.time < self.window.lo:
+        if publication.time < self.window.lo:
             return False
         surplus = self._surplus(publication, rank)
         if surplus == rank:
@@ -241,9 +245,19 @@ class PublicationStore(Stateful):
         cells.fold(older, -1)
         return whole_sums - tug_of_war(older), cells
 
-    def drop_sketches(self) -> None:
-        """Make the sketch anew when it is next asked for."""
+    def doubt(self) -> None:
+        """Something contradicts: make the sketch anew when it is next asked for, audit soon."""
         self._sketch = None
+        self.audit_due = len(self.shown)
+
+    def on_timeout(self) -> None:
+        """Check the next publications: few, or all soon if something is in doubt."""
+        self.audit_due = max(0, min(self.audit_due, len(self.shown)))
+        due = max(self.audit_due, len(self.shown) // AUDIT_TIMEOUTS)
+        limit = max(AUDIT_SLICE, min(due, AUDIT_SLICE_MAX))
+        self.audit_due = max(0, self.audit_due - limit)
+        if self.audit(limit):
+            self.audit_due = len(self.shown)
 
     def audit(self, limit: int) -> int:
         """Check the next `limit` publications and all derived from them; returns the repairs."""

@@ -86,7 +86,7 @@ def corrupt_caches(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Random)
     store = antientropy.store
     corrupt_store(store, rng)
     antientropy.number = any_integer(rng, 0, 10)
-    antientropy.audit_due = any_integer(rng, 0, 10**6)
+    store.audit_due = any_integer(rng, 0, 10**6)
     for id in rng.sample(list(ids), min(3, len(ids))):
         antientropy.peers[id] = (rng.choice([store.version, any_integer(rng)]), any_integer(rng))
     for id in rng.sample(list(ids), min(EXCHANGES_MAX + 1, len(ids))):

@@ -122,9 +122,9 @@ class RemoveConnections(RingTopicMessage, frozen=True, tag="skipring.remove_conn
 
 def speaker(message: Message) -> NodeId | None:
     """In whose name a message speaks: it counts only if it comes from there. None: in nobody's."""
+    said: NodeId | Ref | None = getattr(message, "sender", None)
+    if said is not None:
+        return said[1] if isinstance(said, tuple) else said
     if isinstance(message, RingMessage):
         return ring_speaker(message)
-    if isinstance(message, SetData | Moved):
-        return message.supervisor
-    said: NodeId | Ref | None = getattr(message, "sender", None)
-    return said[1] if isinstance(said, tuple) else said
+    return getattr(message, "supervisor", None)
