@@ -69,9 +69,10 @@ class Forgetful(Stateful, Generic[K, V]):
 
     def put(self, name: K, value: V) -> bool:
         """Keep an entry; False, and nothing kept, if the table is full."""
-        if self.full:
+        if sum(map(len, self.generations)) >= self.entries_max:
             return False
-        self.repair()
+        if len(self.generations) != self.count:
+            self.repair()
         self.generations[0][name] = value
         return True
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Channel = Iterable[tuple[NodeId, Message]]  # messages in flight, each with its target
 
 
+GARBAGE_NAMED = 0.75  # of it comes from whom it names
+
+
 class Violation(Struct, frozen=True):
     """One invariant of the legitimate state that does not hold, and where."""
 
@@ -75,6 +78,20 @@ class Overlay(ABC):
     @abstractmethod
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """An arbitrary message in flight to one of `ids`."""
+
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name `message` speaks; None: in nobody's, or rules do not ask who sent it."""
+        return None
+
+    def link_of(self, message: Message, ids: Sequence[NodeId], rng: Random) -> NodeId | None:
+        """On whose link a start or a fault leaves `message`, which is garbage; None: on nobody's.
+
+        Often on the link of the node it names, or rules that ask would never meet garbage.
+        """
+        named = self.speaker(message)
+        if named is not None and rng.random() < GARBAGE_NAMED:
+            return named
+        return rng.choice([None, *ids])
 
     @abstractmethod
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:

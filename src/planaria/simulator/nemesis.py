@@ -324,7 +324,9 @@ class Nemesis:
             if self._rng.random() >= share:
                 return [entry]
             target, message = self.overlay.forge(ids, self._rng)
-            forged = Entry(target, message, ENVIRONMENT, entry.number, entry.cause)
+            sender = self.overlay.link_of(message, ids, self._rng)
+            source = ENVIRONMENT if sender is None else sender
+            forged = Entry(target, message, source, entry.number, entry.cause)
             lost: list[Entry] = []
             return self._rng.choice([lost, [entry, entry], [forged], [entry, forged]])
 
@@ -333,7 +335,9 @@ class Nemesis:
     # Helpers
 
     def _inject(self, injection: Injection, target: NodeId, message: Message) -> None:
-        self.simulator.inject(target, message, 1 + int(self._rng.random() * INTERVAL))
+        delay = 1 + int(self._rng.random() * INTERVAL)
+        sender = self.overlay.link_of(message, list(self.simulator.nodes), self._rng)
+        self.simulator.inject(target, message, delay, sender)
         injection.injected += 1
         injection.affected += target in self.simulator.nodes
 

@@ -137,10 +137,10 @@ class Trial:
             self.simulator.watch(Bookkeeper(self.book, overlay.subscriptions, in_force=in_force))
         for node in start.nodes:
             self.simulator.add(node)
-        senders, links = [None, *self.simulator.nodes], stream(spec.seed, "senders")
+        ids, links = list(self.simulator.nodes), stream(spec.seed, "senders")
         for target, message in start.channel:
             delay = 1 + int(rng.random() * INTERVAL)
-            self.simulator.inject(target, message, delay, links.choice(senders))
+            self.simulator.inject(target, message, delay, overlay.link_of(message, ids, links))
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)

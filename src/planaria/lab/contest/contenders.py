@@ -12,6 +12,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, Node, Publish, Subscribe
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.filters.filters import Filter
 from planaria.filters.sql import parse
 from planaria.lab.contest.baselines import BASELINES, FLOOD_LINKS
@@ -69,10 +70,14 @@ class Ring(Overlay):
         """Any message of any ring."""
         return rng.choice(list(self.rings.values())).forge(ids, rng)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def speaker(self, message: Message) -> NodeId | None:
+        """The same in all rings."""
+        return next(iter(self.rings.values())).speaker(message)
+
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Every ring by itself."""
         flight = list(channel)
-        return [it for ring in self.rings.values() for it in ring.violations(nodes, flight)]
+        return [it for ring in self.rings.values() for it in ring.violations(states, flight)]
 
 
 class Gossip(GossipOverlay):

@@ -168,7 +168,9 @@ class Contest:
             self.overlay.corrupt(self.simulator.nodes[id], ids, self.rng)
         for _ in range(2 * self.n):
             target, message = self.overlay.forge(ids, self.rng)
-            self.simulator.inject(target, message, 1 + self.rng.randrange(INTERVAL))
+            delay = 1 + self.rng.randrange(INTERVAL)
+            sender = self.overlay.link_of(message, ids, self.rng)
+            self.simulator.inject(target, message, delay, sender)
 
     # Figures
 

@@ -8,7 +8,7 @@ from planaria.simulator.worlds.registry import Kind, Option, Output
 
 
 def _picture(trial: Trial) -> str:
-    return draw(trial.simulator.nodes, TOPIC)
+    return draw(trial.simulator.states(), TOPIC)
 
 
 RING = Kind(
