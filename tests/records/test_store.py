@@ -207,6 +207,7 @@ def test_within_one_second_a_count_drops_numbers_but_no_hole(store: Store) -> No
     middle = min((r for r in records if r.first == 2), key=lambda r: r.key)
     sides = [max((r for r in records if r.first == n), key=lambda r: r.key) for n in (1, 3)]
     store.show(Window(limit=2))
+    store.purge([])
     store.append([middle, *sides])
     assert middle.place not in store
     assert store.vector() == {}
@@ -305,7 +306,7 @@ def test_streams_are_forgotten_when_nothing_is_held_of_them(
     assert len(store.delivered) == 1
     assert list(store.vector()) == [B]
     monkeypatch.setattr(positions, "STREAMS_MAX", 3)
-    store.append([record(stream(9, n), 0, 100) for n in range(10)])
+    store.append([record(stream(9, n), 0, 100, time=NOW + 20) for n in range(10)])
     store.show(Window(lo=NOW + 10, limit=1))
     store.purge([])
     store.forget(0)

@@ -7,6 +7,7 @@ three questions, and none answers another.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from planaria.core.errors import CapacityExceeded
@@ -97,6 +98,10 @@ class Store(ABC):
     def _load(self, entries: Sequence[Entry]) -> list[Record | None]:
         """The records of these entries; None where the bytes are not what was written."""
 
+    def _together(self) -> AbstractContextManager[object]:
+        """What is written within becomes durable together, or not at all."""
+        return nullcontext()
+
     @abstractmethod
     def commit(self, done: Committed) -> None:
         """Call `done` once all that was appended so far is on disk, or with what prevents it."""
@@ -112,8 +117,9 @@ class Store(ABC):
         if len(self.index.shown) + len(self.index.hidden) + len(records) > RECORDS_MAX:
             raise CapacityExceeded(f"{RECORDS_MAX} records in one topic: shorten its retention")
         self._admit(records)
-        arrivals = [self._append(record) for record in records]
-        self._erase_dropped()
+        with self._together():
+            arrivals = [self._append(record) for record in records]
+            self._erase_dropped()
         return arrivals
 
     def _append(self, record: Record) -> Arrival:
@@ -151,14 +157,16 @@ class Store(ABC):
     def show(self, window: Window) -> None:
         """Show what `window` keeps of all that is held, and hide the rest at once."""
         if window != self.index.window:
-            self.index.show(window)
-            self._erase_dropped()
             self._retained = None
+            self.index.show(window)
+            with self._together():
+                self._erase_dropped()
 
     def purge(self, windows: Sequence[Window]) -> None:
         """Delete from now on what neither the window nor one of `windows` would show."""
         self.index.purge(windows)
-        self._erase_dropped()
+        with self._together():
+            self._erase_dropped()
 
     def forget(self, before: int) -> None:
         """Forget what was delivered of streams that were last heard of before that second."""
@@ -224,10 +232,12 @@ class Store(ABC):
             for entry, lo, hi, late in parts:
                 if room <= 0 or size >= READ_BYTES_MAX:
                     return wanted, vector
-                hi = min(hi, lo + room)
-                wanted.append((entry, lo, hi, late))
-                room, size = room - (hi - lo), size + entry.size
-                vector[stream] = _passed(vector.get(stream, START), lo, hi)
+                cut = min(hi, lo + room)
+                wanted.append((entry, lo, cut, late))
+                room, size = room - (cut - lo), size + entry.size
+                vector[stream] = _passed(vector.get(stream, START), lo, cut)
+                if cut < hi:
+                    return wanted, vector
             if end > mark.next or mark.skipped:
                 vector[stream] = _settled(lane, vector.get(stream, START), end)
         return wanted, vector

@@ -9,6 +9,7 @@ is not, byte for byte, what was written.
 import logging
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from planaria.core.errors import CapacityExceeded
@@ -191,6 +192,10 @@ class SqliteStore(Store):
             done(CapacityExceeded("the store is read-only"))
         else:
             self._database.writer.commit(done)
+
+    def _together(self) -> AbstractContextManager[object]:
+        writer = self._database.writer
+        return nullcontext() if writer is None else writer.together()
 
     def _admit(self, records: Sequence[Record]) -> None:
         writer = self._database.writer

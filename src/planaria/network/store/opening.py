@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from planaria.network.store.salvage import Row, readable_rows
 
 FILE = "records.db"
 CHECKPOINT_PAGES = 4096  # 16 MiB of log, then it is worked into the file
+PAGE_BYTES_MIN = 512  # SQLite takes a shorter file for an empty one
 SALVAGED_ROWS = 1000  # in one transaction
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
@@ -58,7 +60,10 @@ def _as_it_is(directory: Directory, path: Path, report: Report) -> Opened:
         raise Foreign("was found damaged")
     used, log = path.exists(), path.with_name(f"{FILE}-wal")
     lost = used and directory.left == IN_USE and not log.exists()
-    if used and directory.left and path.stat().st_size == 0:
+    size = path.stat().st_size if used else 0
+    if 0 < size < PAGE_BYTES_MIN:
+        raise Foreign("is no database")
+    if used and directory.left and not size:
         report(f"{path}: is empty; begins anew, peers have what was there")
     writing = _connect(path)
     try:
@@ -105,15 +110,17 @@ def _for_reading(path: Path, report: Report, why: str) -> Opened:
     """Serve what is there; publications are refused until the process is started again."""
     report(f"{path}: {why}; serves what is readable and refuses publications")
     for mode in _READING:
+        uri = f"{path.absolute().as_uri()}?{mode}"
         try:
-            connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None
-            )
-            connection.text_factory = _text
-            if mode == "mode=rw":
-                connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("SELECT id FROM records LIMIT 1").fetchall()
-            return Opened(connection, None)
+            with ExitStack() as attempt:
+                connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+                attempt.callback(connection.close)
+                connection.text_factory = _text
+                if mode == "mode=rw":
+                    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+                connection.execute("SELECT id FROM records LIMIT 1").fetchall()
+                attempt.pop_all()
+                return Opened(connection, None)
         except sqlite3.Error:
             continue
     connection = sqlite3.connect(":memory:")

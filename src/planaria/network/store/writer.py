@@ -76,9 +76,13 @@ class Writer:
         self._damaged = damaged
         self._pending, self._writing = Pending(), Pending()
         self._closing = False
-        self._changed = Condition()
+        self._changed = Condition()  # re-entrant: `together` is held around other calls
         self._thread = Thread(target=self._run, name="planaria store", daemon=True)
         self._thread.start()
+
+    def together(self) -> Condition:
+        """Hold this (`with`) to have all that is given meanwhile in one transaction."""
+        return self._changed
 
     def insert(self, row: int, head: bytes, body: bytes) -> None:
         """Write a record."""
