@@ -15,7 +15,7 @@ from planaria.records.window import Window
 
 COUNTS = (1, 5, 32, 2, 9)  # publications in a record
 TIME = 1_700_000_000
-LIMIT = 20_000  # publications kept
+LIMIT = 2_000  # publications kept
 
 
 def records(stream: Stream, first: int) -> list[Record]:

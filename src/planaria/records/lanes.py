@@ -5,6 +5,7 @@ around it takes about 450 bytes, whatever the record's size (`benchmarks/records
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from struct import Struct as Layout
 
@@ -13,6 +14,8 @@ from planaria.records.positions import Interval, Intervals
 from planaria.records.record import PUBLICATIONS_MAX, RECORD_KEY_BITS, Place, Record, Stream
 
 _GONE = Layout("<QQQ")
+
+Segment = tuple["Entry", int, int]  # an entry, and which of its numbers
 
 
 class Entry:
@@ -120,7 +123,7 @@ class Lane:
             return
         del self.entries[at]
         self.covered.remove(entry.first, entry.end)
-        for other in self.overlapping(entry.first, entry.end):
+        for other in list(self.overlapping(entry.first, entry.end)):
             self.covered.add(other.first, other.end)
 
     def erase(self, entry: Entry, *, aged: bool) -> None:
@@ -128,17 +131,15 @@ class Lane:
         self.gone.drop(entry, aged=aged)
         self.gone.firm = max(self.gone.firm, self.low)
 
-    def overlapping(self, lo: int, hi: int) -> list[Entry]:
+    def overlapping(self, lo: int, hi: int) -> Iterator[Entry]:
         """The entries with a number from `lo` to before `hi`, by number."""
         start = bisect_left(self.entries, (lo - PUBLICATIONS_MAX, 0), key=_number)
-        found = []
         for at in range(start, len(self.entries)):
             entry = self.entries[at]
             if entry.first >= hi:
-                break
+                return
             if entry.end > lo:
-                found.append(entry)
-        return found
+                yield entry
 
     def settled(self, start: int) -> int:
         """The first number from `start` and the floor on that may still come."""
@@ -163,34 +164,29 @@ class Lane:
                     expired.add(*dropped)
         return list(coming), list(expired)
 
-    def segments(self, lo: int, hi: int) -> list[tuple[Entry, int, int]]:
+    def segments(self, lo: int, hi: int) -> Iterator[Segment]:
         """Which entry has the body of each number from `lo` to before `hi`, by number.
 
         Of several entries with one number the highest place wins, whatever came first.
         """
-        found: list[tuple[Entry, int, int]] = []
         entries = self.overlapping(lo, hi)
-        active: list[tuple[int, int, Entry]] = []
-        at, upcoming = lo, 0
+        upcoming, active = next(entries, None), list[tuple[int, int, Entry]]()
+        best, start, at = None, lo, lo
         while at < hi:
-            while upcoming < len(entries) and entries[upcoming].first <= at:
-                entry = entries[upcoming]
-                heappush(active, (-entry.place, entry.end, entry))
-                upcoming += 1
+            while upcoming is not None and upcoming.first <= at:
+                heappush(active, (-upcoming.place, upcoming.end, upcoming))
+                upcoming = next(entries, None)
             while active and active[0][1] <= at:
                 heappop(active)
-            later = entries[upcoming].first if upcoming < len(entries) else hi
-            if not active:
-                at = later
-                continue
-            best = active[0][2]
-            end = min(best.end, later, hi)
-            if found and found[-1][0] is best and found[-1][2] == at:
-                found[-1] = (best, found[-1][1], end)
-            else:
-                found.append((best, at, end))
-            at = end
-        return found
+            winner = active[0][2] if active else None
+            if winner is not best:
+                if best is not None:
+                    yield best, start, at
+                best, start = winner, at
+            later = hi if upcoming is None else upcoming.first
+            at = min(later, hi if winner is None else winner.end, hi)
+        if best is not None:
+            yield best, start, at
 
 
 def _number(entry: Entry) -> tuple[int, Place]:

@@ -6,8 +6,9 @@ three questions, and none answers another.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import NamedTuple
 
 from planaria.core.errors import CapacityExceeded
@@ -144,7 +145,7 @@ class Store(ABC):
         if lane is None or not lane.covered.common(record.first, record.end):
             return []
         found = Intervals()
-        others = lane.overlapping(record.first, record.end)[:DISPUTES_MAX]
+        others = list(islice(lane.overlapping(record.first, record.end), DISPUTES_MAX))
         for other in self._load(others):
             if other is not None:
                 lo, hi = max(record.first, other.first), min(record.end, other.end)
@@ -228,8 +229,7 @@ class Store(ABC):
             lane, mark = self.index.lanes[stream], after.get(stream, START)
             end = lane.settled(mark.next) if to is None else to.get(stream, START).next
             end = min(end, lane.settled(mark.next))
-            parts = _late(lane, mark) + [(*s, False) for s in lane.segments(mark.next, end)]
-            for entry, lo, hi, late in parts:
+            for entry, lo, hi, late in _parts(lane, mark, end):
                 if room <= 0 or size >= READ_BYTES_MAX:
                     return wanted, vector
                 cut = min(hi, lo + room)
@@ -277,7 +277,7 @@ class Store(ABC):
         """Take up all that is shown, also beyond holes; each position with its one body."""
         retained = Retained()
         for stream in list(self.index.names):
-            parts = self.index.lanes[stream].segments(0, SEQUENCE_MAX)
+            parts = list(self.index.lanes[stream].segments(0, SEQUENCE_MAX))
             for at in range(0, len(parts), LOAD_RECORDS_MAX):
                 chunk = parts[at : at + LOAD_RECORDS_MAX]
                 found = self._load([entry for entry, *_ in chunk])
@@ -291,7 +291,7 @@ class Store(ABC):
         if self._retained is None:
             return
         lane = self.index.lane(record.stream)
-        if len(lane.overlapping(record.first, record.end)) != 1:
+        if len(list(islice(lane.overlapping(record.first, record.end), 2))) != 1:
             self._retained = None
             return
         try:
@@ -348,9 +348,13 @@ class Store(ABC):
         self._retained = None
 
 
-def _late(lane: Lane, mark: Mark) -> list[tuple[Entry, int, int, bool]]:
-    """What came of the numbers that a reader skipped."""
-    return [(*part, True) for lo, hi in mark.skipped for part in lane.segments(lo, hi)]
+def _parts(lane: Lane, mark: Mark, end: int) -> Iterator[tuple[Entry, int, int, bool]]:
+    """What came of the numbers that a reader skipped, then what follows up to `end`."""
+    for lo, hi in mark.skipped:
+        for part in lane.segments(lo, hi):
+            yield *part, True
+    for part in lane.segments(mark.next, end):
+        yield *part, False
 
 
 def _passed(mark: Mark, lo: int, hi: int) -> Mark:
