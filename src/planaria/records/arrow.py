@@ -40,12 +40,12 @@ def to_arrow(slices: Sequence[Slice]) -> "pa.Table":
     publishers = np.fromiter((part.record.publisher for part in slices), np.int64, len(slices))
     incarnations = b"".join(part.record.incarnation * (part.hi - part.lo) for part in slices)
     columns = {
-        "publisher": pa.array(np.repeat(publishers, counts)),
+        "publisher": _numbers(pa, pa.int64(), np.repeat(publishers, counts)),
         "incarnation": pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(INCARNATION_BYTES), rows, [None, pa.py_buffer(incarnations)]
         ),
-        "sequence": pa.array(_sequences(slices, counts)),
-        "timestamp": pa.array(_timestamps(slices, places, counts), pa.timestamp("us")),
+        "sequence": _numbers(pa, pa.int64(), _sequences(slices, counts)),
+        "timestamp": _numbers(pa, pa.timestamp("us"), _timestamps(slices, places, counts)),
         "key": _keys(pa, slices, places, rows),
         "headers": _headers(pa, slices, places),
         "payload": _payloads(pa, slices, places, rows),
@@ -104,7 +104,10 @@ def _keys(pa: Any, slices: Sequence[Slice], places: Sequence[Offsets], rows: int
 
 def _headers(pa: Any, slices: Sequence[Slice], places: Sequence[Offsets]) -> Any:
     tables, names, values = [], [], []
-    for part, place in zip(slices, places, strict=True):
+    used = any(part.record.columns & HEADERS for part in slices)
+    if not used:
+        tables.append(np.zeros(sum(part.hi - part.lo for part in slices) + 1, _OFFSET))
+    for part, place in zip(slices, places, strict=True) if used else ():
         lo, hi = part.lo - part.record.first, part.hi - part.record.first
         if not part.record.columns & HEADERS:
             tables.append(np.zeros(hi - lo + 1, _OFFSET))
@@ -119,7 +122,7 @@ def _headers(pa: Any, slices: Sequence[Slice], places: Sequence[Offsets]) -> Any
     pairs = int(offsets[-1])
     name = _binary(pa, pairs, [t for t, _ in names], [d for _, d in names])
     value = _binary(pa, pairs, [t for t, _ in values], [d for _, d in values])
-    return pa.MapArray.from_arrays(pa.array(offsets), name.cast(pa.string()), value)
+    return pa.MapArray.from_arrays(_numbers(pa, pa.int32(), offsets), name.cast(pa.string()), value)
 
 
 def _cut(part: Slice, table: int, start: int) -> tuple[_Array, bytes | memoryview]:
@@ -139,12 +142,18 @@ def _joined(tables: Sequence[_Array]) -> _Array:
     """One table of offsets for columns that follow each other."""
     if not tables:
         return np.zeros(1, np.int32)
-    lengths = np.concatenate([table[1:] - table[:-1] for table in tables])
+    ends = np.cumsum(np.fromiter(map(len, tables), np.int64, len(tables)))[:-1]
+    lengths = np.delete(np.diff(np.concatenate(tables).astype(np.int64)), ends - 1)
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     if int(offsets[-1]) >= 1 << 31:
         raise UsageError(f"{int(offsets[-1])} bytes in one column: read smaller batches")
     return offsets.astype(np.int32)
+
+
+def _numbers(pa: Any, type: Any, values: _Array) -> Any:
+    """A column of numbers, of these very bytes."""
+    return pa.Array.from_buffers(type, len(values), [None, pa.py_buffer(values)])
 
 
 def _binary(

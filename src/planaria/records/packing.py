@@ -110,7 +110,9 @@ class Packer:
 
 def _weigh(draft: Draft) -> int:
     """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
-    payload, key, headers, _ = draft
+    payload, key, headers, timestamp = draft
+    if timestamp is not None and not -(1 << 63) <= timestamp < 1 << 63:
+        raise UsageError(f"timestamp {timestamp}: microseconds in 64 bits")
     if len(payload) > PAYLOAD_BYTES_MAX:
         raise UsageError(f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}, split it")
     if key is not None and len(key) > PUBLICATION_KEY_BYTES_MAX:

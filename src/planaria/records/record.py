@@ -18,6 +18,7 @@ from hashlib import blake2b
 from itertools import accumulate, pairwise
 from operator import sub
 from struct import Struct as Layout
+from struct import error as StructError  # noqa: N812
 from struct import pack, unpack_from
 from typing import NamedTuple
 
@@ -166,6 +167,14 @@ class Offsets:
     def __init__(self, columns: int, count: int, pairs: int, data: bytes) -> None:
         self.data = data
         self.timestamps = _HEAD.size
+        if not columns:  # payloads alone, as nearly always
+            at = self.payloads = _HEAD.size
+            at += 4 * (count + 1)
+            self.keys = self.header_rows = self.names = self.values = self.validity = at
+            self.payload_data = at
+            self.end = at + self._last(self.payloads, count)
+            self.key_data = self.name_data = self.value_data = self.end
+            return
         self.payloads = self.timestamps + 8 * count * bool(columns & TIMESTAMPS)
         at = self.payloads + 4 * (count + 1)
         self.keys = self.header_rows = self.names = self.values = at
@@ -238,6 +247,13 @@ def seal(stream: Stream, first: int, drafts: Sequence[Draft], *, time: int, low:
 
     Raises UsageError if a bound is exceeded.
     """
+    try:
+        return decode(_encode(stream, first, drafts, time, low))
+    except (MalformedRecord, StructError) as error:
+        raise UsageError(f"cannot seal this record: {error}") from None
+
+
+def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low: int) -> bytes:
     count, columns = len(drafts), 0
     payloads, keys, headers, timestamps = zip(*drafts, strict=True) if drafts else ((),) * 4
     tables, data = [_table(payloads)], [*payloads]
@@ -265,11 +281,7 @@ def seal(stream: Stream, first: int, drafts: Sequence[Draft], *, time: int, low:
     head = _HEAD.pack(
         _MARK, _VERSION, columns, count, publisher, first, low, time, incarnation, len(pairs)
     )
-    sealed = b"".join([head, times, *tables, validity, *data])
-    try:
-        return decode(sealed)
-    except MalformedRecord as error:
-        raise UsageError(f"cannot seal this record: {error}") from None
+    return b"".join([head, times, *tables, validity, *data])
 
 
 def _table(cells: Sequence[bytes] | Sequence[Headers]) -> bytes:
