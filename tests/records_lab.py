@@ -1,6 +1,6 @@
 """Records, streams and a naive twin of the store, for the tests of records."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from threading import Event
 
@@ -16,7 +16,9 @@ def stream(publisher: int = 1, incarnation: int = 0) -> Stream:
     return publisher, incarnation.to_bytes(12, "big")
 
 
-A, B, C = stream(1), stream(2), stream(3)
+A, B = stream(1), stream(2)
+
+Make = Callable[[str], Store]
 
 
 def record(
@@ -35,6 +37,11 @@ def record(
         for number in range(first, first + count)
     ]
     return seal(of, first, drafts, time=time, low=low)
+
+
+def shuffled(records: list[Record], seed: int) -> list[Record]:
+    """The same in another order."""
+    return Random(seed).sample(records, len(records))
 
 
 def numbers(batch: Batch) -> dict[Stream, list[int]]:

@@ -137,7 +137,7 @@ def test_an_audit_finds_what_nobody_reads(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE) as connection:
         connection.execute("UPDATE records SET body = x'00' WHERE id IN (5, 500)")
     connection.close()
-    with Database(tmp_path, [].append) as database:
+    with Database(tmp_path, list[str]().append) as database:
         store = database.topic("news")
         assert sum(store.audit(100) for _ in range(7)) == 2
 
@@ -307,7 +307,7 @@ def test_a_full_disk_is_back_pressure_and_loses_nothing(
 
 def test_a_process_killed_on_a_full_disk_starts_with_all_it_acknowledged(small_disk: Path) -> None:
     path = small_disk / "store"
-    database = Database(path, [].append)
+    database = Database(path, list[str]().append)
     store = database.topic("news")
     acknowledged = []
     for n in range(400):

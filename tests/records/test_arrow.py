@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from planaria.core.errors import UsageError
 from planaria.records.arrow import to_arrow
 from planaria.records.memory import MemoryStore
-from planaria.records.record import Draft, Record, seal
+from planaria.records.positions import Mark
+from planaria.records.record import Draft, Record, Stream, seal
 from planaria.records.store import Slice
 from records_lab import NOW, A, B, record
 
@@ -62,7 +63,7 @@ def test_the_table_says_what_the_publications_say(parts: list[Slice]) -> None:
 def test_history_is_read_into_arrow_in_batches() -> None:
     store = MemoryStore()
     store.append([record(of, 32 * n, 32) for of in (A, B) for n in range(20)])
-    vector, tables = {}, []
+    vector, tables = dict[Stream, Mark](), []
     while (batch := store.read(vector, limit=100)).slices:
         tables.append(to_arrow(batch.slices))
         vector = batch.vector

@@ -220,8 +220,12 @@ def test_bytes_are_intact_only_at_the_place_they_were_sealed_for() -> None:
 
 def test_a_key_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[bytes] = []
-    hashed = record_module.record_key
-    monkeypatch.setattr(record_module, "record_key", lambda d: calls.append(d) or hashed(d))
+
+    def counted(data: bytes) -> bytes:
+        calls.append(data)
+        return record_key(data)
+
+    monkeypatch.setattr(record_module, "record_key", counted)
     sealed = seal(A, 0, FULL, time=NOW)
     assert len(calls) == 1
     assert (sealed.place, sealed.stream, hash(sealed)) is not None
