@@ -19,14 +19,18 @@ LIMIT = 2_000  # publications kept
 
 
 def records(stream: Stream, first: int) -> list[Record]:
-    """The records that an append from this number on consists of: three, or one."""
+    """The records that an append from this number on consists of: three, or one.
+
+    Each incarnation, whose first bytes count processes, is later than the one before.
+    """
     found = []
     for turn in range(1 + 2 * (first % 2)):
         drafts = [
             Draft(f"{number} of {stream[1].hex()}".encode() * 20)
             for number in range(first, first + COUNTS[(first + turn) % len(COUNTS)])
         ]
-        found.append(seal(stream, first, drafts, time=TIME + first // 500))
+        time = TIME + 1000 * int.from_bytes(stream[1][:4], "big") + first // 500
+        found.append(seal(stream, first, drafts, time=time))
         first += len(drafts)
     return found
 

@@ -48,7 +48,7 @@ def test_acknowledged_is_on_disk_and_the_rest_is_whole_or_absent(
     said: list[str] = []
     for seed in range(seeds(KILLS, KILLS_CAMPAIGN)):
         random = Random(seed)
-        stream = 1, random.randbytes(12)
+        stream = 1, seed.to_bytes(4, "big") + random.randbytes(8)
         acknowledged = killed(tmp_path, stream, random)
         with Database(tmp_path, said.append) as database:
             store = database.topic("news")

@@ -34,6 +34,11 @@ def test_a_lone_publication_leaves_at_once(packer: Packer) -> None:
         assert packer.due is None
 
 
+def test_the_first_publication_leaves_at_once_whatever_the_clock_says(packer: Packer) -> None:
+    packer.offer(Draft(b"x"))
+    assert len(take_all(packer, 0)) == 1
+
+
 def test_under_load_a_linger_of_publications_shares_a_record(packer: Packer) -> None:
     packer.offer(Draft(b"first"))
     take_all(packer, T)

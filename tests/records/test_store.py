@@ -102,6 +102,13 @@ def test_a_range_is_read_to_its_end_and_no_further(store: Store) -> None:
     assert store.read(batch.vector, {A: Mark(20), B: Mark(3)}).slices == []
 
 
+def test_a_range_with_a_hole_is_read_up_to_it(store: Store) -> None:
+    store.append([record(A, 0, 2), record(A, 3, 2)])
+    batch = store.read({}, {A: Mark(5)})
+    assert numbers(batch) == {A: [0, 1]}
+    assert batch.vector == {A: Mark(2)}
+
+
 def test_a_reader_that_fixes_the_end_is_not_starved_by_a_fast_publisher(store: Store) -> None:
     store.append([record(A, 0, 10), record(B, 0, 10)])
     to, vector, got = store.vector(), dict[Stream, Mark](), list[Publication]()
@@ -306,3 +313,25 @@ def test_an_audit_finds_nothing_wrong_with_a_sound_store(store: Store) -> None:
     assert [store.audit(7) for _ in range(11)] == [0] * 11
     assert (store.read({}), store.digest(0, NOW + 99), store.vector()) == before
     assert LIMIT_MAX > 2**60
+
+
+def test_an_audit_mends_what_memory_says_of_records(store: Store) -> None:
+    store.append([record(A, 4 * n, 4, time=NOW + n) for n in range(30)])
+    before = store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)
+    entry = store.index.shown[store.index.order[7]]
+    entry.end -= 2
+    store.index.sort()
+    assert store.vector() != before[2]
+    assert sum(store.audit(7) for _ in range(5)) == 1
+    assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before
+
+
+def test_an_audit_mends_what_is_derived(store: Store) -> None:
+    store.append([record(A, 4 * n, 4, time=NOW + n) for n in range(30)])
+    before = store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)
+    store.index.order.reverse()
+    store.index.sums.add(12345, 1)
+    store.index.lanes[A].covered.remove(3, 50)
+    store.index.publications = -1
+    store.audit(1)
+    assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before

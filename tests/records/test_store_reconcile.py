@@ -64,6 +64,8 @@ def test_the_cut_leaves_alone_what_is_on_its_way(make: Make) -> None:
     one.append([far])
     assert one.digest(0, NOW + 10) != other.digest(0, NOW + 10), "a wrong clock hides nothing"
     assert one.digest(NOW + 5, NOW + 10).records == 6
+    assert one.places(NOW, NOW + 10) == [*(r.place for r in old), far.place]
+    assert sum(part.records for part in one.buckets(NOW, NOW + 10, 7).values()) == 11
 
 
 def test_buckets_and_prefixes_name_where_stores_differ(make: Make) -> None:

@@ -34,6 +34,16 @@ class Entry:
         """The entry of a record."""
         return cls(record.place, record.stream, record.first, record.end, len(record.data))
 
+    def describes(self, record: Record) -> bool:
+        """Does it say what the record says?"""
+        mine = (self.place, self.stream, self.first, self.end, self.size)
+        return mine == (record.place, record.stream, record.first, record.end, len(record.data))
+
+    def describe(self, record: Record) -> None:
+        """Say what the record says."""
+        self.place, self.stream, self.first = record.place, record.stream, record.first
+        self.end, self.size = record.end, len(record.data)
+
     @property
     def publisher(self) -> NodeId:
         """Whose quota it counts in."""

@@ -227,8 +227,9 @@ class Store(ABC):
         vector, room, size = dict(after), limit, 0
         for stream in self.index.names:
             lane, mark = self.index.lanes[stream], after.get(stream, START)
-            end = lane.settled(mark.next) if to is None else to.get(stream, START).next
-            end = min(end, lane.settled(mark.next))
+            end = lane.settled(mark.next)
+            if to is not None:
+                end = min(end, to.get(stream, START).next)
             for entry, lo, hi, late in _parts(lane, mark, end):
                 if room <= 0 or size >= READ_BYTES_MAX:
                     return wanted, vector
@@ -326,18 +327,26 @@ class Store(ABC):
         return self.index.between(lo, cut)
 
     def audit(self, limit: int) -> int:
-        """Check the bytes of the next `limit` records and, after all, what is derived from them.
+        """Check the next `limit` records against their bytes; returns the repairs.
 
-        Returns the repairs.
+        At the beginning of each pass everything that is derived from entries is made anew.
         """
         if not self._audited:
-            self._audited = sorted([*self.index.shown, *self.index.hidden], reverse=True)
             self.index.sort()
             self._retained = None
+            self._audited = sorted([*self.index.shown, *self.index.hidden], reverse=True)
         places = [self._audited.pop() for _ in range(min(limit, len(self._audited)))]
         held = {**self.index.hidden, **self.index.shown}
         entries = [held[place] for place in places if place in held]
-        return sum(record is None for record in self._load(entries))
+        records = self._load(entries)
+        pairs = [(e, r) for e, r in zip(entries, records, strict=True) if r is not None]
+        wrong = [(entry, record) for entry, record in pairs if not entry.describes(record)]
+        for entry, record in wrong:
+            entry.describe(record)
+        if wrong:
+            self.index.sort()
+            self._retained = None
+        return len(entries) - len(pairs) + len(wrong)
 
     def _sound(self, entries: Sequence[Entry]) -> list[Record]:
         return [record for record in self._load(entries) if record is not None]
