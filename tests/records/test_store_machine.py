@@ -22,7 +22,7 @@ WINDOWS = [
     Window(lo=NOW + 2),
     Window(lo=NOW + 4, limit=4),
     Window(limit=3),
-    Window(limit=7, per_publisher=3),
+    Window(limit=5, per_publisher=3),
     Window(lo=NOW + 1, per_publisher=2),
 ]
 windows = st.sampled_from(WINDOWS)
@@ -174,5 +174,6 @@ class DiskMachine(Machine):
 
 TestMemoryStore = Machine.TestCase
 TestSqliteStore = DiskMachine.TestCase
-TestMemoryStore.settings = settings(max_examples=40, stateful_step_count=25)
-TestSqliteStore.settings = settings(max_examples=15, stateful_step_count=25)
+EXAMPLES = settings.default.max_examples if settings.default else 100  # many more in a campaign
+TestMemoryStore.settings = settings(max_examples=EXAMPLES // 2, stateful_step_count=25)
+TestSqliteStore.settings = settings(max_examples=EXAMPLES // 5, stateful_step_count=25)

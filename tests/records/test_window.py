@@ -31,6 +31,18 @@ def test_what_is_kept_of_a_union_is_kept_of_what_its_parts_keep(
     assert kept(union.values(), window) == kept(once.values(), window)
 
 
+@given(entries, windows)
+def test_a_store_keeps_what_the_window_keeps_whatever_comes_first(
+    given: list[Entry], window: Window
+) -> None:
+    records = [record(e.stream, 0, e.count, time=e.time) for e in given]
+    store = MemoryStore()
+    store.show(window)
+    for one in records:
+        store.append([one])
+    assert store.places(0, NOW) == sorted(kept(records, window))
+
+
 def test_a_large_record_counts_no_more_than_its_publishers_quota() -> None:
     """Else one more small record, which takes the large one out, would let the lowest back in."""
     newer = record(A, 0, 1, time=NOW + 9)
