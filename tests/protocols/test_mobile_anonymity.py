@@ -30,12 +30,12 @@ from planaria.lab.mobile.attack import (
     replay,
     success,
 )
-from planaria.lab.mobile.figures import Eyes, guesses, turns
+from planaria.lab.mobile.figures import Eyes, guesses, log_of, turns
 from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Outbox
-from planaria.protocols.mobile.graphs import parse_graph
 from planaria.protocols.mobile.messages import STEM, Beat, Item, padded
 from planaria.simulator.engine import Entry
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.graphs import parse_graph
 from planaria.simulator.worlds.mobile import MovingOverlay
 
 Seeds = Callable[[int, int], int]
@@ -63,9 +63,7 @@ def watch(
         trial.simulator.command(publisher, Publish(TOPIC, payload))
         trial.simulator.run(rng.randrange(100, 300))
     trial.simulator.run(4000)
-    turned = overlay.world.books.turned
-    order = [id for second in sorted(turned) for id in turned[second]]
-    return eyes, published, Log(order, overlay.world.graph(trial.simulator.nodes))
+    return eyes, published, log_of(overlay)
 
 
 # First arrivals
@@ -266,10 +264,10 @@ def test_walk_takes_as_many_steps_as_asked_for_and_costs_no_copy() -> None:
         trial.simulator.command(number % 16, Publish(TOPIC, b"%d" % number))
         trial.simulator.run(200)
     trial.simulator.run(6000)
-    books = overlay.world.books
-    assert books.handed_over / 300 == pytest.approx(4, rel=0.15)
-    assert books.copies == 300 * 24
-    assert all(len(it.arrivals) == 16 for it in books.publications.values())
+    book, measures = overlay.world.book, overlay.world.measures
+    assert measures.handed_over / 300 == pytest.approx(4, rel=0.15)
+    assert measures.copies == 300 * 24
+    assert all(len(book.holders(it)) == 16 for it in book.published.values())
     assert STEM > 15
 
 

@@ -9,32 +9,42 @@ would close a cycle. To know that it would need a name for its part: more state 
 
 from random import Random
 
+from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId
-from planaria.protocols.mobile.messages import Word
+from planaria.core.node import Effect, Send
+from planaria.core.state import State
+from planaria.protocols.mobile.layer import Layer, LayerState
+from planaria.protocols.mobile.link import ASKED, UP
+from planaria.protocols.mobile.messages import RequestLinkDown, RequestLinkUp, Word
 from planaria.protocols.mobile.orientation import LID_MAX, Orientation
 
 AUDIT = 8  # every so many words the local identifier is repeated
 
 
+class ThreeStateState(State):
+    """Own value and identifier, what is believed of neighbours, and when to repeat the lid."""
+
+    val: int
+    lid: int
+    views: dict[int, tuple[int, int]]
+    audit: dict[int, int]
+
+
 class ThreeState(Orientation):
     """`val` in {0, 1, 2} and a local identifier of this layer (erratum 12)."""
 
-    name = "three-state"
-    safe = (
-        "trees, from any values, but a broken tree stays in parts; "
-        "any other graph from equal values while no link is added"
-    )
-    forest = True
-    waits = True
-    variables = ("val", "lid", "views", "audit")
-    volatile = ("lid", "views", "audit")
+    state_type = ThreeStateState
 
     def __init__(self, id: NodeId, rng: Random) -> None:
         self.id = id
         self.val = 0
-        self.lid = rng.randrange(LID_MAX + 1)
+        self.renew(rng)
         self.views: dict[NodeId, tuple[int, int]] = {}
         self.audit: dict[NodeId, int] = {}
+
+    def renew(self, rng: Random) -> None:
+        """Draw the local identifier: neighbours tell by it one life of a node from the next."""
+        self.lid = rng.randrange(LID_MAX + 1)
 
     def repair(self) -> None:
         """Own values, and what is believed of others, in their range."""
@@ -101,3 +111,60 @@ class ThreeState(Orientation):
 
 def _whole(word: Word) -> bool:
     return len(word) == 2 and word[0] <= 2 and word[1] <= LID_MAX
+
+
+class ThreeStateLayerState(LayerState):
+    """A layer oriented by three states."""
+
+    orientation: ThreeStateState  # type: ignore[assignment]
+
+
+class ThreeStateLayer(Layer):
+    """A layer whose links are a forest, and whose turns wait for news.
+
+    A turn waits until every neighbour has said something knowing the last one. Where neighbours
+    take turns it has, but from any state two could run after each other's old words for ever.
+    """
+
+    state_type = ThreeStateLayerState
+    orientation_type = ThreeState
+
+    def _accepts(self, peer: NodeId) -> bool:
+        """Requests of nodes that ask each other in a circle would close a cycle: while asking,
+        accept only higher ids, so that no circle of requests is refused all round."""
+        asking = any(link.state == ASKED for link in self.links.values())
+        if self._state(peer) is None and asking and peer < self.id:
+            return False
+        return super()._accepts(peer)
+
+    def _on_request_up(self, message: RequestLinkUp) -> list[Effect]:
+        """Withdraw the own requests, because the asked may join those that are accepted.
+
+        Whoever says OK all the same is told that there is no link.
+        """
+        if self._accepts(message.sender):
+            for peer in [peer for peer, link in self.links.items() if link.state == ASKED]:
+                self.lose(peer)
+        return super()._on_request_up(message)
+
+    def _one_sided(self, peer: NodeId) -> list[Effect]:
+        """A link that only the other end has might close a cycle here."""
+        return [Send(peer, RequestLinkDown(self.topic, self.id))]
+
+    def _missing(self) -> int:
+        """One link is enough, and a second might close a cycle."""
+        return int(not self.links)
+
+    def _takes_turn(self, rng: Random) -> bool:
+        links = (link for link in self.links.values() if link.state == UP)
+        known = self.said[0] == self.orientation.greet() and all(it.informed for it in links)
+        return known and super()._takes_turn(rng)
+
+
+def scramble_three_state(mine: Orientation, peers: list[NodeId], rng: Random) -> None:
+    """Arbitrary values for all variables."""
+    assert isinstance(mine, ThreeState)
+    mine.lid = rng.choice([mine.lid, any_integer(rng, 0, LID_MAX)])
+    mine.audit = {peer: any_integer(rng, 0, AUDIT) for peer in peers}
+    mine.val = any_integer(rng, 0, 2)
+    mine.views = {peer: (any_integer(rng, 0, 2), it) for peer, (_, it) in mine.views.items()}
