@@ -169,7 +169,7 @@ class ContentOverlay(Overlay):
         assert isinstance(node, ContentBroker)
         return None if node.host.dht.leaving or node.id == CONTACTS[0] else Leave()
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """One of the notifications of the small world, numbered."""
         return PublishContent(random_attributes(Random(number)), b"%d" % number)
 
