@@ -1,6 +1,5 @@
 """Dissemination (Tables 4 and 5, amended): who gets what, how often, at what cost, from whom."""
 
-from collections import Counter
 from collections.abc import Callable
 from random import Random
 
@@ -40,8 +39,7 @@ def publish(trial: Trial, id: NodeId, payload: bytes) -> None:
 def reached_by(overlay: MovingOverlay) -> list[int]:
     """How many have each publication."""
     book = overlay.world.book
-    counts = Counter(id for table in book.handed.first.values() for id in table)
-    return [counts[id] for id in book.published]
+    return [len(book.holders(it)) for it in book.published.values()]
 
 
 @pytest.mark.parametrize(("echo", "sends"), [(True, 24), (False, 12)])

@@ -13,6 +13,7 @@ from planaria.core.node import (
     LinkDown,
     LinkUp,
     Publish,
+    Restarted,
     Send,
     Subscribe,
     Unsubscribe,
@@ -387,7 +388,7 @@ def test_restart_takes_back_everything_but_links_and_the_lid_of_its_former_life(
     copy = MobileNode(1, Random(7))
     assert list(copy.restore(a.snapshot())) == []
     assert copy.state() == a.state()
-    copy.on_command(LinkDown(1))  # so a driver says that the process began again
+    copy.on_command(Restarted())
     before, after = a.state().layers[T], copy.state().layers[T]
     assert (list(before.links), after.links, after.refused) == ([2], {}, {})
     assert (after.news.store, after.news.seen) == (before.news.store, before.news.seen)

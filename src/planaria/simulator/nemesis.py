@@ -13,7 +13,7 @@ from planaria.core.chance import stream
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Node
+from planaria.core.node import Node, Restarted
 from planaria.core.overlay import Overlay
 from planaria.core.workload import Ask, ask_of, offers
 from planaria.simulator.damage import damage, slots_of, values_of
@@ -192,6 +192,7 @@ class Nemesis:
             self.simulator.add(node)
             if chosen is not None:
                 self.simulator.perform(id, node.restore(chosen))
+                self.simulator.command(id, Restarted())
             injection.injected += 1
             # With its state kept a restart changes no variable, only the phase of its timeouts.
             injection.affected += action["state"] == "kept" or node.snapshot() != last

@@ -19,6 +19,7 @@ from planaria.core.node import (
     Node,
     Publish,
     Published,
+    Restarted,
     Send,
     Subscribe,
     Unsubscribe,
@@ -120,11 +121,7 @@ class MobileNode(Node):
         return effects
 
     def on_command(self, command: Command) -> Effects:
-        """The application joins, leaves and publishes; the driver reports who is in reach.
-
-        That this node itself is lost (`LinkDown` with its own id) means that its process ended and
-        began again with a stored state: its links are void.
-        """
+        """The application joins, leaves and publishes; the driver reports who is in reach."""
         _refuse(command)
         match command:
             case Subscribe():
@@ -141,7 +138,12 @@ class MobileNode(Node):
                 if len(self.reach) < REACH_MAX and command.peer != self.id:
                     self.reach[command.peer] = None
             case LinkDown():
-                self._lose(command.peer)
+                self.reach.pop(command.peer, None)
+                for layer in self.layers.values():
+                    layer.lose(command.peer)
+            case Restarted():
+                for layer in self.layers.values():
+                    layer.begin_anew(self.rng)
         return NOTHING
 
     def _subscribe(self, topic: str) -> None:
@@ -160,14 +162,6 @@ class MobileNode(Node):
     def _leave(self, topic: str) -> None:
         if topic in self.layers:
             self.layers[topic].leave()
-
-    def _lose(self, peer: NodeId) -> None:
-        self.reach.pop(peer, None)
-        for layer in self.layers.values():
-            if peer == self.id:
-                layer.begin_anew(self.rng)
-            else:
-                layer.lose(peer)
 
     def _publish(self, command: Publish) -> list[Effect]:
         layer = self.layers.get(command.topic)

@@ -75,7 +75,6 @@ class World:
         self.hosts: dict[NodeId, Host] = {}
         self.alive: dict[NodeId, None] = {}
         self.awake: dict[NodeId, int] = {}  # when each was switched on, or last had a timeout
-        self.booting: dict[NodeId, None] = {}  # switched on again, and not yet heard of
         self.book = ReachBook(self.layer_graph)
         self.measures = Measures()
 
@@ -84,15 +83,12 @@ class World:
         if kind == "stop":
             del self.alive[node]
         elif kind == "start":
-            if node in self.awake:
-                self.booting[node] = None
             self.alive[node] = None
             self.awake[node] = self.now
             self.measures.start(node, self.now)
         else:
             self._tick(tick // TICKS_PER_SECOND)
             self.awake[node] = self.now
-            self.booting.pop(node, None)
 
     def places(self) -> dict[NodeId, Point]:
         """Where every host is now."""
@@ -175,11 +171,8 @@ class Host(Node):
         return self.carried.snapshot()
 
     def restore(self, data: bytes) -> Effects:
-        """Give the node back its state; if the device was off, its links are void."""
-        effects = [*self.carried.restore(data)]
-        if self.id in self.world.booting:
-            effects += self.carried.on_command(LinkDown(self.id))
-        return self.transmit(effects)
+        """The state is the node's."""
+        return self.carried.restore(data)
 
     def transmit(self, effects: Effects) -> Effects:
         """Nothing sent out of range arrives anywhere."""

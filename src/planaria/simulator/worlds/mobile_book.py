@@ -7,7 +7,7 @@ are legitimate, when nothing is on its way any more.
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
 
-from planaria.core.book import Book, Client, Due, Publication, Subscription
+from planaria.core.book import Book, Due, Publication
 from planaria.core.ids import NodeId
 from planaria.core.node import Publish, Subscribe
 from planaria.simulator.worlds.graphs import component
@@ -16,26 +16,33 @@ LayerGraph = Callable[[str], Mapping[NodeId, list[NodeId]]]  # topic -> who is l
 
 
 class ReachBook(Book):
-    """What is owed follows from `graph`, the links of each layer as they are when it is asked."""
+    """What is owed follows from `graph`, the links of each layer as they are when it is asked.
+
+    It does not matter whether the network was legitimate when something was published: whoever
+    was a member then, and is now linked, over others or not, with one who has it, is owed it.
+    """
 
     def __init__(self, graph: LayerGraph) -> None:
-        super().__init__(_wants, within=inf)
+        super().__init__(_wants, within=0)
         self._graph = graph
 
     def due(self, time: float) -> Iterator[Due]:
-        """Who was a member when it was published, and is now linked, over others, with one who has
-        it; a member that has it is linked with itself."""
+        """Everything that was to be delivered by `time`, if the links are as they are now."""
         parts: dict[str, dict[NodeId, int]] = {}
         for publication in self.published.values():
             topic = publication.command.topic
             if topic not in parts:
                 parts[topic] = _parts(self._graph(topic))
-            part_of = parts[topic]
-            having = {part_of[id] for id in part_of if self._has(id, publication)}
+            part_of, holders = parts[topic], self.holders(publication)
+            having = {part_of[id] for id in holders if id in part_of}
             for id in sorted(part_of):
-                owed = part_of[id] in having and not publication.excused
-                if owed and self._was_member(id, publication):
-                    yield Due(publication, (id, 0), inf)
+                excused = publication.excused and id not in holders
+                if part_of[id] in having and not excused and self._was_member(id, publication):
+                    yield Due(publication, self.handed.client(id, 0), inf)
+
+    def missed(self, time: float) -> list[Due]:
+        """What was due by `time` and was not delivered."""
+        return [it for it in self.due(time) if self.when(it) is None]
 
     def find(self, payload: bytes) -> Publication:
         """The publication with this payload."""
@@ -43,10 +50,16 @@ class ReachBook(Book):
 
     def holders(self, publication: Publication) -> dict[NodeId, float]:
         """Who was given it, and when."""
-        found = {
-            client[0]: table.get(publication.id) for client, table in self.handed.first.items()
-        }
-        return {id: when for id, when in found.items() if when is not None}
+        found = {}
+        for client in self.subscriptions:
+            when = self.handed.when(client, publication.id)
+            if when is not None and client == self.handed.client(client[0], 0):
+                found[client[0]] = when
+        return found
+
+    def given(self) -> int:
+        """Pairs of a publication and a node that was given it."""
+        return sum(len(self.holders(it)) for it in self.published.values())
 
     def rounds(self) -> int:
         """Whole intervals from a publication to its last delivery, of the slowest one."""
@@ -57,26 +70,12 @@ class ReachBook(Book):
         last = max(self.holders(publication).values(), default=publication.time)
         return int(last) - int(publication.time)
 
-    def given(self) -> int:
-        """Pairs of a publication and a node that was given it."""
-        tables = self.handed.first.values()
-        return sum(id in self.published for table in tables for id in table)
-
-    def _has(self, id: NodeId, publication: Publication) -> bool:
-        return self.handed.when((id, 0), publication.id) is not None
-
     def _was_member(self, id: NodeId, publication: Publication) -> bool:
         return any(
             one.since <= publication.time and one.until == inf
-            for one in self.subscriptions.get((id, 0), [])
-            if one.command.pattern == publication.command.topic
+            for one in self.subscriptions.get(self.handed.client(id, 0), [])
+            if self.wants(one.command, publication.command)
         )
-
-    def _subscribe(self, time: float, client: Client, command: Subscribe) -> None:
-        """A subscription is in force at once."""
-        wishes = self.subscriptions.setdefault(client, [])
-        if not any(it.command == command and it.until == inf for it in wishes):
-            wishes.append(Subscription(command, time))
 
 
 def _wants(subscription: Subscribe, publication: Publish) -> bool:
@@ -85,8 +84,8 @@ def _wants(subscription: Subscribe, publication: Publish) -> bool:
 
 def _parts(graph: Mapping[NodeId, list[NodeId]]) -> dict[NodeId, int]:
     """Which part of the graph each node is in."""
-    found: dict[NodeId, int] = {}
-    for id in graph:
+    adjacency, found = dict(graph), dict[NodeId, int]()
+    for id in adjacency:
         if id not in found:
-            found.update(dict.fromkeys(component(dict(graph), id), id))
+            found.update(dict.fromkeys(component(adjacency, id), id))
     return found
