@@ -10,7 +10,7 @@ import pytest
 
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
-from planaria.core.node import Publish
+from planaria.core.node import LinkUp, Publish, Subscribe
 from planaria.lab.mobile.anonymity import (
     Sighting,
     best_guess,
@@ -31,8 +31,10 @@ from planaria.lab.mobile.attack import (
     success,
 )
 from planaria.lab.mobile.figures import Eyes, guesses, log_of, turns
+from planaria.protocols.mobile.arbitrary import forged
 from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Outbox
-from planaria.protocols.mobile.messages import STEM, Beat, Item, padded
+from planaria.protocols.mobile.messages import STEM, Beat, Item, MobileMessage, padded
+from planaria.protocols.mobile.node import MobileNode
 from planaria.simulator.engine import Entry
 from planaria.simulator.trial import Spec, Trial
 from planaria.simulator.worlds.graphs import parse_graph
@@ -299,3 +301,38 @@ def test_walk_that_is_lost_ends_in_a_flood_of_whoever_waited() -> None:
         news.collect(boxes, rng)
         assert [box.waiting for box in boxes.values()] == [{item.id: 15}] * 2
     assert EMBARGO <= min(waited) < max(waited) <= 2 * EMBARGO
+
+
+def test_who_vouches_for_a_link_is_neither_used_nor_kept() -> None:
+    """The same messages, vouched for by their hop, by another, by nobody: the same node."""
+
+    def states(vouching: Callable[[NodeId], NodeId | None]) -> list[tuple[object, bytes]]:
+        node, rng = MobileNode(1, Random(1), walk=3), Random(5)
+        node.on_command(Subscribe(TOPIC))
+        for peer in (2, 3, 4):
+            node.on_command(LinkUp(peer))
+        found: list[tuple[object, bytes]] = []
+        for _ in range(300):
+            if rng.random() < 0.2:
+                effects = node.on_timeout()
+            else:
+                message = forged(TOPIC, [2, 3, 4], rng)
+                assert isinstance(message, MobileMessage)
+                effects = node.on_message(message, vouching(message.sender))
+            found.append((list(effects), node.snapshot()))
+        return found
+
+    vouched = states(lambda hop: hop)
+    assert any(effects for effects, _ in vouched)
+    assert vouched == states(lambda hop: 9 - hop) == states(lambda _: None)
+
+
+def test_nothing_that_is_sent_names_anybody_but_the_hop() -> None:
+    """Ids and bodies of publications are the same whoever makes them, given the same draws."""
+    beats = []
+    for publisher in (1, 8):
+        node = MobileNode(publisher, Random(3), padding=32)
+        node.on_command(Subscribe(TOPIC))
+        item = node.layers[TOPIC].publish(b"secret", node.rng)
+        beats.append(Beat(TOPIC, 5, 0, None, (0,), (item,)))
+    assert beats[0] == beats[1]

@@ -9,6 +9,7 @@ from planaria.core.codec import Codec
 from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, LinkUp, Publish, Published, Subscribe
+from planaria.lab.mobile.figures import TOPIC
 from planaria.lab.mobile.variants import ORIENTATIONS, oriented
 from planaria.protocols.mobile import dissemination
 from planaria.protocols.mobile.dissemination import (
@@ -29,7 +30,7 @@ from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial, must_heal
 from planaria.simulator.worlds.graphs import Edge, Graph, grid
 from planaria.simulator.worlds.mobile import MovingOverlay
-from planaria.studies.mobile.runs import SCRIPTED, TOPIC, ScriptedOverlay
+from planaria.studies.mobile.runs import SCRIPTED, ScriptedOverlay
 
 
 def publish(trial: Trial, id: NodeId, payload: bytes) -> None:

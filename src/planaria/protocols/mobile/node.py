@@ -1,5 +1,6 @@
 """A node of the mobile overlay: one layer per topic it is a member of, and the peers in reach."""
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any, ClassVar
 
@@ -25,7 +26,7 @@ from planaria.core.node import (
     Unsubscribe,
 )
 from planaria.core.state import State
-from planaria.core.topics import check_topic
+from planaria.core.topics import check_filter, check_topic
 from planaria.protocols.mobile.dissemination import Dissemination
 from planaria.protocols.mobile.layer import DEGREE_MAX, Layer, LayerState
 from planaria.protocols.mobile.messages import (
@@ -41,15 +42,16 @@ from planaria.protocols.mobile.messages import (
 LAYERS_MAX = 64  # topics of one node; each costs a beat per link and timeout
 REACH_MAX = 2 * DEGREE_MAX  # peers in reach that are worth asking
 
-# What other overlays do and this one does not: the field of a command, and what to do instead.
-REFUSED = {
-    "ordered": "mobile keeps no order: number payloads, or use ring",
-    "where": "mobile has no conditions: a topic for each, or use content",
-    "client": "mobile serves one application: start a node for each",
-    "attributes": "mobile carries payloads alone: encode attributes there, or use content",
-    "key": "mobile keeps no keys: put the key into the payload, or use ring",
-    "headers": "mobile carries no headers, which could name a publisher: use the payload",
-    "timestamp": "mobile carries no timestamps, which could name a publisher: use the payload",
+# What other overlays do and this one does not: a field of a command, what it is if nobody asks for
+# it, and what to do instead.
+REFUSED: Mapping[str, tuple[object, str]] = {
+    "ordered": (False, "mobile keeps no order: number your payloads, or use ring"),
+    "where": (None, "mobile has no conditions: use a topic for each, or content"),
+    "client": (0, "mobile serves one application: start a node for each"),
+    "attributes": ({}, "mobile carries payloads alone: encode them there, or use content"),
+    "key": (None, "mobile has no keys: put the key into the payload, or use ring"),
+    "headers": ({}, "mobile has no headers, which may name a publisher: use the payload"),
+    "timestamp": (None, "mobile has no timestamps, which may name a publisher: use the payload"),
 }
 
 
@@ -61,7 +63,7 @@ class MobileState(State):
 
 
 class MobileNode(Node):
-    """Publisher and subscriber in any number of layers."""
+    """Publisher and subscriber in any number of layers; heights orient them."""
 
     __slots__ = ("connection_points", "echo", "layers", "padding", "reach", "rng", "walk")
     state_type: ClassVar[type[MobileState]] = MobileState
@@ -122,7 +124,8 @@ class MobileNode(Node):
 
     def on_command(self, command: Command) -> Effects:
         """The application joins, leaves and publishes; the driver reports who is in reach."""
-        _refuse(command)
+        if isinstance(command, Subscribe | Unsubscribe | Publish):
+            _refuse(command)
         match command:
             case Subscribe():
                 self._subscribe(check_topic(command.pattern))
@@ -188,13 +191,13 @@ class MobileNode(Node):
         return [Send(message.sender, answer)]
 
 
-def _refuse(command: Command) -> None:
+def _refuse(command: Subscribe | Unsubscribe | Publish) -> None:
     """Raise `UsageError` for what mobile cannot do, in one line that says what to do instead."""
-    for name, instead in REFUSED.items():
-        if getattr(command, name, None):
+    for name, (unset, instead) in REFUSED.items():
+        if getattr(command, name, unset) != unset:
             raise UsageError(f"{name}: {instead}")
-    pattern = getattr(command, "pattern", "")
-    if "+" in pattern or "#" in pattern or "*" in pattern or ">" in pattern:
+    pattern = check_topic(command.topic) if isinstance(command, Publish) else command.pattern
+    if any(level in ("+", "#") for level in check_filter(pattern).split("/")):
         raise UsageError(f"{pattern!r}: mobile has no wildcards: subscribe to each topic")
 
 
