@@ -4,6 +4,7 @@ layers of a trial, to be written to and judged."""
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
+from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -34,7 +35,7 @@ def violations(
     judge: LayerJudge = JUDGE,
 ) -> list[Violation]:
     """What is not legitimate in the first layer."""
-    states = {id: layer.state() for id, layer in layers.items()}
+    states: dict[NodeId, Any] = {id: layer.state() for id, layer in layers.items()}
     return judge.violations(TOPIC, states, wanted, channel)
 
 

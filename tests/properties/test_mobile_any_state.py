@@ -181,7 +181,7 @@ def test_what_is_out_of_range_is_repaired_before_anything_else() -> None:
 def test_flag_that_is_neither_true_nor_false_lets_nobody_be_refused_for_ever() -> None:
     for seed in (2, 3):
         trial, layers = pair(seed)
-        heights_of(layers)[0].settled = 2  # type: ignore[assignment]
+        heights_of(layers)[0].settled = 2
         layers[0].lose(1)
         layers[1].lose(0)
         assert trial.run().failure is None

@@ -203,7 +203,7 @@ class EdgeBitsLayer(Layer):
         return bool(mine.edges) and mine.takes_turn(rng)
 
 
-def scramble_edge_bits(mine: Orientation, _peers: list[NodeId], rng: Random) -> None:
+def scramble_edge_bits(mine: Orientation, rng: Random) -> None:
     """Arbitrary values for all variables but which links there are."""
     assert isinstance(mine, EdgeBits)
     mine.acts, mine.patience = any_integer(rng, 0, ACTS), any_integer(rng, 0, PATIENCE)

@@ -4,6 +4,7 @@ planaria sim planaria.lab.mobile.variants:EDGE_BITS --graph grid:8x8 --start fre
 """
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any, ClassVar
 
 from planaria.core.errors import unknown
@@ -24,6 +25,7 @@ from planaria.lab.mobile.three_state import (
 )
 from planaria.protocols.mobile.layer import Layer
 from planaria.protocols.mobile.node import MobileNode, MobileState
+from planaria.protocols.mobile.orientation import Orientation
 from planaria.simulator.worlds.mobile import OPTIONS, OUTPUTS, MovingOverlay, connect
 from planaria.simulator.worlds.registry import Kind
 
@@ -76,7 +78,10 @@ class ThreeStateOverlay(VariantOverlay):
     )
     node_type = ThreeStateNode
     judge = ThreeStateJudge()
-    scrambler = staticmethod(scramble_three_state)
+
+    def scramble_orientation(self, mine: Orientation, peers: list[NodeId], rng: Random) -> None:
+        """Arbitrary values and identifiers."""
+        scramble_three_state(mine, peers, rng)
 
     def link(self, mine: Layer, other: Layer) -> None:
         """My side of a link that begins up, between nodes of equal values."""
@@ -94,7 +99,10 @@ class EdgeBitsOverlay(VariantOverlay):
     safe_on = "any graph, any link at any time, from an acyclic state; it does not heal itself"
     node_type = EdgeBitsNode
     judge = EdgeBitsJudge()
-    scrambler = staticmethod(scramble_edge_bits)
+
+    def scramble_orientation(self, mine: Orientation, peers: list[NodeId], rng: Random) -> None:
+        """Arbitrary bits and counts."""
+        scramble_edge_bits(mine, rng)
 
     def link(self, mine: Layer, other: Layer) -> None:
         """My side of a link that begins up, tokens in a random order.

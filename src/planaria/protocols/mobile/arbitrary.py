@@ -83,9 +83,6 @@ def word(rng: Random) -> Word:
     )
 
 
-Scrambler = Callable[[Orientation, list[NodeId], Random], None]
-
-
 def scramble_heights(mine: Orientation, peers: list[NodeId], rng: Random) -> None:
     """Arbitrary values for one's own height, and for what is believed of others."""
     assert isinstance(mine, Heights)
@@ -104,7 +101,7 @@ def scramble(
     layer: Layer,
     ids: Sequence[NodeId],
     rng: Random,
-    scramble_orientation: Scrambler = scramble_heights,
+    scramble_orientation: Callable[[Orientation, list[NodeId], Random], None],
 ) -> None:
     """Arbitrary values for all variables of one layer, but that a member does not leave and a
     leaver does: that is a wish of the application."""

@@ -11,11 +11,12 @@ from planaria.core.message import Message
 from planaria.core.node import Command, Leave, Node, Publish, Subscribe
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.core.state import State
-from planaria.protocols.mobile.arbitrary import Scrambler, forged, scramble, scramble_heights
+from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
 from planaria.protocols.mobile.layer import LayerState
 from planaria.protocols.mobile.legitimacy import LayerJudge
 from planaria.protocols.mobile.link import STALE_MAX
 from planaria.protocols.mobile.node import LAYERS_MAX, MobileNode, MobileState
+from planaria.protocols.mobile.orientation import Orientation
 
 WALK_MAX = 16  # more would take longer than nodes wait for the flood
 
@@ -28,7 +29,6 @@ class MobileOverlay(Overlay):
     delay_max: ClassVar[float] = STALE_MAX - 1
     judge: ClassVar[LayerJudge] = LayerJudge()
     node_type: ClassVar[type[MobileNode]] = MobileNode
-    scrambler: ClassVar[Scrambler] = staticmethod(scramble_heights)
 
     def __init__(
         self,
@@ -74,7 +74,11 @@ class MobileOverlay(Overlay):
         inner = unwrap(node)
         inner.reach = dict.fromkeys(id for id in (*inner.reach, *ids[:2]) if rng.random() < 0.8)
         for layer in inner.layers.values():
-            scramble(layer, ids, rng, type(self).scrambler)
+            scramble(layer, ids, rng, self.scramble_orientation)
+
+    def scramble_orientation(self, mine: Orientation, peers: list[NodeId], rng: Random) -> None:
+        """Arbitrary values for one node's side of the orientation."""
+        scramble_heights(mine, peers, rng)
 
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """Any message of any layer."""
