@@ -5,7 +5,7 @@ are legitimate, when nothing is on its way any more.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from math import inf
+from math import ceil, inf
 
 from planaria.core.book import Book, Due, Publication
 from planaria.core.ids import NodeId
@@ -62,13 +62,13 @@ class ReachBook(Book):
         return sum(len(self.holders(it)) for it in self.published.values())
 
     def rounds(self) -> int:
-        """Whole intervals from a publication to its last delivery, of the slowest one."""
+        """Intervals until a publication had come to its last receiver, of the slowest one."""
         return max((self.rounds_of(it) for it in self.published.values()), default=0)
 
     def rounds_of(self, publication: Publication) -> int:
-        """Whole intervals from this publication to its last delivery."""
+        """Intervals, begun ones too, until this publication had come to its last receiver."""
         last = max(self.holders(publication).values(), default=publication.time)
-        return int(last) - int(publication.time)
+        return ceil(round(last - publication.time, 6))  # ticks as floats: 0.07 + 3 is not 3.07
 
     def _was_member(self, id: NodeId, publication: Publication) -> bool:
         return any(
