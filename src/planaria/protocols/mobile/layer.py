@@ -2,7 +2,7 @@
 
 Layers share nothing, they are told who is in reach; so what happens in one moves no other
 (Definition 1). Everything is said again at every timeout, in one beat per link: the driver's clock
-is the only clock, and nothing that was lost was said for the last time.
+is the only clock, and whatever is lost is sent again.
 """
 
 from collections.abc import Mapping

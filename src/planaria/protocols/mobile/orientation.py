@@ -1,7 +1,9 @@
-"""The one interface of all orientations: which node is a sink, and what a sink does to its links.
+"""What a layer asks of its orientation: is this node a sink, and what does it do to its links?
+
+Heights are the product's; the laboratory has others to compare them with.
 
 An orientation lives in one layer of one node. It knows its neighbours only by the words they
-said, which may be old: a word never makes a node a sink that is none, it only hides that it is.
+said, which may be old: an old word may hide from a node that it is a sink, never the reverse.
 """
 
 from abc import ABC, abstractmethod
