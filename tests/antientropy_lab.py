@@ -10,9 +10,10 @@ from planaria.core.node import Effect, Send
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.store import PublicationStore
+from planaria.protocols.skipring.overlay import RingOverlay
 
 TOPIC = "news"
-CODEC = Codec()
+CODEC = Codec(RingOverlay.messages)
 
 
 def publication(number: int, *, time: int = 3, size: int = 8) -> Publication:

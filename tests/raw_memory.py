@@ -15,7 +15,7 @@ INPUTS = 20
 
 def live_through(overlay: Overlay, rng: Random) -> None:
     """No handler raises, and every message it sends can be read at the other end."""
-    codec = Codec()
+    codec = Codec(overlay.messages)
     nodes = overlay.start("legitimate", rng.randint(1, 6), rng, rng).nodes
     ids = [node.id for node in nodes]
     for _ in range(INPUTS):

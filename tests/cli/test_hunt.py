@@ -46,7 +46,7 @@ def test_a_sound_overlay_gives_exit_code_0_and_recovery_times(
     conditions = [(row["delay"], row["silent_failures"]) for row in result["conditions"]]
     assert conditions == [("fixed:23", False), ("uniform:1:50", False)]
     assert all(0 < row["of_bound"] <= 1 for row in result["conditions"])
-    assert result["code"] == code_version([Path(SORTED.split(":")[0])])
+    assert result["code"] == code_version([Path(SORTED.split(":")[0])], ["planaria.spark.hunt"])
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "findings: none" in told

@@ -203,7 +203,7 @@ def test_item_that_no_peer_would_decode_is_forgotten_and_the_others_are_sent(wro
     outbox = Outbox(waiting={wrong.id: wrong.generation, item(1).id: 99, b"never was": 0})
     sent = news.batch(outbox, 7)
     beat = Beat("t", 0, 7, None, (0,), sent)
-    assert Codec().decode(Codec().encode(beat)) == beat
+    assert Codec(MovingOverlay.messages).decode(Codec(MovingOverlay.messages).encode(beat)) == beat
     assert [it.id for it in sent] == [item(1).id]
     assert list(news.store) == [item(1).id]
 
@@ -214,7 +214,7 @@ class OnTheWire:
     kinds = ("send",)
 
     def __init__(self) -> None:
-        self.codec = Codec()
+        self.codec = Codec(MovingOverlay.messages)
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         assert entry.message is not None

@@ -23,7 +23,7 @@ from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
 
 N = 7
 IDS = list(range(N + 2))  # the last two have died
-CODEC = Codec()
+CODEC = Codec(RingOverlay.messages)
 
 
 def states(seed: int) -> Iterator[Node]:

@@ -54,7 +54,7 @@ def test_no_handler_raises_and_all_that_is_sent_decodes_whatever_memory_holds(
     seeds: Seeds,
 ) -> None:
     """Tables drawn by the overlay anew before every single input, so that none is repaired."""
-    codec, overlay = Codec(), GossipOverlay()
+    codec, overlay = Codec(GossipOverlay.messages), GossipOverlay()
     for seed in range(seeds(8, 300)):
         rng = stream(seed, "totality")
         node = GossipNode(rng.choice(IDS), overlay.configuration, rng)

@@ -200,7 +200,7 @@ def wire_sizes(padding: int) -> dict[int, list[NodeId]]:
 
     class Scale:
         kinds = ("deliver",)
-        codec = Codec()
+        codec = Codec(MovingOverlay.messages)
         weighed: ClassVar[dict[bytes, int]] = {}
 
         def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:

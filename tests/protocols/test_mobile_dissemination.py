@@ -278,7 +278,7 @@ def test_padding_hides_the_size_and_nothing_is_lost() -> None:
     items = [news.layers[TOPIC].publish(it, Random(len(it))) for it in payloads]
     assert [item.payload for item in items] == payloads
     beats = [Beat(TOPIC, 1, 1, None, (0,), (item,)) for item in items]
-    assert len({len(Codec().encode(beat)) for beat in beats}) == 1
+    assert len({len(Codec(MovingOverlay.messages).encode(beat)) for beat in beats}) == 1
 
 
 # How long copies and memories live

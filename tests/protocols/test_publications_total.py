@@ -21,6 +21,7 @@ from planaria.protocols.skipring.arcs import Share
 from planaria.protocols.skipring.broadcast import Handed, Seen
 from planaria.protocols.skipring.history import PublicationMessage
 from planaria.protocols.skipring.labels import CIRCLE
+from planaria.protocols.skipring.overlay import RingOverlay
 from retention_lab import DAY, MINUTE, Topic
 
 RETENTIONS = [
@@ -74,7 +75,7 @@ def act(topic: Topic, id: int, rng: Random) -> None:
 
 
 def test_everything_that_a_repaired_history_sends_passes_the_codec() -> None:
-    codec, sent = Codec(), 0
+    codec, sent = Codec(RingOverlay.messages), 0
     for seed in range(60):
         chance = stream(seed, "arbitrary wires")
         topic = Topic(2, chance.choice(RETENTIONS))

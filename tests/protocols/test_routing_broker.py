@@ -19,6 +19,7 @@ from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.commands import DeliverTo, PublishContent, SubscribeTo
 from planaria.protocols.routing.messages import LEASES_MAX, STAMPS, Notify, Update
 from planaria.protocols.routing.notifications import ATTRIBUTES_MAX
+from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.timing import timing
 
 TIMING = timing(3, (0, 1.5), 2)
@@ -216,7 +217,7 @@ def test_state_can_be_stored_and_loaded() -> None:
 
 
 def test_messages_survive_the_wire_with_all_kinds_of_values() -> None:
-    codec = Codec()
+    codec = Codec(RoutingOverlay.messages)
     attributes: dict[str, Any] = {"n": 1.5, "s": "x", "b": True, "t": Timestamp(5), "i": -3}
     message = Notify(1, bytes(range(16)), attributes, b"p", 3)
     again = codec.decode(codec.encode(message))

@@ -69,7 +69,7 @@ def test_definition_2_from_any_state_safety_and_liveness_hold_in_the_end(
         settled = overlay.timing.delta * INTERVAL
         for number in range(settled // 20 + 100):
             trial.simulator.run(20)
-            command = overlay.publish(trial.simulator.nodes[number % 13], number)
+            command = overlay.publication(number % 13, number)
             assert command is not None
             trial.simulator.command(number % 13, command)
         trial.simulator.run(REACH)

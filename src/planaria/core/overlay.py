@@ -48,6 +48,7 @@ class Overlay(ABC):
     """One family of nodes that form a network together."""
 
     name: ClassVar[str]
+    messages: ClassVar[tuple[type[Message], ...]] = ()  # what its nodes say to each other
     starts: ClassVar[tuple[str, ...]] = ("fresh", "legitimate", "corrupt")
     # Legitimate interval ends in a row before we believe it: one may be luck, and a counter that
     # a fault left half-way (a suspicion, say) must have run out.

@@ -5,6 +5,7 @@ A fault that affected nothing did not test anything; `ineffective` names it.
 
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -18,9 +19,11 @@ from planaria.core.overlay import Overlay
 from planaria.core.workload import Ask, ask_of, offers
 from planaria.simulator.damage import damage, slots_of, values_of
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator
+from planaria.simulator.doors import PowerCut
+from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator, WrongHandler
 from planaria.simulator.links import (
     Duplication,
+    FullLinks,
     Loss,
     Partition,
     Reordering,
@@ -83,6 +86,8 @@ class Nemesis:
         if any(action.kind == "damage" for action in schedule):
             nodes = simulator.nodes
             self._first = {id: values_of(slots_of(overlay, nodes[id])) for id in nodes}
+        if any(action.kind == "powercut" for action in schedule):
+            simulator.persisted = {}
         if any(action["state"] == "stale" for action in schedule if action.kind == "restart"):
             self._stale = {id: node.snapshot() for id, node in simulator.nodes.items()}
 
@@ -153,6 +158,11 @@ class Nemesis:
         self._rule(action, injection, SlowNodes(victims, factor))
         self._until(action, lambda: self._forget(self.simulator.slowness, victims))
 
+    def _busy(self, action: Action, injection: Injection) -> None:
+        rule = FullLinks(self._choose(action), self.simulator)
+        self._rule(action, injection, rule)
+        self._until(action, rule.end)
+
     # Nodes
 
     def _pause(self, action: Action, injection: Injection) -> None:
@@ -184,18 +194,39 @@ class Nemesis:
     def _restart(self, action: Action, injection: Injection) -> None:
         """A process comes back under its own id, before anybody noticed that it was away."""
         for id in self._choose(action, self.overlay.may_crash):
-            last = self.simulator.remove(id).snapshot()
-            node = self.overlay.spawn(id, self.simulator.rng)
+            last = self.simulator.nodes[id].snapshot()
             state = {"kept": last, "stale": self._stale.get(id, last), "none": None}
-            chosen = state[str(action["state"])]
-            self.simulator.note("restart", id, action["state"])
-            self.simulator.add(node)
-            if chosen is not None:
-                self.simulator.perform(id, node.restore(chosen))
-                self.simulator.command(id, Restarted())
+            self._revive(id, str(action["state"]), state[str(action["state"])])
             injection.injected += 1
             # With its state kept a restart changes no variable, only the phase of its timeouts.
-            injection.affected += action["state"] == "kept" or node.snapshot() != last
+            changed = self.simulator.nodes[id].snapshot() != last
+            injection.affected += action["state"] == "kept" or changed
+
+    def _powercut(self, action: Action, injection: Injection) -> None:
+        """The next time that a victim persists, it comes back with what was on disk just before,
+        or just after; what it was about to send or deliver is lost."""
+        victims = self._choose(action, self.overlay.may_crash)
+        disk = self.simulator.persisted
+        assert disk is not None  # a schedule with power cuts keeps it
+
+        def cut(id: NodeId) -> None:
+            injection.affected += 1
+            self._revive(id, "persisted", disk.get(id))
+
+        for id in victims:
+            happen = partial(cut, id)
+            self.simulator.power_cuts[id] = PowerCut(action["moment"] == "after", happen)
+            injection.injected += 1
+        self._until(action, lambda: self._forget(self.simulator.power_cuts, victims))
+
+    def _revive(self, id: NodeId, how: str, state: bytes | None) -> None:
+        self.simulator.remove(id)
+        node = self.overlay.spawn(id, self.simulator.rng)
+        self.simulator.note("restart", id, how)
+        self.simulator.add(node)
+        if state is not None:
+            self.simulator.perform(id, node.restore(state))
+            self.simulator.command(id, Restarted())
 
     def _join(self, action: Action, injection: Injection) -> None:
         for _ in range(int(action.number("count"))):
@@ -243,6 +274,8 @@ class Nemesis:
                 self.simulator.command(id, command)
                 injection.affected += 1
                 return
+            except WrongHandler:
+                raise
             except UsageError:
                 continue  # not this one
             except CapacityExceeded:

@@ -17,14 +17,17 @@ from planaria.filters.filters import Filter
 from planaria.protocols.content.broker import ContentBroker
 from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
 from planaria.protocols.dht.node import Leave
 from planaria.protocols.dht.overlay import CONTACTS
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.protocols.routing.arbitrary import forge as forge_for_routing
 from planaria.protocols.routing.arbitrary import scramble
 from planaria.protocols.routing.commands import PublishContent
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
+from planaria.protocols.routing.messages import MESSAGES as ROUTING_MESSAGES
 from planaria.protocols.routing.overlay import INTERVALS
 from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
@@ -33,6 +36,7 @@ from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
 from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.legitimacy import RightTree
 from planaria.protocols.tree.legitimacy import violations as tree_violations
+from planaria.protocols.tree.messages import MESSAGES as TREE_MESSAGES
 from planaria.protocols.tree.overlay import give_links, healing_bound, shape
 from planaria.protocols.tree.reference_tree import BinaryTree
 
@@ -44,6 +48,7 @@ class ContentOverlay(Overlay):
     """Subscriptions by content over a tree of brokers that joins, crashes and heals."""
 
     name = "content"
+    messages = (*RING_MESSAGES, *DHT_MESSAGES, *TREE_MESSAGES, *ROUTING_MESSAGES)
     delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
     contacts = CONTACTS
     delay_max = SILENCE_MAX / 2  # as the tree below; leases and memories are made for less

@@ -13,7 +13,9 @@ from planaria.protocols.dht.arbitrary import corrupt_member, forge_message, wind
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.legitimacy import RightRing, violations
 from planaria.protocols.dht.member import CALL_PERIOD, DhtMember
+from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
 from planaria.protocols.dht.node import DhtNode, Leave, Lookup
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 
 CONTACTS = (0, 1, 2)  # whom a newcomer asks, and whom members call now and then
@@ -24,6 +26,7 @@ class DhtOverlay(Overlay):
     """A distributed hash table that sorts itself: 160-bit keys, owners found in log N hops."""
 
     name = "dht"
+    messages = (*RING_MESSAGES, *DHT_MESSAGES)
     calm = SILENCE_MAX + 2  # a neighbour found late may still be dropped for its silence before
     delay_max = SILENCE_MAX / 2  # there and back within the silence that shows a neighbour gone
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NODE_ID_MAX, NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.core.topics import LEVELS_MAX, TOPIC_BYTES_MAX
 
 AGE_MAX = 64  # older news of a process is no news: what nobody renews dies out within this time
@@ -111,3 +111,6 @@ class Event(GossipMessage, frozen=True, tag="gossip.event"):
     sequence: Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
     sender: NodeId
     hops: Annotated[int, Meta(ge=0, le=EVENT_HOPS_MAX)]
+
+
+MESSAGES = defined_in(globals())

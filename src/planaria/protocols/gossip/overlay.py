@@ -16,6 +16,7 @@ from planaria.protocols.gossip.legitimacy import violations
 from planaria.protocols.gossip.links import GAP_MAX
 from planaria.protocols.gossip.membership import PATIENCE
 from planaria.protocols.gossip.messages import AGE_MAX, SLOWEST
+from planaria.protocols.gossip.messages import MESSAGES as GOSSIP_MESSAGES
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.sketch import SKETCH_AGE_MAX
@@ -38,6 +39,7 @@ class GossipOverlay(Overlay):
     """
 
     name = "gossip"
+    messages = GOSSIP_MESSAGES
     # Whom nobody answers is forgotten after PATIENCE: by then a false age or suspicion has shown.
     calm = PATIENCE + 1
     delay_max = SLOWEST  # what patience and memory are made for
@@ -162,3 +164,10 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 def chain(levels: int) -> tuple[str, ...]:
     """The topics T0, T1, ... of a chain, from the most general down: `t0`, `t0/t1`, ..."""
     return tuple("/".join(f"t{place}" for place in range(level + 1)) for level in range(levels))
+
+
+def gossip_overlay(
+    g: float = 5.0, a: int = 1, z: int = 3, b: float = 3.0, c: float = 5.0
+) -> GossipOverlay:
+    """An overlay with these dials for every group."""
+    return GossipOverlay(parameters=Parameters(g, a, z, b, c, tau=z))

@@ -15,6 +15,7 @@ from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heigh
 from planaria.protocols.mobile.layer import LayerState
 from planaria.protocols.mobile.legitimacy import LayerJudge
 from planaria.protocols.mobile.link import STALE_MAX
+from planaria.protocols.mobile.messages import MESSAGES as MOBILE_MESSAGES
 from planaria.protocols.mobile.node import LAYERS_MAX, MobileNode, MobileState
 from planaria.protocols.mobile.orientation import Orientation
 
@@ -25,6 +26,7 @@ class MobileOverlay(Overlay):
     """Anonymous topics over link reversal; a driver adds places, hosts and who reaches whom."""
 
     name = "mobile"
+    messages = MOBILE_MESSAGES
     # Beats of a link may overtake each other for as long as old ones are told from new ones.
     delay_max: ClassVar[float] = STALE_MAX - 1
     judge: ClassVar[LayerJudge] = LayerJudge()

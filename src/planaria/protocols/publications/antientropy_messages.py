@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.protocols.publications.publication import (
     PLACE_BITS,
     Count,
@@ -124,3 +124,6 @@ class Compare(AntiEntropyMessage, frozen=True, tag="publications.compare"):
 
 class Done(AntiEntropyMessage, frozen=True, tag="publications.done"):
     """Nothing (more) to say in this exchange, or no time for it now."""
+
+
+MESSAGES = defined_in(globals())

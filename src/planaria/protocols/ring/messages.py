@@ -1,7 +1,7 @@
 """Messages of the sorted ring. `group` tells apart the rings that one node takes part in."""
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 
 RingLabel = int | bytes  # anything with a total order that all members agree on
 Ref = tuple[RingLabel, NodeId]  # a node and the label it is believed to have
@@ -33,3 +33,6 @@ class Remove(RingMessage, frozen=True, tag="ring.remove"):
     """Node `id` is not a member: forget it (REMOVECONNECTIONS)."""
 
     id: NodeId
+
+
+MESSAGES = defined_in(globals())

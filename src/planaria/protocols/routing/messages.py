@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.filters.filters import Filter
 from planaria.filters.values import Value
 
@@ -45,3 +45,6 @@ class Notify(Message, frozen=True, tag="routing.notify"):
     attributes: dict[str, Value]
     payload: bytes = b""
     age: Annotated[int, Meta(ge=0, lt=1 << 31)] = 0
+
+
+MESSAGES = defined_in(globals())

@@ -15,6 +15,7 @@ from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.commands import PublishContent
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
+from planaria.protocols.routing.messages import MESSAGES as ROUTING_MESSAGES
 from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
 from planaria.protocols.routing.workload import UNIVERSE, random_attributes, random_filter
@@ -45,6 +46,7 @@ class RoutingOverlay(Overlay):
     """Leased content-based routing on a complete tree of brokers."""
 
     name = "planaria.protocols.routing.overlay:RoutingOverlay"
+    messages = ROUTING_MESSAGES
     delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
 
     def __init__(

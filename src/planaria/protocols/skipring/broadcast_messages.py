@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.skipring.labels import Label
 
@@ -46,3 +46,6 @@ class Nack(Message, frozen=True, tag="publications.nack"):
     hi: Place
     side: Side
     label: Label | None
+
+
+MESSAGES = defined_in(globals())

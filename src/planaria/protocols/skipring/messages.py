@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.protocols.publications.antientropy_messages import Digest
 from planaria.protocols.skipring.labels import Label
 
@@ -116,3 +116,6 @@ class RemoveConnections(RingTopicMessage, frozen=True, tag="skipring.remove_conn
     """I am not a member: forget me."""
 
     sender: NodeId
+
+
+MESSAGES = defined_in(globals())

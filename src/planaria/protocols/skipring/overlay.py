@@ -9,7 +9,10 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.protocols.publications.antientropy_messages import MESSAGES as ANTIENTROPY_MESSAGES
 from planaria.protocols.publications.bound import intervals_to_agree
+from planaria.protocols.publications.retention import Rejected
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.skipring.arbitrary import (
     any_message,
     corrupt_subscriber,
@@ -19,9 +22,11 @@ from planaria.protocols.skipring.arbitrary_history import (
     any_publication_message,
     corrupt_history,
 )
+from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX
 from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.messages import MESSAGES as SKIPRING_MESSAGES
 from planaria.protocols.skipring.messages import WINDOW_MAX
 from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.placement import preference
@@ -40,6 +45,13 @@ class RingOverlay(Overlay):
     """Peers on one topic's skip ring, and the supervisors that serve it."""
 
     name = "ring"
+    messages = (
+        *RING_MESSAGES,
+        *SKIPRING_MESSAGES,
+        *BROADCAST_MESSAGES,
+        *ANTIENTROPY_MESSAGES,
+        Rejected,
+    )
     starts = (
         "fresh",
         "legitimate",

@@ -19,9 +19,9 @@ from planaria.filters.filters import matches
 from planaria.protocols.content.broker import ContentBroker
 from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.dht.node import Leave
+from planaria.protocols.registry import PRODUCTS
 from planaria.protocols.routing.commands import DeliverTo, PublishContent
 from planaria.protocols.routing.messages import Notify
-from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.workload import random_attributes
 from planaria.protocols.tree.host import TreeHost
 from planaria.simulator.worlds.definitions import Client, DeliveryBook, Wish
@@ -284,8 +284,6 @@ CONTENT = Kind(
     options=(
         Option("brokers", 0, "How many brokers; 0 stands for --n."),
         Option("subscriptions", 100, "How many in all, random conjunctions."),
-        Option("strategy", "covering", "How filters are spread.", STRATEGIES),
-        Option("hierarchical", False, "Spread filters towards the root only."),
-        Option("rho", 4, "Timeouts between two renewals of a lease."),
+        *PRODUCTS["content"].options,
     ),
 )

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from msgspec import structs
-
 from planaria.core.chance import derive, stream
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
@@ -23,6 +21,7 @@ from planaria.protocols.gossip.messages import Event
 from planaria.protocols.gossip.node import GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
+from planaria.protocols.registry import PRODUCTS
 from planaria.simulator.delays import fixed
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.links import Loss, Rule
@@ -207,8 +206,6 @@ class MeasuredGossip(GossipOverlay):
         return {**found, "published_on": filter_of(self.topic), "events": self.events}
 
 
-_DIALS = structs.asdict(Parameters())
-
 GOSSIP = Kind(
     make=MeasuredGossip,
     options=(
@@ -218,10 +215,6 @@ GOSSIP = Kind(
         Option("failures", "stillborn", "For everybody, or per observer.", FAILURES),
         Option("loss", 0.15, "Share of the messages of events that links lose."),
         Option("level", -1, "The group to publish on: 0 is the top, -1 the bottom."),
-        Option("g", _DIALS["g"], "Processes of a group that relay an event upwards."),
-        Option("a", _DIALS["a"], "Superprocesses that a relay sends to."),
-        Option("z", _DIALS["z"], "Size of a supertopic table."),
-        Option("b", _DIALS["b"], "Views hold (b+1) ln S members."),
-        Option("c", _DIALS["c"], "Events go to ln S + c members."),
+        *PRODUCTS["gossip"].options,
     ),
 )
