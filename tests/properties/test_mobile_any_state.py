@@ -138,8 +138,9 @@ def test_word_is_informed_only_if_said_after_the_last_change_was_heard() -> None
     def informed(heard: int | None) -> bool:
         serial = (peer.serial + 1) % SERIALS
         peer.serial = serial
-        layer.on_message(Beat(layer.topic, 1, serial, None, peer.orientation.greet(), (), heard))
-        return layer.links[1].informed
+        beat = Beat(layer.topic, 1, serial, None, peer.orientation.greet(), (), heard)
+        layer.on_message(beat)
+        return layer._informed(beat)
 
     asked = (None, since - 1, since, since + 1)
     serials = [None if it is None else it % SERIALS for it in asked]

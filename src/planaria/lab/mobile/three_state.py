@@ -13,9 +13,10 @@ from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send
 from planaria.core.state import State
+from planaria.protocols.mobile.dissemination import Dissemination
 from planaria.protocols.mobile.layer import Layer, LayerState
 from planaria.protocols.mobile.link import ASKED, UP
-from planaria.protocols.mobile.messages import RequestLinkDown, RequestLinkUp, Word
+from planaria.protocols.mobile.messages import Beat, RequestLinkDown, RequestLinkUp, Word
 from planaria.protocols.mobile.orientation import LID_MAX, Orientation
 
 AUDIT = 8  # every so many words the local identifier is repeated
@@ -114,9 +115,10 @@ def _whole(word: Word) -> bool:
 
 
 class ThreeStateLayerState(LayerState):
-    """A layer oriented by three states."""
+    """A layer oriented by three states, and who has heard what this node says of itself."""
 
     orientation: ThreeStateState  # type: ignore[assignment]
+    informed: dict[int, bool]
 
 
 class ThreeStateLayer(Layer):
@@ -128,6 +130,22 @@ class ThreeStateLayer(Layer):
 
     state_type = ThreeStateLayerState
     orientation_type = ThreeState
+
+    def __init__(
+        self,
+        topic: str,
+        id: NodeId,
+        rng: Random,
+        dissemination: Dissemination,
+        connection_points: int = 0,
+    ) -> None:
+        super().__init__(topic, id, rng, dissemination, connection_points)
+        self.informed: dict[NodeId, bool] = {}  # peer -> its last word was said knowing mine
+
+    def lose(self, peer: NodeId) -> None:
+        """The link is gone, with or without goodbye."""
+        super().lose(peer)
+        self.informed.pop(peer, None)
 
     def _accepts(self, peer: NodeId) -> bool:
         """Requests of nodes that ask each other in a circle would close a cycle: while asking,
@@ -155,10 +173,20 @@ class ThreeStateLayer(Layer):
         """One link is enough, and a second might close a cycle."""
         return int(not self.links)
 
+    def _informed(self, beat: Beat) -> bool:
+        informed = self.informed[beat.sender] = super()._informed(beat)
+        return informed
+
+    def _say(self) -> None:
+        before = self.said
+        super()._say()
+        if self.said != before:
+            self.informed = {}
+
     def _takes_turn(self, rng: Random) -> bool:
-        links = (link for link in self.links.values() if link.state == UP)
-        known = self.said[0] == self.orientation.greet() and all(it.informed for it in links)
-        return known and super()._takes_turn(rng)
+        up = [peer for peer, link in self.links.items() if link.state == UP]
+        heard = all(self.informed.get(peer) for peer in up)
+        return heard and self.said[0] == self.orientation.greet() and super()._takes_turn(rng)
 
 
 def scramble_three_state(mine: Orientation, peers: list[NodeId], rng: Random) -> None:

@@ -3,12 +3,13 @@
 planaria sim planaria.lab.mobile.variants:EDGE_BITS --graph grid:8x8 --start fresh
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar
 
 from planaria.core.errors import unknown
 from planaria.core.ids import NodeId, stable_hash
+from planaria.core.node import Node
 from planaria.core.state import State
 from planaria.lab.mobile.edge_bits import (
     EdgeBits,
@@ -26,6 +27,7 @@ from planaria.lab.mobile.three_state import (
 from planaria.protocols.mobile.layer import Layer
 from planaria.protocols.mobile.node import MobileNode, MobileState
 from planaria.protocols.mobile.orientation import Orientation
+from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.worlds.mobile import OPTIONS, OUTPUTS, MovingOverlay, connect
 from planaria.simulator.worlds.registry import Kind
 
@@ -83,6 +85,13 @@ class ThreeStateOverlay(VariantOverlay):
         """Arbitrary values and identifiers."""
         scramble_three_state(mine, peers, rng)
 
+    def corrupt(self, node: Node, ids: Sequence[NodeId], rng: Random) -> None:
+        """Arbitrary values, also for who knows what a node says of itself."""
+        super().corrupt(node, ids, rng)
+        for layer in unwrap(node).layers.values():
+            assert isinstance(layer, ThreeStateLayer)
+            layer.informed = {peer: rng.random() < 0.5 for peer in layer.links}
+
     def link(self, mine: Layer, other: Layer) -> None:
         """My side of a link that begins up, between nodes of equal values."""
         orientation, theirs = mine.orientation, other.orientation
@@ -90,6 +99,8 @@ class ThreeStateOverlay(VariantOverlay):
         assert isinstance(theirs, ThreeState)
         orientation.views[other.id] = (theirs.val, theirs.lid)
         connect(mine, other)
+        assert isinstance(mine, ThreeStateLayer)
+        mine.informed[other.id] = True
 
 
 class EdgeBitsOverlay(VariantOverlay):

@@ -137,7 +137,6 @@ def _link(topic: str, rng: Random) -> Link:
 def _scramble_link(link: Link, rng: Random) -> None:
     link.quiet, link.stale = (any_integer(rng, 0, SILENCE_MAX) for _ in range(2))
     link.heard = rng.choice([None, rng.randrange(SERIALS), any_integer(rng, 0, SERIALS - 1)])
-    link.informed = rng.random() < 0.5
     link.ack, link.acks = any_integer(rng, 0, RECEIPT_MAX), any_integer(rng, 0, ACKS)
 
 

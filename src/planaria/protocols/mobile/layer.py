@@ -217,8 +217,7 @@ class Layer(Stateful):
         # What a peer sent before it lost its memory does not say what it has.
         has = None if self.news.echo or not self.orientation.knows(peer, beat.word) else peer
         if link.in_order(beat.serial):
-            link.informed = self._informed(beat)
-            self.orientation.hear(peer, beat.word, informed=link.informed)
+            self.orientation.hear(peer, beat.word, informed=self._informed(beat))
             link.outbox.acknowledged(beat.ack)
         effects: list[Effect] = []
         for item in beat.items:
@@ -277,8 +276,6 @@ class Layer(Stateful):
         word, since = self.orientation.greet(), self.said[1]
         if word != self.said[0] or not reached(self.serial, since):
             self.said = (word, self.serial)
-            for link in self.links.values():
-                link.informed = False
 
     def _outboxes(self) -> list[Outbox]:
         return [link.outbox for link in self.links.values()]

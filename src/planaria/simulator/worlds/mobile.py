@@ -33,6 +33,7 @@ from planaria.protocols.mobile.link import Link
 from planaria.protocols.mobile.messages import ITEMS_MAX, MobileMessage
 from planaria.protocols.mobile.node import MobileNode, MobileState
 from planaria.protocols.mobile.overlay import MobileOverlay, members, unwrap
+from planaria.protocols.registry import PRODUCTS
 from planaria.simulator.checkers import SafetyBroken
 from planaria.simulator.engine import TICKS_PER_SECOND, Entry
 from planaria.simulator.pictures.mobile import animation
@@ -360,7 +361,7 @@ class MovingOverlay(MobileOverlay):
 def connect(mine: Layer, other: Layer) -> None:
     """The rest of a link that begins up: both ends have said who they are, and owe nothing."""
     mine.said = (mine.orientation.greet(), 0)
-    mine.connect(other.id, Link(informed=True, replayed=True))
+    mine.connect(other.id, Link(replayed=True))
 
 
 def _animation(trial: Trial) -> str:
@@ -376,12 +377,8 @@ OPTIONS = (
         "waypoint:N[:D] or trace:FILE; without a size, --n nodes.",
     ),
     Option("publications", 0, "How many publications, by nodes drawn at random."),
-    Option("layers", 1, "How many topics; every node is in all of them."),
     Option("moving", 60, "Seconds (intervals) of motion before the nodes stand still."),
-    Option("connection-points", 0, "Links a node asks for; 0: all in range."),
-    Option("echo", False, "Send a publication back to whom it came from, as Table 4 does."),
-    Option("padding", 0, "Pad payloads to a multiple of this many bytes."),
-    Option("walk", 0, "Hand a publication over so many times, on average, then flood it."),
+    *PRODUCTS["mobile"].options,
 )
 OUTPUTS = (Output("html", "An animation of the run, in one file.", _animation),)
 MOBILE = Kind(make=MovingOverlay, options=OPTIONS, outputs=OUTPUTS)
