@@ -29,7 +29,6 @@ from planaria.protocols.mobile.node import ORIENTATIONS
 from planaria.protocols.mobile.orientation import LID_MAX
 from planaria.protocols.mobile.overlay import members, unwrap
 from planaria.protocols.mobile.three_state import ThreeState
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.engine import Entry
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
@@ -66,7 +65,7 @@ def test_loss_alone_loses_no_publication(seeds: Seeds) -> None:
     )
     for seed in range(seeds(12, 500)):
         spec = Spec(2, seed, "legitimate", faults, delay="fixed:23", intervals=100)
-        outcome = Trial(MovingOverlay("path:2"), spec, [DeliveredOnce()]).run()
+        outcome = Trial(MovingOverlay("path:2"), spec).run()
         assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
 
 
@@ -97,7 +96,7 @@ def test_relay_that_restarts_with_an_old_state_loses_no_publication(seeds: Seeds
     faults = parse_schedule("at 10 publish count=2\nat 12.3 restart count=1 state=stale")
     for seed in range(15, 15 + seeds(20, 500)):
         spec = Spec(3, seed, "legitimate", faults, delay="fixed:23", intervals=100)
-        outcome = Trial(MovingOverlay("path:3"), spec, [DeliveredOnce()]).run()
+        outcome = Trial(MovingOverlay("path:3"), spec).run()
         assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
 
 
@@ -273,7 +272,7 @@ def test_heals_from_any_state_under_any_fault_with_publications(seeds: Seeds) ->
         delay = rng.choice(("fixed:1", "fixed:23", "fixed:50", "uniform:1:50"))
         start, scheduler = rng.choice(overlay.starts), rng.choice(SCHEDULERS)
         spec = Spec(n, seed, start, faults, scheduler, delay, intervals=500)
-        outcome = Trial(overlay, spec, [DeliveredOnce(), OnTheWire()]).run()
+        outcome = Trial(overlay, spec, [OnTheWire()]).run()
         assert outcome.failure is None, spec.command(overlay)
         assert outcome.metrics["missed"] == 0
         assert outcome.intervals <= overlay.bound(n, 4.5)
@@ -299,7 +298,7 @@ def test_path_of_29_heals_within_its_bound_though_not_within_200_intervals() -> 
     overlay = MovingOverlay(publications=4)
     faults = load_schedule("corrupt")
     spec = Spec(29, 7000676, "corrupt", faults, "priority", intervals=1000)
-    outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+    outcome = Trial(overlay, spec).run()
     assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
     assert 200 < outcome.intervals <= overlay.bound(29, 4.5)
 
