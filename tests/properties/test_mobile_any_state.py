@@ -89,6 +89,13 @@ def test_receipt_is_said_a_few_times_and_then_no_more() -> None:
     assert said == [receipt(9, [item(1).id])] * ACKS + [None] * ACKS
 
 
+@pytest.mark.parametrize(("damaged", "left"), [(1 << 70, ACKS), (ACKS + 1, ACKS), (-7, 0), (3, 3)])
+def test_damaged_count_of_receipts_is_no_longer_than_a_right_one(damaged: int, left: int) -> None:
+    link = Link(ack=7, acks=damaged)
+    link.repair()
+    assert [link.acknowledge() for _ in range(2 * ACKS)] == [7] * left + [None] * (2 * ACKS - left)
+
+
 # Lost by a stale restart of a relay: links that outlived the process
 
 
