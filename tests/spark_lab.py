@@ -80,9 +80,10 @@ def traced(cell: Cell) -> Result:
 def small_hunt(out: str) -> Hunt:
     """Twelve starts of corrupt rings."""
     target = Target("ring", ("ring",), {}, named_schedules(["crash", "partition"]))
-    grid = {"overlay": ["ring"], "start": ["corrupt"], "n": [3, 5], "scheduler": ["fifo"]}
-    grid |= {"nemesis": ["crash", "partition"], "intervals": [200], "closure": [5]}
-    return Hunt(target, {**grid, "messages": [10**6]}, range(12), out)
+    grid: dict[str, list[int] | list[str]] = {"overlay": ["ring"], "start": ["corrupt"]}
+    grid |= {"n": [3, 5], "scheduler": ["fifo"], "nemesis": ["crash", "partition"]}
+    grid |= {"intervals": [200], "closure": [5], "messages": [10**6]}
+    return Hunt(target, grid, range(12), out)
 
 
 def work(run: Run = times) -> Work:

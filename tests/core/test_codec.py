@@ -38,7 +38,7 @@ class Branch(Message, frozen=True, tag="test.codec.branch"):
 
 
 OURS = message_classes()
-CLASSES = [Leaf, Branch, *OURS]
+CLASSES: list[type[Message]] = [Leaf, Branch, *OURS]
 CODEC = Codec()
 SIMPLE = Leaf(7, "seven")
 RICH = Branch([SIMPLE], (1, b"x"), (1, -2), {"a": [[1], []]}, SIMPLE, [1, {"b": None}])

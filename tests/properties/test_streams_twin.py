@@ -40,6 +40,7 @@ def told(effects: Iterable[Effect]) -> Told:
     found: Told = defaultdict(list)
     for it in effects:
         if isinstance(it, Deliver):
+            assert it.publisher is not None
             found[it.publisher].append((it.sequence, it.payload))
         elif isinstance(it, Notice):
             detail = dict(it.detail)
