@@ -30,7 +30,6 @@ from planaria.protocols.mobile.messages import (
 )
 from planaria.protocols.mobile.orientation import LID_MAX
 from planaria.protocols.mobile.overlay import unwrap
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.engine import Entry
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
@@ -67,7 +66,7 @@ def test_loss_alone_loses_no_publication(seeds: Seeds) -> None:
     )
     for seed in range(seeds(12, 500)):
         spec = Spec(2, seed, "legitimate", faults, delay="fixed:23", intervals=100)
-        outcome = Trial(MovingOverlay("path:2"), spec, [DeliveredOnce()]).run()
+        outcome = Trial(MovingOverlay("path:2"), spec).run()
         assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
 
 
@@ -91,6 +90,13 @@ def test_receipt_is_said_a_few_times_and_then_no_more() -> None:
     assert said == [receipt(9, [item(1).id])] * ACKS + [None] * ACKS
 
 
+@pytest.mark.parametrize(("damaged", "left"), [(1 << 70, ACKS), (ACKS + 1, ACKS), (-7, 0), (3, 3)])
+def test_damaged_count_of_receipts_is_no_longer_than_a_right_one(damaged: int, left: int) -> None:
+    link = Link(ack=7, acks=damaged)
+    link.repair()
+    assert [link.acknowledge() for _ in range(2 * ACKS)] == [7] * left + [None] * (2 * ACKS - left)
+
+
 # Lost by a stale restart of a relay: links that outlived the process
 
 
@@ -98,7 +104,7 @@ def test_relay_that_restarts_with_an_old_state_loses_no_publication(seeds: Seeds
     faults = parse_schedule("at 10 publish count=2\nat 12.3 restart count=1 state=stale")
     for seed in range(15, 15 + seeds(20, 500)):
         spec = Spec(3, seed, "legitimate", faults, delay="fixed:23", intervals=100)
-        outcome = Trial(MovingOverlay("path:3"), spec, [DeliveredOnce()]).run()
+        outcome = Trial(MovingOverlay("path:3"), spec).run()
         assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
 
 
@@ -278,7 +284,7 @@ def test_heals_from_any_state_under_any_fault_with_publications(seeds: Seeds) ->
         delay = rng.choice(("fixed:1", "fixed:23", "fixed:50", "uniform:1:50"))
         start, scheduler = rng.choice(overlay.starts), rng.choice(SCHEDULERS)
         spec = Spec(n, seed, start, faults, scheduler, delay, intervals=500)
-        outcome = Trial(overlay, spec, [DeliveredOnce(), OnTheWire()]).run()
+        outcome = Trial(overlay, spec, [OnTheWire()]).run()
         assert outcome.failure is None, spec.command(overlay)
         assert outcome.metrics["missed"] == 0
         assert outcome.intervals <= overlay.bound(n, 4.5)
@@ -304,7 +310,7 @@ def test_path_of_29_heals_within_its_bound_though_not_within_200_intervals() -> 
     overlay = MovingOverlay(publications=4)
     faults = load_schedule("corrupt")
     spec = Spec(29, 7000676, "corrupt", faults, "priority", intervals=1000)
-    outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+    outcome = Trial(overlay, spec).run()
     assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
     assert 200 < outcome.intervals <= overlay.bound(29, 4.5)
 

@@ -14,7 +14,6 @@ from planaria.lab.mobile.three_state import ThreeState
 from planaria.lab.mobile.variants import oriented
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.overlay import unwrap
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
@@ -33,7 +32,7 @@ def test_heights_heal_from_any_state_under_every_scheduler(seeds: Seeds) -> None
         graph, scheduler = combination(seed, GRAPHS, SCHEDULERS)
         overlay = MovingOverlay(graph, publications=1)
         spec = Spec(9, seed, "corrupt", scheduler=scheduler)
-        outcome = must_heal(overlay, spec, [DeliveredOnce()])
+        outcome = must_heal(overlay, spec)
         assert outcome.metrics["acyclic"]
         assert outcome.metrics["missed"] == 0
 
@@ -56,7 +55,7 @@ def test_three_states_heal_on_trees_from_any_values(seeds: Seeds) -> None:
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_all_join_at_once(graph: str, orientation: str) -> None:
     overlay = oriented(orientation, graph, publications=2)
-    assert must_heal(overlay, Spec(9, 5, "fresh"), [DeliveredOnce()]).metrics["acyclic"]
+    assert must_heal(overlay, Spec(9, 5, "fresh")).metrics["acyclic"]
 
 
 # Mobile nodes read no clock, so a skewed one does nothing to them.
@@ -65,7 +64,7 @@ def test_heights_heal_after(nemesis: str, seeds: Seeds) -> None:
     for seed in range(seeds(2, 100)):
         overlay = MovingOverlay("rgg:16:6", publications=3)
         faults = load_schedule(nemesis)
-        outcome = must_heal(overlay, Spec(16, seed, "legitimate", faults=faults), [DeliveredOnce()])
+        outcome = must_heal(overlay, Spec(16, seed, "legitimate", faults=faults))
         assert outcome.metrics["acyclic"]
 
 
@@ -73,7 +72,7 @@ def test_heights_heal_after(nemesis: str, seeds: Seeds) -> None:
 def test_nobody_misses_anything_while_all_move(orientation: str, seeds: Seeds) -> None:
     for seed in range(seeds(3, 100)):
         overlay = oriented(orientation, "waypoint:20", publications=5, moving=40)
-        outcome = must_heal(overlay, Spec(20, seed, "fresh", intervals=300), [DeliveredOnce()])
+        outcome = must_heal(overlay, Spec(20, seed, "fresh", intervals=300))
         assert outcome.metrics["acyclic"]
         assert outcome.metrics["delivered"] == 100
         assert outcome.metrics["missed"] == outcome.metrics["duplicated"] == 0
@@ -100,7 +99,7 @@ def test_churn_while_all_move() -> None:
     for seed in range(2):
         overlay = MovingOverlay("waypoint:20", publications=6, moving=40)
         spec = Spec(20, seed, "fresh", faults=churn, intervals=300)
-        assert must_heal(overlay, spec, [DeliveredOnce()]).metrics["acyclic"]
+        assert must_heal(overlay, spec).metrics["acyclic"]
 
 
 def test_three_states_never_close_a_cycle_of_links(seeds: Seeds) -> None:
@@ -136,7 +135,7 @@ def test_three_states_leave_a_broken_tree_in_parts_and_heights_do_not() -> None:
 def test_layers_are_independent() -> None:
     """Theorem 1: hosts check after every message that no other layer moved."""
     overlay = MovingOverlay("grid:3x3", publications=4, layers=3)
-    must_heal(overlay, Spec(9, 1, "corrupt"), [DeliveredOnce()])
+    must_heal(overlay, Spec(9, 1, "corrupt"))
 
 
 def test_nobody_starves_and_turns_are_fair() -> None:

@@ -18,7 +18,6 @@ from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import SILENCE_MAX, Layer
 from planaria.protocols.mobile.legitimacy import LayerJudge
 from planaria.protocols.mobile.messages import Item, padded
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
 from planaria.simulator.worlds.mobile import MovingOverlay
@@ -53,7 +52,7 @@ def test_trial_that_failed_heals(
 ) -> None:
     assert nemesis in NAMED
     spec = Spec(n, seed, start, scheduler=scheduler, faults=load_schedule(nemesis))
-    outcome = Trial(MovingOverlay(), spec, [DeliveredOnce()]).run()
+    outcome = Trial(MovingOverlay(), spec).run()
     assert outcome.failure is None
 
 
@@ -72,7 +71,7 @@ def test_who_restarts_without_memory_is_sent_back_what_it_had_sent() -> None:
     """It sent a publication and forgot it; whoever got it from there waits for its own turn."""
     faults = parse_schedule("at 3 restart share=0.5 state=none")
     spec = Spec(7, 50403, "legitimate", scheduler="priority", faults=faults)
-    assert Trial(MovingOverlay(publications=3), spec, [DeliveredOnce()]).run().failure is None
+    assert Trial(MovingOverlay(publications=3), spec).run().failure is None
     news = Dissemination()
     item = Item(b"i" * 16, 3, padded(b"once", 0))
     news.receive(item, 1, "t")
@@ -192,7 +191,7 @@ def test_edge_bits_agree_although_words_take_four_intervals_each_way() -> None:
     for n, seed in ((4, 20_022), (12, 20_048)):
         overlay = oriented("edge-bits", publications=2)
         spec = Spec(n, seed, "fresh", scheduler="priority", intervals=500)
-        outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+        outcome = Trial(overlay, spec).run()
         assert outcome.failure is None
         assert outcome.metrics["acyclic"]
 
@@ -201,7 +200,7 @@ def test_publications_walk_and_heal_under_every_fault() -> None:
     for seed, nemesis in enumerate(sorted(NAMED)):
         overlay = MovingOverlay("grid:3x3", publications=2, walk=3)
         spec = Spec(9, seed, "legitimate", faults=load_schedule(nemesis))
-        outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+        outcome = Trial(overlay, spec).run()
         assert outcome.failure is None
         assert outcome.metrics["missed"] == 0
 
@@ -210,7 +209,7 @@ def test_publications_walk_and_heal_under_every_fault() -> None:
 def test_what_came_late_from_a_former_life_of_a_peer_reaches_everybody(n: int, seed: int) -> None:
     """Its receiver took it that the peer has it; the peer had restarted without memory."""
     spec = Spec(n, seed, "corrupt", scheduler="priority", faults=load_schedule("restart"))
-    outcome = Trial(MovingOverlay(publications=4), spec, [DeliveredOnce()]).run()
+    outcome = Trial(MovingOverlay(publications=4), spec).run()
     assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
 
 
@@ -218,5 +217,5 @@ def test_what_came_late_from_a_former_life_of_a_peer_reaches_everybody(n: int, s
 def test_publisher_that_restarts_within_its_second_is_not_owed_its_own_again(seed: int) -> None:
     """The books went by seconds, in which it began no later than it had published."""
     faults = parse_schedule("at 0.5 publish count=2\nat 1 restart share=0.5 state=kept")
-    outcome = Trial(MovingOverlay(), Spec(2, seed, "legitimate", faults), [DeliveredOnce()]).run()
+    outcome = Trial(MovingOverlay(), Spec(2, seed, "legitimate", faults)).run()
     assert outcome.failure is None

@@ -25,7 +25,6 @@ from planaria.protocols.mobile.link import Link
 from planaria.protocols.mobile.messages import GENERATIONS_MAX, ITEMS_MAX, Beat, Item, padded
 from planaria.protocols.mobile.node import MobileNode
 from planaria.protocols.mobile.overlay import unwrap
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial, must_heal
 from planaria.simulator.worlds.graphs import Edge, Graph, grid
@@ -49,7 +48,7 @@ def test_one_publication_on_a_grid_then_silence(echo: bool, sends: int, orientat
     """Erratum 13 and 15: with the amendment it is flooding, 2|E| sends, or |E| without echo."""
     for seed in range(5):
         overlay = oriented(orientation, "grid:3x3", echo=echo)
-        trial = Trial(overlay, Spec(9, seed, "legitimate"), [DeliveredOnce()])
+        trial = Trial(overlay, Spec(9, seed, "legitimate"))
         trial.simulator.run(500)
         publish(trial, seed, b"one")
         trial.simulator.run(4000)
@@ -64,7 +63,7 @@ def test_one_publication_on_a_grid_then_silence(echo: bool, sends: int, orientat
 @pytest.mark.parametrize("graph", ["path:12", "ring:12", "grid:4x4", "star:9", "rgg:20:6"])
 def test_every_subscriber_gets_every_publication_once(graph: str, orientation: str) -> None:
     overlay = oriented(orientation, graph, publications=6)
-    outcome = must_heal(overlay, Spec(12, 3, "legitimate"), [DeliveredOnce()])
+    outcome = must_heal(overlay, Spec(12, 3, "legitimate"))
     figures = outcome.metrics
     assert figures["delivered"] == 6 * figures["nodes"]
     assert figures["sends"] == 6 * figures["links"]
@@ -77,7 +76,7 @@ def test_publications_that_wait_behind_others_are_not_forgotten_unsent(
     """A turn carries 16 and six nodes take turns: the last waits longer than one is kept."""
     monkeypatch.setattr(dissemination, "ITEMS_MAX", 16)
     overlay = MovingOverlay("complete:6")
-    trial = Trial(overlay, Spec(6, 0, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(6, 0, "legitimate"))
     for number in range(LOCAL_MAX):
         publish(trial, 0, b"%d" % number)
     trial.simulator.run(REPLAY_TIMEOUTS * INTERVAL)
@@ -94,7 +93,7 @@ def test_publications_that_wait_behind_others_are_not_forgotten_unsent(
 def test_publisher_is_told_no_before_anything_unsent_is_forgotten() -> None:
     """More than a turn carries is published at every interval, until the store is full of it."""
     overlay = MovingOverlay("complete:6")
-    trial = Trial(overlay, Spec(6, 0, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(6, 0, "legitimate"))
     book = overlay.world.book
 
     def publish_too_much() -> None:
@@ -118,7 +117,7 @@ def test_relay_that_is_sent_more_than_it_can_keep_forgets_the_oldest_and_goes_on
     monkeypatch.setattr(dissemination, "ITEMS_MAX", 4)
     monkeypatch.setattr(dissemination, "STORE_MAX", 16)
     overlay = MovingOverlay("star:7")
-    trial = Trial(overlay, Spec(7, 1, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(7, 1, "legitimate"))
     for number in range(70):
         publish(trial, number % 7, b"%d" % number)
     trial.simulator.run(2 * REPLAY_TIMEOUTS * INTERVAL)
@@ -146,7 +145,7 @@ def test_two_grids_that_ran_apart_merge(links: int, orientation: str) -> None:
     """Erratum 9: three states may deadlock from two links on; these do not."""
     graph, bridges = two_grids(links)
     overlay = SCRIPTED[orientation](graph, bridges)
-    trial = Trial(overlay, Spec(32, links, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(32, links, "legitimate"))
     trial.simulator.run(800)
     if orientation == "heights":  # one side ran longer than the other
         for id in range(16):
@@ -172,7 +171,7 @@ def relay_goes(seed: int, *, goodbye: bool) -> tuple[Trial, Callable[[NodeId], b
     """p - q - r, q holds m and goes, at second 12 r links to p; None: q had its turn before."""
     line = Graph(((0, 0), (0.5, 0), (1, 0)), ((0, 1), (1, 2)))
     overlay = ScriptedOverlay(line, {(0, 2): 12})
-    trial = Trial(overlay, Spec(3, seed, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(3, seed, "legitimate"))
     publish(trial, 0, b"m")
     book = overlay.world.book
     publication = book.find(b"m")
@@ -221,7 +220,7 @@ def test_lost_beats_lose_no_publication() -> None:
             return ticks
 
     overlay = MovingOverlay("path:6", publications=3)
-    trial = Trial(overlay, Spec(6, 4, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(6, 4, "legitimate"))
     trial.simulator.rules.append(Deaf())
     outcome = trial.run()
     assert outcome.failure is None
