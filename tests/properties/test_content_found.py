@@ -8,12 +8,13 @@ import pytest
 from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.core.message import Message
-from planaria.core.node import Effects
+from planaria.core.node import Effects, Send
 from planaria.filters.filters import Filter, filter_id
 from planaria.filters.sql import parse
 from planaria.filters.values import Values
 from planaria.protocols.content.broker import ContentBroker
 from planaria.protocols.content.overlay import ContentOverlay
+from planaria.protocols.dht.messages import AskFinger
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.messages import Notify, Update
@@ -129,3 +130,14 @@ def test_what_a_legitimate_network_does_not_deliver_is_a_failure(
 def test_less_than_no_brokers_or_subscriptions_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="at least 0"):
         ContentWorld(**options)  # type: ignore[arg-type]
+
+
+def test_what_is_meant_for_the_dht_finds_sound_neighbours_in_the_tree() -> None:
+    """`AskFinger` repaired the DHT only: the links above followed the tree to a parent -1."""
+    nodes = Trial(ContentOverlay(subscriptions=4), Spec(4, 1, "legitimate")).simulator.nodes
+    it = nodes[1]
+    assert isinstance(it, ContentBroker)
+    it.host.place.parent, it.host.place.children = -1, (1, 2, 2, 1 << 70)
+    told = [effect.target for effect in it.on_message(AskFinger(2, 0)) if isinstance(effect, Send)]
+    assert {*told} <= {0, 2, 3}
+    assert {*it.links} <= {0, 2, 3}

@@ -17,7 +17,6 @@ from planaria.protocols.skipring.legitimacy import held_publications
 from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.peer import Peer, PeerState
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.schedule import NAMED, compose, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
@@ -61,7 +60,7 @@ def test_theorem_17_a_partition_with_publications_on_both_sides_heals() -> None:
     for seed in range(4):
         seen = Deliveries()
         spec = Spec(16, seed, "partitioned")
-        outcome = must_heal(RingOverlay(), spec, [seen, DeliveredOnce()])
+        outcome = must_heal(RingOverlay(), spec, [seen])
         assert outcome.metrics["publications"] == 30
         assert {len(handed) for handed in seen.handed.values()} == {30}
         assert len(seen.handed) == 16
@@ -72,8 +71,7 @@ def test_publications_survive(nemesis: str) -> None:
     """Published before, during and after the fault; each subscriber is handed each one once."""
     before, after = parse_schedule("at 0 publish count=8"), parse_schedule("at 7 publish count=4")
     faults = compose(before, load_schedule(nemesis), after)
-    once = [] if nemesis in ("corrupt", "bitflip") else [DeliveredOnce()]
-    trial = Trial(RingOverlay(), Spec(12, 3, "legitimate", faults, intervals=150), once)
+    trial = Trial(RingOverlay(), Spec(12, 3, "legitimate", faults, intervals=150))
     outcome = trial.run()
     assert outcome.failure is None
     assert set(outcome.ineffective) <= {"at 2 restart share=0.5 state=stale"}

@@ -121,6 +121,24 @@ def test_search_is_not_answered_with_the_searcher() -> None:
     assert answer == Send(1, Found(((3, "", 0),)))
 
 
+def test_search_neither_goes_back_to_the_searcher_nor_ends_at_it() -> None:
+    node = GossipNode(2, Configuration(PATHS), Random(1))
+    node.neighbours.view = {1: 0}
+    assert list(node.on_message(Search(1, ("a",), 0))) == []
+    node.on_command(Subscribe("a"))
+    node.neighbours.view = {7: 0}
+    [passed] = node.on_message(Search(2, ("a",), 0))
+    assert passed == Send(7, Search(2, ("a",), 1))
+
+
+def test_members_that_a_search_is_answered_with_are_others_than_the_searcher() -> None:
+    node = GossipNode(2, Configuration(PATHS), Random(1))
+    node.on_command(Subscribe("a"))
+    node.groups["a"].membership.view = {1: 0, 5: 0}
+    [answer] = node.on_message(Search(1, ("a",), 0))
+    assert answer == Send(1, Found(((2, "a", 0), (5, "a", 0))))
+
+
 def test_sole_subscriber_of_a_topic_that_publishes_below_finds_its_links() -> None:
     """Whoever it asks knows of `a` only it itself; what it lacks is the root."""
     world = World({0: [""], 1: ["a"], 2: ["a/b"], 3: ["a/b"]}, tables=False)

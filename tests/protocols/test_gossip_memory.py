@@ -14,7 +14,6 @@ from planaria.protocols.gossip.memory import MEMORY, SEEN_MAX, event_memory
 from planaria.protocols.gossip.messages import EVENT_HOPS_MAX, SEQUENCE_MAX, SLOWEST, Event
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.state import Waiting
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial
 from planaria.simulator.worlds.gossip import MeasuredGossip
@@ -40,7 +39,7 @@ def test_burst_above_the_old_memory_is_delivered_once_and_ends() -> None:
     """Two processes, 4,200 events: with a memory of the last 4,096 they circulated for ever."""
     faults = parse_schedule("at 1 publish count=4200")
     spec = Spec(2, 1, "legitimate", faults=faults, delay="fixed:23")
-    trial = Trial(MeasuredGossip("2"), spec, [DeliveredOnce()])
+    trial = Trial(MeasuredGossip("2"), spec)
     assert trial.run().failure is None
     assert not [message for _, message in trial.simulator.channel() if isinstance(message, Event)]
 
@@ -175,5 +174,5 @@ def test_delays_beyond_every_patience_deliver_nothing_twice(delay: str) -> None:
     """Tables may not heal where each answer comes too late, but events still end."""
     faults = parse_schedule("at 1 publish count=20\nat 60 publish count=20")
     spec = Spec(6, 2, faults=faults, delay=delay, intervals=100)
-    _, violation = Trial(MeasuredGossip(), spec, [DeliveredOnce()]).judge()
+    _, violation = Trial(MeasuredGossip(), spec).judge()
     assert violation is None or violation.checker == "convergence"

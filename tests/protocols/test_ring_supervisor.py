@@ -89,9 +89,18 @@ def test_missed_member_is_asked_and_removed_when_it_does_not_answer() -> None:
     assert answers[12].probe
     probes = 1
     for _ in range(PATIENCE + 1):
+        assert 12 in served.database, "it had no time to answer"
         answers = configured(served.on_timeout())
         probes += 12 in answers and answers[12].probe
     assert probes >= 2, "the question may have been lost"
+    assert served.database.entries == [10, 11]
+
+
+def test_no_fault_makes_patience_endless() -> None:
+    served = topic(10, 11, 12)
+    served.suspects[12] = 1 << 70
+    for _ in range(PATIENCE + 1):
+        served.on_timeout()
     assert served.database.entries == [10, 11]
 
 

@@ -154,13 +154,16 @@ class TreePlace(Stateful):
         return self._go_on(self.searching)
 
     def review(self) -> list[Effect]:
-        """Search, if there is a reason and no search is under way."""
+        """Search, if there is a reason and no search is under way.
+
+        Hosts ask after every input, so also what came for the DHT alone finds sound neighbours.
+        """
+        self._repair()
         mine = self.dht.keyset
         if self.searching is not None or mine is None or not 0 <= self.searches < SEARCHES_MAX:
             return []
         if not self.dirty and mine == self.searched:
             return []
-        self._repair()
         self.searching, self.answers, self.asked = mine, [], []
         self.dirty, self.age = False, 0
         self.searches += 1
