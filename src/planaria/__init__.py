@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from planaria.core.message import Message
     from planaria.core.node import (
         Deliver,
+        Delivery,
         Joined,
         Leave,
         Node,
@@ -44,8 +45,8 @@ _PLACES = {
     "core.errors": "CapacityExceeded InvariantViolation MalformedMessage MalformedState "
     "PlanariaError UsageError",
     "core.message": "Message",
-    "core.node": "Deliver Joined Leave Node Notice Persist Publish Published Send Subscribe "
-    "Unsubscribe",
+    "core.node": "Deliver Delivery Joined Leave Node Notice Persist Publish Published Send "
+    "Subscribe Unsubscribe",
     "core.overlay": "Overlay Violation",
     "core.state": "State",
     "filters.filters": "Filter covers matches merge overlaps",
@@ -60,6 +61,7 @@ _PUBLIC = {name: place for place, names in _PLACES.items() for name in names.spl
 __all__ = [
     "CapacityExceeded",
     "Deliver",
+    "Delivery",
     "Filter",
     "InvariantViolation",
     "Joined",

@@ -30,7 +30,7 @@ def test_a_wrong_delivery_in_a_legitimate_network_is_a_violation_once(kind: str)
     payload = payloads[kind]
     known = payload if payload in book.published else payloads["duplicated"]
     attributes = book.published[known].attributes
-    false = DeliverTo("", b"id", payload, client=client[1], attributes=attributes)
+    false = DeliverTo.one("", b"id", payload, client=client[1], attributes=attributes)
     if kind == "unwanted":
         book.wishes[client] = []
     world.books.record(client[0], false)
@@ -41,7 +41,7 @@ def test_a_wrong_delivery_in_a_legitimate_network_is_a_violation_once(kind: str)
 def test_what_was_wrong_while_the_network_was_is_forgiven() -> None:
     world, trial = running()
     client, given = next(iter(world.books.deliveries.delivered.items()))
-    false = DeliverTo("", b"id", next(iter(given)), client=client[1], attributes={})
+    false = DeliverTo.one("", b"id", next(iter(given)), client=client[1], attributes={})
     world.books.record(client[0], false)
     trial.simulator.nodes[1].table.entries.clear()  # type: ignore[attr-defined]
     assert trial.violations() != []

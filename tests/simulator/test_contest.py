@@ -78,7 +78,7 @@ class Line(Node):
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         assert isinstance(message, Copy)
         onward = [Send(self.id + 1, message)] if self.id < 3 else []
-        return [*onward, Deliver(message.topic, message.payload, message.payload)]
+        return [*onward, Deliver.one(message.topic, message.payload, message.payload)]
 
 
 def test_ledger_counts_hops_copies_repeats_strays_and_doubles() -> None:

@@ -6,6 +6,7 @@ token that is looked for in the bytes of every message.
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.msgpack import Encoder
@@ -135,7 +136,7 @@ class Ledger:
             for number in self._carrying.get(entry.number, ()):
                 self._arrived(node, entry.source, number)
         elif isinstance(effect, Deliver):
-            for number in _tokens(effect.payload):
+            for number in chain.from_iterable(_tokens(it.payload) for it in effect.publications):
                 if (node, number) in self.delivered:
                     self.twice += 1
                 else:

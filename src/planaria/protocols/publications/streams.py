@@ -243,7 +243,7 @@ class Streams(Stateful):
         return [notice, self._deliver(publication, id)]
 
     def _deliver(self, publication: Publication, id: bytes | None = None) -> Deliver:
-        return Deliver(
+        return Deliver.one(
             self.topic,
             id or position_id(publication),
             publication.payload,

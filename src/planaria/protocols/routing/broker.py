@@ -373,6 +373,6 @@ def topic_filter(pattern: str) -> Filter:
 
 def _delivery(client: int, message: Notify) -> DeliverTo:
     topic = str(message.attributes.get(TOPIC, ""))
-    return DeliverTo(
+    return DeliverTo.one(
         topic, message.id, message.payload, client=client, attributes=message.attributes
     )

@@ -1,7 +1,5 @@
 """What applications ask of their broker, and what it hands to them."""
 
-from msgspec import field
-
 from planaria.core.node import Command, Deliver
 from planaria.filters.filters import Filter
 from planaria.filters.values import Value
@@ -31,5 +29,17 @@ class PublishContent(Command, frozen=True, gc=False):
 class DeliverTo(Deliver, frozen=True, gc=False):
     """Hand a notification to the local client `client`, once."""
 
-    client: int = 0
-    attributes: dict[str, Value] = field(default_factory=dict)
+    @property
+    def id(self) -> bytes:
+        """The notification's id."""
+        return self.publications[0].id
+
+    @property
+    def payload(self) -> bytes:
+        """Its payload."""
+        return self.publications[0].payload
+
+    @property
+    def attributes(self) -> dict[str, Value]:
+        """Its attributes."""
+        return self.publications[0].attributes
