@@ -243,6 +243,24 @@ class Store(ABC):
                 vector[stream] = _settled(lane, vector.get(stream, START), end)
         return wanted, vector
 
+    def follow(self, stream: Stream, mark: Mark) -> tuple[list[Slice], Mark]:
+        """Read on in one stream, `LOAD_RECORDS_MAX` records at most; the mark after them.
+
+        What a reader skipped is not looked for: it comes as an arrival.
+        """
+        lane = self.index.lanes.get(stream)
+        if lane is None:
+            return [], mark
+        end = lane.settled(mark.next)
+        parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
+        slices = []
+        for record, (_, lo, hi) in zip(self._load([it[0] for it in parts]), parts, strict=True):
+            if record is None:
+                return slices, Mark(lo, mark.skipped)
+            slices.append(Slice(record, lo, hi))
+        last = parts[-1][2] if len(parts) == LOAD_RECORDS_MAX else end
+        return slices, Mark(max(mark.next, last), mark.skipped)
+
     def vector(self) -> dict[Stream, Mark]:
         """How far each stream can be read without passing a number that may still come."""
         ends = {stream: self.index.lanes[stream].settled(0) for stream in self.index.names}
@@ -325,6 +343,22 @@ class Store(ABC):
     def places(self, lo: int, cut: int) -> list[Place]:
         """The places that such a digest covers, ascending: what a trie to descend is built of."""
         return self.index.between(lo, cut)
+
+    def mend(self) -> None:
+        """Make the index anew: it contradicts itself, by a fault in memory.
+
+        Of the records themselves the entries know; the audit compares these with the bytes.
+        """
+        held = [*self.index.hidden.values(), *self.index.shown.values()]
+        self._mend([(entry, 0) for entry in held])
+
+    def _mend(self, entries: Sequence[tuple[Entry, int]]) -> None:
+        before, index = self.index, Index()
+        index.window, index.windows = before.window, tuple(before.windows)
+        for stream, lane in before.lanes.items():
+            index.lane(stream).low, index.lane(stream).gone = lane.low, lane.gone
+        index.load(entries)
+        self.index, self._retained, self._audited = index, None, []
 
     def audit(self, limit: int) -> int:
         """Check the next `limit` records against their bytes; returns the repairs.

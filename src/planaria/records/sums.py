@@ -11,7 +11,7 @@ from planaria.records.record import RECORD_KEY_BITS, Place
 
 # What is stamped so far ahead of the cut is not on its way any more: a clock is wrong, and a
 # digest that waited for its time would not cover it for years.
-ON_THE_WAY_SECONDS = 60
+ON_THE_WAY_SECONDS = 8
 KEY_MASK = (1 << RECORD_KEY_BITS) - 1
 
 

@@ -1,6 +1,6 @@
 """How long a topic keeps its publications, so that all subscribers agree and nothing comes back.
 
-A publication carries the second it was published in; a topic's setting only moves a window over
+A record carries the second it was published in; a topic's setting only moves a window over
 that order. The present is a median of clocks, so one wrong clock moves nobody. What falls out of
 the window is hidden at once, but deleted only after a grace in which nobody near showed it: a
 wrong clock, and a wrong setting, can be taken back.
@@ -14,19 +14,17 @@ from msgspec import Meta, Struct
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.state import State, Stateful
-from planaria.protocols.publications.publication import TIME_MAX
-from planaria.protocols.publications.window import LIMIT_MAX, Window
+from planaria.records.record import TIME_MAX
+from planaria.records.window import LIMIT_MAX, Window
 
 STEPS = 16  # a window moves by a sixteenth of the age: neighbours show the same nearly always
 GRACE_SECONDS = 86_400  # hidden for a day, or for the age if that is shorter, before it is deleted
 SLOTS = 16  # parts of the grace of which is known what was shown in them
+ON_ITS_WAY_SECONDS = 2  # a broadcast takes less; a digest leaves alone what is younger
 READINGS = 4  # in one slot, at least: so a clock that jumps does not shorten the grace
 SETTINGS_MAX = 8  # in one slot; an operator who tries more of them keeps the first
 VOTERS_MAX = 256  # a node has at most 2 * 62 neighbours and a few that are changing
 VOTE_TIMEOUTS = 8  # a neighbour advertises its clock in every interval
-MARK_SECONDS = 1024  # delivered marks are forgotten in groups of so many seconds
-MARKS_MAX = 1 << 20  # delivered marks of one topic, about 100 MB; then the oldest group's go
-RECOUNT_TIMEOUTS = 64
 
 _Positive = Annotated[int, Meta(ge=1)]
 
@@ -59,61 +57,11 @@ class Retention(Struct, frozen=True, array_like=True):
 
 
 class Rejected(Message, frozen=True, tag="publications.rejected"):
-    """Your publication is older than what is kept here: if you agree, publish it again."""
+    """Your record is older than what is kept here: if you agree, publish it again."""
 
     topic: str
     sender: NodeId
     key: Annotated[bytes, Meta(max_length=16)]
-
-
-class DeliveredState(State):
-    """The marks of each span of time, how many they were when counted, and when that was."""
-
-    marks: dict[int, dict[bytes, None]]
-    size: int
-    age: int
-
-
-class Delivered(Stateful):
-    """64-bit marks of delivered keys, grouped by time, which outlive the publications themselves.
-
-    What was not kept, or was deleted and fetched again, is therefore not delivered again.
-    """
-
-    __slots__ = ("age", "marks", "size")
-
-    state_type = DeliveredState
-
-    def __init__(self) -> None:
-        self.marks: dict[int, dict[bytes, None]] = {}
-        self.size = 0
-        self.age = 0  # timeouts since the marks were counted
-
-    def __len__(self) -> int:
-        return sum(map(len, self.marks.values()))
-
-    def add(self, time: int, key: bytes) -> bool:
-        """Mark a key as delivered; False if it was before."""
-        group = time // MARK_SECONDS
-        marks = self.marks.get(group)
-        if marks is not None and key[:8] in marks:
-            return False
-        if self.size >= MARKS_MAX:
-            self.size = len(self)  # never forget because of a wrong count
-            if self.size >= MARKS_MAX:
-                self.size -= len(self.marks.pop(min(self.marks)))
-        self.marks.setdefault(group, {})[key[:8]] = None
-        self.size += 1
-        return True
-
-    def forget(self, before: int) -> None:
-        """Forget the groups that end before the second `before`, or cannot be."""
-        low, high = max(0, before) // MARK_SECONDS, TIME_MAX // MARK_SECONDS
-        for group in [group for group in self.marks if not low <= group <= high]:
-            del self.marks[group]
-        self.age += 1
-        if not 0 <= self.age < RECOUNT_TIMEOUTS:
-            self.age, self.size = 0, len(self)
 
 
 Limits = tuple[int, int | None]  # a window's count and quota
@@ -128,7 +76,6 @@ class HorizonState(State):
     lo: int
     elapsed: int
     slots: list[dict[tuple[int, int | None], int]]
-    delivered: DeliveredState
 
 
 class Horizon(Stateful):
@@ -139,7 +86,6 @@ class Horizon(Stateful):
     """
 
     __slots__ = (
-        "delivered",
         "elapsed",
         "lo",
         "now",
@@ -159,7 +105,6 @@ class Horizon(Stateful):
         self.lo = 0
         self.elapsed = 0  # own seconds since the last slot began
         self.slots: list[dict[Limits, int]] = [{}]  # in each, the lowest lo under each setting
-        self.delivered = Delivered()
 
     def read_clock(self, seconds: int) -> None:
         """The driver read the wall clock. What passed since the last reading counts, but little.
@@ -195,13 +140,21 @@ class Horizon(Stateful):
             self.elapsed = max(0, self.elapsed - length)
         del self.slots[: -SLOTS - 1]
         self._note(self.window)
-        oldest = min(window.lo for window in self.windows())
-        self.delivered.forget(oldest - (self.retention.age or 0))
 
     @property
     def present(self) -> int:
         """The second in which something is published now, whatever a fault made of `now`."""
         return max(0, min(self.now or 0, TIME_MAX))
+
+    @property
+    def cut(self) -> int:
+        """What was published since may still be on its way; all is compared without a clock."""
+        return TIME_MAX if self.now is None else max(0, self.present - ON_ITS_WAY_SECONDS)
+
+    @property
+    def oldest(self) -> int:
+        """What was last heard of before this second, nothing can bring back."""
+        return min(window.lo for window in self.windows()) - (self.retention.age or 0)
 
     @property
     def window(self) -> Window:

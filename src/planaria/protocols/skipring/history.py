@@ -1,18 +1,18 @@
 """The publications of one topic at one subscriber: spread, stored, kept, delivered.
 
-Joins the parts of this package. A publication comes by broadcast or by anti-entropy; whichever
-way, it is named once, where it comes in, and delivered if it is not expired and never was; what is
-kept of it is another matter.
+Joins the parts of this package. A record comes by broadcast or by anti-entropy; either way it is
+decoded and named once, where it comes in, and what of it was never seen before is delivered; what
+is kept of it is another matter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Effect, Persist, Published, Send
+from planaria.core.node import Effect, Notice, Persist, Published, Send
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.antientropy import AntiEntropy, AntiEntropyState
 from planaria.protocols.publications.antientropy_messages import (
@@ -27,34 +27,25 @@ from planaria.protocols.publications.antientropy_messages import (
     Root,
     Sketch,
 )
-from planaria.protocols.publications.publication import (
-    PAYLOAD_BYTES_MAX,
-    Named,
-    Publication,
-    key,
-    position_id,
-    sound,
-)
+from planaria.protocols.publications.deliveries import position_id
+from planaria.protocols.publications.holdings import Holdings, HoldingsState
+from planaria.protocols.publications.publisher import Publisher, PublisherState
+from planaria.protocols.publications.reader import Reader, ReaderState
 from planaria.protocols.publications.retention import Horizon, HorizonState, Rejected, Retention
-from planaria.protocols.publications.store import PublicationStore, StoreState
-from planaria.protocols.publications.streams import (
-    Publisher,
-    PublisherState,
-    Streams,
-    StreamsState,
-)
 from planaria.protocols.skipring.broadcast import Broadcast, BroadcastState, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
+from planaria.records.record import Draft, MalformedRecord, Record, decode
+from planaria.records.store import Arrival, Store
 
 
 class HistoryState(State):
     """What a subscriber holds of one topic, and all that it remembers of spreading it."""
 
-    store: StoreState
+    holdings: HoldingsState
     antientropy: AntiEntropyState
     broadcast: BroadcastState
     horizon: HorizonState
-    streams: StreamsState
+    reader: ReaderState
     publisher: PublisherState
 
 
@@ -64,38 +55,44 @@ class History(Stateful):
     __slots__ = (
         "antientropy",
         "broadcast",
+        "holdings",
         "horizon",
         "id",
         "publisher",
-        "store",
-        "streams",
+        "reader",
         "topic",
     )
 
     state_type = HistoryState
 
     def __init__(
-        self, topic: str, id: NodeId, rng: Random, retention: Retention, *, ordered: bool
+        self,
+        topic: str,
+        id: NodeId,
+        rng: Random,
+        retention: Retention,
+        store: Store,
+        *,
+        ordered: bool,
     ) -> None:
         self.topic, self.id = topic, id
-        self.store = PublicationStore()
-        self.antientropy = AntiEntropy(topic, id, self.store)
+        self.holdings = Holdings(store)
+        self.antientropy = AntiEntropy(topic, id, self.holdings)
         self.broadcast = Broadcast(topic, id)
         self.horizon = Horizon(retention)
-        self.streams = Streams(topic, ordered, mark=self._mark)
+        self.reader = Reader(topic, self.holdings, ordered=ordered)
         self.publisher = Publisher(id, rng)
         self._show_window()
 
-    def publish(self, view: View, payload: bytes) -> list[Effect]:
-        """PUBLISH: number the payload, store it on disk, deliver it here, broadcast it to all."""
-        if len(payload) > PAYLOAD_BYTES_MAX:
-            raise UsageError(
-                f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}, split it"
-            )
-        named = self.publisher.publish(payload, self.horizon.present, self.horizon.lo)
-        said = named[1]
-        published = Published(self.topic, position_id(said), said.publisher, said.sequence)
-        return [published, *self._spread(view, named)]
+    def publish(self, view: View, draft: Draft, *, more: bool = False) -> list[Effect]:
+        """PUBLISH: number the payload, store it on disk, deliver it here, broadcast it to all.
+
+        If `more` follow at once it may wait for them, to leave in one record.
+        """
+        stream, number = self.publisher.publish(draft, self.horizon.present)
+        id = position_id(*stream, number)
+        published = Published(self.topic, id, self.id, number)
+        return [published, *self._seal(view, more=more)]
 
     def on_message(self, view: View, message: Message) -> list[Effect]:
         """Take any message about publications, however false."""
@@ -114,28 +111,28 @@ class History(Stateful):
 
     def digest(self) -> Digest:
         """What to put on every periodic message."""
-        return self.antientropy.digest()
+        return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
-    def on_timeout(self, neighbours: list[NodeId]) -> list[Effect]:
+    def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
-        self._show_window()
-        self.store.purge(self.horizon.windows())
-        self.broadcast.on_timeout()
+        effects = [*self._show_window(), *self.reader.on_timeout()]
+        self.holdings.purge(self.horizon.windows())
+        self.holdings.forget(self.horizon.oldest)
         self.antientropy.on_timeout()
-        effects = self.streams.on_timeout(self.horizon.lo)
-        return [Persist(), *effects] if effects else []
+        told = self.broadcast.on_timeout()
+        sealed = self._seal(view)
+        return [*([Persist(), *effects] if effects else []), *told, *sealed]
 
-    def read_clock(self, seconds: int) -> None:
+    def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""
         self.horizon.read_clock(seconds)
-        self.antientropy.clock = self.horizon.seconds or 0
-        self._show_window()
+        return self._show_window()
 
-    def retain(self, retention: Retention) -> None:
+    def retain(self, retention: Retention) -> list[Effect]:
         """Another setting: it hides or shows at once, and deletes after the grace."""
         self.horizon.retain(retention)
-        self._show_window()
+        return self._show_window()
 
     def link_down(self, view: View, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed: serve otherwise what was lately handed to it."""
@@ -144,8 +141,11 @@ class History(Stateful):
 
     def _on_antientropy(self, view: View, message: AntiEntropyMessage) -> list[Effect]:
         """What anti-entropy brings is delivered, and starts no broadcast (R5)."""
-        effects, fresh = self.antientropy.on_message(message)
-        return effects + self._deliver(fresh)
+        told: list[Effect] = []
+        effects = self.antientropy.on_message(
+            message, lambda records: told.extend(self._take(records, history=True))
+        )
+        return effects + told
 
     def _on_arc(self, view: View, message: Arc) -> list[Effect]:
         return self._received(view, message, self.broadcast.on_arc)
@@ -159,8 +159,8 @@ class History(Stateful):
     def _on_rejected(self, view: View, message: Rejected) -> list[Effect]:
         """Peers keep nothing so old. If so it is here by now, publish again; else they err."""
         horizon = self.horizon
-        named = self.publisher.restamp(message.key, horizon.present, horizon.lo)
-        return self._spread(view, named) if named is not None and sound(named[1]) else []
+        record = self.publisher.restamp(message.key, horizon.present, horizon.lo)
+        return self._spread(view, record) if record is not None else []
 
     def _received(
         self, view: View, message: Any, pass_on: Callable[[View, Any, bytes], list[Effect]]
@@ -169,40 +169,52 @@ class History(Stateful):
 
         Whom it is passed on to need not wait for this node's disk.
         """
-        publication: Publication = message.publication
-        if not sound(publication):
+        try:
+            record = decode(message.record)
+        except MalformedRecord:
             return []
-        name = key(publication)
-        if publication.time < self.horizon.lo:
-            return [Send(publication.publisher, Rejected(self.topic, self.id, name))]
-        effects = pass_on(view, message, name)
-        if self.store.offer(publication, name):
-            effects += self._deliver([(name, publication)])
-        return effects
+        if record.time < self.horizon.lo:
+            return [Send(record.publisher, Rejected(self.topic, self.id, record.key))]
+        return pass_on(view, message, record.key) + self._take([record])
 
-    def _spread(self, view: View, named: Named) -> list[Effect]:
-        """An own publication: it is on disk before anybody hears of it."""
-        name, publication = named
-        self.store.offer(publication, name)
-        effects = self._deliver([named]) or [Persist()]
-        return effects + self.broadcast.publish(view, publication, name)
+    def _seal(self, view: View, *, more: bool = False) -> list[Effect]:
+        """Spread what waits to leave."""
+        packer, low = self.publisher.packer, None
+        if packer is None or not len(packer):
+            return []
+        low = self.holdings.low(packer.stream)
+        records = self.publisher.seal(self.horizon.present, low, more=more)
+        return [effect for record in records for effect in self._spread(view, record)]
 
-    def _deliver(self, found: list[Named]) -> list[Effect]:
-        """Deliver what came in, kept or not, unless it once was; on disk before it is handed out.
+    def _spread(self, view: View, record: Record) -> list[Effect]:
+        """An own record: it is on disk before anybody hears of it."""
+        effects = self._take([record]) or [Persist()]
+        return effects + self.broadcast.publish(view, record)
 
-        So no crash makes the application see something twice.
+    def _take(self, records: Sequence[Record], *, history: bool = False) -> list[Effect]:
+        """Store what came in and hand out what is new of it, kept or not, once it is on disk.
+
+        So no crash makes the application see something twice. What the store cannot take now is
+        not here: peers bring it again.
         """
         effects: list[Effect] = []
-        for name, publication in found:
-            if self.horizon.delivered.add(publication.time, name):
-                effects += self.streams.offer(publication)
+        if self.reader.holes and self.holdings.tight(sum(it.count for it in records)):
+            effects += self.reader.give_up()
+        try:
+            arrivals: list[Arrival] = self.holdings.append(records)
+        except CapacityExceeded as error:
+            return [*effects, Notice(self.topic, "full", {"reason": str(error)})]
+        effects += self.reader.arrived(arrivals, history=history)
         return [Persist(), *effects] if effects else []
 
-    def _mark(self, publication: Publication) -> None:
-        self.horizon.delivered.add(publication.time, key(publication))
-
-    def _show_window(self) -> None:
-        self.store.show(self.horizon.window)
+    def _show_window(self) -> list[Effect]:
+        """Move the window; what waits behind a hole is handed out before it is out of sight."""
+        window, effects = self.horizon.window, list[Effect]()
+        if window != self.holdings.window:
+            if self.reader.holes and self.holdings.ages(window):
+                effects = self.reader.give_up()
+            self.holdings.show(window)
+        return effects
 
 
 _EXCHANGED: tuple[type[Message], ...] = (

@@ -15,7 +15,8 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.overlay import Channel, Violation
 from planaria.core.state import State
-from planaria.protocols.publications.publication import Publication
+from planaria.protocols.publications.deliveries import position_id
+from planaria.protocols.publications.push import sound
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.inquiry import PATIENCE
 from planaria.protocols.skipring.messages import (
@@ -156,8 +157,8 @@ class TopicJudge:
         return found
 
     def _publications(self) -> list[Violation]:
-        """Every member holds every publication that any member holds (Theorem 17)."""
-        held = {id: held_publications(self.peers[id], self.topic) for id in self.labels}
+        """Every member holds every record that any member holds (Theorem 17)."""
+        held = {id: held_records(self.peers[id], self.topic) for id in self.labels}
         everything = frozenset().union(*held.values()) if held else frozenset()
         return [
             self._violation("publications", id, f"lacks {len(everything - mine)} of them")
@@ -209,9 +210,21 @@ class TopicJudge:
         return Violation(invariant, node, f"{self.topic}: {detail}")
 
 
-def held_publications(peer: PeerState, topic: str) -> frozenset[Publication]:
-    """What a subscriber holds of a topic within the topic's window."""
-    return frozenset(peer.topics[topic].history.store.shown.values())
+def held_records(peer: PeerState, topic: str) -> frozenset[tuple[int, bytes]]:
+    """The records that a subscriber holds of a topic within the topic's window, by place."""
+    store = peer.topics[topic].history.holdings.store
+    if store is None:
+        return frozenset()  # on disk: a judge sees memory alone
+    return frozenset((place, store.bodies.get(place, b"")) for place in store.shown)
+
+
+def held_publications(peer: PeerState, topic: str) -> frozenset[bytes]:
+    """The publications in them, by position; what is no record holds none."""
+    found = []
+    for record in sound(body for _, body in held_records(peer, topic)):
+        who, incarnation = record.stream
+        found += [position_id(who, incarnation, at) for at in range(record.first, record.end)]
+    return frozenset(found)
 
 
 def topic_violations(

@@ -20,6 +20,7 @@ from planaria.protocols.skipring.messages import (
     Wake,
 )
 from planaria.protocols.skipring.subscriber import Subscriber, SubscriberState
+from planaria.records.record import Draft
 
 
 class MembershipState(State):
@@ -33,12 +34,14 @@ class MembershipState(State):
 class Membership(Stateful):
     """One topic at one peer: its place in the ring, and what it holds and delivers."""
 
-    __slots__ = ("awaited", "history", "subscriber")
+    __slots__ = ("_place", "_seen", "awaited", "history", "subscriber")
     state_type = MembershipState
 
     def __init__(self, subscriber: Subscriber, history: History) -> None:
         self.subscriber, self.history = subscriber, history
         self.awaited = False
+        self._place: tuple[object, ...] | None = None  # of which `_seen` is the view
+        self._seen = View(None, subscriber.id, [])
 
     def subscribe(self) -> None:
         """The application wants this topic, and to be told when it is a member."""
@@ -55,12 +58,12 @@ class Membership(Stateful):
         """The ring's timeout, with the history's digest on every message; then the history's."""
         effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest())]
         neighbours = [id for _, id in self.subscriber.neighbours()]
-        effects += self.history.on_timeout(neighbours)
+        effects += self.history.on_timeout(self._view(), neighbours)
         return effects + self._joined() if self.awaited else effects
 
-    def publish(self, payload: bytes) -> list[Effect]:
+    def publish(self, draft: Draft, *, more: bool = False) -> list[Effect]:
         """Publish on this topic."""
-        return self.history.publish(self._view(), payload)
+        return self.history.publish(self._view(), draft, more=more)
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed."""
@@ -102,9 +105,14 @@ class Membership(Stateful):
         return self._on_publication(message)
 
     def _view(self) -> View:
+        """The view from my place, made anew when the place has changed."""
         one = self.subscriber
-        one.repair()
-        return view(one.label, one.id, one.neighbours(), one.alarmed)
+        place = (one.label, one.pred, one.succ, one.alarmed, *one.shortcuts.items())
+        if place != self._place:
+            one.repair()
+            self._seen = view(one.label, one.id, one.neighbours(), one.alarmed)
+            self._place = (one.label, one.pred, one.succ, one.alarmed, *one.shortcuts.items())
+        return self._seen
 
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {

@@ -25,6 +25,7 @@ from planaria.core.node import (
 from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
 from planaria.core.topics import check_filter, check_topic
+from planaria.protocols.publications.deliveries import MICROSECONDS
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.history import History
@@ -39,6 +40,9 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import Subscriber
+from planaria.records.memory import MemoryStore
+from planaria.records.record import Draft
+from planaria.records.store import Store
 
 TOPICS_MAX = 1 << 12  # rings one process takes part in: each costs about four messages an interval
 FOREVER = Retention()
@@ -53,10 +57,11 @@ class PeerState(State):
 class Peer(Node):
     """Takes part in the ring of every topic it subscribes to.
 
-    `retention` says what each topic keeps; all subscribers of a topic must say the same.
+    `retention` says what each topic keeps; all subscribers of a topic must say the same. `store`
+    opens the store of a topic.
     """
 
-    __slots__ = ("_rng", "retention", "supervisors", "topics")
+    __slots__ = ("_rng", "retention", "store", "supervisors", "topics")
     state_type = PeerState
     reads_clock = True
 
@@ -66,12 +71,14 @@ class Peer(Node):
         supervisors: Sequence[NodeId],
         rng: Random,
         retention: Mapping[str, Retention] | None = None,
+        store: Callable[[str], Store] = lambda _: MemoryStore(),
     ) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
         self.retention = dict(retention or {})
         self.topics: dict[str, Membership] = {}
         self._rng = rng
+        self.store = store
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand a message to the topic it is about; decline if I am not in that ring.
@@ -109,6 +116,13 @@ class Peer(Node):
         topics: dict[str, Any] = {topic: one.state() for topic, one in self.topics.items()}
         return PeerState(topics)
 
+    def restore(self, data: bytes) -> Effects:
+        """Take a stored state; a process that begins anew numbers in new incarnations."""
+        effects = super().restore(data)
+        for membership in self.topics.values():
+            membership.history.publisher.restart()
+        return effects
+
     def load(self, state: State) -> None:
         """Be in the rings of a state, in whatever state; a name that is no topic is skipped."""
         assert isinstance(state, PeerState)
@@ -127,7 +141,7 @@ class Peer(Node):
             retention = self.retention.get(topic, FOREVER)
             self.topics[topic] = Membership(
                 Subscriber(topic, self.id, preference(topic, self.supervisors), self._rng),
-                History(topic, self.id, self._rng, retention, ordered=ordered),
+                History(topic, self.id, self._rng, retention, self.store(topic), ordered=ordered),
             )
         return self.topics[topic]
 
@@ -156,19 +170,20 @@ class Peer(Node):
 
     def _publish(self, command: Publish) -> Effects:
         """Publish on a topic I am subscribed to."""
-        for name in ("attributes", "key", "headers", "timestamp"):
-            if getattr(command, name) not in (None, {}):
-                raise UsageError(f"ring publishes payloads alone, no {name}: put it in the payload")
+        if command.attributes:
+            raise UsageError("ring has no conditions: put attributes into headers, or use content")
         membership = self.topics.get(command.topic)
         if membership is None or membership.subscriber.leaving:
             raise UsageError(f"subscribe to {command.topic!r} before publishing on it")
-        return membership.publish(command.payload)
+        headers = tuple((name, value.encode()) for name, value in command.headers.items())
+        timestamp = None if command.timestamp is None else command.timestamp * MICROSECONDS
+        draft = Draft(command.payload, command.key, headers, timestamp)
+        return membership.publish(draft, more=command.more)
 
     def _read_clock(self, command: Clock) -> Effects:
         """The time for every topic."""
-        for membership in self.topics.values():
-            membership.history.read_clock(command.seconds)
-        return ()
+        found = [one.history.read_clock(command.seconds) for one in self.topics.values()]
+        return [effect for effects in found for effect in effects]
 
     def _link_down(self, command: LinkDown) -> Effects:
         """A neighbour, or a supervisor, may be gone."""

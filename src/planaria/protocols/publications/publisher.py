@@ -1,0 +1,133 @@
+"""Who numbers publications: each start of a process in an incarnation of its own."""
+
+from random import Random
+
+from planaria.core.ids import NodeId, stable_hash
+from planaria.core.state import State, Stateful
+from planaria.records.packing import Packer, PackerState
+from planaria.records.record import (
+    INCARNATION_BYTES,
+    SEQUENCE_MAX,
+    TIMESTAMPS,
+    Draft,
+    MalformedRecord,
+    Record,
+    Stream,
+    decode,
+    seal,
+)
+
+REJECTABLE_BYTES_MAX = 16 << 20  # of own records that may still be rejected
+REJECTABLE_MAX = 1 << 12  # of them
+RESTAMPS_MAX = 3  # per record: who is rejected more often met more than one liar
+AHEAD_SECONDS = 60  # a stream whose times are so far ahead was numbered by a wrong clock
+NOW, LATER = 1 << 62, 0  # as the packer's clock: seal whatever waits, or only what is full
+
+
+class PublisherState(State):
+    """The packer, a check of its numbers, and own records that may be rejected, with how often."""
+
+    packer: PackerState | None
+    check: int
+    rejectable: dict[bytes, tuple[bytes, int]]
+
+
+class Publisher(Stateful):
+    """Numbers and seals the publications of one node on one topic.
+
+    Numbers that are not intact (corrupted, another node's, of a process before this one) are never
+    continued: a new incarnation begins.
+    """
+
+    __slots__ = ("_random", "check", "id", "packer", "rejectable")
+    state_type = PublisherState
+
+    def __init__(self, id: NodeId, random: Random) -> None:
+        self.id = id
+        self._random = random
+        self.packer: Packer | None = None  # None until something is published
+        self.check = 0
+        self.rejectable: dict[bytes, tuple[bytes, int]] = {}
+
+    def state(self) -> PublisherState:
+        """How far it has numbered."""
+        packer = None if self.packer is None else self.packer.state()
+        return PublisherState(packer, self.check, self.rejectable)
+
+    def load(self, state: State) -> None:
+        """Go on as this state has it, if its numbers are intact."""
+        assert isinstance(state, PublisherState)
+        self.check, self.rejectable = state.check, state.rejectable
+        self.packer = None
+        if state.packer is not None:
+            self.packer = Packer(self.id, bytes(INCARNATION_BYTES))
+            self.packer.load(state.packer)
+
+    def restart(self) -> None:
+        """The process began anew: what it numbers it numbers in another incarnation."""
+        self.packer = None
+
+    def publish(self, draft: Draft, time: int) -> tuple[Stream, int]:
+        """Number a publication, to be sealed with the next record.
+
+        Raises UsageError if no record can hold it.
+        """
+        packer = self.packer
+        if packer is None or not self._intact(packer, time):
+            bits = 8 * INCARNATION_BYTES
+            incarnation = self._random.getrandbits(bits).to_bytes(INCARNATION_BYTES, "big")
+            packer = Packer(self.id, incarnation)
+        number = packer.offer(draft)
+        self.packer, self.check = packer, self._check(packer)
+        return packer.stream, number
+
+    def seal(self, time: int, low: int | None, *, more: bool = False) -> list[Record]:
+        """Seal what waits; if `more` follows, only what fills a record."""
+        packer = self.packer
+        if packer is None or not len(packer) or not self._intact(packer, time):
+            return []
+        found: list[Record] = []
+        vouched = packer.next if low is None else low
+        while record := packer.take(LATER if more else NOW, time=time, low=max(0, vouched)):
+            packer.acknowledge(record.end)  # it is in the store, where a retry finds it
+            self._remember(record, 0)
+            found.append(record)
+        self.check = self._check(packer)
+        return found
+
+    def restamp(self, name: bytes, time: int, lo: int) -> Record | None:
+        """The record of that key with a new time, if it is older than `lo` and still known here."""
+        data, restamps = self.rejectable.get(name, (b"", 0))
+        try:
+            record = decode(data)
+        except MalformedRecord:
+            return None
+        mine = record.key == name and record.publisher == self.id
+        if not mine or not record.time < lo <= time or not 0 <= restamps < RESTAMPS_MAX:
+            return None
+        del self.rejectable[name]
+        drafts = [Draft(*one[3:]) for one in record.publications(record.first, record.end)]
+        if not record.columns & TIMESTAMPS:
+            drafts = [draft._replace(timestamp=None) for draft in drafts]
+        again = seal(record.stream, record.first, drafts, time=time, low=record.low)
+        self._remember(again, restamps + 1)
+        return again
+
+    def _remember(self, record: Record, restamps: int) -> None:
+        known = self.rejectable
+        known[record.key] = (record.data, restamps)
+        if len(known) > REJECTABLE_MAX or len(record.data) * len(known) > REJECTABLE_BYTES_MAX:
+            size = sum(len(data) for data, _ in known.values())
+            while len(known) > 1 and (len(known) > REJECTABLE_MAX or size > REJECTABLE_BYTES_MAX):
+                size -= len(known.pop(next(iter(known)))[0])
+
+    def _intact(self, packer: Packer, time: int) -> bool:
+        return (
+            self.check == self._check(packer)
+            and packer.next + len(packer) < SEQUENCE_MAX
+            and packer.time <= time + AHEAD_SECONDS
+        )
+
+    def _check(self, packer: Packer) -> int:
+        content = (packer.stream, packer.next, packer.time, len(packer))
+        return stable_hash("publisher", self.id, repr(content), bits=63)
