@@ -33,8 +33,8 @@ def run(n: int, publications: int, size: int) -> tuple[float, int]:
                 if isinstance(effect, Send):
                     answer = nodes[effect.target].on_message(effect.message, source)
                     queue.append((effect.target, answer))
-                else:
-                    deliveries += isinstance(effect, Deliver)
+                elif isinstance(effect, Deliver):
+                    deliveries += len(effect.publications)
     return process_time() - start, deliveries
 
 

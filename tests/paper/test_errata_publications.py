@@ -4,14 +4,14 @@ from collections import deque
 from itertools import product
 
 import pytest
+from planaria.protocols.publications.publication import Publication, key
+from planaria.protocols.publications.store import PublicationStore
 
 from planaria.core.chance import stream
 from planaria.core.node import Effect, Send
 from planaria.literal.trie import LiteralSubscriber
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.antientropy_messages import Push
-from planaria.protocols.publications.publication import Publication, key
-from planaria.protocols.publications.store import PublicationStore
 from planaria.protocols.publications.trie import EMPTY_HASH, ROOT_LABEL, Inner, Trie
 from planaria.studies.skipring.tries import (
     OurTrie,

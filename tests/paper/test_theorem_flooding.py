@@ -3,10 +3,10 @@
 from collections import deque
 
 import pytest
+from planaria.protocols.publications.publication import Publication
 
 from planaria.core.node import Send
 from planaria.literal.flooding import LiteralFlooding, Publish
-from planaria.protocols.publications.publication import Publication
 from planaria.protocols.skipring.broadcast import Broadcast, view
 from planaria.protocols.skipring.broadcast_messages import Flood
 from planaria.protocols.skipring.labels import label_bits

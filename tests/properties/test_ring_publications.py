@@ -5,12 +5,12 @@ from math import log2
 from random import Random
 
 import pytest
+from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.node import Command, Deliver, Node, Notice, Publish, Subscribe
 from planaria.core.state import decode_state
-from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.arbitrary_history import corrupt_caches
 from planaria.protocols.skipring.legitimacy import held_publications

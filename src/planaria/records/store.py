@@ -349,8 +349,10 @@ class Store(ABC):
 
         Of the records themselves the entries know; the audit compares these with the bytes.
         """
-        held = [*self.index.hidden.values(), *self.index.shown.values()]
-        self._mend([(entry, 0) for entry in held])
+        held = {**self.index.hidden, **self.index.shown}
+        for place, entry in held.items():
+            entry.place = place
+        self._mend([(entry, 0) for entry in held.values()])
 
     def _mend(self, entries: Sequence[tuple[Entry, int]]) -> None:
         before, index = self.index, Index()
@@ -372,6 +374,9 @@ class Store(ABC):
         places = [self._audited.pop() for _ in range(min(limit, len(self._audited)))]
         held = {**self.index.hidden, **self.index.shown}
         entries = [held[place] for place in places if place in held]
+        if any(held[place].place != place for place in places if place in held):
+            self.mend()
+            return 1
         records = self._load(entries)
         pairs = [(e, r) for e, r in zip(entries, records, strict=True) if r is not None]
         wrong = [(entry, record) for entry, record in pairs if not entry.describes(record)]

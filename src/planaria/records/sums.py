@@ -7,7 +7,7 @@ agrees proves nothing to whoever may face forged records: the descent and the au
 from bisect import bisect_left, insort
 from typing import NamedTuple
 
-from planaria.records.record import RECORD_KEY_BITS, Place
+from planaria.records.record import RECORD_KEY_BITS, TIME_MAX, Place
 
 # What is stamped so far ahead of the cut is not on its way any more: a clock is wrong, and a
 # digest that waited for its time would not cover it for years.
@@ -26,8 +26,11 @@ NO_SUM = Sum()
 
 
 def compared(time: int, cut: int) -> bool:
-    """Does a digest with this cut cover a record of this second? Both ends judge by it alone."""
-    return time < cut or time >= cut + ON_THE_WAY_SECONDS
+    """Does a digest with this cut cover a record of this second? Both ends judge by it alone.
+
+    The last cut of all covers everything.
+    """
+    return time < cut or time >= cut + ON_THE_WAY_SECONDS or cut >= TIME_MAX
 
 
 class Sums:
@@ -62,6 +65,8 @@ class Sums:
         Subtracts what is on its way, and what is older than `lo`: both few.
         """
         times = self._times
+        if cut >= TIME_MAX:
+            cut = TIME_MAX + 1
         older = times[: bisect_left(times, lo)]
         newer = bisect_left(times, max(lo, cut)), bisect_left(times, cut + ON_THE_WAY_SECONDS)
         keys, count = self._total

@@ -7,6 +7,7 @@ asked for, over the places that a digest covers, and kept while that set stays t
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from struct import error as StructError  # noqa: N812
 from typing import TypeVar
 
 from planaria.core.state import State, Stateful
@@ -28,7 +29,9 @@ WORD = (1 << 64) - 1
 ODD = 0x9E3779B97F4A7C15
 
 # What an index raises that contradicts itself. Nothing else is caught.
-CONTRADICTION = (LookupError, TypeError, ValueError, OverflowError, AttributeError)
+CONTRADICTION = (
+    LookupError, TypeError, ValueError, OverflowError, AttributeError, StructError,
+)  # fmt: skip
 
 T = TypeVar("T")
 Part = tuple[int, int]  # of what is shown: from which second on, at which cut

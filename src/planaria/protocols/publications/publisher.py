@@ -4,7 +4,7 @@ from random import Random
 
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.state import State, Stateful
-from planaria.records.packing import Packer, PackerState
+from planaria.records.packing import LINGER_MICROSECONDS, Packer, PackerState
 from planaria.records.record import (
     INCARNATION_BYTES,
     SEQUENCE_MAX,
@@ -21,7 +21,6 @@ REJECTABLE_BYTES_MAX = 16 << 20  # of own records that may still be rejected
 REJECTABLE_MAX = 1 << 12  # of them
 RESTAMPS_MAX = 3  # per record: who is rejected more often met more than one liar
 AHEAD_SECONDS = 60  # a stream whose times are so far ahead was numbered by a wrong clock
-NOW, LATER = 1 << 62, 0  # as the packer's clock: seal whatever waits, or only what is full
 
 
 class PublisherState(State):
@@ -73,7 +72,11 @@ class Publisher(Stateful):
         Raises UsageError if no record can hold it.
         """
         packer = self.packer
-        if packer is None or not self._intact(packer, time):
+        if (
+            packer is None
+            or not self._intact(packer, time)
+            or packer.next + len(packer) >= SEQUENCE_MAX
+        ):
             bits = 8 * INCARNATION_BYTES
             incarnation = self._random.getrandbits(bits).to_bytes(INCARNATION_BYTES, "big")
             packer = Packer(self.id, incarnation)
@@ -88,7 +91,7 @@ class Publisher(Stateful):
             return []
         found: list[Record] = []
         vouched = packer.next if low is None else low
-        while record := packer.take(LATER if more else NOW, time=time, low=max(0, vouched)):
+        while record := packer.take(self._now(packer, more), time=time, low=max(0, vouched)):
             packer.acknowledge(record.end)  # it is in the store, where a retry finds it
             self._remember(record, 0)
             found.append(record)
@@ -113,6 +116,10 @@ class Publisher(Stateful):
         self._remember(again, restamps + 1)
         return again
 
+    def _now(self, packer: Packer, more: bool) -> int:
+        """The packer's clock: its driver says when the linger is over, not a timer."""
+        return (packer.last or 0) + (0 if more else LINGER_MICROSECONDS)
+
     def _remember(self, record: Record, restamps: int) -> None:
         known = self.rejectable
         known[record.key] = (record.data, restamps)
@@ -122,11 +129,7 @@ class Publisher(Stateful):
                 size -= len(known.pop(next(iter(known)))[0])
 
     def _intact(self, packer: Packer, time: int) -> bool:
-        return (
-            self.check == self._check(packer)
-            and packer.next + len(packer) < SEQUENCE_MAX
-            and packer.time <= time + AHEAD_SECONDS
-        )
+        return self.check == self._check(packer) and packer.time <= time + AHEAD_SECONDS
 
     def _check(self, packer: Packer) -> int:
         content = (packer.stream, packer.next, packer.time, len(packer))

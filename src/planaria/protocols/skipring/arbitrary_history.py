@@ -37,7 +37,6 @@ from planaria.protocols.skipring.broadcast import HOPS_MAX, Broadcast, Handed, S
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.labels import CIRCLE
-from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
 from planaria.records.record import SEQUENCE_MAX, TIME_MAX
 
@@ -46,9 +45,8 @@ INVENTORS = 16  # about so many members of a network invent: all of a small one,
 
 def corrupt_history(history: History, ids: Sequence[NodeId], rng: Random) -> None:
     """Lose some records, invent others, and falsify everything derived or remembered."""
-    store = history.holdings.store
-    if rng.random() * len(ids) < INVENTORS and isinstance(store, MemoryStore):
-        invent(store, ids, rng)
+    if rng.random() * len(ids) < INVENTORS:
+        invent(history.holdings, ids, rng)
     corrupt_holdings(history.holdings, ids, rng)
     corrupt_exchanges(history.antientropy, ids, rng)
     corrupt_horizon(history.horizon, ids, rng)

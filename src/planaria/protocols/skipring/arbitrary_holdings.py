@@ -63,9 +63,11 @@ def corrupt_holdings(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> 
     corrupt_derived(holdings, ids, rng)
 
 
-def invent(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
+def invent(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
     """Records that nobody published, and bytes that are none."""
-    store.append([any_record(ids, rng) for _ in range(rng.randrange(4))])
+    holdings.append([any_record(ids, rng) for _ in range(rng.randrange(4))])
+    store = holdings.store
+    assert isinstance(store, MemoryStore)
     if rng.random() < 0.2:
         place = any_integer(rng, 0, 1 << PLACE_BITS)
         store._bodies[place] = rng.choice([any_record(ids, rng).data, any_body(ids, rng)])
@@ -79,7 +81,7 @@ def _lose(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
         draw = rng.random()
         if draw < 0.4:
             store._bodies.pop(place, None)
-            index.discard(index.shown[place])
+            del index.shown[place]
         elif draw < 0.5:
             del index.shown[place]
         elif draw < 0.6:
