@@ -20,7 +20,9 @@ from planaria.records.window import LIMIT_MAX, Window
 STEPS = 16  # a window moves by a sixteenth of the age: neighbours show the same nearly always
 GRACE_SECONDS = 86_400  # hidden for a day, or for the age if that is shorter, before it is deleted
 SLOTS = 16  # parts of the grace of which is known what was shown in them
-ON_ITS_WAY_SECONDS = 2  # a broadcast takes less; a digest leaves alone what is younger
+# A digest leaves alone what is younger: two intervals for the broadcast, and two more since a
+# publisher knows the time to the second, and as of its last timeout.
+ON_ITS_WAY_SECONDS = 4
 READINGS = 4  # in one slot, at least: so a clock that jumps does not shorten the grace
 SETTINGS_MAX = 8  # in one slot; an operator who tries more of them keeps the first
 VOTERS_MAX = 256  # a node has at most 2 * 62 neighbours and a few that are changing
