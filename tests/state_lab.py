@@ -5,7 +5,7 @@ from copy import deepcopy
 
 from planaria.core.node import Node, Notice
 from planaria.core.overlay import Overlay
-from planaria.core.state import State
+from planaria.core.state import State, decode_state
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial
 from toys import Log
@@ -74,7 +74,8 @@ class Lockstep:
         for id, node in list(nodes.items()):
             assert node.state_type is not State, f"{type(node).__name__} names no state"
             fresh = spawn_like(self.trial, node)
-            assert list(fresh.restore(node.snapshot())) == []
+            # Not `restore`: a process that begins anew may number in another incarnation.
+            fresh.load(decode_state(node.state_type, node.snapshot()))
             nodes[id] = fresh
 
     def differs_nowhere_from(self, other: "Lockstep", interval: int) -> None:

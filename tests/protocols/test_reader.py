@@ -194,6 +194,18 @@ def test_retention_decides_nothing_about_delivery(ordered: bool) -> None:
             assert on_time == sorted(on_time)
 
 
+def test_what_is_kept_and_what_is_not_may_come_in_one_message_in_any_order() -> None:
+    """Ring, ordered, seed 97 of the property of states: number 0 was handed out twice."""
+    kept, unkept = item(0, time=9), item(1, time=5)
+    for records in ([kept, unkept], [unkept, kept]):
+        app = Application(ordered=True, window=Window(lo=0, limit=1))
+        assert app.offer(*records) == [0, 1]
+    app = Application(ordered=True, window=Window(lo=0, limit=1))
+    app.offer(item(0, publisher=2, time=99))
+    later = [item(number, time=5) for number in (3, 1, 2, 0)]
+    assert app.offer(*later) == [0, 1, 2, 3]
+
+
 def test_false_marks_and_holes_lose_nothing_that_is_yet_to_come() -> None:
     for number, fault in enumerate([Mark(50), Mark(-(10**9)), Mark(2**90, ((7, 3), (-5, 99)))]):
         app = Application(ordered=True)

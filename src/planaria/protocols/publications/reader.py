@@ -12,7 +12,7 @@ from planaria.core.state import State, Stateful
 from planaria.protocols.publications.deliveries import Deliveries
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.positions import SKIPPED_MAX, START, Intervals, Mark
-from planaria.records.record import Record, Stream
+from planaria.records.record import Stream
 from planaria.records.store import Arrival, Slice
 
 PATIENCE = 10  # own timeouts for which a hole is waited for: anti-entropy is faster when healthy
@@ -55,9 +55,14 @@ class Reader(Stateful):
             if len(slices) > 1:
                 slices.sort(key=lambda part: (part.record.stream, part.lo))
             return effects + self._deliver(slices)
-        for record, new, _ in arrivals:
-            for lo, hi in new:
-                effects += self._take(record, lo, hi)
+        parts = [Slice(one.record, *them) for one in arrivals for them in one.new]
+        parts.sort(key=lambda part: (part.record.stream, part.lo))
+        for part in parts:
+            effects += self._late(part)
+        shown = self.holdings.store.index.shown
+        for part in parts:
+            if part.record.place not in shown:
+                effects += self._unkept(part)
         for stream in dict.fromkeys(arrival.record.stream for arrival in arrivals):
             effects += self._follow(stream)
         return effects
@@ -88,20 +93,26 @@ class Reader(Stateful):
             return []
         return [effect for stream in list(self.holes) for effect in self._skip(stream)]
 
-    def _take(self, record: Record, lo: int, hi: int) -> list[Effect]:
-        """Hand out at once what comes after its turn, and what the store does not keep."""
+    def _late(self, part: Slice) -> list[Effect]:
+        """Hand out at once what comes after its turn; the cursor has passed it."""
+        record, lo, hi, _ = part
         stream = record.stream
         mark = self.marks.get(stream, START)
-        effects: list[Effect] = []
-        if lo < mark.next:
-            late = Slice(record, lo, min(hi, mark.next), late=True)
-            effects += [self._notice("late", stream, late.lo, late.hi), *self._deliver([late])]
-            skipped = Intervals(mark.skipped)
-            skipped.remove(late.lo, late.hi)
-            mark = self.marks[stream] = Mark(mark.next, tuple(skipped))
-        start = max(lo, mark.next)
-        if start < hi and record.place not in self.holdings.store.index.shown:
-            effects += self._follow(stream, before=start)
+        if lo >= mark.next:
+            return []
+        late = Slice(record, lo, min(hi, mark.next), late=True)
+        skipped = Intervals(mark.skipped)
+        skipped.remove(late.lo, late.hi)
+        self.marks[stream] = Mark(mark.next, tuple(skipped))
+        return [self._notice("late", stream, late.lo, late.hi), *self._deliver([late])]
+
+    def _unkept(self, part: Slice) -> list[Effect]:
+        """Hand out at once what the store does not keep, after what comes before it."""
+        record, lo, hi, _ = part
+        stream = record.stream
+        effects = self._follow(stream, before=lo)
+        start = max(lo, self.marks.get(stream, START).next)
+        if start < hi:
             effects += self._pass(stream, start)
             effects += self._deliver([Slice(record, start, hi)])
             self.marks[stream] = Mark(hi, self.marks.get(stream, START).skipped)
