@@ -90,7 +90,7 @@ def fdatasync_ms(directory: Path) -> float:
 
 def fill(directory: Path, publications: int, size: int) -> None:
     with Database(directory) as database:
-        durable(database.topic("news"), publications, size, 512)
+        durable(database.topic("news"), publications, size, 4096)
 
 
 def start_cpu_s(directory: Path) -> float:

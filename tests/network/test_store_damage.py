@@ -9,7 +9,7 @@ import pytest
 
 from planaria.core.errors import UsageError
 from planaria.network.store.database import Database
-from planaria.network.store.opening import FILE
+from planaria.network.store.opening import FILE, MENDED
 from planaria.records.positions import Mark
 from planaria.records.record import Record
 from planaria.records.window import Window
@@ -209,7 +209,8 @@ def test_another_version_is_set_aside_whole(tmp_path: Path, what: str, line: str
     connection = sqlite3.connect(tmp_path / FILE)
     connection.execute(what)
     connection.close()
-    _, said = opened(tmp_path, written)
+    found, said = opened(tmp_path, written)
+    assert found == 50, "each row has its own checksum"
     assert len(said) == 1
     assert line in said[0]
     assert (tmp_path / f"{FILE}.set-aside-1").exists()
@@ -225,6 +226,23 @@ def test_what_is_no_database_is_set_aside(tmp_path: Path, content: bytes) -> Non
         assert len(said) == 1
         assert f"set-aside-{round}" in said[0]
         (tmp_path / FILE).unlink()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_who_is_killed_while_mending_mends_again(tmp_path: Path, moved: bool) -> None:
+    """The copy is in the way until the damaged file is moved; then it is all there is."""
+    written = filled(tmp_path, 100)
+    whole = (tmp_path / FILE).read_bytes()
+    if moved:
+        (tmp_path / FILE).rename(tmp_path / MENDED)
+        assert opened(tmp_path, written) == (100, [])
+    else:
+        (tmp_path / MENDED).write_bytes(whole[:20_000])
+        (tmp_path / FILE).write_bytes(whole[:-20_000])
+        found, said = opened(tmp_path, written)
+        assert found > 50
+        assert len(said) == 1
+    assert not (tmp_path / MENDED).exists()
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from planaria.records.sums import ON_THE_WAY_SECONDS
 from planaria.records.window import Window
 from records_lab import NOW, A, B, Make, record, shuffled
 
+pytest_plugins = ("record_stores",)
+
 
 def test_the_last_value_of_a_key_and_of_the_topic(store: Store) -> None:
     assert store.retained() is None

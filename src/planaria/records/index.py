@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from planaria.core.ids import NodeId
 from planaria.records.lanes import Drops, Entry, Lane
-from planaria.records.positions import Intervals
 from planaria.records.record import RECORD_KEY_BITS, Place, Stream
 from planaria.records.sums import Sums, compared
 from planaria.records.window import LIMIT_MAX, Window, kept
@@ -114,10 +113,16 @@ class Index:
         held = {**self.hidden, **self.shown}
         self._clear()
         for lane in self.lanes.values():
-            lane.entries, lane.covered = [], Intervals()
-        places = kept(held.values(), self.window)
-        for place in reversed(places):
-            self._show(held.pop(place))
+            lane.clear()
+        self.order = sorted(kept(held.values(), self.window))
+        for place in self.order:
+            entry = self.shown[place] = held.pop(place)
+            self.publications += entry.count
+            self.sums.add(place, 1)
+            self._count(entry, 1)
+            self.lane(entry.stream).entries.append(entry)
+        for lane in self.lanes.values():
+            lane.derive()
         self.hidden = held
         self._note_hidden()
 
@@ -175,6 +180,10 @@ class Index:
     def _surplus(self, publisher: NodeId) -> Iterator[Entry]:
         """What has no room any more, the lowest first; to be taken out before the next."""
         window = self.window
+        if window[1:] == (LIMIT_MAX, None):
+            return  # whatever a damaged count says
+        if window.per_publisher is None and self._capped != self.publications:
+            raise ValueError("the counts of an index differ: by one of them records would be lost")
         while window.per_publisher is not None:
             places, sum = self._quotas.get(publisher, ([], 0))
             if not places or sum - self.shown[places[0]].count < window.quota:

@@ -1,7 +1,7 @@
 """What is known of each stream's records: where they stand, what they cover, what is gone.
 
 Derived from the records alone, and small: no payloads. An entry with its share of the tables
-around it takes about 450 bytes, whatever the record's size (`benchmarks/records.py`).
+around it takes about 500 bytes, whatever the record's size (`benchmarks/records.py`).
 """
 
 from bisect import bisect_left, insort
@@ -117,6 +117,16 @@ class Lane:
     def floor(self) -> int:
         """Below this number nothing may still come."""
         return max(self.low, self.gone.firm, self.hid.firm)
+
+    def clear(self) -> None:
+        """Forget what is shown."""
+        self.entries, self.covered = [], Intervals()
+
+    def derive(self) -> None:
+        """Put entries that were added in any order by number, and say what they cover."""
+        self.entries.sort(key=_number)
+        for entry in self.entries:
+            self.covered.add(entry.first, entry.end)
 
     def show(self, entry: Entry) -> None:
         """Take an entry up."""

@@ -54,6 +54,8 @@ class Window(NamedTuple):
 
 def kept(held: Iterable[Kept], window: Window) -> list[Place]:
     """The places that `window` shows of all that is held, the highest first."""
+    if window.limit == LIMIT_MAX and window.per_publisher is None:
+        return sorted((one.place for one in held if one.place >= window.lowest), reverse=True)
     places = []
     above: Counter[NodeId] = Counter()
     total = 0

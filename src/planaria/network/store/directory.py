@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from planaria.core.errors import UsageError
@@ -46,10 +47,8 @@ class Directory:
         """Note in what state the directory is, for whoever opens it next."""
         if self.writable and self._lock is not None:
             text = f"{state} by process {os.getpid()}\n".encode()
-            try:
+            with suppress(OSError):  # a full disk: the store says so where it matters
                 os.pwrite(self._lock, text.ljust(48), 0)
-            except OSError:  # a full disk: the store says so where it matters
-                self.writable = False
 
     def aside(self, name: str) -> Path:
         """A name in this directory that nothing has yet, to move something to."""

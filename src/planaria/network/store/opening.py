@@ -11,6 +11,8 @@ from planaria.network.store.rows import APPLICATION, SCHEMA, VERSION, entry_of
 from planaria.network.store.salvage import Row, readable_rows
 
 FILE = "records.db"
+MENDED = "records.db.mended"
+_SUFFIXES = ("-wal", "-shm")  # of files that SQLite keeps beside another
 CHECKPOINT_PAGES = 4096  # 16 MiB of log, then it is worked into the file
 PAGE_BYTES_MIN = 512  # SQLite takes a shorter file for an empty one
 SALVAGED_ROWS = 1000  # in one transaction
@@ -45,6 +47,8 @@ def open_file(directory: Directory, report: Report) -> Opened:
     path = directory.path / FILE
     if not directory.writable:
         return _for_reading(path, report, "is read-only")
+    if (directory.path / MENDED).exists() and not path.exists():
+        (directory.path / MENDED).rename(path)
     try:
         return _as_it_is(directory, path, report)
     except Foreign as error:
@@ -92,18 +96,17 @@ def _text(data: bytes) -> str:
 def _prepare(connection: sqlite3.Connection, used: bool) -> None:
     """Make the tables of a new file; raises Foreign if it is not ours."""
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+    program = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if used and (tables or ours or version) and (not ours or version != VERSION):
-        what = f"version {version}, not {VERSION}" if ours else "another program's"
-        raise Foreign(f"is {what}")
+    if used and (tables or program or version) and (program, version) != (APPLICATION, VERSION):
+        known = program == APPLICATION
+        raise Foreign(f"is version {version}, not {VERSION}" if known else "is another program's")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     if not tables:
-        connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        ours = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+        connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} {ours} COMMIT;")
 
 
 def _for_reading(path: Path, report: Report, why: str) -> Opened:
@@ -129,29 +132,41 @@ def _for_reading(path: Path, report: Report, why: str) -> Opened:
 
 
 def open_anew(directory: Directory, report: Report, why: str) -> Opened:
-    """Move the file aside and begin a new one with the rows that can be read of it."""
-    path = directory.path / FILE
+    """Copy the rows that can be read into a new file, and set the old one aside.
+
+    The new file takes its place last: who is killed on the way does it again.
+    """
+    path, mended = directory.path / FILE, directory.path / MENDED
     aside = directory.aside(FILE)
     try:
-        path.rename(aside)
-        log = path.with_name(f"{FILE}-wal")
-        if log.exists():
-            log.rename(aside.with_name(f"{aside.name}-wal"))
-        path.with_name(f"{FILE}-shm").unlink(missing_ok=True)
-        writing = _connect(path)
+        _remove(mended)
+        writing = _connect(mended)
         _prepare(writing, used=False)
+        saved, ended = _copy(path, writing)
+        writing.close()  # works its log into the file
+        path.rename(aside)
+        for suffix in _SUFFIXES:
+            if path.with_name(FILE + suffix).exists():
+                path.with_name(FILE + suffix).rename(aside.with_name(aside.name + suffix))
+        mended.rename(path)
+        report(f"{path}: {why}; {saved} records kept, the rest set aside in {aside.name}{ended}")
+        writing = _connect(path)
+        _prepare(writing, used=True)
+        return Opened(_connect(path), writing)
     except (OSError, sqlite3.Error) as error:
-        return _for_reading(path, report, f"{why}, and cannot be set aside ({error})")
-    saved, ended = _copy(aside, writing)
-    report(f"{path}: {why}; {saved} records kept, the rest set aside in {aside.name}{ended}")
-    return Opened(_connect(path), writing)
+        return _for_reading(path, report, f"{why}, and cannot be mended ({error})")
 
 
-def _copy(aside: Path, writing: sqlite3.Connection) -> tuple[int, str]:
+def _remove(path: Path) -> None:
+    for suffix in ("", *_SUFFIXES):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _copy(damaged: Path, writing: sqlite3.Connection) -> tuple[int, str]:
     """Copy the sound rows; returns how many records, and what ended it before its time."""
     saved, batch = 0, list[Row]()
     try:
-        for row in readable_rows(aside):
+        for row in readable_rows(damaged):
             batch.append(row)
             if len(batch) >= SALVAGED_ROWS:
                 saved, batch = saved + _insert(writing, batch), []

@@ -2,9 +2,9 @@
 
 Both hold N publications; d more are held by one side only, half by each. Publications have 32-byte
 payloads, random 62-bit publishers and one time, and each is a record of its own. Every message is
-encoded with core.codec, topic 'news' included; framing and TCP are not counted. `bytes` is everything on the
-wire, the digest on a periodic message included; `bound` is what is left if the differing
-publications are known: their records, and 64-bit ids to name them.
+encoded with core.codec, topic 'news' included; framing and TCP are not counted. `bytes` is
+everything on the wire, the digest on a periodic message included; `bound` is what is left if the
+differing publications are known: their records, and 64-bit ids to name them.
 
 Algorithm 5 is given the readings that can work (hash of hashes, `else` bound to the outer `if`),
 alternate starts from both sides, and at most `STARTS_MAX` starts.
