@@ -21,7 +21,6 @@ from planaria.protocols.skipring.labels import CIRCLE
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.records.memory import MemoryStore
 from planaria.records.record import TIME_MAX, Draft, Record, seal
-from planaria.records.sums import Sum
 from planaria.records.window import Window
 from retention_lab import DAY, MINUTE, Topic
 
@@ -181,7 +180,7 @@ def test_digest_can_be_sent_whatever_memory_holds(number: int) -> None:
     history = Topic(1).nodes[0]
     history.holdings.store.index.window = Window(number, 5)
     history.horizon.seconds = history.horizon.now = number
-    history.holdings.store.index.sums._total = Sum(number, number)
+    history.holdings.store.index.sums._total = (number, number)
     digest = history.digest()
     assert convert(to_builtins(digest), Digest) == digest
 

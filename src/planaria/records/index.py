@@ -68,6 +68,8 @@ class Index:
             lane.erase(entry, aged=True)
             return False
         self._show(entry)
+        if self.window.limit == LIMIT_MAX and self.window.per_publisher is None:
+            return True  # whatever a damaged count says
         for surplus in self._surplus(entry.publisher):
             self._unshow(surplus)
             if surplus is entry:
@@ -180,8 +182,6 @@ class Index:
     def _surplus(self, publisher: NodeId) -> Iterator[Entry]:
         """What has no room any more, the lowest first; to be taken out before the next."""
         window = self.window
-        if window[1:] == (LIMIT_MAX, None):
-            return  # whatever a damaged count says
         if window.per_publisher is None and self._capped != self.publications:
             raise ValueError("the counts of an index differ: by one of them records would be lost")
         while window.per_publisher is not None:

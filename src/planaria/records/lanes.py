@@ -32,7 +32,9 @@ class Entry:
     @classmethod
     def of(cls, record: Record) -> "Entry":
         """The entry of a record."""
-        return cls(record.place, record.stream, record.first, record.end, len(record.data))
+        first = record.first
+        stream = (record.publisher, record.incarnation)
+        return cls(record.place, stream, first, first + record.count, len(record.data))
 
     def describes(self, record: Record) -> bool:
         """Does it say what the record says?"""

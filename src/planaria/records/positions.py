@@ -104,6 +104,11 @@ class Intervals:
             common.append((max(lo, self._starts[at]), min(hi, self._ends[at])))
         return common
 
+    @property
+    def end(self) -> int:
+        """The number after the last; 0 if there is none."""
+        return self._ends[-1] if self._ends else 0
+
     def contiguous(self, start: int) -> int:
         """The first number from `start` on that is not in it."""
         at = bisect_right(self._starts, start)

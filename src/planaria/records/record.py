@@ -81,8 +81,8 @@ class Record:
     """A sealed record. `low` is the lowest number that its publisher still vouches for."""
 
     __slots__ = (
-        "columns", "count", "data", "first", "incarnation", "key", "low", "pairs", "publisher",
-        "time",
+        "columns", "count", "data", "first", "incarnation", "key", "low", "pairs", "place",
+        "publisher", "time",
     )  # fmt: skip
 
     count: int
@@ -90,6 +90,7 @@ class Record:
     incarnation: bytes
     low: int
     pairs: int
+    place: Place  # where it stands in the order of retention, (time, key), as one integer
     publisher: NodeId
     time: int
 
@@ -100,6 +101,7 @@ class Record:
             _, _, self.columns, self.count, self.publisher, self.first, self.low, self.time,
             self.incarnation, self.pairs,
         ) = _HEAD.unpack_from(data)  # fmt: skip
+        self.place = self.time << RECORD_KEY_BITS | int.from_bytes(key, "big")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Record) and self.data == other.data
@@ -120,11 +122,6 @@ class Record:
     def end(self) -> int:
         """The number after the last."""
         return self.first + self.count
-
-    @property
-    def place(self) -> Place:
-        """Where it stands in the order of retention, (time, key), as one integer."""
-        return self.time << RECORD_KEY_BITS | int.from_bytes(self.key, "big")
 
     def offsets(self) -> "Offsets":
         """Where the columns lie in `data`."""
@@ -300,9 +297,22 @@ def decode(data: bytes) -> Record:
         raise MalformedRecord(f"no record of version {_VERSION}: begins with {data[:3].hex()}")
     record = Record(data, b"")
     _check_head(record)
-    _check_columns(record)
-    record.key = record_key(data)
+    if record.columns or not _is_plain(record):
+        _check_columns(record)
+    record.key = key = record_key(data)
+    record.place |= int.from_bytes(key, "big")
     return record
+
+
+def _is_plain(record: Record) -> bool:
+    """Is this clearly a sound record of payloads alone, as nearly all are?"""
+    data, count = record.data, record.count
+    start = _HEAD.size + 4 * (count + 1)
+    if not start <= len(data) <= PAYLOAD_BYTES_MAX:
+        return False
+    bounds = unpack_from(f"<{count + 1}I", data, _HEAD.size)
+    ascends = count == 1 or list(bounds) == sorted(bounds)
+    return ascends and bounds[0] == 0 and start + bounds[-1] == len(data)
 
 
 def _check_head(record: Record) -> None:

@@ -120,12 +120,13 @@ class Store(ABC):
         self._admit(records)
         with self._together():
             arrivals = [self._append(record) for record in records]
-            self._erase_dropped()
+            if self.index.unshown or self.index.erased:
+                self._erase_dropped()
         return arrivals
 
     def _append(self, record: Record) -> Arrival:
         place, stream = record.place, record.stream
-        if place in self.index:
+        if place in self.index.shown or place in self.index.hidden:
             return Arrival(record, [], [])
         disputed = self._disputed(record)
         entry = Entry.of(record)
@@ -142,7 +143,9 @@ class Store(ABC):
     def _disputed(self, record: Record) -> list[Interval]:
         """The numbers of a new record that a held one gives another body."""
         lane = self.index.lanes.get(record.stream)
-        if lane is None or not lane.covered.common(record.first, record.end):
+        if lane is None or lane.covered.end <= record.first:
+            return []
+        if not lane.covered.common(record.first, record.end):
             return []
         found = Intervals()
         others = list(islice(lane.overlapping(record.first, record.end), DISPUTES_MAX))

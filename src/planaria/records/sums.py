@@ -39,25 +39,29 @@ class Sums:
     __slots__ = ("_seconds", "_times", "_total")
 
     def __init__(self) -> None:
-        self._seconds: dict[int, Sum] = {}
+        self._seconds: dict[int, tuple[int, int]] = {}  # keys and records, as in a `Sum`
         self._times: list[int] = []
-        self._total = NO_SUM
+        self._total = (0, 0)
 
     def add(self, place: Place, sign: int) -> None:
         """Count a record in (+1) or out (-1)."""
-        time, key = place >> RECORD_KEY_BITS, place & KEY_MASK
+        time, key = place >> RECORD_KEY_BITS, sign * (place & KEY_MASK)
         before = self._seconds.get(time)
         if before is None:
-            before = NO_SUM
-            insort(self._times, time)
-        after = Sum(before.keys + sign * key & KEY_MASK, before.records + sign)
-        if after.records > 0:
-            self._seconds[time] = after
+            keys = records = 0
+            if not self._times or time > self._times[-1]:
+                self._times.append(time)
+            else:
+                insort(self._times, time)
+        else:
+            keys, records = before
+        if records + sign > 0:
+            self._seconds[time] = (keys + key & KEY_MASK, records + sign)
         else:
             self._seconds.pop(time, None)
             del self._times[bisect_left(self._times, time)]
-        total = self._total
-        self._total = Sum(total.keys + sign * key & KEY_MASK, total.records + sign)
+        keys, records = self._total
+        self._total = (keys + key & KEY_MASK, records + sign)
 
     def digest(self, lo: int, cut: int) -> Sum:
         """The sum of what a digest from the second `lo` on covers at `cut`.
@@ -72,7 +76,7 @@ class Sums:
         keys, count = self._total
         for time in older + times[newer[0] : newer[1]]:
             part = self._seconds[time]
-            keys, count = keys - part.keys, count - part.records
+            keys, count = keys - part[0], count - part[1]
         return Sum(keys & KEY_MASK, count)
 
     def buckets(self, lo: int, cut: int, seconds: int) -> dict[int, Sum]:
@@ -82,7 +86,7 @@ class Sums:
             if compared(time, cut):
                 part, start = self._seconds[time], time // seconds * seconds
                 sum = found.get(start, NO_SUM)
-                found[start] = Sum(sum.keys + part.keys & KEY_MASK, sum.records + part.records)
+                found[start] = Sum(sum.keys + part[0] & KEY_MASK, sum.records + part[1])
         return found
 
 

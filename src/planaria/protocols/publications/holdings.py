@@ -80,7 +80,11 @@ class Holdings(Stateful):
 
     def append(self, records: Sequence[Record]) -> list[Arrival]:
         """Hold records; says of each which numbers are new. Raises CapacityExceeded."""
-        return self._sure(lambda: self.store.append(records))
+        try:
+            return self.store.append(records)
+        except CONTRADICTION:
+            self._mend()
+            return self.store.append(records)
 
     def show(self, window: Window) -> None:
         """Show what `window` keeps of all that is held, and hide the rest."""
@@ -210,10 +214,13 @@ class Holdings(Stateful):
         try:
             return action()
         except CONTRADICTION:
-            self.mended += 1
-            self.store.mend()
-            self._forget_derived()
+            self._mend()
             return action()
+
+    def _mend(self) -> None:
+        self.mended += 1
+        self.store.mend()
+        self._forget_derived()
 
 
 def id_of(place: Place) -> int:

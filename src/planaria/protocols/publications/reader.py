@@ -45,6 +45,11 @@ class Reader(Stateful):
 
     def arrived(self, arrivals: Sequence[Arrival], *, history: bool = False) -> list[Effect]:
         """Hand out what is new, or what its coming sets free."""
+        if len(arrivals) == 1 and not self.ordered and not arrivals[0].disputed:
+            record, new, _ = arrivals[0]
+            if history and new:
+                self.quiet = 0
+            return self._deliver([Slice(record, lo, hi) for lo, hi in new])
         effects: list[Effect] = []
         for record, _, disputed in arrivals:
             effects += [self._notice("equivocation", record.stream, *them) for them in disputed]
