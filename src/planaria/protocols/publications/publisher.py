@@ -29,6 +29,7 @@ class PublisherState(State):
     packer: PackerState | None
     check: int
     rejectable: dict[bytes, tuple[bytes, int]]
+    rejectable_bytes: int
 
 
 class Publisher(Stateful):
@@ -38,7 +39,7 @@ class Publisher(Stateful):
     continued: a new incarnation begins.
     """
 
-    __slots__ = ("_random", "check", "id", "packer", "rejectable")
+    __slots__ = ("_random", "check", "id", "packer", "rejectable", "rejectable_bytes")
     state_type = PublisherState
 
     def __init__(self, id: NodeId, random: Random) -> None:
@@ -47,16 +48,18 @@ class Publisher(Stateful):
         self.packer: Packer | None = None  # None until something is published
         self.check = 0
         self.rejectable: dict[bytes, tuple[bytes, int]] = {}
+        self.rejectable_bytes = 0
 
     def state(self) -> PublisherState:
         """How far it has numbered."""
         packer = None if self.packer is None else self.packer.state()
-        return PublisherState(packer, self.check, self.rejectable)
+        return PublisherState(packer, self.check, self.rejectable, self.rejectable_bytes)
 
     def load(self, state: State) -> None:
         """Go on as this state has it, if its numbers are intact."""
         assert isinstance(state, PublisherState)
         self.check, self.rejectable = state.check, state.rejectable
+        self.rejectable_bytes = state.rejectable_bytes
         self.packer = None
         if state.packer is not None:
             self.packer = Packer(self.id, bytes(INCARNATION_BYTES))
@@ -123,10 +126,18 @@ class Publisher(Stateful):
     def _remember(self, record: Record, restamps: int) -> None:
         known = self.rejectable
         known[record.key] = (record.data, restamps)
-        if len(known) > REJECTABLE_MAX or len(record.data) * len(known) > REJECTABLE_BYTES_MAX:
-            size = sum(len(data) for data, _ in known.values())
-            while len(known) > 1 and (len(known) > REJECTABLE_MAX or size > REJECTABLE_BYTES_MAX):
-                size -= len(known.pop(next(iter(known)))[0])
+        self.rejectable_bytes += len(record.data)
+        if len(known) > REJECTABLE_MAX or not 0 <= self.rejectable_bytes <= REJECTABLE_BYTES_MAX:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Make room for some more at once, so that it is seldom counted how much there is."""
+        known = self.rejectable
+        size = sum(len(data) for data, _ in known.values())
+        count, most = 3 * REJECTABLE_MAX // 4, 3 * REJECTABLE_BYTES_MAX // 4
+        while len(known) > 1 and (len(known) > count or size > most):
+            size -= len(known.pop(next(iter(known)))[0])
+        self.rejectable_bytes = size
 
     def _intact(self, packer: Packer, time: int) -> bool:
         return self.check == self._check(packer) and packer.time <= time + AHEAD_SECONDS

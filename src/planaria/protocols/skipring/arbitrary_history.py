@@ -143,6 +143,7 @@ def corrupt_publisher(publisher: Publisher, ids: Sequence[NodeId], rng: Random) 
             publisher.check = any_integer(rng)
     said = any_record(ids, rng)
     body = rng.choice([said.data, any_body(ids, rng)])
+    publisher.rejectable_bytes = any_integer(rng, 0)
     publisher.rejectable[said.key] = (body, any_integer(rng, 0, 3))
 
 

@@ -58,10 +58,12 @@ class Reconciled(Struct, frozen=True):
     equal: bool
 
 
-def reconcile(method: str, size: int, difference: int, seed: int) -> Reconciled:
-    """One case: `size` publications held by both, `difference` by one of them."""
+def reconcile(
+    method: str, size: int, difference: int, seed: int, publications: int = 1
+) -> Reconciled:
+    """One case: `size` records held by both, `difference` by one of them, of `publications`."""
     chance = stream(seed, "antientropy", size, difference)
-    everything = records(chance, size + difference)
+    everything = records(chance, size + difference, publications)
     common, rest = everything[:size], everything[size:]
     half = (difference + 1) // 2
     sides = [common + rest[:half], common + rest[half:]]
@@ -72,7 +74,10 @@ def reconcile(method: str, size: int, difference: int, seed: int) -> Reconciled:
     else:
         one, two = (AntiEntropy(TOPIC, id, filled(side)) for id, side in enumerate(sides, 1))
         run_ours(one, two, wire, descend=method == "descent")
-        equal = one.digest(0, ALL) == two.digest(0, ALL) and len(one.holdings) == len(everything)
+        equal = (
+            one.digest(0, ALL) == two.digest(0, ALL)
+            and len(one.holdings) == len(everything) * publications
+        )
     return Reconciled(
         wire.bytes,
         wire.messages,
@@ -122,10 +127,10 @@ def run_ours(one: AntiEntropy, two: AntiEntropy, wire: Wire, *, descend: bool) -
             assert isinstance(effect, Send)
             wire.carry(effect.message, depth)
             peer = peers[effect.target]
-            known = len(peer.holdings)
+            known = len(peer.holdings.store.index.shown)
             answers = peer.on_message(effect.message)
             pushed = len(getattr(effect.message, "records", ()))
-            wire.redundant += pushed - (len(peer.holdings) - known)
+            wire.redundant += pushed - (len(peer.holdings.store.index.shown) - known)
             waiting.extend((each, depth + 1) for each in answers)
         wire.rounds = max(wire.rounds, base)
 
