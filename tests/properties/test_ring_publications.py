@@ -236,7 +236,7 @@ def test_age_limit_expires_everywhere_and_nothing_comes_back_even_from_an_old_st
         simulator.command(number % 8, Publish(TOPIC, b"%d" % number))
     simulator.run(1000)
     old = simulator.nodes[3].snapshot()
-    assert len(decode_state(PeerState, old).topics[TOPIC].history.holdings.store.shown) == 20
+    assert len(held_records(decode_state(PeerState, old), TOPIC)) == 20
     simulator.run(100 * 64 * 2)
     assert all(len(membership(simulator.nodes[id]).history.holdings) == 0 for id in range(8))
     handed = {id: len(all_) for id, all_ in seen.handed.items()}

@@ -1,100 +1,23 @@
 """The broadcast in legitimate, damaged and arbitrary overlays (rules R1-R6)."""
 
-from collections import deque
 from collections.abc import Callable
-from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broadcast_lab import BASE, Cluster, publish, receive, record
 from planaria.core.codec import Codec
 from planaria.core.forgetting import Forgetful
-from planaria.core.message import Message
-from planaria.core.node import Deliver, Effect, Notice, Persist, Send
+from planaria.core.node import Deliver, Notice, Persist, Send
 from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.skipring import broadcast as module
-from planaria.protocols.skipring.arcs import INSIDE, Neighbour
+from planaria.protocols.skipring.arcs import INSIDE
 from planaria.protocols.skipring.broadcast import Broadcast, Seen, View, view
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
-from planaria.protocols.skipring.labels import label_bits, position
+from planaria.protocols.skipring.labels import position
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.records.record import Draft, Record, decode, seal
 from retention_lab import history
-
-BASE = 1000  # ids are not labels
-
-
-def record(publisher: int = BASE, payload: bytes = b"news") -> Record:
-    return seal((publisher, bytes(12)), 0, [Draft(payload)], time=0)
-
-
-def publish(node: Broadcast, here: View, item: Record) -> list[Effect]:
-    return node.publish(here, item)
-
-
-def receive(node: Broadcast, here: View, message: Arc | Flood) -> list[Effect]:
-    name = decode(message.record).key
-    if isinstance(message, Arc):
-        return node.on_arc(here, message, name)
-    return node.on_flood(here, message, name)
-
-
-class Cluster:
-    """SR(n) from its definition, a queue, and nodes that can be damaged. Counts everything."""
-
-    def __init__(self, n: int, seed: int = 0) -> None:
-        self.random = Random(seed)
-        self.n = n
-        self.labels: dict[int, int | None] = {x + BASE: x for x in range(n)}
-        self.tables: dict[int, list[Neighbour]] = {x + BASE: [] for x in range(n)}
-        places = sorted(range(n), key=lambda x: label_bits(x).ljust(64, "0"))
-        self.ring = {frozenset(p) for p in zip(places, places[1:] + places[:1], strict=True)}
-        for k in range(1, max(1, (n - 1).bit_length()) + 1):
-            level = [x for x in places if len(label_bits(x)) <= k]
-            for a, b in zip(level, level[1:] + level[:1], strict=True):
-                for x, y in ((a, b), (b, a)):
-                    if x != y and (y, y + BASE) not in self.tables[x + BASE]:
-                        self.tables[x + BASE].append((y, y + BASE))
-        self.dead: set[int] = set()
-        self.doubtful: set[int] = set()
-        self.nodes = {id: Broadcast("t", id) for id in self.labels}
-        self.delivered: dict[int, list[int]] = {}
-        self.messages = 0
-
-    def view(self, id: int) -> View:
-        return view(self.labels[id], id, self.tables[id], id in self.doubtful)
-
-    def live(self) -> list[int]:
-        return [id for id in self.labels if id not in self.dead]
-
-    def run(self, origin: int, *, shuffled: bool = False, messages_max: int = 10**6) -> None:
-        """Publish at `origin` and go on until nothing is in flight."""
-        item = record(origin)
-        self.delivered = {origin: [0]}
-        queue = deque([(origin, e) for e in publish(self.nodes[origin], self.view(origin), item)])
-        while queue:
-            if shuffled:
-                queue.rotate(self.random.randrange(len(queue)))
-            sender, effect = queue.popleft()
-            assert isinstance(effect, Send)
-            self.messages += 1
-            assert self.messages <= messages_max, "does not end"
-            queue.extend((id, e) for id, e in self.receive(sender, effect.target, effect.message))
-
-    def receive(self, sender: int, target: int, message: Message) -> list[tuple[int, Effect]]:
-        if target in self.dead or target not in self.nodes:
-            effects = self.nodes[sender].link_down(self.view(sender), target)
-            return [(sender, effect) for effect in effects]
-        node, here = self.nodes[target], self.view(target)
-        if isinstance(message, Nack):
-            return [(target, effect) for effect in node.on_nack(here, message)]
-        assert isinstance(message, Arc | Flood)
-        self.delivered.setdefault(target, []).append(message.hops)
-        return [(target, effect) for effect in receive(node, here, message)]
-
-    def reach(self) -> float:
-        return len(self.delivered) / len(self.live())
 
 
 def some_reference(cluster: Cluster) -> tuple[int, int]:
@@ -341,39 +264,6 @@ def test_a_full_table_serves_arcs_and_floods_nothing_and_says_so_until_time_pass
     assert node.on_timeout() == [Notice("t", "overload", {"floods": 2})]
     assert node.on_timeout() == []
     assert receive(node, here, flood)
-
-
-def test_a_ring_of_full_tables_still_serves_everybody_with_one_message_a_node() -> None:
-    for n in (3, 16, 64):
-        cluster = Cluster(n)
-        for node in cluster.nodes.values():
-            node.seen = Forgetful[bytes, Seen](0, 2)
-        cluster.run(BASE)
-        assert (cluster.messages, cluster.reach()) == (n - 1, 1.0)
-
-
-def test_hand_offs_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = len(record(payload=bytes(1000)).data)
-    monkeypatch.setattr(module, "HANDED_BYTES_MAX", 20 * size)
-    cluster = Cluster(64)
-    node, here = cluster.nodes[BASE], cluster.view(BASE)
-    for number in range(50):
-        publish(node, here, record(payload=number.to_bytes(1000, "big")))
-        held = [node.handed.get(entry) for entry in node.handed]
-        assert sum(len(it.record) for it in held if it is not None) <= 20 * size
-        last = record(payload=number.to_bytes(1000, "big"))
-        assert any(entry[1] == last.key for entry in node.handed), "the newest is the likeliest"
-
-
-def test_a_view_divides_an_arc_once_and_anew_for_other_neighbours() -> None:
-    here = Cluster(16).view(BASE)
-    whole = (position(0), position(0), INSIDE)
-    assert here.divide(*whole) is here.divide(*whole)
-    fewer = here.beside(here.neighbours[1:])
-    assert [it.id for it in fewer.divide(*whole)] != [it.id for it in here.divide(*whole)]
-    for at in range(3 * module.SPLITS_MAX):
-        here.divide(at, at + 7, INSIDE)
-    assert len(here._splits) <= module.SPLITS_MAX
 
 
 def test_a_full_link_gets_nothing_and_its_arc_is_served_by_others() -> None:

@@ -78,7 +78,8 @@ class MemoryStore(Store, Stateful):
 
     def audit(self, limit: int) -> int:
         """Check the next records; first, whether the index knows all of them."""
-        if self._bodies.keys() != {*self.index.shown, *self.index.hidden}:
+        held = self.index.shown.keys() | self.index.hidden.keys()
+        if self._bodies.keys() != held:
             self.mend()
             return 1 + super().audit(limit)
         return super().audit(limit)

@@ -35,7 +35,7 @@ class PackerState(State):
 
     stream: tuple[int, bytes]
     next: int
-    waiting: list[tuple[bytes, bytes | None, tuple[tuple[str, bytes], ...], int | None]]
+    waiting: list[Draft]
     unsettled: list[bytes]
     last: int | None
     time: int
@@ -69,9 +69,8 @@ class Packer(Stateful):
 
     def state(self) -> PackerState:
         """What is numbered, what waits, what is not acknowledged."""
-        waiting = [tuple(draft) for draft in self.waiting]
         sealed = [record.data for record in self.unsettled]
-        return PackerState(self.stream, self.next, waiting, sealed, self.last, self.time)
+        return PackerState(self.stream, self.next, self.waiting, sealed, self.last, self.time)
 
     def load(self, state: State) -> None:
         """Take this state, but for drafts and records that cannot be."""
@@ -79,12 +78,12 @@ class Packer(Stateful):
         self.stream, self.next = state.stream, state.next
         self.last, self.time = state.last, state.time
         self.waiting, self.weights, self.unsettled = [], [], []
-        for fields in state.waiting:
+        for draft in state.waiting:
             try:
-                self.weights.append(_weigh(Draft(*fields)))
+                self.weights.append(_weigh(draft))
             except UsageError:
                 continue
-            self.waiting.append(Draft(*fields))
+            self.waiting.append(draft)
         for data in state.unsettled:
             try:
                 self.unsettled.append(decode(data))

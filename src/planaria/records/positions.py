@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, ValidationError, convert
 
 from planaria.core.errors import UsageError
-from planaria.core.ids import is_node_id
+from planaria.core.ids import is_node_id, mixed
 from planaria.core.state import State, Stateful
 from planaria.records.record import INCARNATION_BYTES, SEQUENCE_MAX, Stream
 
@@ -288,4 +288,4 @@ def _check(numbers: Intervals, newest: int) -> int:
     starts, ends = numbers._starts, numbers._ends
     if not starts or len(starts) != len(ends):
         return -1
-    return hash((len(starts), starts[0], starts[-1], ends[0], ends[-1], newest))
+    return mixed(len(starts), starts[0], starts[-1], ends[0], ends[-1], newest)

@@ -9,9 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from typing import NamedTuple
 
 from planaria.core.errors import CapacityExceeded
+from planaria.records.batches import Arrival, Batch, Lacks, Slice
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
 from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
@@ -27,45 +27,6 @@ LOAD_RECORDS_MAX = 256  # bodies in memory at a time where all that is shown is 
 DISPUTES_MAX = 16  # held records that a new one is compared with
 
 Committed = Callable[[Exception | None], None]
-
-
-class Arrival(NamedTuple):
-    """What a record brought: numbers to deliver, and numbers said otherwise before."""
-
-    record: Record
-    new: list[Interval]
-    disputed: list[Interval]
-
-
-class Slice(NamedTuple):
-    """Part of a record: its numbers from `lo` to before `hi`; `late` if they were skipped."""
-
-    record: Record
-    lo: int
-    hi: int
-    late: bool = False
-
-    def publications(self) -> list[Publication]:
-        """The publications themselves."""
-        return self.record.publications(self.lo, self.hi)
-
-
-class Batch(NamedTuple):
-    """What a reader gets, in publisher order, and from where to go on."""
-
-    slices: list[Slice]
-    vector: dict[Stream, Mark]
-
-    def publications(self) -> list[Publication]:
-        """The publications themselves, in order."""
-        return [one for part in self.slices for one in part.publications()]
-
-
-class Lacks(NamedTuple):
-    """Which part of a range is not here: what may still come, and what is expired."""
-
-    coming: dict[Stream, list[Interval]]
-    expired: dict[Stream, list[Interval]]
 
 
 class Store(ABC):
@@ -256,7 +217,7 @@ class Store(ABC):
             return [], mark
         end = lane.settled(mark.next)
         parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
-        slices = []
+        slices: list[Slice] = []
         for record, (_, lo, hi) in zip(self._load([it[0] for it in parts]), parts, strict=True):
             if record is None:
                 return slices, Mark(lo, mark.skipped)

@@ -85,9 +85,7 @@ class AntiEntropy(Stateful):
     state_type = AntiEntropyState
 
     def __init__(self, topic: str, id: NodeId, holdings: Holdings) -> None:
-        self.topic = topic
-        self.id = id
-        self.holdings = holdings
+        self.topic, self.id, self.holdings = topic, id, holdings
         self.number = 0
         self.exchanges: dict[NodeId, Exchange] = {}
         self.peers: dict[NodeId, tuple[int, int]] = {}  # version at the end, strikes
@@ -179,9 +177,8 @@ class AntiEntropy(Stateful):
         """M4: name the difference, or ask for more cells, or doubt the sketches."""
         sender, state = message.sender, message.state
         exchange = self._current(message)
-        if exchange is None or not exchange.started:
-            return []
-        if (state.lo, state.cut) != (exchange.lo, exchange.cut):
+        part = (state.lo, state.cut)
+        if exchange is None or not exchange.started or part != (exchange.lo, exchange.cut):
             return []
         inventory, cells = astuple(state), exchange.received()
         follows = cells is not None and len(cells) == message.start
@@ -266,8 +263,8 @@ class AntiEntropy(Stateful):
         filled = frames(self.holdings.bodies(place for place in places if place >= floor))
         first = filled.pop(0) if filled and fits_beside(filled[0]) else []
         want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]
-        lo, cut = exchange.lo, exchange.cut
-        effects = [self._send(peer, Difference, exchange, lo, cut, first, want)]
+        part = (exchange.lo, exchange.cut)
+        effects = [self._send(peer, Difference, exchange, *part, first, want)]
         effects += [self._send(peer, Push, exchange, frame, []) for frame in filled]
         if not theirs:
             self._finish(peer)
@@ -275,9 +272,8 @@ class AntiEntropy(Stateful):
 
     def _descend(self, peer: NodeId, exchange: Exchange) -> list[Effect]:
         """Begin the descent with the root hash."""
-        lo, cut = exchange.lo, exchange.cut
-        root = short_hash(self.holdings.trie(lo, cut).root_hash)
-        return [self._send(peer, Root, exchange, lo, cut, root)]
+        root = short_hash(self.holdings.trie(exchange.lo, exchange.cut).root_hash)
+        return [self._send(peer, Root, exchange, exchange.lo, exchange.cut, root)]
 
     def _compare(
         self,

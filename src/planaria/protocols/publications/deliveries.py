@@ -7,8 +7,8 @@ from typing import overload
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Delivery
+from planaria.records.batches import Slice
 from planaria.records.record import INCARNATION_BYTES, Publication
-from planaria.records.store import Slice
 
 _POSITION = Layout(f">q{INCARNATION_BYTES}sq")
 MICROSECONDS = 1000  # in the milliseconds that applications use

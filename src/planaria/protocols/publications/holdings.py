@@ -13,10 +13,11 @@ from typing import TypeVar
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.sketch import Array, Cells, id_array, tug_of_war
 from planaria.protocols.publications.trie import Trie
+from planaria.records.batches import Arrival, Slice
 from planaria.records.memory import MemoryStore, MemoryStoreState
 from planaria.records.positions import Mark
 from planaria.records.record import PLACE_BITS, RECORD_KEY_BITS, Place, Record, Stream
-from planaria.records.store import Arrival, Slice, Store
+from planaria.records.store import Store
 from planaria.records.window import LIMIT_MAX, Window
 
 ID_BITS = 64  # the id of a record in sketches: the first half of its key
@@ -34,7 +35,6 @@ CONTRADICTION = (
 )  # fmt: skip
 
 T = TypeVar("T")
-Part = tuple[int, int]  # of what is shown: from which second on, at which cut
 
 
 class HoldingsState(State):
@@ -54,7 +54,8 @@ class Holdings(Stateful):
         self.store = store
         self.audit_due = 0  # records to be checked soon
         self.mended = 0  # times that the index contradicted itself
-        self._forget_derived()
+        self._trie: tuple[tuple[int, int, int], Trie] | None = None
+        self._sketch: tuple[tuple[int, int, int], Array, Cells] | None = None
 
     def state(self) -> HoldingsState:
         """What memory holds; a store on disk keeps itself."""
@@ -206,8 +207,7 @@ class Holdings(Stateful):
             self._forget_derived()
 
     def _forget_derived(self) -> None:
-        self._trie: tuple[tuple[int, int, int], Trie] | None = None
-        self._sketch: tuple[tuple[int, int, int], Array, Cells] | None = None
+        self._trie, self._sketch = None, None
 
     def _sure(self, action: Callable[[], T]) -> T:
         """Do it; if the index contradicts itself, mend it and do it then."""

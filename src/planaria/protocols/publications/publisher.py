@@ -2,7 +2,7 @@
 
 from random import Random
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, mixed
 from planaria.core.state import State, Stateful
 from planaria.records.packing import LINGER_MICROSECONDS, Packer, PackerState
 from planaria.records.record import (
@@ -146,4 +146,4 @@ class Publisher(Stateful):
         """A number that numbers changed by a fault hardly have; the same on every machine."""
         publisher, incarnation = packer.stream
         start = int.from_bytes(incarnation, "big")
-        return hash((self.id, publisher, start, packer.next, packer.time, len(packer)))
+        return mixed(self.id, publisher, start, packer.next, packer.time, len(packer))

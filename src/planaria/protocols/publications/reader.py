@@ -11,9 +11,9 @@ from planaria.core.node import Deliver, Effect, Notice
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.deliveries import Deliveries
 from planaria.protocols.publications.holdings import Holdings
+from planaria.records.batches import Arrival, Slice
 from planaria.records.positions import SKIPPED_MAX, START, Intervals, Mark
 from planaria.records.record import Stream
-from planaria.records.store import Arrival, Slice
 
 PATIENCE = 10  # own timeouts for which a hole is waited for: anti-entropy is faster when healthy
 PATIENCE_MAX = 100  # the same, while history still comes in

@@ -74,11 +74,14 @@ def corrupt_exchanges(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Rand
 
 def any_exchange(rng: Random) -> Exchange:
     """An exchange that nobody began."""
-    exchange = Exchange(*(any_integer(rng, 0, 3, 5) for _ in range(3)), started=rng.random() < 0.5)
+    exchange = Exchange(
+        any_integer(rng, 3), any_integer(rng, 0, 5), any_integer(rng, 0, 9), rng.random() < 0.5
+    )
     exchange.age, exchange.life = any_integer(rng, 0, 10), any_integer(rng, 0, 64)
     exchange.more, exchange.sent = any_integer(rng, 0, 2), any_integer(rng, 0, 4)
     if rng.random() < 0.3:
-        exchange.inventory = (*(any_integer(rng, 3) for _ in range(4)), b"")
+        lo, cut, digest, count = (any_integer(rng, 3) for _ in range(4))
+        exchange.inventory = (lo, cut, digest, count, b"")
         size = rng.randrange(9) * CELL_BYTES + rng.choice([0, 0, 1])
         exchange.cells = [rng.randbytes(size) for _ in range(rng.randrange(3))]
     return exchange

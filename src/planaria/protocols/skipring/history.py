@@ -34,8 +34,9 @@ from planaria.protocols.publications.reader import Reader, ReaderState
 from planaria.protocols.publications.retention import Horizon, HorizonState, Rejected, Retention
 from planaria.protocols.skipring.broadcast import Broadcast, BroadcastState, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
+from planaria.records.batches import Arrival
 from planaria.records.record import Draft, MalformedRecord, Record, decode
-from planaria.records.store import Arrival, Store
+from planaria.records.store import Store
 
 
 class HistoryState(State):

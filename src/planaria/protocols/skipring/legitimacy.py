@@ -221,7 +221,7 @@ def held_records(peer: PeerState, topic: str) -> frozenset[tuple[int, bytes]]:
 def held_publications(peer: PeerState, topic: str) -> frozenset[bytes]:
     """The publications in them, by position; what is no record holds none."""
     found = []
-    for record in sound(body for _, body in held_records(peer, topic)):
+    for record in sound(body for _, body in sorted(held_records(peer, topic))):
         who, incarnation = record.stream
         found += [position_id(who, incarnation, at) for at in range(record.first, record.end)]
     return frozenset(found)
