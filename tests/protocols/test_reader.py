@@ -218,6 +218,15 @@ def test_false_marks_and_holes_lose_nothing_that_is_yet_to_come() -> None:
         assert [it for it in found if isinstance(it, int) and it] == list(range(1, 20))
 
 
+def test_what_the_cursor_hands_out_is_marked_though_a_fault_took_its_mark() -> None:
+    """Unmarked it was handed out again when it came in another record: ring, ordered, seed 82."""
+    app = Application(ordered=True)
+    app.offer(item(0), item(4))
+    app.holdings.store.delivered._streams.clear()
+    assert app.wait(PATIENCE) == [("gap", 1, 3), 4]
+    assert app.offer(item(3, count=3)) == [("late", 3, 3), 3, 5]
+
+
 def test_without_order_false_marks_and_holes_deliver_nothing_again() -> None:
     app = Application(ordered=False)
     assert app.offer(item(3)) == [3]

@@ -104,6 +104,11 @@ class Holdings(Stateful):
         """Read on in one stream."""
         return self._sure(lambda: self.store.follow(stream, mark))
 
+    def handed(self, part: Slice) -> None:
+        """Part of a record was handed out: mark it, in case a fault took the mark it had."""
+        record, lo, hi, _ = part
+        self.store.delivered.add(record.stream, lo, hi, record.time)
+
     def ahead(self, stream: Stream, number: int) -> int | None:
         """The first number from `number` on that is shown; None if there is none."""
         lane = self.store.index.lanes.get(stream)

@@ -139,6 +139,7 @@ class Reader(Stateful):
                 if part.lo > at:
                     effects.append(self._notice("gap", stream, at, part.lo))
                 at = part.hi
+                self.holdings.handed(part)
             if at < after.next:
                 effects.append(self._notice("gap", stream, at, after.next))
             self.marks[stream] = after
