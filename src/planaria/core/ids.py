@@ -40,6 +40,5 @@ def mixed(*numbers: int) -> int:
     """
     found = 1
     for number in numbers:
-        found = (found ^ number) * _ODD & _MASK
-        found ^= found >> 29
-    return found
+        found = found * _ODD + number
+    return found & _MASK

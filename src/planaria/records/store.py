@@ -26,6 +26,7 @@ READ_BYTES_MAX = 16 << 20  # in a batch: the last record may go beyond
 LOAD_RECORDS_MAX = 256  # bodies in memory at a time where all that is shown is passed over
 DISPUTES_MAX = 16  # held records that a new one is compared with
 
+_ALONE = nullcontext()
 Committed = Callable[[Exception | None], None]
 
 
@@ -62,7 +63,7 @@ class Store(ABC):
 
     def _together(self) -> AbstractContextManager[object]:
         """What is written within becomes durable together, or not at all."""
-        return nullcontext()
+        return _ALONE
 
     @abstractmethod
     def commit(self, done: Committed) -> None:
