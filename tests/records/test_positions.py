@@ -118,3 +118,16 @@ def test_too_many_holes_are_given_up_from_below_and_counted(
         delivered.add(A, number, number + 1, NOW)
     assert list(delivered.numbers(A)) == [(0, 6), (10, 11)]
     assert delivered.given_up == 4
+
+
+def test_marks_that_a_fault_changed_swallow_nothing_that_is_yet_to_come() -> None:
+    stream = (1, bytes(12))
+    for lo, hi, newest in ((0, 2**40, 5), (0, 3, 10**9), (-7, 3, 5), (2, 3, 5)):
+        delivered = Delivered()
+        delivered.add(stream, 0, 3, 5)
+        check = delivered._streams[stream][2]
+        delivered._streams[stream] = (Intervals([(lo, hi)]), newest, check)
+        assert delivered.add(stream, 3, 9, 6) == [(3, 9)]
+        again = Delivered()
+        again.load(delivered.state())
+        assert again.add(stream, 5, 12, 6) == [(9, 12)]
