@@ -154,6 +154,13 @@ class Overlay(ABC):
         """A new book for a run, if what the applications get is to be judged; None: it is not."""
         return None
 
+    def observer(self) -> Any:
+        """Who must watch a run of this overlay, from its first node on; None: nobody.
+
+        A world in which nodes move needs the driver's time, say.
+        """
+        return None
+
     def damaged(self, nodes: Mapping[NodeId, Node]) -> None:  # noqa: B027 - most keep no books
         """Memory was overwritten: what only it held is lost, and `violations` must not ask for it.
 

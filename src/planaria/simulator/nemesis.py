@@ -14,7 +14,7 @@ from planaria.core.chance import stream
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Node
+from planaria.core.node import Node, Restarted
 from planaria.core.overlay import Overlay
 from planaria.core.workload import Ask, ask_of, offers
 from planaria.simulator.damage import damage, slots_of, values_of
@@ -226,6 +226,7 @@ class Nemesis:
         self.simulator.add(node)
         if state is not None:
             self.simulator.perform(id, node.restore(state))
+            self.simulator.command(id, Restarted())
 
     def _join(self, action: Action, injection: Injection) -> None:
         for _ in range(int(action.number("count"))):

@@ -131,6 +131,8 @@ class Trial:
             self.simulator.watch(observer)
         rng = stream(spec.seed, "start")
         start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
+        if (world := overlay.observer()) is not None:
+            self.simulator.watch(world)
         self.book = overlay.book()
         if self.book is not None:
             in_force = spec.start == "legitimate"

@@ -23,12 +23,11 @@ from planaria.protocols.gossip.node import Configuration
 from planaria.protocols.gossip.overlay import CONTACTS, GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.mobile.node import MobileNode
-from planaria.protocols.mobile.overlay import MobileOverlay
 from planaria.protocols.routing.commands import PublishContent
 from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import Peer
-from planaria.simulator.worlds.mobile import Host, MovingOverlay, World
+from planaria.simulator.worlds.mobile import Host, MovingOverlay
 
 SUPERVISORS = 2  # of the ring: one may go
 
@@ -114,7 +113,7 @@ class Device(Host):
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand it on."""
-        return self._transmit(self.carried.on_message(message))
+        return self.transmit(self.carried.on_message(message, sender))
 
 
 class Mobile(MovingOverlay):
@@ -132,16 +131,9 @@ class Mobile(MovingOverlay):
             node.on_command(Subscribe(topic))
         return node
 
-    def fresh(self, n: int, rng: Random) -> list[Node]:
-        """No links yet."""
-        motion, count = self.motion(n, rng)
-        self.world = World(motion)
-        return [Device(self.member(id, rng), self.world) for id in range(count)]
-
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
-        """The layers' own; who got what is the ledger's business."""
-        self.neighbours = self.world.graph(nodes)
-        return MobileOverlay.violations(self, nodes, channel)
+    def host(self, carried: MobileNode) -> Host:
+        """A device without checks."""
+        return Device(carried, self.world)
 
 
 OVERLAYS = ("ring", "gossip", "content", "mobile")

@@ -70,6 +70,8 @@ class Contest:
         self.rng = stream(seed, "fault", fault)
         self.simulator.watch(self.ledger)
         start = self.overlay.start("fresh", n, stream(seed, "start"), self.simulator.rng)
+        if (world := self.overlay.observer()) is not None:
+            self.simulator.watch(world)
         for node in start.nodes:
             self.simulator.add(node)
 
