@@ -152,11 +152,13 @@ def test_e23_lemma_4_a_ring_that_winds_twice_never_changes() -> None:
         for name, value in variables.items():
             setattr(node, name, value)
         simulator.add(node)
-    before = {id: node.snapshot() for id, node in simulator.nodes.items()}
+    kept = ("left", "right", "ring")
+
+    def neighbours(id: int) -> list[object]:
+        return [getattr(simulator.nodes[id], name) for name in kept]
+
+    before = {id: neighbours(id) for id in simulator.nodes}
     for _ in range(1_000):
         simulator.run_interval()
     assert simulator.sent >= 8_000
-    kept = ("left", "right", "ring")
-    for id, sorting in simulator.nodes.items():
-        after = sorting.snapshot()
-        assert [after[name] for name in kept] == [before[id][name] for name in kept]
+    assert {id: neighbours(id) for id in simulator.nodes} == before
