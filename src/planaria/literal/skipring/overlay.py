@@ -124,8 +124,8 @@ class LiteralSkipRing(Overlay):
 
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Where database, labels, left, right, ring and shortcuts are not exactly SR(n)."""
-        subscribers = _subscribers(states)
-        members = {id for id, state in subscribers.items() if state.wants}
+        subscribers = {id: it for id, it in states.items() if isinstance(it, SubscriberState)}
+        members = {id for id, it in subscribers.items() if it.wants}
         supervisor = states[SUPERVISOR]
         assert isinstance(supervisor, SupervisorState)
         places = skip_ring(len(members)) if members else {}
@@ -137,28 +137,24 @@ class LiteralSkipRing(Overlay):
         owner = {bits: id for bits, id in database.items() if id is not None}
         label_of = {id: bits for bits, id in owner.items()}
         found = []
-        for id, state in subscribers.items():
-            found += _compare(id, state, label_of.get(id), places, owner)
+        for id, it in subscribers.items():
+            found += _compare(id, it, label_of.get(id), places, owner)
         return found
 
     def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """Means since the start of the run, in intervals of the nodes that live."""
-        subscribers = _subscribers(states).values()
+        subscribers = [it for it in states.values() if isinstance(it, SubscriberState)]
         supervisor = states[SUPERVISOR]
         assert isinstance(supervisor, SupervisorState)
-        sent = sum(state.sent for state in subscribers)
-        timeouts = sum(state.timeouts for state in subscribers)
+        sent = sum(node.sent for node in subscribers)
+        timeouts = sum(node.timeouts for node in subscribers)
         return {
             "nodes": len(subscribers),
             "messages_per_node": sent / max(1, timeouts),
             "requests_per_interval": supervisor.requests / max(1, supervisor.timeouts),
             "undefined": supervisor.undefined,
-            "hung": sum(state.hung for state in subscribers),
+            "hung": sum(node.hung for node in subscribers),
         }
-
-
-def _subscribers(states: Mapping[NodeId, State]) -> dict[NodeId, SubscriberState]:
-    return {id: it for id, it in states.items() if isinstance(it, SubscriberState)}
 
 
 def _settle(node: Subscriber, bits: str, place: Place, owner: Mapping[str, NodeId]) -> None:
@@ -172,12 +168,12 @@ def _settle(node: Subscriber, bits: str, place: Place, owner: Mapping[str, NodeI
 
 def _compare(
     id: NodeId,
-    state: SubscriberState,
+    it: SubscriberState,
     bits: str | None,
     places: Mapping[str, Place],
     owner: Mapping[str, NodeId],
 ) -> list[Violation]:
-    """What a node stores against what the holder of `bits` (None: a leaver) must store."""
+    """What a subscriber stores against what the holder of `bits` (None: a leaver) must store."""
     place = Place(None, None, None, frozenset()) if bits is None else places[bits]
     wanted: dict[str, Any] = {"label": bits}
     for name in ("left", "right", "ring"):
@@ -185,9 +181,9 @@ def _compare(
         wanted[name] = None if other is None else (other, owner[other])
     wanted["shortcuts"] = {other: owner[other] for other in place.shortcuts}
     return [
-        Violation(name, id, f"is {getattr(state, name)}, should be {value}")
+        Violation(name, id, f"is {getattr(it, name)}, should be {value}")
         for name, value in wanted.items()
-        if getattr(state, name) != value
+        if getattr(it, name) != value
     ]
 
 

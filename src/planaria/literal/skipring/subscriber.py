@@ -32,7 +32,7 @@ SILENCE_MAX = 4  # E21: so many timeouts without a CHECK, and a ring neighbour i
 
 
 class SubscriberState(State):
-    """The variables of the paper, what amendments add to them, and counts for reports."""
+    """The variables of the text, what the amendments add, and counts for whoever measures."""
 
     label: str | None
     left: Ref | None
@@ -41,6 +41,7 @@ class SubscriberState(State):
     shortcuts: dict[str, int | None]
     silence: dict[int, int]
     wants: bool
+    deepest: int | None
     hung: bool
     sent: int
     timeouts: int
@@ -64,11 +65,6 @@ class Subscriber(RingNode):
         self.sent = 0
         self.timeouts = 0
 
-    def load(self, state: State) -> None:
-        """Take a stored state; a process that begins again is caught in no loop."""
-        super().load(state)
-        self.hung = False
-
     # Inputs
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
@@ -77,9 +73,9 @@ class Subscriber(RingNode):
             return ()
         self.repair()
         match message:
-            case Check(asker, label, flag):
-                self.silence[asker.id] = 0
-                self.check(asker, label, flag)
+            case Check(sender, label, flag):
+                self.silence[sender.id] = 0
+                self.check(sender, label, flag)
             case Linearize(node):
                 self.linearize(node)
             case Introduce(node, flag):

@@ -23,7 +23,7 @@ class Undefined(Exception):
 
 
 class SupervisorState(State):
-    """The database and whose turn it is, whom the detector suspects, and counts for reports."""
+    """The database, whose turn it is, whom the failure detector suspects, and counts."""
 
     database: dict[str, int | None]
     next: int
