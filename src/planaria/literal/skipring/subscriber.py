@@ -73,9 +73,9 @@ class Subscriber(RingNode):
             return ()
         self.repair()
         match message:
-            case Check(sender, label, flag):
-                self.silence[sender.id] = 0
-                self.check(sender, label, flag)
+            case Check(known, label, flag):
+                self.silence[known.id] = 0
+                self.check(known, label, flag)
             case Linearize(node):
                 self.linearize(node)
             case Introduce(node, flag):
