@@ -6,6 +6,7 @@ from random import Random
 from planaria.core.chance import any_integer
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
+from planaria.core.message import Message
 from planaria.core.node import Effects, LinkDown, Node, Send
 from planaria.core.overlay import Overlay
 
@@ -35,4 +36,11 @@ def _input(overlay: Overlay, node: Node, ids: Sequence[NodeId], rng: Random) -> 
     command = overlay.publish(node, any_integer(rng)) if kind == 2 else None
     if command is not None:
         return node.on_command(command)
-    return node.on_message(overlay.forge(ids, rng)[1])
+    message = overlay.forge(ids, rng)[1]
+    return node.on_message(message, rng.choice([None, rng.choice(ids), claimed_sender(message)]))
+
+
+def claimed_sender(message: Message) -> NodeId | None:
+    """Whom a message says it is from; None if it does not say."""
+    said = getattr(message, "sender", None)
+    return said[1] if isinstance(said, tuple) else said

@@ -6,12 +6,12 @@ from random import Random
 import pytest
 
 from planaria.core.ids import NODE_ID_MAX
-from planaria.core.node import Effects, LinkDown, Publish, Send
+from planaria.core.node import Effects, Leave, LinkDown, Publish, Send
 from planaria.filters.filters import Filter
 from planaria.filters.matching import LEAF_MAX
 from planaria.filters.values import point
 from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.dht.node import DhtNode, Leave
+from planaria.protocols.dht.node import DhtNode
 from planaria.protocols.dht.overlay import give_places
 from planaria.protocols.gossip.dissemination import disseminate
 from planaria.protocols.gossip.hierarchy import Hierarchy

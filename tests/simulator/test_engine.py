@@ -171,7 +171,9 @@ def test_sender_of_an_undeliverable_message_is_told_that_the_link_is_down() -> N
     simulator.run(2 * INTERVAL)
     assert LinkDown(9, (Note(1),)) in node.commands
     assert len(log.ticks("drop", 9)) == simulator.undeliverable >= 1
-    assert [row for row in log.rows if row[1] == "command" and row[4] == LinkDown(9, (Note(1),))] != []
+    assert [
+        row for row in log.rows if row[1] == "command" and row[4] == LinkDown(9, (Note(1),))
+    ] != []
 
 
 def test_sender_is_told_nothing_on_a_network_without_connections() -> None:

@@ -40,7 +40,7 @@ class ContentBroker(Broker):
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Messages of all layers; whatever they change below shows in the links above."""
         if isinstance(message, TreeMessage) or is_for_dht(message):
-            return self._on_tree(self.host.on_message(message))
+            return self._on_tree(self.host.on_message(message, sender))
         return super().on_message(message, sender)
 
     def on_timeout(self) -> Effects:

@@ -190,7 +190,7 @@ class ContentOverlay(Overlay):
         present = {it.id: it.host for it in brokers if not it.host.dht.leaving}
         routing = 0 if self.tree_right is None else max(0, self.last_wrong - self.tree_right + 1)
         return {
-            **shape(present),
+            **shape(present, self.space),
             "table_entries": sum(len(it) for b in brokers for it in b.table.entries.values()),
             "control_messages": sum(broker.announcer.sent for broker in brokers),
             "notification_messages": sum(broker.notifications_sent for broker in brokers),

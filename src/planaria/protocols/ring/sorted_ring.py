@@ -35,11 +35,11 @@ class SortedRingState(State):
     """A member's label, its neighbours, and whom it waits for or has lost."""
 
     label: RingLabel
-    left: Ref | None
-    right: Ref | None
-    ring: Ref | None
-    silence: dict[NodeId, int]
-    lost: dict[NodeId, int]
+    left: tuple[RingLabel, int] | None
+    right: tuple[RingLabel, int] | None
+    ring: tuple[RingLabel, int] | None
+    silence: dict[int, int]
+    lost: dict[int, int]
 
 
 class SortedRing(Stateful):
