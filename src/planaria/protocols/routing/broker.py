@@ -152,16 +152,17 @@ class Broker(Forwarder):
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """A neighbour, or garbage, speaks."""
         self._repair()
-        if isinstance(message, Notify):
-            return self._on_notify(message)
-        if isinstance(message, Update):
-            return self._on_update(message)
-        if isinstance(message, Received) and message.sender == sender:
-            return self._on_received(message)
-        if isinstance(message, Beat):
-            return self._on_beat(message)
-        if isinstance(message, Acquainted):
-            return self._on_acquainted(message)
+        match message:
+            case Notify():
+                return self._on_notify(message)
+            case Update():
+                return self._on_update(message)
+            case Received() if message.sender == sender:
+                return self._on_received(message)
+            case Beat():
+                return self._on_beat(message)
+            case Acquainted():
+                return self._on_acquainted(message)
         return []
 
     def on_timeout(self) -> Effects:
@@ -183,13 +184,14 @@ class Broker(Forwarder):
     def on_command(self, command: Command) -> Effects:
         """A local client subscribes, unsubscribes or publishes."""
         self._repair()
-        if isinstance(command, Subscribe):
-            return self._on_subscribe(command)
-        if isinstance(command, Unsubscribe):
-            self.unsubscribe(command.client, wanted_filters(command))
-            self.joining.end(command.pattern, command.client)
-        if isinstance(command, Publish):
-            return self.publish(notified_attributes(command), command.payload)
+        match command:
+            case Subscribe():
+                return self._on_subscribe(command)
+            case Unsubscribe(pattern, client=client):
+                self.unsubscribe(client, wanted_filters(command))
+                self.joining.end(pattern, client)
+            case Publish(payload=payload):
+                return self.publish(notified_attributes(command), payload)
         return []
 
     # Subscriptions of local clients

@@ -16,24 +16,24 @@ REPORTED = 2  # periods in which a gap is reported once: trees that meet do so o
 
 
 class ContactState(State):
-    """The beats heard, each with its age, and the timeouts since a gap was reported."""
+    """The beats heard with their ages, a counter to the next one, timeouts to the next report."""
 
     beats: dict[bytes, int]
-    alone: int
+    turn: int
     quiet: int
 
 
 class Contact(Stateful):
     """The beats of one broker; `period` is its memory's."""
 
-    __slots__ = ("alone", "beats", "period", "quiet")
+    __slots__ = ("turn", "beats", "period", "quiet")
 
     state_type = ContactState
 
     def __init__(self, period: int) -> None:
         self.period = period
         self.beats: dict[bytes, int] = {}
-        self.alone = 0
+        self.turn = 0
         self.quiet = 0
 
     @property
@@ -48,8 +48,8 @@ class Contact(Stateful):
             id: age + 1 for id, age in self.beats.items() if age < REPORTED * self.period
         }
         self.quiet = max(0, self.quiet - 1)
-        self.alone = (self.alone + 1) % max(1, self.period // BEATS_PER_PERIOD)
-        return root and self.alone == 0
+        self.turn = (self.turn + 1) % max(1, self.period // BEATS_PER_PERIOD)
+        return root and self.turn == 0
 
     def hear(self, id: bytes) -> bool:
         """Remember a beat; says if it was new."""
