@@ -22,6 +22,7 @@ from planaria.protocols.routing.notifications import Notification
 WINDOW = 256  # notifications on their way over one link; more wait for acknowledgements
 RESEND_AFTER = 4  # timeouts: half an interval there, one to the receiver's timeout, half back
 RESEND_MAX = 16  # it doubles up to this while nothing comes back
+TRIES_MAX = 8  # counted: by then it has long been the longest
 EARLY_AGE_MAX = 2 * RESEND_MAX  # timeouts for which what came early waits: it is sent again
 ACKNOWLEDGE_AT_ONCE = 64  # ids; fewer wait for the timeout: a quarter of the window
 
@@ -84,8 +85,8 @@ class Link(Stateful):
             if place >= WINDOW:
                 break
             if it.wait <= 0:
-                it.wait = min(RESEND_AFTER << min(it.tries, 8), RESEND_MAX)
-                it.tries += 1
+                it.wait = min(RESEND_AFTER << it.tries, RESEND_MAX)
+                it.tries = min(it.tries + 1, TRIES_MAX)
                 found.append((id, after))
             after = id
         return found
@@ -158,6 +159,6 @@ class Link(Stateful):
         if any(len(id) != ID_BYTES for id in self.outgoing):
             self.outgoing = {id: it for id, it in self.outgoing.items() if len(id) == ID_BYTES}
         for it in self.outgoing.values():
-            if not 0 <= it.wait <= RESEND_MAX or it.tries < 0:
+            if not (0 <= it.wait <= RESEND_MAX and 0 <= it.tries <= TRIES_MAX):
                 it.wait = it.tries = 0
         del self.received[ACKNOWLEDGED_MAX:], self.stamps[ACKNOWLEDGED_MAX:]
