@@ -9,6 +9,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effects, LinkDown, Node, Send
 from planaria.core.overlay import Overlay
+from toys import ask
 
 INPUTS = 20
 
@@ -33,9 +34,9 @@ def _input(overlay: Overlay, node: Node, ids: Sequence[NodeId], rng: Random) -> 
         return node.on_timeout()
     if kind == 1:
         return node.on_command(LinkDown(rng.choice(ids)))
-    command = overlay.publish(node, any_integer(rng)) if kind == 2 else None
+    command = overlay.publication(node.id, any_integer(rng)) if kind == 2 else None
     if command is not None:
-        return node.on_command(command)
+        return ask(node, command)
     message = overlay.forge(ids, rng)[1]
     return node.on_message(message, rng.choice([None, rng.choice(ids), claimed_sender(message)]))
 

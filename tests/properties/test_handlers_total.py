@@ -24,6 +24,7 @@ from planaria.core.node import Clock, Command, Effects, LinkDown, LinkUp, Node, 
 from planaria.core.overlay import Overlay
 from planaria.simulator.damage import damage, slots_of, values_of
 from planaria.simulator.worlds.registry import REGISTERED, find_kind
+from toys import ask
 from wire_values import Wire
 
 KINDS = {name: find_kind(name) for name in sorted(REGISTERED)}
@@ -52,7 +53,7 @@ def inputs(overlay: Overlay, node: Node, ids: Sequence[NodeId], rng: Random) -> 
         LinkDown(peer),
         LinkUp(peer),
         Clock(any_integer(rng, 0)),
-        overlay.publish(node, rng.randrange(1000)),
+        overlay.publication(node.id, rng.randrange(1000)),
         overlay.leave(node),
     ]
     kind = rng.random()
@@ -60,7 +61,7 @@ def inputs(overlay: Overlay, node: Node, ids: Sequence[NodeId], rng: Random) -> 
         return node.on_timeout()
     command = rng.choice(commands) if kind < 0.4 else None
     if command is not None:
-        return node.on_command(command)
+        return ask(node, command)
     return node.on_message(overlay.forge(ids, rng)[1])
 
 

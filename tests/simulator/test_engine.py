@@ -258,7 +258,7 @@ def test_effects_and_causes_are_shown_to_observers() -> None:
     probes(simulator, 1)
     simulator.command(0, Publish("news", b"x"))
     simulator.inject(0, Note(1))
-    assert [row[1] for row in log.rows] == ["start", "command", "effect", "send"]
+    assert [row[1] for row in log.rows] == ["start", "command", "effect", "effect", "send"]
     assert log.rows[-1][3].source == ENVIRONMENT
 
 

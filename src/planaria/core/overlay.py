@@ -8,15 +8,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, inf
 from random import Random
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
 from planaria.core.errors import unknown
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Node
+from planaria.core.node import Command, Node, Subscribe
 from planaria.core.state import State
+
+if TYPE_CHECKING:
+    from planaria.core.book import Book
+    from planaria.core.workload import Ask
 
 Channel = Iterable[tuple[NodeId, Message]]  # messages in flight, each with its target
 
@@ -118,8 +122,27 @@ class Overlay(ABC):
         """May a schedule crash this node and still expect the rest to heal?"""
         return True
 
-    def publish(self, node: Node, number: int) -> Command | None:
-        """The command with which `node` publishes the `number`-th payload of a workload."""
+    def publication(self, id: NodeId, number: int) -> Command | None:
+        """What the application at `id` publishes as the `number`-th of a workload.
+
+        None: there is none at `id`, or it publishes nothing. A node that cannot refuses.
+        """
+        return None
+
+    def subscriptions(self, id: NodeId) -> Sequence[Subscribe]:
+        """What the application at a new node `id` is subscribed to from the beginning."""
+        return ()
+
+    def everyday(self, interval: int) -> "Sequence[Ask]":
+        """What applications ask for in this interval of a run, besides what a scenario says."""
+        return ()
+
+    def arrival(self, delay: float) -> float:
+        """Intervals in which a publication arrives if no message takes longer than `delay`."""
+        return 0
+
+    def book(self) -> "Book | None":
+        """A new book for a run, if what the applications get is to be judged; None: it is not."""
         return None
 
     def damaged(self, nodes: Mapping[NodeId, Node]) -> None:  # noqa: B027 - most keep no books

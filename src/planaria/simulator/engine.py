@@ -25,9 +25,10 @@ ENVIRONMENT = -1  # the source of messages and commands that no node sent
 TICKS_PER_SECOND = INTERVAL  # a node's wall clock: one second is one interval
 
 # What can be seen of a run. `start` and `stop` are the life of a node; `effect` is whatever a node
-# asks for that is not a message; `fault` and `restart` come from the nemesis.
+# asks for that is not a message; `refuse` is a command that a node does not carry out; `fault` and
+# `restart` come from the nemesis.
 MESSAGE_KINDS = ("send", "deliver", "drop")
-NODE_KINDS = ("timeout", "command", "effect", "start", "stop", "fault", "restart")
+NODE_KINDS = ("timeout", "command", "refuse", "effect", "start", "stop", "fault", "restart")
 KINDS = MESSAGE_KINDS + NODE_KINDS
 
 
@@ -293,8 +294,12 @@ class Simulator:
         return max(1, round(INTERVAL * drifted * self.slowness.get(id, 1.0)))
 
     def _command(self, node: Node, command: Command, cause: Entry) -> None:
+        try:
+            effects = node.on_command(command)
+        except Exception:
+            self._note("refuse", node.id, cause, command)
+            raise
         self._note("command", node.id, cause, command)
-        effects = node.on_command(command)
         if effects is None:
             raise _returned_none(node, "on_command")
         self._perform(node.id, effects, cause)

@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from planaria.core.chance import stream
-from planaria.core.errors import CapacityExceeded
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Node
 from planaria.core.overlay import Overlay
+from planaria.core.workload import Ask, ask_of, offers
 from planaria.simulator.damage import damage, slots_of, values_of
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator
@@ -32,12 +33,13 @@ REMEMBERED_MAX = 1000  # messages kept for `replay`: enough to be stale, few eno
 
 
 class Injection(Struct):
-    """One action of a schedule, once carried out."""
+    """One action of a schedule, once carried out; `refused` counts what nodes said no to."""
 
     action: str
     tick: int
     injected: int = 0
     affected: int = 0
+    refused: int = 0
 
     @property
     def kind(self) -> str:
@@ -186,10 +188,10 @@ class Nemesis:
             node = self.overlay.spawn(id, self.simulator.rng)
             state = {"kept": last, "stale": self._stale.get(id, last), "none": None}
             chosen = state[str(action["state"])]
+            self.simulator.note("restart", id, action["state"])
             self.simulator.add(node)
             if chosen is not None:
                 self.simulator.perform(id, node.restore(chosen))
-            self.simulator.note("restart", id, action["state"])
             injection.injected += 1
             # With its state kept a restart changes no variable, only the phase of its timeouts.
             injection.affected += action["state"] == "kept" or node.snapshot() != last
@@ -201,29 +203,50 @@ class Nemesis:
             injection.injected += 1
             injection.affected += 1
 
+    # Applications
+
     def _leave(self, action: Action, injection: Injection) -> None:
-        for id in self._choose(action, lambda node: self.overlay.leave(node) is not None):
-            command = self.overlay.leave(self.simulator.nodes[id])
-            if command is not None:
-                before = self.simulator.nodes[id].snapshot()
-                self.simulator.command(id, command)
-                injection.injected += 1
-                injection.affected += self.simulator.nodes[id].snapshot() != before
+        named = ask_of(action).node
+
+        def may_leave(node: Node) -> bool:
+            return named in (None, node.id) and self.overlay.leave(node) is not None
+
+        for id in self._choose(action, may_leave):
+            node = self.simulator.nodes[id]
+            command, before = self.overlay.leave(node), node.snapshot()
+            assert command is not None
+            self.simulator.command(id, command)
+            injection.injected += 1
+            injection.affected += node.snapshot() != before
+
+    def _subscribe(self, action: Action, injection: Injection) -> None:
+        self._ask(ask_of(action), injection)
+
+    def _unsubscribe(self, action: Action, injection: Injection) -> None:
+        self._ask(ask_of(action), injection)
 
     def _publish(self, action: Action, injection: Injection) -> None:
-        nodes = self.simulator.nodes
-        publishers = [id for id in sorted(nodes) if self.overlay.publish(nodes[id], 0) is not None]
-        for _ in range(int(action.number("count")) if publishers else 0):
-            id = self._rng.choice(publishers)
-            command = self.overlay.publish(nodes[id], self._published)
+        ask = ask_of(action)
+        for _ in range(ask.count):
+            self._ask(ask, injection)
             self._published += 1
-            if command is not None:
-                injection.injected += 1
-                try:
-                    self.simulator.command(id, command)
-                    injection.affected += 1
-                except CapacityExceeded:
-                    continue  # a full node says no: its publisher is told, nothing was published
+
+    def _ask(self, ask: Ask, injection: Injection) -> None:
+        """Ask the node that is named, or others until one can."""
+        members = sorted(self.simulator.nodes)
+        for tried, (id, command) in enumerate(
+            offers(ask, members, self.overlay, self._rng, self._published)
+        ):
+            injection.injected += not tried
+            try:
+                self.simulator.command(id, command)
+                injection.affected += 1
+                return
+            except UsageError:
+                continue  # not this one
+            except CapacityExceeded:
+                break  # a full node says no: its publisher is told, nothing was published
+        injection.refused += 1
 
     # State and channels
 

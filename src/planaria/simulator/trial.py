@@ -11,10 +11,13 @@ from typing import Any
 
 from msgspec import Struct, field, structs
 
+from planaria.core.book import MISSED
 from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation, PlanariaError, UsageError
 from planaria.core.overlay import Overlay, Violation
-from planaria.simulator.checkers import DeliveredOnce, SafetyBroken
+from planaria.core.scenario import WORKLOAD
+from planaria.simulator.applications import Applications
+from planaria.simulator.checkers import Bookkeeper, DeliveredOnce, SafetyBroken
 from planaria.simulator.delays import INTERVAL, parse_delay, parse_phases
 from planaria.simulator.engine import Observer, Simulator, TooManyMessages
 from planaria.simulator.links import use_scheduler
@@ -131,6 +134,10 @@ class Trial:
             self.simulator.watch(observer)
         rng = stream(spec.seed, "start")
         start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
+        self.book = overlay.book()
+        if self.book is not None:
+            in_force = spec.start == "legitimate"
+            self.simulator.watch(Bookkeeper(self.book, overlay.subscriptions, in_force=in_force))
         for node in start.nodes:
             self.simulator.add(node)
         senders, links = [None, *self.simulator.nodes], stream(spec.seed, "senders")
@@ -140,8 +147,14 @@ class Trial:
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
+        self.applications = Applications(self.simulator, overlay)
         self.n = overlay.population(self.simulator.states())
         self.bound: int | None = None
+
+    @property
+    def time(self) -> float:
+        """How long it has run, in intervals."""
+        return self.simulator.tick / INTERVAL
 
     @property
     def delay(self) -> float:
@@ -149,22 +162,43 @@ class Trial:
         return self.simulator.delay_max() / INTERVAL
 
     def violations(self) -> list[Violation]:
-        """What is not legitimate at this moment."""
-        return self.overlay.violations(self.simulator.states(), self.simulator.channel())
+        """What is not legitimate at this moment: the states, or what the applications got."""
+        found = self.overlay.violations(self.simulator.states(), self.simulator.channel())
+        return found or ([] if self.book is None else self.book.violations(self.time))
+
+    def judged(self) -> list[Violation]:
+        """The same at the end of an interval: if it was not legitimate, the book begins anew.
+
+        What was delivered wrongly counts once; what is missed counts until it is delivered.
+        """
+        found = self.overlay.violations(self.simulator.states(), self.simulator.channel())
+        if self.book is None:
+            return found
+        found = found or self.book.violations(self.time)
+        if any(it.invariant != MISSED for it in found):
+            self.book.illegitimate(self.time)
+        return found
 
     def suffer(self) -> None:
         """Let the whole fault schedule happen: until all that it slowed down has come about."""
         while (due := self.nemesis.next_tick) is not None:
-            self.simulator.run(max(0, due - self.simulator.tick))
+            self.applications.run(max(0, due - self.simulator.tick))
             self.nemesis.advance()
-        self.simulator.run(self.simulator.overdue() // INTERVAL * INTERVAL)
+        self.applications.run(self.simulator.overdue() // INTERVAL * INTERVAL)
+        calm = self.spec.start == "legitimate" and all(
+            it.kind in WORKLOAD for it in self.nemesis.report
+        )
+        if self.book is not None:
+            self.book.within = max(self.book.within, self.overlay.arrival(self.delay))
+            if not calm:
+                self.book.illegitimate(self.time)
 
     def heal(self) -> Iterable[list[Violation]]:
         """Run interval by interval, yielding what is wrong at each end, until calm or the bound."""
         calm, self.bound = 0, self.spec.intervals or self._bound()
         for _ in range(self.bound + self.overlay.calm - 1):
-            self.simulator.run_interval()
-            found = self.violations()
+            self.applications.run(INTERVAL)
+            found = self.judged()
             yield found
             calm = 0 if found else calm + 1
             if calm == self.overlay.calm:
@@ -247,6 +281,8 @@ class Trial:
         outcome.intervals, outcome.messages = healed, messages
         outcome.metrics = self.overlay.metrics(self.simulator.states())
         outcome.metrics |= self.overlay.totals(self.simulator.states())
+        if self.book is not None:
+            outcome.metrics |= structs.asdict(self.book.summary(self.time))
         if legitimate:
             outcome.relapse = self._relapse()
             outcome.metrics |= self._rates(outcome.metrics)
@@ -260,8 +296,8 @@ class Trial:
 
     def _relapse(self) -> list[Violation]:
         for _ in range(self.spec.closure):
-            self.simulator.run_interval()
-            if found := self.violations():
+            self.applications.run(INTERVAL)
+            if found := self.judged():
                 return found
         return []
 

@@ -256,7 +256,7 @@ def publishes(target: Target) -> bool:
     """Can anybody in this overlay publish?"""
     overlay, rng = find_kind(target.reference).make(**target.options), stream(0, "publishes")
     nodes = overlay.start("legitimate", 3, rng, rng).nodes
-    return any(overlay.publish(node, 0) is not None for node in nodes)
+    return any(overlay.publication(node.id, 0) is not None for node in nodes)
 
 
 def chosen_schedulers(text: str) -> list[str]:

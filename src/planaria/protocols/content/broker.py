@@ -8,9 +8,19 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effect, Effects, Leave, LinkDown, Send
+from planaria.core.node import (
+    Command,
+    Effect,
+    Effects,
+    Leave,
+    LinkDown,
+    Publish,
+    Send,
+    Subscribe,
+)
 from planaria.protocols.dht.member import is_for_dht
 from planaria.protocols.dht.node import Lookup
 from planaria.protocols.routing.broker import Broker, BrokerState
@@ -58,6 +68,8 @@ class ContentBroker(Broker):
     def on_command(self, command: Command) -> Effects:
         """Clients speak to the routing, the driver to the DHT."""
         match command:
+            case Subscribe() | Publish() if self.host.dht.leaving:
+                raise UsageError("this broker is leaving: ask another one")
             case Leave():
                 handed = self._hand_over()
                 self.clients = {}

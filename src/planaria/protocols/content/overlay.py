@@ -80,8 +80,12 @@ class ContentOverlay(Overlay):
 
     @property
     def reach(self) -> int:
-        """Intervals in which a publication is everywhere, however slow the links."""
+        """Intervals in which a publication is everywhere, over links as they are assumed."""
         return self.timing.memory - RECONFIGURATION - self.rho
+
+    def arrival(self, delay: float) -> float:
+        """Intervals in which a publication is everywhere, if no message takes longer."""
+        return max(self.reach, ceil(self._diameter(self.members) * (delay + 1)))
 
     def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
         """The first state called `name`, of `brokers` brokers if that was asked."""
@@ -170,7 +174,7 @@ class ContentOverlay(Overlay):
         assert isinstance(node, ContentBroker)
         return None if node.host.dht.leaving or node.id == CONTACTS[0] else Leave()
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """One of the notifications of the small world, numbered."""
         return Publish(TOPIC, b"%d" % number, random_attributes(Random(number)))
 

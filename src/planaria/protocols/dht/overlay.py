@@ -78,7 +78,7 @@ class DhtOverlay(Overlay):
         assert isinstance(node, DhtNode)
         return None if node.dht.leaving or node.id == CONTACTS[0] else Leave()
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """Look a key up: what an application of the DHT does."""
         return Lookup(stable_hash("publication", number) % self.space.size)
 

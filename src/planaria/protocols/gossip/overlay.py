@@ -116,11 +116,14 @@ class GossipOverlay(Overlay):
             return None
         return Unsubscribe(filter_of(node.subscribed[0]))
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """An event on one of the process's own topics, wherever it is in the hierarchy."""
-        assert isinstance(node, GossipNode)
-        named = [topic for topic in node.subscribed if topic]
+        named = [topic for topic in self.interests(id) if topic]
         return Publish(named[number % len(named)], f"{number}".encode()) if named else None
+
+    def subscriptions(self, id: NodeId) -> Sequence[Subscribe]:
+        """Each of its topics, with all below it."""
+        return [Subscribe(filter_of(topic)) for topic in self.interests(id)]
 
     def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
         """Sizes of groups and tables at this moment."""

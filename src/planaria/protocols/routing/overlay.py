@@ -132,7 +132,7 @@ class RoutingOverlay(Overlay):
         """The tree of this overlay cannot change."""
         return False
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """One of the notifications of the small world, numbered."""
         return Publish(TOPIC, b"%d" % number, random_attributes(Random(number)))
 

@@ -122,10 +122,10 @@ def replayed(
     age: int, recent: Sequence[dict[bytes, Recent]], period: int, holder: NodeId,
     known: Container[bytes] = (),
 ) -> Iterator[Notification]:  # fmt: skip
-    """What a memory still sends to `holder`; payloads that are `known` are left out early."""
+    """What a memory still sends to `holder`; ids that are `known` are left out early."""
     for generation, kept in reversed([*enumerate(recent[:REPLAYED_PERIODS])]):
         for it in kept.values():
-            if holder not in it.holders and it.body.payload not in known:
+            if holder not in it.holders and it.body.id not in known:
                 found = _aged(it, generation, age, period)
                 if found is not None:
                     yield found

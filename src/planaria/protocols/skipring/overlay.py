@@ -185,12 +185,15 @@ class RingOverlay(Overlay):
         """Supervisors may crash while another one is left to take over."""
         return isinstance(node, Peer)
 
-    def publish(self, node: Node, number: int) -> Command | None:
-        """Subscribers publish what they number."""
-        member = isinstance(node, Peer) and self.topic in node.topics
-        if not member or self.subscriber(node).leaving:
+    def publication(self, id: NodeId, number: int) -> Command | None:
+        """Peers publish what they number; who is about to leave refuses."""
+        if id in self.supervisors:
             return None
         return Publish(self.topic, f"publication {number}".encode())
+
+    def subscriptions(self, id: NodeId) -> Sequence[Subscribe]:
+        """Every peer's one topic."""
+        return () if id in self.supervisors else (Subscribe(self.topic),)
 
     def called(self, id: NodeId) -> str:
         """Supervisors are numbered on their own."""

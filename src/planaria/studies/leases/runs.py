@@ -197,7 +197,7 @@ def run_deliveries(cell: Cell) -> Result:
     settled = overlay.timing.delta * INTERVAL if cell.parameters["start"] == "corrupt" else 0
     for number in range(settled // EVERY + 150):
         simulator.run(EVERY)
-        command = overlay.publish(simulator.nodes[number % n], number)
+        command = overlay.publication(number % n, number)
         assert command is not None
         simulator.command(number % n, command)
     simulator.run(REACH)
