@@ -60,7 +60,7 @@ class ContentOverlay(Overlay):
         for name, number in (("brokers", brokers), ("subscriptions", subscriptions)):
             if number < 0:
                 raise UsageError(f"{name} {number}: at least 0")
-        self.brokers, self.subscriptions, self.rho = brokers, subscriptions, rho
+        self.brokers, self.subscription_count, self.rho = brokers, subscriptions, rho
         self.options = {"strategy": strategy, "hierarchical": hierarchical}
         self.space, self.tree = KeySpace(), BinaryTree(160)
         self.timing = self._timing(2)
@@ -101,7 +101,8 @@ class ContentOverlay(Overlay):
 
     def wishes(self, id: NodeId) -> list[tuple[int, Filter]]:
         """What the clients of broker `id` want, the same after a restart."""
-        rng, each = Random(derive(self.seed, "wishes", id)), ceil(self.subscriptions / self.members)
+        each = ceil(self.subscription_count / self.members)
+        rng = Random(derive(self.seed, "wishes", id))
         return [(rng.randrange(CLIENTS), random_filter(rng)) for _ in range(each)]
 
     def make(self, id: NodeId, rng: Random) -> ContentBroker:

@@ -58,7 +58,7 @@ class RoutingOverlay(Overlay):
             "hierarchical": hierarchical,
             "waste_max": waste,
         }
-        self.degree, self.subscriptions, self.rho = degree, subscriptions, rho
+        self.degree, self.subscription_count, self.rho = degree, subscriptions, rho
         self.n = 0
         self.timing = timing(rho, INTERVALS, 1)
         self.wishes: dict[NodeId, list[tuple[int, Filter]]] = {}
@@ -152,7 +152,7 @@ class RoutingOverlay(Overlay):
 
     def _prepare(self, n: int, rng: Random) -> None:
         self.n, self.wishes, self.timing = n, {}, self._timing(n)
-        for _ in range(self.subscriptions):
+        for _ in range(self.subscription_count):
             wish = (rng.randrange(CLIENTS), random_filter(rng))
             self.wishes.setdefault(rng.randrange(n), []).append(wish)
 
