@@ -164,7 +164,8 @@ def _scramble_link(link: Link, memory: Memory, rng: Random) -> None:
 
     link.session, link.theirs = any_integer(rng, 0, SESSIONS), any_integer(rng, 0, link.theirs)
     link.outgoing = {
-        id: Sending(any_integer(rng, 0, RESEND_MAX), any_integer(rng, 0)) for id in some_ids()
+        id: Sending(any_integer(rng, 0, RESEND_MAX), any_integer(rng, 0), rng.choice(["", "a", "#"]))
+        for id in some_ids()
     }
     link.received, link.stamps = some_ids(), [any_integer(rng, 0, STAMPS)][: rng.randrange(2)]
     waiting = [_forged(memory.period, rng) for _ in range(rng.randrange(3))]

@@ -23,6 +23,7 @@ from planaria.protocols.routing.notifications import (
     GAP_MAX,
     Notification,
     is_sound,
+    is_topic,
     received,
     to_send,
 )
@@ -104,7 +105,7 @@ class Forwarder(Node):
         effects: list[Effect] = []
         for neighbour, link in self.links.items():
             if neighbour != source and (body.gap or self._sends(neighbour, wanted)):
-                link.offer(body.id)
+                link.offer(body.id, body.topic)
                 effects += self._transmit(neighbour, link)
         if body.gap:
             return [*effects, Notice(body.topic, "gap", {"lost": body.gap})]
@@ -127,7 +128,7 @@ class Forwarder(Node):
             asked.add(number, filter)
         for body in self.memory.replayed(neighbour):
             if not body.gap and (always or asked.match(body.attributes)):
-                link.offer(body.id)
+                link.offer(body.id, body.topic)
         return self._transmit(neighbour, link)
 
     # Links that acknowledge
@@ -144,10 +145,7 @@ class Forwarder(Node):
                 effects.append(Send(neighbour, to_send(self.id, body, after)))
         self.notifications_sent += len(effects)
         if lost:
-            topics = list(dict.fromkeys(self.memory.topic(id) for id in lost))
-            link.acknowledge(lost)
-            topic = topics[0] if len(topics) == 1 else ""
-            effects += self._gap(topic, len(lost), [neighbour])
+            effects += self._gap(link.give_up(lost), [neighbour])
         return effects
 
     def _acknowledge(self, neighbour: NodeId, link: Link) -> list[Effect]:
@@ -161,16 +159,20 @@ class Forwarder(Node):
         for id in link.acknowledge(ids):
             self.memory.held(id, neighbour)
 
-    def _gap(self, topic: str, lost: int, neighbours: Iterable[NodeId]) -> list[Effect]:
-        """Tell the application here, and all who are behind `neighbours`, that some are missing."""
-        notice = Notice(topic, "gap", {"lost": lost})
+    def _gap(self, topics: Sequence[str], neighbours: Iterable[NodeId]) -> list[Effect]:
+        """Tell the application here, and all who are behind `neighbours`, that some are missing.
+
+        There are as many as `topics`; which one is said if it is the same for all.
+        """
+        first, lost = topics[0], min(len(topics), GAP_MAX)
+        topic = first if is_topic(first) and all(it == first for it in topics) else ""
         if not self.memory.full:
             attributes: dict[str, Value] = {TOPIC: topic} if topic else {}
-            body = Notification(self._drawn_id(), attributes, gap=min(lost, GAP_MAX))
+            body = Notification(self._drawn_id(), attributes, gap=lost)
             self.memory.remember(body, [self.id])
             for neighbour in neighbours:
-                self.links[neighbour].offer(body.id)
-        return [notice]
+                self.links[neighbour].offer(body.id, topic)
+        return [Notice(topic, "gap", {"lost": lost})]
 
     # Beats
 
@@ -200,7 +202,8 @@ class Forwarder(Node):
         apart = self.contact.apart(message.beats, settled=message.settled)
         for id in message.beats:
             self.contact.hear(id)
-        return self._gap("", 1, [it for it in self.links if it != message.sender]) if apart else []
+        here = [it for it in self.links if it != message.sender]
+        return self._gap([""], here) if apart else []
 
     def _drawn_id(self) -> bytes:
         return self.rng.getrandbits(8 * ID_BYTES).to_bytes(ID_BYTES, "big")

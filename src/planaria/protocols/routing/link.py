@@ -32,10 +32,11 @@ Knows = Callable[[bytes], bool]
 
 
 class Sending(Struct):
-    """A notification in the queue: timeouts until it is sent again, and how often it was."""
+    """A notification in the queue: timeouts until it is sent again, how often it was, its topic."""
 
     wait: int = 0
     tries: int = 0
+    topic: str = ""
 
 
 class Early(Struct):
@@ -73,10 +74,10 @@ class Link(Stateful):
 
     # The sending end
 
-    def offer(self, id: bytes) -> None:
+    def offer(self, id: bytes, topic: str = "") -> None:
         """Queue a notification, unless it is queued."""
         if id not in self.outgoing:
-            self.outgoing[id] = Sending()
+            self.outgoing[id] = Sending(topic=topic)
 
     def due(self) -> list[tuple[bytes, bytes]]:
         """What to send now, each with the id that it follows; then it waits to be acknowledged."""
@@ -94,6 +95,10 @@ class Link(Stateful):
     def acknowledge(self, ids: Iterable[bytes]) -> list[bytes]:
         """Take these out of the queue; returns those that were in it."""
         return [id for id in ids if self.outgoing.pop(id, None) is not None]
+
+    def give_up(self, ids: Iterable[bytes]) -> list[str]:
+        """Take what cannot be sent any more out of the queue; returns the topics."""
+        return [self.outgoing.pop(id).topic for id in ids]
 
     # The receiving end
 

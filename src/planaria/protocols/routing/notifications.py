@@ -65,6 +65,15 @@ def check_notification(attributes: Mapping[str, Any], payload: bytes) -> None:
         check_topic(str(attributes[TOPIC]))
 
 
+def is_topic(text: str) -> bool:
+    """Can something be published on this?"""
+    try:
+        check_topic(text)
+    except UsageError:
+        return False
+    return True
+
+
 def is_sound(it: Notification) -> bool:
     """Could this have been published and sent? What a fault left in a memory may not."""
     try:

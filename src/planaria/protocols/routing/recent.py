@@ -97,10 +97,6 @@ class Memory(Stateful):
                 return _aged(kept[id], generation, self.age, self.period)
         return None
 
-    def topic(self, id: bytes) -> str:
-        """What a notification was published on, as far as it is still kept."""
-        return next((kept[id].body.topic for kept in self.recent if id in kept), "")
-
     def replayed(self, holder: NodeId) -> Iterator[Notification]:
         """What `holder` is not known to have, each as old as it is, the oldest first."""
         return replayed(self.age, self.recent, self.period, holder)

@@ -24,12 +24,13 @@ def wanted_filters(command: Subscribe | Unsubscribe) -> list[Filter]:
         raise UsageError(f"client {command.client}: between 0 and {CLIENTS_MAX - 1}")
     pattern = check_filter(command.pattern)
     topic = () if pattern == ALL_TOPICS else ((TOPIC, Values(topics=(pattern,))),)
-    read = [conjunction([*topic, *it.constraints]) for it in _conditions(command.where)]
-    found = [it for it in read if it is not None]
+    conditions = _conditions(command.where)
+    if not all(is_well_formed(it) for it in conditions):
+        raise UsageError("a filter that no condition means: make it with `sql.parse`")
+    read = [conjunction([*topic, *it.constraints]) for it in conditions]
+    found = [it for it in read if it is not None and is_well_formed(it)]
     if not found:
         raise UsageError(f"nothing on {pattern!r} can satisfy the condition: ask for less")
-    if not all(is_well_formed(it) for it in found):
-        raise UsageError("a filter that no condition means: make it with `sql.parse`")
     return found
 
 
