@@ -54,8 +54,8 @@ class PrintedTreeBroker(TreeBroker):
         self.announcer.told.pop(neighbour, None)
         return []
 
-    def _begin_anew(self, neighbour: NodeId, link: Link, session: int) -> list[Effect]:
-        effects = super()._begin_anew(neighbour, link, session)
+    def _meet(self, neighbour: NodeId, link: Link, session: int) -> list[Effect]:
+        effects = super()._meet(neighbour, link, session)
         return effects if self.exchanges else []
 
     def link_down(self, neighbour: NodeId) -> list[Effect]:

@@ -38,7 +38,7 @@ from planaria.protocols.routing.leases import (
     client_destination,
     is_sound,
 )
-from planaria.protocols.routing.link import Link, LinkState
+from planaria.protocols.routing.link import UNKNOWN, Link, LinkState
 from planaria.protocols.routing.messages import (
     SESSIONS,
     Acquainted,
@@ -249,8 +249,7 @@ class Broker(Forwarder):
         if sender == self.id:
             return []
         link = self.links.get(sender)
-        anew = link is not None and link.theirs != message.session
-        if anew:
+        if link is not None and link.theirs != message.session:
             self.table.forgive(sender, message.stamp)
         news: list[tuple[int, Filter]] = []
         leases = () if self.strategy == "flooding" else message.leases
@@ -267,14 +266,18 @@ class Broker(Forwarder):
         if link is not None:
             if message.asks:
                 link.heard(message.stamp)
-            if anew:
-                effects += self._begin_anew(sender, link, message.session)
-            elif news:
-                effects += self._replay(sender, [filter for _, filter in news])
+            if link.theirs in (UNKNOWN, message.session):
+                effects += self._replay(sender, [filter for _, filter in news]) if news else []
+            if link.theirs != message.session:
+                effects += self._meet(sender, link, message.session)
         return effects + self._spread(sender, news)
 
-    def _begin_anew(self, neighbour: NodeId, link: Link, session: int) -> list[Effect]:
-        """The neighbour brought its end up: tell it everything, and send what it may lack."""
+    def _meet(self, neighbour: NodeId, link: Link, session: int) -> list[Effect]:
+        """The neighbour brought its end up. If mine was up before, it may know nothing of me: tell
+        it everything, and send what it may lack."""
+        if link.theirs == UNKNOWN:
+            link.theirs = session
+            return [self._acquaint(neighbour)]
         link.begin_anew(session)
         self.memory.forget_holder(neighbour)
         renewed = self._tell(neighbour, everything=True)

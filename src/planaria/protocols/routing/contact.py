@@ -65,7 +65,8 @@ class Contact(Stateful):
 
     def shown(self) -> tuple[bytes, ...]:
         """The beats that a new neighbour is shown."""
-        return tuple(id for id, age in self.beats.items() if age <= self.period)[:BEATS_MAX]
+        found = [id for id, age in self.beats.items() if age <= self.period]
+        return tuple(id for id in found if len(id) == ID_BYTES)[:BEATS_MAX]
 
     def apart(self, beats: Sequence[bytes], *, settled: bool) -> bool:
         """Were we and whoever shows these beats apart for too long? Reported once."""

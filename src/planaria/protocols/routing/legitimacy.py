@@ -138,7 +138,8 @@ class Judge:
             if message.leases:
                 yield Violation("channel", target, f"leases from {message.sender}, no neighbour")
             return
-        if any(self.mask(filter) & ~wanted.union for _, filter in message.leases):
+        leased = _union(self.mask(filter) for _, filter in message.leases)
+        if leased & ~wanted.union and self.waste_max == 0:
             yield Violation("channel", target, "a lease in flight that nobody wants")
         ids = {id for id, _ in wanted.subscriptions} if message.cancels else {}
         if any(id in ids for id in message.cancels):
