@@ -1,30 +1,24 @@
 """Three layers that heal: brokers join, crash, leave and go mad, and clients get what they want."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from planaria.core.book import Book
+from content_lab import WatchedWorld, run
 from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Leave, Publish, Send, Subscribe
-from planaria.core.overlay import Channel, Violation
-from planaria.core.state import State
 from planaria.protocols.content.broker import ContentBroker
 from planaria.protocols.content.overlay import RECONFIGURATION, ContentOverlay
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.messages import Notify
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.tree.place import TreeLink
-from planaria.simulator.checkers import Bookkeeper
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
-from planaria.simulator.trial import Outcome, Spec, Trial
-from planaria.simulator.worlds.content import ContentWorld
-from planaria.simulator.worlds.definitions import wants
+from planaria.simulator.trial import Spec, Trial
 
 CHANGES = {
     "join": "at 2 join count=3",
@@ -33,50 +27,6 @@ CHANGES = {
     "restart": "at 3 restart count=1 state=none",
     "churn": "at 1 join count=2\nat 2 crash count=1\nat 3 leave count=1\nat 4 join count=1",
 }
-
-
-class WatchedWorld(ContentWorld):
-    """Counts how long the routing took after the tree below it was right."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.judged = self.last_wrong = 0
-        self.tree_right: int | None = None
-
-    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
-        flight = list(channel)
-        self.judged += 1
-        found = super().violations(states, flight)
-        if self.tree_violations(states, flight):
-            self.tree_right = None
-        elif self.tree_right is None:
-            self.tree_right = self.judged
-        if found:
-            self.last_wrong = self.judged
-        return found
-
-    @property
-    def within_bound(self) -> bool:
-        """Was the routing right 2 pi + d*dmax after the tree?"""
-        if self.tree_right is None:
-            return False
-        return self.last_wrong - self.tree_right + 1 <= self.timing.delta
-
-
-def run(overlay: WatchedWorld, spec: Spec) -> tuple[Outcome, Book]:
-    """A trial that must heal, and a book that forgives nothing."""
-    trial = Trial(overlay, spec)
-    book = Book(wants, within=overlay.reach + RECONFIGURATION)
-    for id in trial.simulator.nodes:
-        for command in overlay.subscriptions(id):
-            book.subscribed(id, command)
-    trial.simulator.watch(Bookkeeper(book, overlay.subscriptions))
-    outcome = trial.run()
-    assert outcome.failure is None, spec.command(overlay)
-    assert outcome.metrics["tree"]
-    assert outcome.metrics["degree_max"] <= 3
-    assert overlay.within_bound, spec.command(overlay)
-    return outcome, book
 
 
 @pytest.mark.parametrize("change", list(CHANGES))
@@ -199,20 +149,3 @@ def test_broker_that_has_left_serves_nobody(command: Publish | Subscribe) -> Non
     broker.on_command(Leave())
     with pytest.raises(UsageError, match="ask another"):
         broker.on_command(command)
-
-
-@pytest.mark.parametrize("fault", ["loss rate=0.2", "partition groups=2", "partition one_way=yes"])
-def test_loss_and_partitions_of_links_that_stay_lose_nothing(fault: str) -> None:
-    """Every publication counts, those in the middle of it above all."""
-    for seed in range(2):
-        overlay = WatchedWorld(subscriptions=30)
-        faults = parse_schedule(f"at 2 for 10 {fault}")
-        spec = Spec(9, seed, "legitimate", faults, closure=RECONFIGURATION)
-        outcome, book = run(overlay, spec)
-        assert outcome.tested
-        end = max(it.time for it in book.published.values())
-        during = [it for it in book.due(end) if 2 < it.publication.time < 12]
-        assert len(during) > 10
-        assert [it for it in during if book.when(it) is None] == [], spec.command(overlay)
-        assert book.missed(end) == [], spec.command(overlay)
-        assert book.wrong() == [], spec.command(overlay)

@@ -117,7 +117,10 @@ class Forwarder(Node):
         return self.strategy == "flooding" or upwards or neighbour in wanted
 
     def _replay(self, neighbour: NodeId, filters: Sequence[Filter] | None = None) -> list[Effect]:
-        """Send what it may have missed and now asks for (with `filters`), or ever did."""
+        """Send what it may have missed and now asks for (with `filters`), or ever did.
+
+        That something is missing concerns everybody.
+        """
         link = self.links[neighbour]
         if filters is None:
             leased = [lease.filter for lease in self.table.of(neighbour).values()]
@@ -127,7 +130,7 @@ class Forwarder(Node):
         for number, filter in enumerate(filters):
             asked.add(number, filter)
         for body in self.memory.replayed(neighbour):
-            if not body.gap and (always or asked.match(body.attributes)):
+            if body.gap or always or asked.match(body.attributes):
                 link.offer(body.id, body.topic)
         return self._transmit(neighbour, link)
 
