@@ -20,9 +20,7 @@ REACH = 6 * INTERVAL  # by then a publication is everywhere in a tree of 13 brok
 class ChangingTree:
     """A run in which brokers join and crash; `book` says what was delivered to whom."""
 
-    def __init__(
-        self, overlay: RoutingOverlay, n: int, seed: int, within: int = REACH
-    ) -> None:
+    def __init__(self, overlay: RoutingOverlay, n: int, seed: int, within: int = REACH) -> None:
         """A publication has `within` ticks to arrive."""
         self.overlay = overlay
         self.simulator = Simulator(seed)

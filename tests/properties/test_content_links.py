@@ -1,4 +1,4 @@
-"""Links that acknowledge: loss and partitions within the memory cost nothing; longer ones are said."""
+"""Links that acknowledge: what the memory bridges costs nothing, and what it cannot is reported."""
 
 from collections.abc import Callable
 
@@ -74,7 +74,7 @@ def test_a_partition_longer_than_the_memory_is_reported_to_everybody() -> None:
     overlay, gaps = WatchedWorld(subscriptions=30, brokers=7), Gaps()
     faults = parse_schedule(f"at 2 for {3 * overlay._timing(7).memory} partition groups=2")
     spec = Spec(7, 0, "legitimate", faults, closure=RECONFIGURATION)
-    outcome, book = run(overlay, spec, [gaps])
+    _, book = run(overlay, spec, [gaps])
     end = max(it.time for it in book.published.values())
     assert book.missed(end) != []
     assert sorted(gaps.told) == list(range(7))

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from planaria.core.ids import NODE_ID_MAX
-from planaria.core.overlay import Violation
 from planaria.core.node import Effects, Leave, LinkDown, Publish, Send
+from planaria.core.overlay import Violation
 from planaria.filters.filters import Filter
 from planaria.filters.matching import LEAF_MAX
 from planaria.filters.values import point

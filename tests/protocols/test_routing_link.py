@@ -147,7 +147,9 @@ def test_each_arrives_once_and_in_order_whatever_the_channel_loses_repeats_and_r
     assert (wire.sender.outgoing, wire.receiver.early) == ({}, {})
 
 
-@given(st.lists(st.sampled_from((*STEPS, "restart")), max_size=120), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.sampled_from((*STEPS, "restart")), max_size=120), st.randoms(use_true_random=False)
+)
 @settings(max_examples=200)
 def test_a_neighbour_that_restarts_gets_all_again_and_no_stale_acknowledgement_counts(
     steps: list[str], rng: Random

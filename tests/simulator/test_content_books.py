@@ -5,8 +5,8 @@ import pytest
 from planaria.core.book import Book
 from planaria.core.node import Deliver
 from planaria.protocols.routing.messages import Notify
-from planaria.protocols.routing.recent import Recent
 from planaria.protocols.routing.notifications import Notification
+from planaria.protocols.routing.recent import Recent
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial
 from planaria.simulator.worlds.content import ContentWorld

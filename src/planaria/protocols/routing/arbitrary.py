@@ -157,14 +157,20 @@ def _scramble_memory(memory: Memory, ids: Sequence[NodeId], rng: Random) -> None
 
 def _scramble_link(link: Link, memory: Memory, rng: Random) -> None:
     """Any queue, window, acknowledgement and session at one end."""
-    known = [id for kept in memory.recent for id in kept] + [rng.randbytes(ID_BYTES), b"", b"x" * 40]
+    known = [id for kept in memory.recent for id in kept] + [
+        rng.randbytes(ID_BYTES),
+        b"",
+        b"x" * 40,
+    ]
 
     def some_ids() -> list[bytes]:
         return rng.sample(known, rng.randrange(len(known)))
 
     link.session, link.theirs = any_integer(rng, 0, SESSIONS), any_integer(rng, 0, link.theirs)
     link.outgoing = {
-        id: Sending(any_integer(rng, 0, RESEND_MAX), any_integer(rng, 0), rng.choice(["", "a", "#"]))
+        id: Sending(
+            any_integer(rng, 0, RESEND_MAX), any_integer(rng, 0), rng.choice(["", "a", "#"])
+        )
         for id in some_ids()
     }
     link.received, link.stamps = some_ids(), [any_integer(rng, 0, STAMPS)][: rng.randrange(2)]

@@ -11,6 +11,7 @@ are new, and ids keep them from being delivered twice. Links acknowledge (decisi
 
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
+from typing import ClassVar
 
 from planaria.core.errors import UsageError, unknown
 from planaria.core.ids import NodeId, is_node_id, stable_hash
@@ -19,7 +20,6 @@ from planaria.core.node import (
     Command,
     Effect,
     Effects,
-    Node,
     Publish,
     Send,
     Subscribe,
@@ -28,7 +28,7 @@ from planaria.core.node import (
 from planaria.core.state import State
 from planaria.filters.filters import Attributes, Filter, filter_id, is_well_formed
 from planaria.protocols.routing.announcer import Announcer, AnnouncerState, News
-from planaria.protocols.routing.contact import Contact, ContactState
+from planaria.protocols.routing.contact import ContactState
 from planaria.protocols.routing.forwarding import Forwarder
 from planaria.protocols.routing.joining import Joining, JoiningState
 from planaria.protocols.routing.leases import (
@@ -47,7 +47,7 @@ from planaria.protocols.routing.messages import (
     Received,
     Update,
 )
-from planaria.protocols.routing.recent import Memory, MemoryState
+from planaria.protocols.routing.recent import MemoryState
 from planaria.protocols.routing.requests import CLIENTS_MAX, notified_attributes, wanted_filters
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import Delays, Timing, timing_on_path
@@ -78,7 +78,7 @@ class Broker(Forwarder):
 
     __slots__ = ("announcer", "joining", "round", "timing")
 
-    state_type = BrokerState
+    state_type: ClassVar[type[State]] = BrokerState
 
     def __init__(
         self,

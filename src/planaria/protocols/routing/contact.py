@@ -26,7 +26,7 @@ class ContactState(State):
 class Contact(Stateful):
     """The beats of one broker; `period` is its memory's."""
 
-    __slots__ = ("turn", "beats", "period", "quiet")
+    __slots__ = ("beats", "period", "quiet", "turn")
 
     state_type = ContactState
 
@@ -44,9 +44,7 @@ class Contact(Stateful):
     def tick(self, *, root: bool) -> bool:
         """Time passes; says if it is time for a root to draw a beat."""
         self.repair()
-        self.beats = {
-            id: age + 1 for id, age in self.beats.items() if age < REPORTED * self.period
-        }
+        self.beats = {id: age + 1 for id, age in self.beats.items() if age < REPORTED * self.period}
         self.quiet = max(0, self.quiet - 1)
         self.turn = (self.turn + 1) % max(1, self.period // BEATS_PER_PERIOD)
         return root and self.turn == 0

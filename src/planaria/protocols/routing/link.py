@@ -158,7 +158,7 @@ class Link(Stateful):
     def repair(self) -> None:
         """Bring variables that a fault changed back into their ranges."""
         self.session %= SESSIONS
-        if len(self.early) > WINDOW or any(not 0 <= it.waited for it in self.early.values()):
+        if len(self.early) > WINDOW or any(not it.waited >= 0 for it in self.early.values()):
             fine = [(id, it) for id, it in self.early.items() if it.waited >= 0]
             self.early = dict(fine[:WINDOW])
         if any(len(id) != ID_BYTES for id in self.outgoing):

@@ -36,9 +36,7 @@ class Notification(Struct):
 
 def received(message: Notify) -> Notification:
     """What a message carries."""
-    return Notification(
-        message.id, message.attributes, message.payload, message.age, message.gap
-    )
+    return Notification(message.id, message.attributes, message.payload, message.age, message.gap)
 
 
 def to_send(sender: NodeId, it: Notification, after: bytes) -> Notify:

@@ -62,9 +62,7 @@ class RoutingOverlay(Overlay):
         self.n = 0
         self.timing = timing(rho, INTERVALS, 1)
         self.wishes: dict[NodeId, list[tuple[int, Filter]]] = {}
-        self._judge = Judge(
-            UNIVERSE, strategy=strategy, hierarchical=hierarchical, waste_max=waste
-        )
+        self._judge = Judge(UNIVERSE, strategy=strategy, hierarchical=hierarchical, waste_max=waste)
 
     @property
     def calm(self) -> int:  # type: ignore[override]

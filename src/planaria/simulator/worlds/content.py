@@ -72,12 +72,14 @@ class ContentWorld(ContentOverlay):
                 early = [it.body for link in state.links.values() for it in link.early.values()]
                 kept += [it for it in early if it.id not in known and not too_old(it, period)]
                 found += [
-                    Violation("memory", id, f"{it} was never published") for it in kept if not it.gap
+                    Violation("memory", id, f"{it} was never published")
+                    for it in kept
+                    if not it.gap
                 ]
         for target, message in channel:
-            if isinstance(message, Notify) and message.id not in known and target in states:
-                if not message.gap:
-                    found.append(Violation("channel", target, f"{message} was never published"))
+            forged = isinstance(message, Notify) and not message.gap and message.id not in known
+            if forged and target in states:
+                found.append(Violation("channel", target, f"{message} was never published"))
         return found
 
 

@@ -8,11 +8,9 @@
 Definition 2 asks the same from some time on: `Book.judged_since`.
 """
 
-from collections.abc import Iterable
 from functools import lru_cache
 
 from planaria.core.book import Book
-from planaria.core.ids import NodeId
 from planaria.core.node import Publish, Subscribe
 from planaria.filters.filters import TOPIC, Filter, matches
 from planaria.protocols.routing.broker import Broker
@@ -48,9 +46,5 @@ def keep_book(simulator: Simulator, within: float) -> Book:
         if isinstance(node, Broker):
             for command in subscriptions_of(node):
                 book.subscribed(node.id, command)
-    simulator.watch(Bookkeeper(book, _nothing))
+    simulator.watch(Bookkeeper(book, lambda _: ()))
     return book
-
-
-def _nothing(id: NodeId) -> Iterable[Subscribe]:
-    return ()
