@@ -16,7 +16,7 @@ INPUTS = 20
 
 def live_through(overlay: Overlay, rng: Random) -> None:
     """No handler raises, and every message it sends can be read at the other end."""
-    codec = Codec()
+    codec = Codec(overlay.messages)
     nodes = overlay.start("legitimate", rng.randint(1, 6), rng, rng).nodes
     ids = [node.id for node in nodes]
     for _ in range(INPUTS):
@@ -43,5 +43,5 @@ def _input(overlay: Overlay, node: Node, ids: Sequence[NodeId], rng: Random) -> 
 
 def claimed_sender(message: Message) -> NodeId | None:
     """Whom a message says it is from; None if it does not say."""
-    said = getattr(message, "sender", None)
+    said = getattr(message, "sender", getattr(message, "subject", None))
     return said[1] if isinstance(said, tuple) else said

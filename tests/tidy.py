@@ -16,7 +16,7 @@ from typing import NamedTuple
 _PROTOCOLS = ("core", "filters", "protocols")
 _DRIVERS = (*_PROTOCOLS, "simulator", "network", "scale")
 ROOMS: dict[str, tuple[str, ...]] = {
-    "": (),
+    "": ("core", "filters", "simulator"),  # the public surface, for type checkers
     "core": (),
     "filters": ("core",),
     "protocols": ("core", "filters"),

@@ -20,6 +20,7 @@ from planaria.core.node import (
     Unsubscribe,
 )
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.simulator.engine import Entry
 from planaria.simulator.worlds.registry import find_kind
 
@@ -52,10 +53,18 @@ class Letter(Message, frozen=True, tag="toys.letter"):
     number: int
 
 
+class ProbeState(State):
+    """What a probe remembers over a restart."""
+
+    heard: list[int]
+    timeouts: int
+    leaving: bool
+
+
 class Probe(Node):
     """Remembers its inputs; says what it is told to say at each timeout, and answers commands."""
 
-    variables = ("heard", "timeouts", "leaving")
+    state_type = ProbeState
     reads_clock = True
 
     def __init__(self, id: NodeId, says: Sequence[Send] = ()) -> None:
@@ -105,7 +114,7 @@ class ProbeOverlay(Overlay):
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         return rng.choice(ids), Note(10_000 + rng.randrange(1000))
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         return []
 
     def leave(self, node: Node) -> Command | None:

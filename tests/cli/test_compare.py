@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from planaria import __version__
-from planaria.cli.compare import told as printed
+from planaria.cli.compare import in_words as printed
 from planaria.cli.main import main
 from planaria.studies import compare
 from planaria.studies.advice import advice, broken, by_fault, in_calm

@@ -163,7 +163,8 @@ def test_a_new_application_is_owed_the_history_and_is_handed_it_again() -> None:
     assert run.missed(17) == []
     assert run.missed(18) == [1]
     run.deliver(18.5, 1)
-    assert run.kinds() == run.missed(20) == []
+    assert run.kinds() == []
+    assert run.missed(20) == []
     run.book.stop(21, 1)
     run.book.forget(21, 1)
     run.book.start(22, 1)  # with nothing: whoever starts it says what it wants
@@ -186,7 +187,8 @@ def test_damage_excuses_what_was_under_way_and_keeps_what_arrived() -> None:
     run.deliver(11, 1)
     run.deliver(11, 2, id=b"?")
     run.book.excuse(12)
-    assert run.missed(30) == run.kinds() == []
+    assert run.missed(30) == []
+    assert run.kinds() == []
     assert run.book.summary(30).due == 1
     run.publish(13, b"b")
     assert run.missed(30) == [1, 2]

@@ -16,9 +16,9 @@ from mobile_lab import heights
 from mobile_states import FormingStates, HeightStates, different_links, different_orders, token
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, Effects, LinkDown, LinkUp, Publish, Send, Subscribe
+from planaria.lab.mobile.edge_bits import UP, EdgeBits
 from planaria.literal import mobile as paper
 from planaria.literal.mobile import Graph, Vals, connected_graphs, graph_of
-from planaria.protocols.mobile.edge_bits import UP, EdgeBits
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.messages import Word
 from planaria.protocols.mobile.node import MobileNode

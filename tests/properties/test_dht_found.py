@@ -87,7 +87,8 @@ def test_fingers_that_were_found_sound_are_repaired_at_the_next_timeout() -> Non
     fingers.sound = (5, dict(fingers.known))
     (answer,) = nodes[1].on_message(AskFinger(5, 1), 5)
     assert isinstance(answer, Send)
-    Codec().decode(Codec().encode(answer.message))  # what names no node does not travel
+    codec = Codec(DhtOverlay.messages)
+    codec.decode(codec.encode(answer.message))  # what names no node does not travel
     nodes[1].on_timeout()
     assert fingers.known == {0: 5}
 

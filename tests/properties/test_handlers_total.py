@@ -19,7 +19,7 @@ from planaria.core.chance import any_integer, combination, stream
 from planaria.core.codec import Codec
 from planaria.core.errors import CapacityExceeded, MalformedMessage
 from planaria.core.ids import NODE_ID_MAX, NodeId
-from planaria.core.message import Message, registry
+from planaria.core.message import Message
 from planaria.core.node import Clock, Command, Effects, LinkDown, LinkUp, Node, Send
 from planaria.core.overlay import Overlay
 from planaria.simulator.damage import damage, slots_of, values_of
@@ -28,7 +28,8 @@ from toys import ask
 from wire_values import Wire
 
 KINDS = {name: find_kind(name) for name in sorted(REGISTERED)}
-CODEC = Codec()  # of all their messages
+OWN = sorted({cls for kind in KINDS.values() for cls in kind.make().messages}, key=str)
+CODEC = Codec(OWN)
 STARTS = ("fresh", "legitimate", "corrupt")
 INPUTS = 30
 SIZES = range(1, 7)
@@ -138,9 +139,6 @@ def test_no_message_that_can_be_read_raises(name: str, start: str) -> None:
             check(node.on_timeout())
 
     hand_in()
-
-
-OWN = [cls for cls in registry().values() if cls.__module__.startswith("planaria.protocols")]
 
 
 @pytest.mark.parametrize("cls", OWN)

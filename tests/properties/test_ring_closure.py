@@ -11,8 +11,8 @@ from planaria.protocols.skipring.arbitrary import any_sorted_ring, any_wire_inte
 from planaria.protocols.skipring.inquiry import PATIENCE
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
-    Check,
     GetConfiguration,
+    Greeting,
     IntroduceShortcut,
     SetData,
     Wake,
@@ -89,7 +89,7 @@ def disturb_member(one: Subscriber, ids: list[int], running: bool, rng: Random) 
     one.child_sums = {any_integer(rng, 2 * (one.label or 0)): (any_integer(rng), any_integer(rng))}
     one.orphan = any_sorted_ring(one, ids, rng) if rng.random() < 0.2 else None
     one.acquaintances = [any_integer(rng, 3)]
-    one.told = any_integer(rng, 0, WINDOW_MAX)
+    one.spread_pause = any_integer(rng, 0, WINDOW_MAX)
 
 
 def disturb_supervisors(
@@ -136,7 +136,7 @@ def true_message(lab: RingLab, serving: int, one: Subscriber, rng: Random) -> tu
     flags = rng.random() < 0.5, rng.random() < 0.5
     return rng.choice(
         [
-            (one.id, Check(TOPIC, me, one.label, None)),
+            (one.id, Greeting(TOPIC, me, one.label, None)),
             (one.id, IntroduceShortcut(TOPIC, me, ref, total, None)),
             (one.id, SetData(TOPIC, serving, version, *right, 3, *flags)),
             (one.id, Wake(TOPIC, window, hops)),

@@ -49,7 +49,9 @@ class TopicsLab:
         return [
             str(violation)
             for topic in TOPICS
-            for violation in topic_violations(topic, self.simulator.nodes, self.simulator.channel())
+            for violation in topic_violations(
+                topic, self.supervisors, self.simulator.states(), self.simulator.channel()
+            )
         ]
 
     def heal(self) -> None:

@@ -31,9 +31,9 @@ from planaria.protocols.dht.messages import (
     Finger,
     Found,
 )
-from planaria.protocols.dht.node import DhtNode, Lookup
+from planaria.protocols.dht.node import DhtNode, DhtNodeState, Lookup
 from planaria.protocols.dht.overlay import DhtOverlay, give_places, walk_lookups
-from planaria.protocols.ring.messages import Check, Introduce
+from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.simulator.engine import Entry, Simulator
 
@@ -101,7 +101,8 @@ def test_every_key_has_one_owner_and_everybody_finds_it(ids: list[NodeId]) -> No
 def test_lookup_takes_at_most_log_n_hops_and_one(n: int) -> None:
     overlay = DhtOverlay()
     nodes = overlay.legitimate(n, Random(0))
-    members = {node.id: node.dht.state() for node in nodes if isinstance(node, DhtNode)}
+    states = {node.id: node.state() for node in nodes}
+    members = {id: it.dht for id, it in states.items() if isinstance(it, DhtNodeState)}
     assert max(walk_lookups(members, overlay.space)) <= ceil(log2(n)) + 1
 
 
@@ -229,10 +230,10 @@ def test_host_that_does_not_know_its_predecessor_owns_nothing() -> None:
 def test_labels_are_computed_and_never_believed() -> None:
     node = DhtNode(8, TINY)
     node.on_message(Check("dht", (TINY.label(15), 3), TINY.label(0), False), 3)
-    node.on_message(Introduce("dht", (TINY.label(1), 12), False, 0))
+    node.on_message(Introduce("dht", (TINY.label(1), 12), False, 0), 12)
     assert node.dht.ring.neighbours() == [(TINY.label(3), 3), (TINY.label(12), 12)]
     node.dht.ring.left = (TINY.label(14), 3)
-    node.on_message(Introduce("dht", (TINY.label(8), 8), False, 0))
+    node.on_message(Introduce("dht", (TINY.label(8), 8), False, 0), 8)
     assert node.dht.ring.left == (TINY.label(3), 3)
 
 
@@ -313,6 +314,8 @@ def test_state_survives_a_restart() -> None:
     "message",
     [
         Check("dht", (TINY.label(7), 7), TINY.label(1), False),
+        Introduce("dht", (TINY.label(7), 7), False, 0),
+        Remove("dht", 9),
         AskFinger(9, 0),
         Finger(9, 0, 5),
         Departed(9, (5,)),

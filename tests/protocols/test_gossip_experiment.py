@@ -16,7 +16,7 @@ from planaria.core.node import Effects
 from planaria.lab.gossip.experiment import Setting, failure_sweep, run
 from planaria.lab.gossip.prediction import complete, predict, reached_distribution
 from planaria.lab.gossip.sampling import distinct, others, uniform
-from planaria.protocols.gossip.memory import EventMemory
+from planaria.protocols.gossip.memory import event_memory
 from planaria.protocols.gossip.node import GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
@@ -178,8 +178,8 @@ class Forgetful(StillNode):
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """As always, but the second copy counts as a first."""
-        if self.memory.young and not self.forgot:
-            self.memory, self.forgot = EventMemory(), True
+        if len(self.memory) and not self.forgot:
+            self.memory, self.forgot = event_memory(), True
         return super().on_message(message, sender)
 
 
@@ -202,7 +202,7 @@ def test_measuring_does_not_disturb_the_trial() -> None:
     overlay = MeasuredGossip(groups="3,8,20", failed=0.2, events=5)
     nodes = {node.id: node for node in overlay.legitimate(0, Random(1))}
     before = [node.snapshot() for node in nodes.values()]
-    found = overlay.metrics(nodes)
+    found = overlay.metrics({id: node.state() for id, node in nodes.items()})
     assert [node.snapshot() for node in nodes.values()] == before
     keys = (
         "members alive sent received intergroup_sent intergroup_received of_all of_alive p_all "

@@ -17,7 +17,7 @@ from planaria.protocols.gossip.links import (
     WIDEN_PERIOD,
     Links,
 )
-from planaria.protocols.gossip.messages import SLOWEST, Check, Found, Search
+from planaria.protocols.gossip.messages import SLOWEST, ContactCheck, Found, Search
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 
@@ -133,7 +133,7 @@ def test_sole_subscriber_of_a_topic_that_publishes_below_finds_its_links() -> No
 def test_table_with_fewer_live_superprocesses_than_tau_asks_for_more() -> None:
     """KEEP_TABLE_UPDATED: fresh contacts too, by g members of the group; at tau nobody asks."""
     few = Links(1, "a/b", {2: ("a", 0)})
-    assert few.on_timeout(PATHS, Parameters(), 1, Random(1)) == [Send(2, Check("a", 1, 2))]
+    assert few.on_timeout(PATHS, Parameters(), 1, Random(1)) == [Send(2, ContactCheck("a", 1, 2))]
     asked = sum(bool(few.on_timeout(PATHS, Parameters(), 10**9, Random(1))) for _ in range(5))
     assert asked == 0
     enough = Links(1, "a/b", {2: ("a", 0), 3: ("a", 0), 4: ("a", 0)})

@@ -28,6 +28,7 @@ from planaria.protocols.routing.messages import (
     Update,
 )
 from planaria.protocols.routing.notifications import ATTRIBUTES_MAX
+from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.timing import timing
 
 TIMING = timing(3, (0, 1.5), 2)
@@ -338,18 +339,18 @@ def test_trees_that_were_apart_for_longer_than_the_memory_say_so_once() -> None:
     assert it.contact.settled
     common, foreign = it.contact.shown()[-1], bytes([255] * 16)
     for beats, settled in (((common, foreign), True), ((foreign,), False), ((), False)):
-        assert it.on_message(Acquainted(2, beats, settled)) == []
+        assert it.on_message(Acquainted(2, beats, settled), 2) == []
     it.contact.beats.pop(foreign)
-    (notice,) = it.on_message(Acquainted(2, (foreign,), settled=True))
+    (notice,) = it.on_message(Acquainted(2, (foreign,), settled=True), 2)
     assert notice == Notice("", "gap", {"lost": 1})
     assert [m.gap for m in sent(it.on_timeout(), 1)] == [1]
-    assert it.on_message(Acquainted(2, (bytes([9] * 16),), settled=True)) == []
+    assert it.on_message(Acquainted(2, (bytes([9] * 16),), settled=True), 2) == []
 
 
 def test_a_newcomer_has_missed_nothing() -> None:
     it = acquainted(broker(links=2), 1, 2)
     settled = Acquainted(1, (bytes([255] * 16),), settled=True)
-    assert it.on_message(settled) == []
+    assert it.on_message(settled, 1) == []
 
 
 def test_a_beat_of_the_root_goes_to_everybody_once() -> None:
@@ -363,7 +364,7 @@ def test_a_beat_of_the_root_goes_to_everybody_once() -> None:
 
 
 def test_messages_survive_the_wire_with_all_kinds_of_values() -> None:
-    codec = Codec()
+    codec = Codec(RoutingOverlay.messages)
     attributes: dict[str, Any] = {"n": 1.5, "s": "x", "b": True, "t": Timestamp(5), "i": -3}
     message = Notify(1, bytes(range(16)), attributes, b"p", 3)
     again = codec.decode(codec.encode(message))

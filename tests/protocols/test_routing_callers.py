@@ -24,6 +24,7 @@ from planaria.filters.values import Values
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.messages import Received, Update
 from planaria.protocols.routing.notifications import NOTIFICATION_BYTES_MAX
+from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.timing import timing
 
 
@@ -181,7 +182,7 @@ def test_what_cannot_be_sent_is_refused_at_publishing(
 
 @pytest.mark.parametrize("value", [-(1 << 63), (1 << 64) - 1, 1e300, "é", True, Timestamp(-5)])
 def test_what_can_be_published_can_be_sent(value: Any) -> None:
-    it, codec = broker(), Codec()
+    it, codec = broker(), Codec(RoutingOverlay.messages)
     it.on_command(Subscribe())
     it.strategy = "flooding"
     sent = [e for e in it.on_command(Publish("t", b"", {"a": value})) if isinstance(e, Send)]

@@ -92,7 +92,7 @@ def test_change_of_the_own_keyset_is_a_reason_to_search_at_once() -> None:
     """The amendment to the notifications of the paper (erratum 3)."""
     hosts = network([5, 9, 13])
     assert hosts[9].place.searching is None
-    hosts[9].on_message(Introduce("dht", (SPACE.label(7), 7), False, 0))
+    hosts[9].on_message(Introduce("dht", (SPACE.label(7), 7), False, 0), 7)
     assert hosts[9].place.searching == (7, 9)
 
 

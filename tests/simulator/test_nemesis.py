@@ -8,7 +8,7 @@ from planaria.core.node import Clock, Publish, Unsubscribe
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
 from planaria.simulator.nemesis import Injection, Nemesis
-from planaria.simulator.schedule import ACTIONS, parse_schedule
+from planaria.simulator.schedule import ACTIONS, LASTING, parse_schedule
 from planaria.simulator.trial import Spec, Trial
 from toys import Log, Probe, ProbeOverlay, sorted_list
 
@@ -217,8 +217,7 @@ def test_fault_on_what_the_overlay_does_not_have_is_reported() -> None:
 
 
 def test_every_action_can_be_carried_out() -> None:
-    lasting = "partition loss duplicate reorder pause slow skew".split()
-    lines = [f"at 1 {'for 2 ' if kind in lasting else ''}{kind}" for kind in ACTIONS]
+    lines = [f"at 1 {'for 2 ' if kind in LASTING else ''}{kind}" for kind in ACTIONS]
     run = Run("\n".join(lines)).until(5)
     assert [injection.action for injection in run.nemesis.report] == lines
     assert run.nemesis.next_tick is None

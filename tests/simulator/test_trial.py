@@ -19,7 +19,8 @@ from planaria.simulator.checkers import DeliveredOnce, SafetyBroken
 from planaria.simulator.engine import ENVIRONMENT, Entry
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, compose, load_schedule, parse_schedule
-from planaria.simulator.trial import Spec, Trial, must_heal, shrink
+from planaria.simulator.shrink import TRIALS_MAX, shrink
+from planaria.simulator.trial import Spec, Trial, must_heal
 from toys import ROOT, Log, ProbeOverlay, sorted_list
 
 # What the toy does not have: it reads no clock, and nobody leaves it in good order.
@@ -291,7 +292,7 @@ def test_shrinking_is_bounded() -> None:
 
     faults = parse_schedule("at 1 forge count=1000\n" * 300)
     shrink(Spec(10**6, 1, faults=faults), always)
-    assert len(tried) == trial_module.SHRINK_TRIALS_MAX
+    assert len(tried) == TRIALS_MAX
 
 
 def test_phases_asked_for_are_kept_and_replayed(

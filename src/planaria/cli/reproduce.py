@@ -9,6 +9,7 @@ from msgspec import to_builtins
 from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.cli.tables import aligned, command, filled
+from planaria.core.errors import unknown
 from planaria.spark.session import MASTER_HELP, require, session
 
 if TYPE_CHECKING:
@@ -57,16 +58,20 @@ def reproduce(
     if as_json:
         click.echo(json.dumps({**to_builtins(verdict), "version": __version__}))
     else:
-        click.echo(told(verdict, verbose=verbose))
+        click.echo(in_words(verdict, verbose=verbose))
     return 0 if verdict.good else BROKEN
 
 
 def prepared(papers: tuple[str, ...], scale: str, out: str | None) -> "Reproduction":
     """These papers at one scale. Raises UsageError for a wrong scale or directory."""
-    from planaria.spark.store import code_version
-    from planaria.studies.reproduce import Reproduction, chosen
+    from planaria.studies.reproduce import Reproduction, chosen, version_of
+    from planaria.studies.study import SCALES
 
-    return Reproduction(chosen(papers), scale, out or f"out/reproduce/{scale}-{code_version()}")
+    studies = chosen(papers)
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
+    place = out or f"out/reproduce/{scale}-{version_of(studies, scale)}"
+    return Reproduction(studies, scale, place)
 
 
 def run(reproduction: "Reproduction", master: str | None) -> "Verdict":
@@ -86,7 +91,7 @@ def worst(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(chosen.values())
 
 
-def told(verdict: "Verdict", *, verbose: bool = False) -> str:
+def in_words(verdict: "Verdict", *, verbose: bool = False) -> str:
     """What people read: a line for each paper, what failed, and where the report is.
 
     If `verbose`, every claim comes first: claimed and measured.

@@ -45,7 +45,10 @@ class Forgetful(Stateful, Generic[K, V]):
         return sum(map(len, self.generations))
 
     def __contains__(self, name: K) -> bool:
-        return any(name in generation for generation in self.generations)
+        for generation in self.generations:  # noqa: SIM110 - any() costs twice, and it is asked often
+            if name in generation:
+                return True
+        return False
 
     def __iter__(self) -> Iterator[K]:
         """All names, the older ones first."""
@@ -66,9 +69,10 @@ class Forgetful(Stateful, Generic[K, V]):
 
     def put(self, name: K, value: V) -> bool:
         """Keep an entry; False, and nothing kept, if the table is full."""
-        if self.full:
+        if sum(map(len, self.generations)) >= self.entries_max:
             return False
-        self.repair()
+        if len(self.generations) != self.count:
+            self.repair()
         self.generations[0][name] = value
         return True
 

@@ -126,6 +126,10 @@ class Clock(Command, frozen=True, gc=False):
     seconds: int
 
 
+class Restarted(Command, frozen=True, gc=False):
+    """The process ended and began again with the state restored: its connections are gone."""
+
+
 class LinkUp(Command, frozen=True, gc=False):
     """The driver has a connection to `peer`."""
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Channel = Iterable[tuple[NodeId, Message]]  # messages in flight, each with its target
 
 
+GARBAGE_NAMED = 0.75  # of it comes from whom it names
+
+
 class Violation(Struct, frozen=True):
     """One invariant of the legitimate state that does not hold, and where."""
 
@@ -49,6 +52,7 @@ class Overlay(ABC):
     """One family of nodes that form a network together."""
 
     name: ClassVar[str]
+    messages: ClassVar[tuple[type[Message], ...]] = ()  # what its nodes say to each other
     starts: ClassVar[tuple[str, ...]] = ("fresh", "legitimate", "corrupt")
     # Legitimate interval ends in a row before we believe it: one may be luck, and a counter that
     # a fault left half-way (a suspicion, say) must have run out.
@@ -75,6 +79,20 @@ class Overlay(ABC):
     @abstractmethod
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """An arbitrary message in flight to one of `ids`."""
+
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name `message` speaks; None: in nobody's, or rules do not ask who sent it."""
+        return None
+
+    def link_of(self, message: Message, ids: Sequence[NodeId], rng: Random) -> NodeId | None:
+        """On whose link a start or a fault leaves `message`, which is garbage; None: on nobody's.
+
+        Often on the link of the node it names, or rules that ask would never meet garbage.
+        """
+        named = self.speaker(message)
+        if named is not None and rng.random() < GARBAGE_NAMED:
+            return named
+        return rng.choice([None, *ids])
 
     @abstractmethod
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
@@ -143,6 +161,13 @@ class Overlay(ABC):
 
     def book(self) -> "Book | None":
         """A new book for a run, if what the applications get is to be judged; None: it is not."""
+        return None
+
+    def observer(self) -> Any:
+        """Who must watch a run of this overlay, from its first node on; None: nobody.
+
+        A world in which nodes move needs the driver's time, say.
+        """
         return None
 
     def damaged(self, nodes: Mapping[NodeId, Node]) -> None:  # noqa: B027 - most keep no books

@@ -48,9 +48,11 @@ FAULTS: Mapping[str, Mapping[str, Value]] = {
     "reorder": {"rate": 0.2, "intervals": 2.0},
     "crash": {"count": 0, "share": 0.0},
     "restart": {"count": 0, "share": 0.0, "state": "kept"},
+    "powercut": {"count": 0, "share": 0.0, "moment": "before"},
     "join": {"count": 1},
     "pause": {"count": 0, "share": 0.0},
     "slow": {"count": 0, "share": 0.0, "factor": 5.0},
+    "busy": {"count": 0, "share": 0.0},
     "skew": {"count": 0, "share": 0.0, "seconds": 1000},
     "forge": {"count": 10},
     "replay": {"count": 10},
@@ -59,9 +61,9 @@ FAULTS: Mapping[str, Mapping[str, Value]] = {
     "scramble": {"share": 0.5},
 }
 ACTIONS: Mapping[str, Mapping[str, Value]] = {**FAULTS, **WORKLOAD}
-LASTING = frozenset({"partition", "loss", "duplicate", "reorder", "pause", "slow", "skew"})
+LASTING = frozenset("partition loss duplicate reorder powercut pause slow busy skew".split())
 STATES = ("kept", "stale", "none")
-CHOICES: Mapping[str, tuple[str, ...]] = {"state": STATES}
+CHOICES: Mapping[str, tuple[str, ...]] = {"state": STATES, "moment": ("before", "after")}
 LIMITS: Mapping[str, tuple[float, float]] = {
     "groups": (1, 1000),
     "rate": (0, 1),

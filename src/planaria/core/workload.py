@@ -65,7 +65,7 @@ def action_of(ask: Ask) -> Action:
     arguments: dict[str, Value] = {} if ask.count == 1 else {"count": ask.count}
     plain = _COMMANDS[kind]("") if kind == "publish" else _COMMANDS[kind]()
     for name in WORKLOAD[kind]:
-        value = getattr(ask.command, name, None)
+        value: Any = getattr(ask.command, name, None)
         if value != getattr(plain, name, None):
             arguments[name] = _decoded(value) if name in _BYTES else _plain(name, value)
     if ask.node is not None:

@@ -5,11 +5,11 @@ must become legitimate within a bound (convergence), then it must stay so (closu
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from planaria.core.book import MISSED
 from planaria.core.chance import stream
@@ -22,13 +22,11 @@ from planaria.simulator.delays import INTERVAL, parse_delay, parse_phases
 from planaria.simulator.engine import Observer, Simulator, TooManyMessages
 from planaria.simulator.links import use_scheduler
 from planaria.simulator.nemesis import Injection, Nemesis
-from planaria.simulator.schedule import Action, Schedule, compose, parse_schedule
+from planaria.simulator.schedule import Schedule, compose, parse_schedule
 
 NODES_MAX = 1_000_000  # 2 kB each: more than this is a typing error on any machine
 INTERVALS_MAX = 1_000_000
 MESSAGES_MAX = 1_000_000_000  # a day of simulation: more is a storm, not an experiment
-SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more than this
-SHRINK_MESSAGES_MAX = 5_000_000  # nor more than a minute or so of simulation
 
 
 _NUMBER = re.compile(r"\b(?:node )?([1-9][0-9]{0,18})\b")
@@ -134,16 +132,18 @@ class Trial:
             self.simulator.watch(observer)
         rng = stream(spec.seed, "start")
         start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
+        if (world := overlay.observer()) is not None:
+            self.simulator.watch(world)
         self.book = overlay.book()
         if self.book is not None:
             in_force = spec.start == "legitimate"
             self.simulator.watch(Bookkeeper(self.book, overlay.subscriptions, in_force=in_force))
         for node in start.nodes:
             self.simulator.add(node)
-        senders, links = [None, *self.simulator.nodes], stream(spec.seed, "senders")
+        ids, links = list(self.simulator.nodes), stream(spec.seed, "senders")
         for target, message in start.channel:
             delay = 1 + int(rng.random() * INTERVAL)
-            self.simulator.inject(target, message, delay, links.choice(senders))
+            self.simulator.inject(target, message, delay, overlay.link_of(message, ids, links))
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
@@ -228,7 +228,7 @@ class Trial:
 
     def violation(self, checker: str, detail: str, tick: int | None = None) -> InvariantViolation:
         """The error for a promise that this trial broke, with the command that repeats it."""
-        detail = self.told(detail)
+        detail = self.with_names(detail)
         return InvariantViolation(
             checker,
             seed=self.spec.seed,
@@ -237,8 +237,8 @@ class Trial:
             replay=self.spec.command(self.overlay),
         )
 
-    def told(self, text: str) -> str:
-        """What was said of nodes by their numbers, as people call them."""
+    def with_names(self, text: str) -> str:
+        """The same text with nodes called as people call them, not by their numbers."""
 
         def named(found: re.Match[str]) -> str:
             name = self.overlay.called(int(found[1]))
@@ -317,63 +317,6 @@ def must_heal(overlay: Overlay, spec: Spec, observers: Sequence[Observer] = ()) 
     if outcome.ineffective:
         raise trial.violation("effect", f"these faults did nothing: {outcome.ineffective}")
     return outcome
-
-
-Attempt = Callable[[Spec], tuple[Trial, InvariantViolation | None]]
-
-
-def shrink_failure(spec: Spec, checker: str, attempt: Attempt) -> Spec:
-    """A smaller trial that breaks the same promise, found with a bounded effort."""
-    spent = 0
-
-    def fails(smaller: Spec) -> bool:
-        nonlocal spent
-        if spent > SHRINK_MESSAGES_MAX:
-            return False
-        trial, violation = attempt(smaller)
-        spent += trial.simulator.sent
-        return violation is not None and violation.checker == checker
-
-    return shrink(spec, fails)
-
-
-def shrink(spec: Spec, fails: Callable[[Spec], bool]) -> Spec:
-    """The smallest trial found that still fails: fewer faults, then fewer nodes, then shorter."""
-    budget = SHRINK_TRIALS_MAX
-    while budget > 0:
-        for smaller in _smaller(spec):
-            budget -= 1
-            if fails(smaller):
-                spec = smaller
-                break
-            if budget <= 0:
-                return spec
-        else:
-            return spec
-    return spec
-
-
-def _smaller(spec: Spec) -> Iterable[Spec]:
-    for drop in range(len(spec.faults)):
-        kept = spec.faults[:drop] + spec.faults[drop + 1 :]
-        yield structs.replace(spec, faults=kept)
-    for n in sorted({spec.n // 2, spec.n - 1}):
-        if 0 < n < spec.n:
-            yield structs.replace(spec, n=n)
-    for place, action in enumerate(spec.faults):
-        for simpler in _simpler(action):
-            faults = (*spec.faults[:place], simpler, *spec.faults[place + 1 :])
-            yield structs.replace(spec, faults=faults)
-    if spec.scheduler != "fifo":
-        yield structs.replace(spec, scheduler="fifo")
-
-
-def _simpler(action: Action) -> Iterable[Action]:
-    if action.duration >= 2:
-        yield structs.replace(action, duration=float(action.duration // 2))
-    count = action.arguments.get("count")
-    if isinstance(count, int) and count > 1:
-        yield structs.replace(action, arguments={**action.arguments, "count": count // 2})
 
 
 def _check(spec: Spec) -> None:

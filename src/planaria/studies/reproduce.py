@@ -52,7 +52,7 @@ class Reproduction:
         if scale not in SCALES:
             raise unknown("scale", scale, SCALES)
         self.studies, self.scale = studies, scale
-        self.version = code_version()
+        self.version = version_of(studies, scale)
         self.store = Store(out)
         self.store.claim("reproduce", self.version)
         self.sweeps = {
@@ -111,6 +111,12 @@ class Reproduction:
         sink = io.BytesIO()
         csv.write_csv(table, sink)
         self.store.write(f"{name}.csv", sink.getvalue())
+
+
+def version_of(studies: Sequence[Study], scale: str) -> str:
+    """The version of all that decides what the simulations of these studies give."""
+    runs = [it.run.__module__ for study in studies for it in study.experiments(scale)]
+    return code_version(modules=dict.fromkeys(runs))
 
 
 def promised(study: Study, name: str, table: DataFrame) -> DataFrame:

@@ -65,9 +65,9 @@ class Subscriber(RingNode):
             return ()
         self.repair()
         match message:
-            case Check(sender, label, flag):
-                self.silence[sender.id] = 0
-                self.check(sender, label, flag)
+            case Check(asker, label, flag):
+                self.silence[asker.id] = 0
+                self.check(asker, label, flag)
             case Linearize(node):
                 self.linearize(node)
             case Introduce(node, flag):

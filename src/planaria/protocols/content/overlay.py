@@ -18,22 +18,27 @@ from planaria.filters.filters import Filter
 from planaria.protocols.content.broker import ContentBroker, ContentBrokerState
 from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
+from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
 from planaria.protocols.dht.overlay import CONTACTS
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.protocols.routing.arbitrary import forge as forge_for_routing
 from planaria.protocols.routing.arbitrary import scramble
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.routing.link import Link
+from planaria.protocols.routing.messages import MESSAGES as ROUTING_MESSAGES
 from planaria.protocols.routing.messages import SESSIONS
-from planaria.protocols.routing.overlay import INTERVALS, acquaint, traffic
+from planaria.protocols.routing.overlay import INTERVALS, acquaint, routing_speaker, traffic
 from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
 from planaria.protocols.routing.workload import TOPIC, UNIVERSE, random_attributes, random_filter
 from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
 from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.host import speaker as tree_speaker
 from planaria.protocols.tree.legitimacy import RightTree
 from planaria.protocols.tree.legitimacy import violations as tree_violations
+from planaria.protocols.tree.messages import MESSAGES as TREE_MESSAGES
 from planaria.protocols.tree.overlay import give_links, healing_bound, shape
 from planaria.protocols.tree.reference_tree import BinaryTree
 
@@ -45,6 +50,7 @@ class ContentOverlay(Overlay):
     """Subscriptions by content over a tree of brokers that joins, crashes and heals."""
 
     name = "content"
+    messages = (*RING_MESSAGES, *DHT_MESSAGES, *TREE_MESSAGES, *ROUTING_MESSAGES)
     delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
     contacts = CONTACTS
     delay_max = SILENCE_MAX / 2  # as the tree below; leases and memories are made for less
@@ -150,6 +156,11 @@ class ContentOverlay(Overlay):
         if rng.random() < 0.5:
             return forge_for_routing(ids, rng)
         return rng.choice(ids), forge_message(ids, self.space, rng)
+
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message of any layer speaks, whoever sent it."""
+        named = routing_speaker(message)
+        return tree_speaker(message) if named is None else named
 
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """The DHT and the tree first; only on the right tree can routing be judged."""

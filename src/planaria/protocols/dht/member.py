@@ -26,7 +26,7 @@ from planaria.protocols.dht.messages import (
     Finger,
     Found,
 )
-from planaria.protocols.ring.messages import Check, Introduce, Ref, RingMessage
+from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingMessage
 from planaria.protocols.ring.sorted_ring import SortedRing, SortedRingState
 
 GROUP = "dht"  # the sorted ring of all hosts, beside whatever rings they are in for topics
@@ -325,9 +325,11 @@ def next_hop_in(
 
 
 def speaker(message: Message) -> NodeId | None:
-    """The host that a message of the DHT says it comes from; None if it does not matter."""
+    """In whose name a message of the DHT speaks: it counts only if it comes from there."""
     match message:
-        case Check(sender=(_, id)) | AskFinger(sender=id) | Finger(sender=id) | Departed(sender=id):
+        case Check(sender=(_, id)) | Introduce(ref=(_, id), hops=0) | Remove(id=id):
+            return id
+        case AskFinger(sender=id) | Finger(sender=id) | Departed(sender=id):
             return id
     return None
 

@@ -20,8 +20,11 @@ from planaria.protocols.dht.member import (
     DhtMemberState,
     keyset_in,
     next_hop_in,
+    speaker,
 )
+from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
 from planaria.protocols.dht.node import DhtNode, DhtNodeState, Lookup
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 
 CONTACTS = (0, 1, 2)  # whom a newcomer asks, and whom members call now and then
@@ -32,6 +35,7 @@ class DhtOverlay(Overlay):
     """A distributed hash table that sorts itself: 160-bit keys, owners found in log N hops."""
 
     name = "dht"
+    messages = (*RING_MESSAGES, *DHT_MESSAGES)
     calm = SILENCE_MAX + 2  # a neighbour found late may still be dropped for its silence before
     delay_max = SILENCE_MAX / 2  # there and back within the silence that shows a neighbour gone
 
@@ -64,6 +68,10 @@ class DhtOverlay(Overlay):
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """An arbitrary message to anybody."""
         return rng.choice(ids), forge_message(ids, self.space, rng)
+
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message speaks, whoever sent it."""
+        return speaker(message)
 
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Compare with the sorted list of members."""

@@ -161,7 +161,7 @@ class Broker(Forwarder):
                 return self._on_received(message)
             case Beat():
                 return self._on_beat(message)
-            case Acquainted():
+            case Acquainted() if message.sender == sender:
                 return self._on_acquainted(message)
         return []
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.filters.filters import Filter
 from planaria.filters.values import Value
 
@@ -85,3 +85,6 @@ class Acquainted(Message, frozen=True, tag="routing.acquainted"):
     sender: NodeId
     beats: Beats
     settled: bool = False
+
+
+MESSAGES = defined_in(globals())

@@ -16,6 +16,7 @@ from planaria.protocols.routing.broker import Broker, BrokerState
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.routing.link import Link
+from planaria.protocols.routing.messages import MESSAGES as ROUTING_MESSAGES
 from planaria.protocols.routing.messages import SESSIONS
 from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
@@ -47,6 +48,7 @@ class RoutingOverlay(Overlay):
     """Leased content-based routing on a complete tree of brokers."""
 
     name = "planaria.protocols.routing.overlay:RoutingOverlay"
+    messages = ROUTING_MESSAGES
     delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
 
     def __init__(
@@ -120,6 +122,10 @@ class RoutingOverlay(Overlay):
         """An arbitrary message between brokers."""
         return forge(ids, rng)
 
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message speaks, whoever sent it."""
+        return routing_speaker(message)
+
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Entries that are missing or stale, judged by trying every notification."""
         brokers = {id: it for id, it in states.items() if isinstance(it, BrokerState)}
@@ -183,6 +189,11 @@ class RoutingOverlay(Overlay):
         broker.announcer.told[target] = found
         if found:
             brokers[target].table.entries[source] = {id: Lease(it) for id, it in found.items()}
+
+
+def routing_speaker(message: Message) -> NodeId | None:
+    """In whose name a message between brokers speaks."""
+    return getattr(message, "sender", None) if isinstance(message, ROUTING_MESSAGES) else None
 
 
 def acquaint(brokers: Mapping[NodeId, Broker]) -> None:

@@ -17,10 +17,16 @@ from planaria.core.node import (
 from planaria.core.state import State
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.member import DhtMember, DhtMemberState, Located, Unlocated
+from planaria.protocols.dht.member import speaker as dht_speaker
 from planaria.protocols.dht.node import Lookup, no_publications
 from planaria.protocols.tree.messages import TreeMessage
 from planaria.protocols.tree.place import TreePlace, TreePlaceState
 from planaria.protocols.tree.reference_tree import ReferenceTree
+
+
+def speaker(message: Message) -> NodeId | None:
+    """In whose name a message of either layer speaks: it counts only if it comes from there."""
+    return message.sender if isinstance(message, TreeMessage) else dht_speaker(message)
 
 
 class TreeHostState(State):

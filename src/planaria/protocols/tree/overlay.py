@@ -13,13 +13,16 @@ from planaria.core.state import State
 from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.lookups import GAP_MAX
+from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
 from planaria.protocols.dht.node import Lookup
 from planaria.protocols.dht.overlay import CONTACTS, give_places, walk_lookups
 from planaria.protocols.dht.overlay import healing_bound as dht_bound
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
-from planaria.protocols.tree.host import TreeHost, TreeHostState
+from planaria.protocols.tree.host import TreeHost, TreeHostState, speaker
 from planaria.protocols.tree.legitimacy import RightTree, is_tree, violations
+from planaria.protocols.tree.messages import MESSAGES as TREE_MESSAGES
 from planaria.protocols.tree.place import REFRESH_PERIOD, neighbours_in
 from planaria.protocols.tree.reference_tree import reference_tree
 
@@ -31,6 +34,7 @@ class TreeOverlay(Overlay):
     """
 
     name = "tree"
+    messages = (*RING_MESSAGES, *DHT_MESSAGES, *TREE_MESSAGES)
     calm = SILENCE_MAX + 2  # a neighbour found late may still be dropped for its silence before
     delay_max = SILENCE_MAX / 2  # there and back within the silence that shows a neighbour gone
 
@@ -64,6 +68,10 @@ class TreeOverlay(Overlay):
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """An arbitrary message to anybody."""
         return rng.choice(ids), forge_message(ids, self.space, rng)
+
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message speaks, whoever sent it."""
+        return speaker(message)
 
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Compare with the one right ring and the one right tree."""

@@ -12,9 +12,9 @@ from planaria.core.state import State
 from planaria.core.workload import Ask
 from planaria.protocols.content.broker import ContentBrokerState
 from planaria.protocols.content.overlay import ContentOverlay
+from planaria.protocols.registry import PRODUCTS
 from planaria.protocols.routing.messages import Notify
 from planaria.protocols.routing.recent import replayed, too_old
-from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.simulator.worlds.definitions import wants
 from planaria.simulator.worlds.registry import Kind, Option
 
@@ -88,8 +88,6 @@ CONTENT = Kind(
     options=(
         Option("brokers", 0, "How many brokers; 0 stands for --n."),
         Option("subscriptions", 100, "How many in all, random conjunctions."),
-        Option("strategy", "covering", "How filters are spread.", STRATEGIES),
-        Option("hierarchical", False, "Spread filters towards the root only."),
-        Option("rho", 4, "Timeouts between two renewals of a lease."),
+        *PRODUCTS["content"].options,
     ),
 )

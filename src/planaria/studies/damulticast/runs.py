@@ -91,7 +91,8 @@ def nodes(cell: Cell) -> Result:
     overlay = GossipOverlay(str(at["sizes"]))
     rng = stream(cell.seed, "tables", f"{at['failed']}")
     processes = {node.id: node for node in overlay.legitimate(0, rng)}
-    tables = [row["table_max"] for row in overlay.metrics(processes)["groups"]]
+    states = {id: node.state() for id, node in processes.items()}
+    tables = [row["table_max"] for row in overlay.metrics(states)["groups"]]
     still = still_copies(processes, rng)
     for node in still:  # the paper takes S to be known; a sketch errs by 9 %
         for topic, group in node.groups.items():

@@ -15,7 +15,10 @@ from random import Random
 
 from msgspec import Struct
 
+from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId
+from planaria.core.state import State
+from planaria.protocols.mobile.layer import Layer, LayerState
 from planaria.protocols.mobile.messages import Word
 from planaria.protocols.mobile.orientation import Orientation
 
@@ -42,19 +45,27 @@ class Edge(Struct):
     refused: int | None = None
 
 
+class EdgeBitsState(State):
+    """How often the node acted, its end of each link, and how long it waits for answers."""
+
+    acts: int
+    edges: dict[int, Edge]
+    patience: int
+
+
 class EdgeBits(Orientation):
     """One bit per link and end."""
 
-    name = "edge-bits"
-    variables = ("acts", "edges", "patience")
-    volatile = ("edges",)
-    safe = "any graph, any link at any time, from an acyclic state; it does not heal itself"
+    state_type = EdgeBitsState
 
     def __init__(self, id: NodeId, rng: Random) -> None:
         self.id = id
         self.acts = 0
         self.patience = 0
         self.edges: dict[NodeId, Edge] = {}
+
+    def renew(self, rng: Random) -> None:
+        """Nothing to draw: there is no identifier, so a late word may be taken for a new one."""
 
     def repair(self) -> None:
         """Own bits and counts in their range."""
@@ -172,3 +183,33 @@ def _up(word: Word) -> bool:
 
 def _forming(word: Word) -> bool:
     return len(word) == 5 and word[0] == FORMING and max(word[1:]) <= ACTS
+
+
+class EdgeBitsLayerState(LayerState):
+    """A layer oriented by bits."""
+
+    orientation: EdgeBitsState  # type: ignore[assignment]
+
+
+class EdgeBitsLayer(Layer):
+    """A layer in which a turn may have to wait for the answer to an offer."""
+
+    state_type = EdgeBitsLayerState
+    orientation_type = EdgeBits
+
+    def _takes_turn(self, rng: Random) -> bool:
+        mine = self.orientation
+        assert isinstance(mine, EdgeBits)
+        return bool(mine.edges) and mine.takes_turn(rng)
+
+
+def scramble_edge_bits(mine: Orientation, rng: Random) -> None:
+    """Arbitrary values for all variables but which links there are."""
+    assert isinstance(mine, EdgeBits)
+    mine.acts, mine.patience = any_integer(rng, 0, ACTS), any_integer(rng, 0, PATIENCE)
+    for edge in mine.edges.values():
+        edge.bit, edge.other = any_integer(rng, 0, 1), any_integer(rng, 0, 1)
+        edge.heard = any_integer(rng, 0, ACTS)
+        edge.offer, edge.accepted, edge.refused = (
+            rng.choice([None, any_integer(rng, 0, ACTS)]) for _ in range(3)
+        )
