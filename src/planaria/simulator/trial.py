@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from planaria.core.book import MISSED
 from planaria.core.chance import stream
@@ -281,7 +281,7 @@ class Trial:
         outcome.intervals, outcome.messages = healed, messages
         outcome.metrics = self.overlay.metrics(self.simulator.states())
         outcome.metrics |= self.overlay.totals(self.simulator.states())
-        if self.book is not None:
+        if self.book is not None and "delivered" not in outcome.metrics:  # a world may say more
             outcome.metrics |= structs.asdict(self.book.summary(self.time))
         if legitimate:
             outcome.relapse = self._relapse()
