@@ -57,8 +57,6 @@ class Wire:
             if id in self.kept:
                 self.flight.append((self.kept[id], after))
                 self.copies += 1
-            else:
-                self.sender.acknowledge([id])  # given up
 
     def arrive(self, place: int, *, again: bool = False) -> None:
         body, after = self.flight[place] if again else self.flight.pop(place)
@@ -87,6 +85,7 @@ class Wire:
         self.receiver.repair()
         self.sender.tick()
         self.receiver.tick()
+        self.sender.give_up([id for id in self.sender.underway() if id not in self.kept])
         self.send()
         ids, _ = self.receiver.acknowledgements()
         if ids:
@@ -231,16 +230,24 @@ def test_what_is_not_acknowledged_is_sent_again_ever_more_rarely() -> None:
     assert gaps == [RESEND_AFTER, 2 * RESEND_AFTER, RESEND_MAX, RESEND_MAX]
 
 
-def test_who_waits_for_one_that_was_given_up_is_named_after_nobody_and_taken() -> None:
+def test_what_follows_one_that_was_given_up_is_sent_again_at_once_and_taken() -> None:
+    """Waiting for its turn it would itself become too old, and so would all that follow."""
     wire = Wire()
-    wire.offer()
-    wire.offer()
+    for _ in range(4):
+        wire.offer()
     wire.flight.pop(0)
-    wire.arrive(0)
+    for _ in range(3):
+        wire.arrive(0)
     assert wire.handled == []
-    del wire.kept[name(0)]
-    wire.settle()
-    assert wire.handled == [name(1)]
+    del wire.kept[name(0)], wire.kept[name(2)]
+    wire.timeout()
+    assert [(body.id, after) for body, after in wire.flight] == [
+        (name(1), b""),
+        (name(3), name(1)),
+    ]
+    wire.arrive(0)
+    assert wire.handled == [name(1), name(2), name(3)]  # it had come before it was given up
+    assert wire.sender.give_up([name(3)]) == [""]
 
 
 def test_what_came_early_is_kept_within_bounds_of_room_and_time() -> None:

@@ -177,6 +177,7 @@ class Broker(Forwarder):
         for neighbour, link in self.links.items():
             effects += self._tell(neighbour, everything=self.round == 0)
             link.tick()
+            effects += self._give_up(neighbour, link)
             effects += self._transmit(neighbour, link)
             effects += self._acknowledge(neighbour, link)
         return [*effects, *self.joining.joined(self._audience())]

@@ -137,19 +137,16 @@ class Forwarder(Node):
     # Links that acknowledge
 
     def _transmit(self, neighbour: NodeId, link: Link) -> list[Effect]:
-        """Send what is due; what is too old to be sent is given up, and that is said."""
-        effects: list[Effect] = []
-        lost = []
-        for id, after in link.due():
-            body = self.memory.sendable(id)
-            if body is None:
-                lost.append(id)
-            else:
-                effects.append(Send(neighbour, to_send(self.id, body, after)))
-        self.notifications_sent += len(effects)
-        if lost:
-            effects += self._gap(link.give_up(lost), [neighbour])
-        return effects
+        """Send what is due."""
+        bodies = [(self.memory.sendable(id), after) for id, after in link.due()]
+        sends = [Send(neighbour, to_send(self.id, it, after)) for it, after in bodies if it]
+        self.notifications_sent += len(sends)
+        return [*sends]
+
+    def _give_up(self, neighbour: NodeId, link: Link) -> list[Effect]:
+        """Give up what is too old to be sent, or cannot be, and report it."""
+        lost = {id: None for id in link.underway() if self.memory.sendable(id) is None}
+        return self._gap(link.give_up(lost), [neighbour]) if lost else []
 
     def _acknowledge(self, neighbour: NodeId, link: Link) -> list[Effect]:
         ids, stamps = link.acknowledgements()

@@ -11,7 +11,8 @@ up by its sender, and no copy names it any more.
 what an end before it said.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 
 from msgspec import Struct
 
@@ -96,9 +97,27 @@ class Link(Stateful):
         """Take these out of the queue; returns those that were in it."""
         return [id for id in ids if self.outgoing.pop(id, None) is not None]
 
-    def give_up(self, ids: Iterable[bytes]) -> list[str]:
-        """Take what cannot be sent any more out of the queue; returns the topics."""
-        return [self.outgoing.pop(id).topic for id in ids]
+    def underway(self) -> list[bytes]:
+        """The part of the queue that may be on its way."""
+        return [*islice(self.outgoing, WINDOW)]
+
+    def give_up(self, ids: Collection[bytes]) -> list[str]:
+        """Take what cannot be sent any more out of the queue; returns the topics.
+
+        Copies of what follows named it, and the receiver would wait for it: those are due again.
+        """
+        topics, orphaned = [], False
+        kept: dict[bytes, Sending] = {}
+        for id, it in self.outgoing.items():
+            if id in ids:
+                topics.append(it.topic)
+                orphaned = True
+                continue
+            if orphaned:
+                it.wait, orphaned = 0, False
+            kept[id] = it
+        self.outgoing = kept
+        return topics
 
     # The receiving end
 
