@@ -20,6 +20,7 @@ from planaria.core.state import State
 
 if TYPE_CHECKING:
     from planaria.core.book import Book
+    from planaria.core.workload import Ask
 
 Channel = Iterable[tuple[NodeId, Message]]  # messages in flight, each with its target
 
@@ -149,6 +150,14 @@ class Overlay(ABC):
     def subscriptions(self, id: NodeId) -> Sequence[Subscribe]:
         """What the application at a new node `id` is subscribed to from the beginning."""
         return ()
+
+    def everyday(self, interval: int) -> "Sequence[Ask]":
+        """What applications ask for in this interval of a run, besides what a scenario says."""
+        return ()
+
+    def arrival(self, delay: float) -> float:
+        """Intervals in which a publication arrives if no message takes longer than `delay`."""
+        return 0
 
     def book(self) -> "Book | None":
         """A new book for a run, if what the applications get is to be judged; None: it is not."""

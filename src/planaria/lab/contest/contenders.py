@@ -23,8 +23,6 @@ from planaria.protocols.gossip.node import Configuration
 from planaria.protocols.gossip.overlay import CONTACTS, GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.mobile.node import MobileNode
-from planaria.protocols.routing.commands import PublishContent
-from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import Peer
 from planaria.simulator.worlds.mobile import Host, MovingOverlay
@@ -100,7 +98,7 @@ class Content(ContentOverlay):
     def __init__(self, workload: Workload) -> None:
         super().__init__(brokers=len(workload.wishes))
         self.workload = workload
-        self._judge = Judge([{"subject": f"{topic}/"} for topic in workload.topics])
+        self._judge = self.judge([{"subject": f"{topic}/"} for topic in workload.topics])
 
     def wishes(self, id: NodeId) -> list[tuple[int, Filter]]:
         """All subjects that begin with the topic."""
@@ -148,6 +146,5 @@ CONTENDERS: Mapping[str, Callable[[Workload], Overlay]] = {
 
 def publication(overlay: Overlay, topic: str, payload: bytes) -> Command:
     """How a node of `overlay` is told to publish."""
-    if isinstance(overlay, Content):
-        return PublishContent({"subject": f"{topic}/"}, payload)
-    return Publish(topic, payload)
+    attributes = {"subject": f"{topic}/"} if isinstance(overlay, Content) else {}
+    return Publish(topic, payload, attributes)

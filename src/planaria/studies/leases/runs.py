@@ -5,6 +5,7 @@ from math import log
 
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
+from planaria.core.node import Subscribe
 from planaria.filters.filters import Filter
 from planaria.lab.routing.analysis import (
     PAPER,
@@ -15,7 +16,6 @@ from planaria.lab.routing.analysis import (
     saved,
 )
 from planaria.lab.routing.experiment import simulate
-from planaria.protocols.routing.commands import SubscribeTo
 from planaria.protocols.routing.leases import LeaseTable
 from planaria.protocols.routing.messages import Update
 from planaria.protocols.routing.overlay import INTERVALS, RoutingOverlay, TreeBroker
@@ -24,7 +24,7 @@ from planaria.simulator.delays import INTERVAL, uniform
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.schedule import Schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
-from planaria.simulator.worlds.definitions import DeliveryBook
+from planaria.simulator.worlds.definitions import keep_book
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
 
@@ -139,7 +139,7 @@ def run_renewals(cell: Cell) -> Result:
         rng = stream(cell.seed, "renewals", id)
         options = {"strategy": "simple", "hierarchical": True}
         simulator.add(TreeBroker(id, beside, above, rules, rng, **options))
-    simulator.command(links, SubscribeTo(0, (Filter(()),)))
+    simulator.command(links, Subscribe())
     simulator.run(links * rho * INTERVAL)  # until all have heard of it
     began = simulator.tick
     simulator.watch(arrivals)
@@ -192,22 +192,23 @@ def run_deliveries(cell: Cell) -> Result:
     n = int(cell.parameters["n"])
     trial = Trial(overlay, Spec(n, cell.seed, str(cell.parameters["start"])))
     simulator = trial.simulator
-    book = DeliveryBook(simulator.nodes)
-    simulator.watch(book)
+    book = keep_book(simulator, within=REACH / INTERVAL)
     settled = overlay.timing.delta * INTERVAL if cell.parameters["start"] == "corrupt" else 0
+    book.illegitimate(settled / INTERVAL)
     for number in range(settled // EVERY + 150):
         simulator.run(EVERY)
         command = overlay.publication(number % n, number)
         assert command is not None
         simulator.command(number % n, command)
     simulator.run(REACH)
+    summary = book.summary(simulator.tick / INTERVAL)
     return Result(
         {
-            "duplicated": sum(tick > settled for tick, _, _ in book.duplicated),
-            "unpublished": sum(tick > settled for tick, _, _ in book.unpublished),
-            "unwanted": sum(tick > settled for tick, _, _ in book.unwanted),
-            "missed": len(book.missed(settled, 0, simulator.tick)),
-            "delivered": book.deliveries,
+            "duplicated": summary.twice,
+            "unpublished": summary.never_published,
+            "unwanted": summary.unwanted,
+            "missed": summary.missed,
+            "delivered": summary.delivered,
         }
     )
 
