@@ -1,0 +1,1 @@
+"""What runs the protocols on real machines."""
