@@ -118,6 +118,7 @@ def test_rows_are_summed_up_by_parameters_without_those_that_raised(spark: Spark
     assert found.where(who="b")["cost"].lacking == 1
     assert most(found.where(who="b")["ends"]) == exactly(inf, 2)
     assert share(found.where(n=[4])["good"]).value == 0.75
+    assert found.raised == 1
     assert found.where(n=lambda n: n > 9)["cost"] == Moments()
     sizes = found.where(who="a").sized(exact, "cost")
     assert {n: fact.value for n, fact in sizes.items()} == {4: 4.0, 8: 10.0}

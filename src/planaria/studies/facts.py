@@ -78,10 +78,10 @@ class Group(Struct, frozen=True):
 
 
 class Summary:
-    """A sweep summed up."""
+    """A sweep summed up, or a part of it; `raised` of its cells ended in an exception."""
 
-    def __init__(self, groups: Sequence[Group]) -> None:
-        self.groups = groups
+    def __init__(self, groups: Sequence[Group], raised: int = 0) -> None:
+        self.groups, self.raised = groups, raised
 
     def where(self, **at: Any) -> "Summary":
         """The runs with these parameters; of a list any value will do, or what a function likes."""
@@ -115,17 +115,19 @@ Found = Mapping[str, Summary]  # of each experiment of a study
 
 
 def summed(rows: DataFrame, wanted: Summed) -> Summary:
-    """Sum up the rows of a sweep, those that raised nothing, in one job."""
+    """Sum up the rows of a sweep in one job; those that raised an exception are only counted."""
     each = [
         sql.struct(sql.lit(name).alias("measure"), sql.expr(text).cast("double").alias("value"))
         for name, text in wanted.measures.items()
     ]
-    long = rows.where("error is null") if "error" in rows.columns else rows
-    long = long.select(*wanted.by, sql.inline(sql.array(*each)))
-    value = sql.col("value")
+    raised = sql.expr("error is not null" if "error" in rows.columns else "false")
+    long = rows.select(*wanted.by, raised.alias("raised"), sql.inline(sql.array(*each)))
+    fine = ~sql.col("raised")
+    value = sql.when(fine, sql.col("value"))
     columns = {
         "runs": sql.count(value),
-        "lacking": sql.count_if(value.isNull()),
+        "lacking": sql.count_if(fine & value.isNull()),
+        "raised": sql.count_if("raised"),
         "mean": sql.avg(value),
         "squares": sql.var_pop(value) * sql.count(value),
         "least": sql.min(value),
@@ -141,10 +143,14 @@ def summed(rows: DataFrame, wanted: Summed) -> Summary:
 def gathered(sums: Sequence[Mapping[str, Any]], wanted: Summed) -> Summary:
     """The rows of sums as a summary."""
     groups: dict[tuple[Any, ...], dict[str, Moments]] = {}
+    first = next(iter(wanted.measures))
+    raised = sum(row["raised"] for row in sums if row["measure"] == first)
     for row in sums:
-        place = tuple(row[name] for name in wanted.by)
-        groups.setdefault(place, {})[row["measure"]] = _moments(row, wanted)
-    return Summary([Group(dict(zip(wanted.by, at, strict=True)), it) for at, it in groups.items()])
+        if row["runs"] or row["lacking"]:  # else all of its cells raised
+            place = tuple(row[name] for name in wanted.by)
+            groups.setdefault(place, {})[row["measure"]] = _moments(row, wanted)
+    them = [Group(dict(zip(wanted.by, at, strict=True)), it) for at, it in groups.items()]
+    return Summary(them, raised)
 
 
 def _moments(row: Mapping[str, Any], wanted: Summed) -> Moments:

@@ -89,8 +89,9 @@ class Reproduction:
             sweep = self.sweeps[study.name][experiment.name]
             sweep.run(spark)
             rows = sweep.rows(spark)
-            raised += raised_in(sweep.work.name, rows, len(sweep.cells))
             found[experiment.name] = summed(rows, experiment.summed)
+            if found[experiment.name].raised:
+                raised += raised_in(sweep.work.name, rows, len(sweep.cells))
             rows.unpersist()
         tables = made(study, found)
         for name, table in tables.items():
