@@ -124,7 +124,7 @@ class History(Stateful):
         self.broadcast.on_timeout()
         self.antientropy.on_timeout()
         effects = self.streams.on_timeout(self.horizon.lo)
-        return [Persist(), *effects] if effects else []
+        return [*effects, Persist()] if effects else []
 
     def read_clock(self, seconds: int) -> None:
         """The driver read the wall clock."""
@@ -184,19 +184,19 @@ class History(Stateful):
         """An own publication: it is on disk before anybody hears of it."""
         name, publication = named
         self.store.offer(publication, name)
-        effects = self._deliver([named]) or [Persist()]
-        return effects + self.broadcast.publish(view, publication, name)
+        sends = self.broadcast.publish(view, publication, name)
+        return [Persist(), *sends, *self._deliver([named])]
 
     def _deliver(self, found: list[Named]) -> list[Effect]:
-        """Deliver what came in, kept or not, unless it once was; on disk before it is handed out.
+        """Deliver what came in, kept or not, unless it once was; then put on disk that it was.
 
-        So no crash makes the application see something twice.
+        So a crash in between repeats a delivery: the other order would lose one.
         """
         effects: list[Effect] = []
         for name, publication in found:
             if self.horizon.delivered.add(publication.time, name):
                 effects += self.streams.offer(publication)
-        return [Persist(), *effects] if effects else []
+        return [*effects, Persist()] if effects else []
 
     def _mark(self, publication: Publication) -> None:
         self.horizon.delivered.add(publication.time, key(publication))

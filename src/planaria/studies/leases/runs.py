@@ -3,6 +3,8 @@
 from itertools import pairwise
 from math import log
 
+from msgspec import structs
+
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
 from planaria.core.node import Subscribe
@@ -33,6 +35,9 @@ EVERY = 20  # ticks between publications
 LINE_DELAYS = (5, INTERVAL // 2)  # ticks, of the links of a line of brokers
 RENEWALS = 200  # that each broker of the line is watched for
 REACH = 6 * INTERVAL  # by then a publication is everywhere in a tree of 13 brokers
+PI_MORE = 0.2  # seconds by which section 4.1's leases are longer than rho
+LINK_DELAY = 0.025  # seconds, section 4.1
+LOCAL = structs.replace(PAPER, home=1)
 STARTS: dict[str, tuple[str, Schedule]] = {
     "corrupt": ("corrupt", ()),
     "fresh": ("fresh", ()),
@@ -71,11 +76,34 @@ def run_crossing(cell: Cell) -> Result:
     return Result({"closed": found, "tried": tried, "gain": gain})
 
 
+def run_local(cell: Cell) -> Result:
+    """Interests below one child of the root each: b_s and b_c; `simulated` is b_s over b_c."""
+    at = cell.parameters
+    omega, rho, mu = (float(at[name]) for name in ("omega", "rho", "mu"))
+    subscriptions, publications = int(at["subscriptions"]), int(at["publications"])
+    costs = control(LOCAL, subscriptions, rho, mu)
+    simulated = None
+    if publications:
+        rng = stream(cell.seed, "local", subscriptions, f"{rho} {mu}")
+        seconds = max(rho, 1 / mu)
+        run = simulate(LOCAL, subscriptions, rho, mu, seconds, publications, rng)
+        simulated = omega * run.saved / run.control
+    return Result(
+        {
+            "saved": saved(LOCAL, subscriptions, omega),
+            "control": costs,
+            "apart": costs / control(PAPER, subscriptions, rho, mu),
+            "simulated": simulated,
+        }
+    )
+
+
 def run_setting(cell: Cell) -> Result:
     """The numbers of section 4.1, and where b_c goes when there are many subscriptions."""
     rho, mu = float(cell.parameters["rho"]), float(cell.parameters["mu"])
     many = 100 * PAPER.leaves * PAPER.classes
     limit = control_limit(PAPER, rho)
+    lease = rho + PI_MORE
     peak = max(control(PAPER, n, rho, mu) for n in range(0, 500_001, 1_000))
     return Result(
         {
@@ -85,8 +113,10 @@ def run_setting(cell: Cell) -> Result:
             "depth": PAPER.depth,
             "refreshed": refreshes(rho, mu),
             "limit": control(PAPER, many, rho, mu),
-            "flag_limit": control_limit(PAPER, rho + 0.2),  # pi, section 4.1
+            "flag_limit": control_limit(PAPER, lease),
             "peak": peak / limit,
+            "delta": 2 * lease + 2 * PAPER.depth * LINK_DELAY,
+            "printed_delta": 2 * lease,  # constant delays: dmax - dmin is 0
             "pi": timing(round(1000 * rho), (25, 25), 2 * PAPER.depth, changing=False).pi / 1000,
         }
     )
@@ -229,7 +259,8 @@ def _simulated(cell: Cell, subscriptions: int) -> dict[str, float]:
     publications = int(cell.parameters["publications"])
     run = simulate(PAPER, subscriptions, rho, mu, max(rho, 1 / mu), publications, rng)
     return {
-        "saved_1": PAPER.links - run.transmissions,
+        "saved_1": run.saved,
         "control": run.control,
         "alive": run.subscriptions,
+        "crossed": run.transmissions,
     }
