@@ -140,7 +140,7 @@ def test_broker_that_leaves_hands_over_what_nobody_else_may_have() -> None:
         for it in broker.on_command(Leave())
         if isinstance(it, Send) and isinstance(it.message, Notify)
     ]
-    assert sorted(handed) == sorted({*beside, *links} - {None})
+    assert sorted(handed) == sorted({it for it in (*beside, *links) if it is not None})
 
 
 @pytest.mark.parametrize("command", [Publish("t"), Subscribe("t")])
