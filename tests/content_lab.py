@@ -7,7 +7,7 @@ from planaria.core.book import Book
 from planaria.core.ids import NodeId
 from planaria.core.overlay import Channel, Violation
 from planaria.core.state import State
-from planaria.protocols.content.overlay import RECONFIGURATION
+from planaria.protocols.content.overlay import RECONFIGURATION, ContentOverlay
 from planaria.simulator.checkers import Bookkeeper
 from planaria.simulator.engine import Observer
 from planaria.simulator.trial import Outcome, Spec, Trial
@@ -26,14 +26,13 @@ class WatchedWorld(ContentWorld):
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         flight = list(channel)
         self.judged += 1
-        found = super().violations(states, flight)
         if self.tree_violations(states, flight):
             self.tree_right = None
         elif self.tree_right is None:
             self.tree_right = self.judged
-        if found:
+        if ContentOverlay.violations(self, states, flight):
             self.last_wrong = self.judged
-        return found
+        return super().violations(states, flight)
 
     @property
     def within_bound(self) -> bool:
