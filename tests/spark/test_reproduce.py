@@ -17,7 +17,7 @@ from planaria.core.errors import UsageError
 from planaria.spark.checks import NothingMeasured
 from planaria.spark.grid import crossed
 from planaria.studies import study as studies
-from planaria.studies.judge import counted, told
+from planaria.studies.judge import counted
 from planaria.studies.report import claims_beside_literal, figure
 from planaria.studies.reproduce import Reproduction, Verdict
 from planaria.studies.study import Experiment, StudyBroken
@@ -175,7 +175,7 @@ def test_the_closing_line_and_the_table_of_the_report_agree(done: tuple[Path, Ve
     """Both count by the judge: here one of two holds, the other is a slip of the pen."""
     _, verdict = done
     counts = counted(verdict.claims)
-    assert told(counts) == "1 of 2 claims hold, a slip of the pen: 1"
+    assert (counts.yes, counts.claims, counts.meanings) == (1, 2, {"slip": 1})
     row = next(
         line
         for line in Path(verdict.report).read_text().splitlines()

@@ -34,6 +34,11 @@ class Summed(Struct, frozen=True):
     percentiles: bool = False
 
 
+def named(*columns: str) -> dict[str, str]:
+    """Measures that are columns."""
+    return {name: name for name in columns}
+
+
 class Moments(Struct, frozen=True):
     """One measure of some runs; `lacking` gave none."""
 

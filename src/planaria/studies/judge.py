@@ -261,11 +261,3 @@ def together(rows: Sequence[Mapping[str, Any]], column: str = "holds") -> Verdic
     """One verdict of several: the worst."""
     verdicts = [row[column] for row in rows]
     return "no" if "no" in verdicts else "undecided" if "undecided" in verdicts else "yes"
-
-
-def told(counts: Counts) -> str:
-    """The counts in a line."""
-    words = [f"{counts.yes} of {counts.claims} claims hold"]
-    words += [f"{counts.undecided} undecided"] if counts.undecided else []
-    words += [f"{MEANINGS[name]}: {number}" for name, number in counts.meanings.items()]
-    return ", ".join(words)

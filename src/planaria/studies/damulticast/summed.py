@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from planaria.studies.facts import Kind, Summed, exact, fraction, mean, most, share
+from planaria.studies.facts import Kind, Summed, exact, fraction, mean, most, named, share
 
 KINDS: Mapping[str, Kind] = {
     "sent": mean,
@@ -45,7 +45,7 @@ def of_events(groups: Sequence[str], by: Sequence[str], *more: str) -> Summed:
         " + ".join(f"{group}_{it}" for group in groups) for it in ("reached", "members")
     )
     together = {"messages": sent, "p_all": everybody, "reach": f"({reached}) / ({members})"}
-    together |= {name: name for name in more}
+    together |= named(*more)
     return Summed(by, measures | {f"all {name}": text for name, text in together.items()})
 
 
@@ -57,5 +57,5 @@ def of_nodes(groups: Sequence[str], names: Sequence[str], by: Sequence[str]) -> 
 
 
 def columns(by: Sequence[str], *names: str) -> Summed:
-    """Measures that are columns."""
-    return Summed(by, {name: name for name in names})
+    """A sweep whose measures are columns."""
+    return Summed(by, named(*names))

@@ -11,6 +11,7 @@ from planaria.studies.facts import (
     fraction,
     mean,
     most,
+    named,
     ratio,
     row_of,
     share,
@@ -73,44 +74,40 @@ PROMISED: Mapping[str, Columns] = {
 }
 
 
-def _named(*columns: str) -> dict[str, str]:
-    return {name: name for name in columns}
-
-
 _AREAS = {
-    **_named(*KINDS, "join_ideal", "leave_ideal"),
+    **named(*KINDS, "join_ideal", "leave_ideal"),
     "area": "(join + leave) / 2",
     "over": "(join + leave + 2) / (join_ideal + leave_ideal + 2)",  # with the host itself
 }
 SUMMED: Mapping[str, Summed] = {
     "churn": Summed(
         ("hosts",),
-        _named(*COUNTS, "degree_max", "tree", "printed_tree", "tied")
+        named(*COUNTS, "degree_max", "tree", "printed_tree", "tied")
         | _AREAS
         | {"ends": "one + three"},
     ),
     "wide_churn": Summed(("degree", "hosts"), _AREAS),
     "sets": Summed(
         (),
-        _named("sets", "owned", "trees", "different", "printed_trees")
-        | _named("degree_max", "printed_degree_max", "lookups_max"),
+        named("sets", "owned", "trees", "different", "printed_trees")
+        | named("degree_max", "printed_degree_max", "lookups_max"),
     ),
-    "together": Summed(("together",), _named("printed", "amended")),
+    "together": Summed(("together",), named("printed", "amended")),
     "example": Summed(
         ("step", "host", "neighbours"),
-        _named("topmost", "printed_topmost", "parent", "links", "drawn"),
+        named("topmost", "printed_topmost", "parent", "links", "drawn"),
     ),
     "cases": Summed(
         (),
-        _named("property_degree", "links_dropped", "links_kept")
+        named("property_degree", "links_dropped", "links_kept")
         | {"path_ratio": "path_depth / path_ideal"},
     ),
-    "wide": Summed(("degree", "bits"), _named("within", "kept")),
-    "lookups": Summed(("bits",), _named("ours", "ours_max", "printed", "printed_max")),
+    "wide": Summed(("degree", "bits"), named("within", "kept")),
+    "lookups": Summed(("bits",), named("ours", "ours_max", "printed", "printed_max")),
     "depths": Summed((), {"ratio": "depth / ideal", "degree_max": "degree_max"}),
     "live": Summed(
         ("start", "nemesis", "n"),
-        _named("healed", "tree", "intervals", "degree_max", "hops"),
+        named("healed", "tree", "intervals", "degree_max", "hops"),
         percentiles=True,
     ),
 }

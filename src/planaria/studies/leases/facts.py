@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planaria.lab.routing.analysis import MUS, OMEGAS, PAPER, RHOS
-from planaria.studies.facts import Found, Summary, Summed, exact, least, most, total
+from planaria.studies.facts import Found, Summary, Summed, exact, least, most, named, scaled, total
 from planaria.studies.judge import Fact, Facts, exactly, only
 from planaria.studies.study import REAL, VERDICTS, WHOLE, WORD, Columns, Table, Tables
 
@@ -30,11 +30,6 @@ PROMISED: Mapping[str, Columns] = {
     "cases": {"case": WORD, "what": WORD, "printed": REAL, "ours": REAL},
     **VERDICTS,
 }
-
-
-def named(*columns: str) -> dict[str, str]:
-    """Measures that are columns."""
-    return {name: name for name in columns}
 
 
 SUMMED: Mapping[str, Summed] = {
@@ -161,7 +156,7 @@ def facts(found: Found) -> Facts:
         **only(
             unrenewed=most(lease.where(renewed=0)["longest"]),
             renewed=least(renewed["shortest"]),
-            example_pi=_times(exact(times["lease"]), 1000),
+            example_pi=scaled(exact(times["lease"]), 1000),
             example_delta=exact(times["delta"]),
             example_printed=exact(times["printed_delta"]),
             ours_rho=exact(times["ours_rho"]),
@@ -172,10 +167,6 @@ def facts(found: Found) -> Facts:
 
 
 PI_STEPS = 12  # a leasing period in steps of a clock, for the life of one entry
-
-
-def _times(fact: Fact, factor: float) -> Fact:
-    return exactly(None if fact.value is None else factor * fact.value, fact.runs)
 
 
 def _figure_facts(closed: Summary, simulated: Summary) -> Facts:
@@ -221,7 +212,7 @@ def _less(sent: float, saved: float | None) -> Fact:
 def _setting_facts(runs: Summary) -> Facts:
     slow, fast = runs.where(mu=MU_1), runs.where(mu=MU_2)
     sizes = {name: most(runs[name]) for name in ("brokers", "leaves", "links", "depth")}
-    found = {**sizes, "path": _times(sizes["depth"], 2)}
+    found = {**sizes, "path": scaled(sizes["depth"], 2)}
     for place, rho in enumerate(RHOS, 1):
         for name in ("refreshed", "limit", "flag_limit", "pi", "delta", "printed_delta"):
             found[f"{name}_{place}"] = exact(slow.where(rho=rho)[name])

@@ -12,6 +12,7 @@ from planaria.studies.facts import (
     exact,
     fraction,
     most,
+    named,
     share,
     total,
 )
@@ -53,40 +54,36 @@ PROMISED: Mapping[str, Columns] = {
 }
 
 
-def _named(*columns: str) -> dict[str, str]:
-    return {name: name for name in columns}
-
-
 SUMMED: Mapping[str, Summed] = {
-    "questions": Summed(("question", "reading", "n"), _named("failing", "cases")),
+    "questions": Summed(("question", "reading", "n"), named("failing", "cases")),
     "fairness": Summed(
         ("graph", "orientation"),
-        _named("executions", "ratio", "longest_wait", "silent", "nodes", "apart", "cyclic")
+        named("executions", "ratio", "longest_wait", "silent", "nodes", "apart", "cyclic")
         | {"waited": "longest_wait / (2 * nodes)"},
     ),
     "spread": Summed(
         ("graph", "orientation", "echo"),
-        _named("links", "rounds", "rounds_max", "sends", "flooding", "table_4", "later")
-        | _named("spoken", "delivered", "duplicated")
+        named("links", "rounds", "rounds_max", "sends", "flooding", "table_4", "later")
+        | named("spoken", "delivered", "duplicated")
         | {"copies": "sends / flooding", "printed_copies": "table_4 / flooding"}
         | {"per_link": "sends / links", "lacking": "delivered < 1"},
     ),
     "relay": Summed(("before",), {"lost": "not got"}),
     "healing": Summed(
         ("orientation", "graph", "start"),
-        _named("intervals", "missed", "duplicated", "longest_wait", "silent", "cyclic")
+        named("intervals", "missed", "duplicated", "longest_wait", "silent", "cyclic")
         | {"unhealed": "not healed"},
     ),
     "merging": Summed(
         ("links", "orientation"),
-        _named("nodes", "silent", "missed", "duplicated") | {"unhealed": "not healed"},
+        named("nodes", "silent", "missed", "duplicated") | {"unhealed": "not healed"},
     ),
-    "layers": Summed(("layers",), _named("moved", "specified", "starved", "members")),
-    "figure21": Summed(("processors",), _named("first", "second")),
-    "connections": Summed(("f", "gone"), _named("sets", "cutting")),
+    "layers": Summed(("layers",), named("moved", "specified", "starved", "members")),
+    "figure21": Summed(("processors",), named("first", "second")),
+    "connections": Summed(("f", "gone"), named("sets", "cutting")),
     "anonymity": Summed(
         ("graph", "observers", "walk"),
-        _named("blind", "first_sender", "best_guess", "bound") | {"guessed": "best_guess / bound"},
+        named("blind", "first_sender", "best_guess", "bound") | {"guessed": "best_guess / bound"},
     ),
 }
 

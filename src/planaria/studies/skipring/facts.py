@@ -19,6 +19,7 @@ from planaria.studies.facts import (
     fraction,
     mean,
     most,
+    named,
     share,
 )
 from planaria.studies.judge import Fact, Facts, Sized, exactly, only
@@ -27,55 +28,49 @@ OURS, PRINTED = "ours", "printed"
 LIMITS = ("fresh", "wiped", "crash50", "permuted", "corrupt", "swapped")  # with a promise each
 
 
-def _named(*columns: str) -> dict[str, str]:
-    return {name: name for name in columns}
-
-
 _COUNTED = (
     *("order", "levels", "level_1", "level_2", "level_3", "level_4", "degree_max", "degree_zero"),
     *("directed", "diameter", "crossing", "example", "touched", "spread", "told"),
     *("gap_ratio", "degree_mean", "two_each", "computed", "consecutive", "congestion", "chord"),
 )
-_HEALED = {**_named("healed", "intervals"), "ended": "intervals"}
+_HEALED = {**named("healed", "intervals"), "ended": "intervals"}
 SUMMED: Mapping[str, Summed] = {
-    "shape": Summed(("rules", "n"), _named(*_COUNTED) | {"worse": "congestion / chord"}),
-    "requests": Summed(("rule", "n"), _named("expected")),
+    "shape": Summed(("rules", "n"), named(*_COUNTED) | {"worse": "congestion / chord"}),
+    "requests": Summed(("rule", "n"), named("expected")),
     "quiet": Summed(
         ("rules", "n"),
-        _named("database", "ring", "shortcuts", "requests", "answers", "messages")
+        named("database", "ring", "shortcuts", "requests", "answers", "messages")
         | {"changed": "database + ring + shortcuts"},
         endless=("requests", "answers", "messages"),  # they multiplied
     ),
-    "operations": Summed(
-        ("operation", "n"), _named("supervisor", "peers") | {"undone": "not done"}
-    ),
+    "operations": Summed(("operation", "n"), named("supervisor", "peers") | {"undone": "not done"}),
     "topics": Summed(("n", "topics"), {"each": "sent / topics"}),
     "recovery": Summed(
         ("start", "n"),
         _HEALED
-        | _named("requests", "configurations", "peak_in", "peak_out", "messages")
+        | named("requests", "configurations", "peak_in", "peak_out", "messages")
         | {"per_log": "intervals / log2(n)"},
         endless=("ended", "per_log"),
     ),
     "literal_recovery": Summed(("start", "n"), _HEALED, endless=("ended",)),
-    "states": Summed(("rules", "fault", "n"), _HEALED | _named("recorded"), endless=("ended",)),
+    "states": Summed(("rules", "fault", "n"), _HEALED | named("recorded"), endless=("ended",)),
     "buildring": Summed(("n",), _HEALED, endless=("ended",)),
     "errata": Summed(("left_out", "scheduler"), _HEALED, endless=("ended",)),
     "lemmas": Summed(("lemma", "rules", "n"), _HEALED, endless=("ended",)),
-    "tries": Summed(("tried", "rules", "n"), _named("pairs", "good", "messages")),
+    "tries": Summed(("tried", "rules", "n"), named("pairs", "good", "messages")),
     "antientropy": Summed(
         ("stored", "differing", "method", "n"),
-        _named("bytes", "messages", "bound", "redundant") | {"unequal": "not equal"},
+        named("bytes", "messages", "bound", "redundant") | {"unequal": "not equal"},
     ),
     "backlog": Summed(
         ("start", "rules", "n"),
-        _named("equal", "intervals", "rises") | {"ended": "intervals"},
+        named("equal", "intervals", "rises") | {"ended": "intervals"},
         endless=("ended",),
     ),
-    "silence": Summed(("n",), _named("changed", "exchanges")),
+    "silence": Summed(("n",), named("changed", "exchanges")),
     "broadcast": Summed(
         ("rule", "n"),
-        _named("reached", "messages", "hops_max", "hops_mean", "hottest")
+        named("reached", "messages", "hops_max", "hops_mean", "hottest")
         | {"missing": "n - reached", "each": "messages / (n - 1)"},
     ),
 }
