@@ -170,12 +170,6 @@ class Overlay(ABC):
         """
         return None
 
-    def damaged(self, nodes: Mapping[NodeId, Node]) -> None:  # noqa: B027 - most keep no books
-        """Memory was overwritten: what only it held is lost, and `violations` must not ask for it.
-
-        An overlay whose judge keeps books of a run excuses here what was under way.
-        """
-
     def called(self, id: NodeId) -> str:
         """What people call a node in a sentence: its number, or what it is."""
         return str(id)

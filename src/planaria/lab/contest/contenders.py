@@ -7,12 +7,15 @@ in the ring, or the layer, of each. Gossip and content know hierarchies themselv
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from msgspec import structs
+
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effects, Node, Publish, Subscribe
+from planaria.core.node import Effects, Node, Publish, Subscribe
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.core.state import State
+from planaria.core.workload import Ask
 from planaria.filters.filters import Filter
 from planaria.filters.sql import parse
 from planaria.lab.contest.baselines import BASELINES, FLOOD_LINKS
@@ -144,7 +147,10 @@ CONTENDERS: Mapping[str, Callable[[Workload], Overlay]] = {
 }
 
 
-def publication(overlay: Overlay, topic: str, payload: bytes) -> Command:
-    """How a node of `overlay` is told to publish."""
-    attributes = {"subject": f"{topic}/"} if isinstance(overlay, Content) else {}
-    return Publish(topic, payload, attributes)
+def worded(ask: Ask, overlay: Overlay) -> Ask:
+    """The same as a node of `overlay` is asked for it: content goes by attributes."""
+    command = ask.command
+    if not (isinstance(overlay, Content) and isinstance(command, Publish)):
+        return ask
+    attributes = {"subject": f"{command.topic}/"}
+    return structs.replace(ask, command=structs.replace(command, attributes=attributes))
