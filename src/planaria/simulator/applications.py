@@ -15,7 +15,7 @@ from planaria.simulator.engine import Simulator, WrongHandler
 def put(
     simulator: Simulator,
     ask: Ask,
-    overlay: Overlay,
+    overlay: Overlay | None,
     rng: Random,
     number: int = 0,
     among: Sequence[NodeId] | None = None,
