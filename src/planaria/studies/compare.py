@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 import pyarrow
-from msgspec import Struct, structs
+from msgspec import Struct
 from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria.lab.contest.contenders import CONTENDERS, OVERLAYS
-from planaria.lab.contest.contest import FAULTS, Contest
+from planaria.lab.contest.contest import FAULTS
 from planaria.lab.contest.workload import make_workload
 from planaria.spark.checks import raised_in
 from planaria.spark.grid import Cell, crossed
@@ -24,26 +24,11 @@ from planaria.spark.sweep import Result, Sweep, Work, progress_line
 from planaria.spark.watch import watched
 from planaria.studies.advice import advice, broken
 from planaria.studies.compare_page import page, picture
+from planaria.studies.compare_runs import COLUMNS, contest
 from planaria.studies.facts import Summed, summed
 from planaria.studies.study import REAL, WHOLE, WORD, Columns
 
 SHARE = 2  # runs of one task: a few seconds
-COLUMNS = {
-    "copies": "float64",
-    "messages": "float64",
-    "upkeep": "float64",
-    "hops": "float64",
-    "delay": "float64",
-    "repeats": "float64",
-    "strays": "float64",
-    "memory": "float64",
-    "memory_max": "float64",
-    "twice": "int64",
-    "lost": "float64",
-    "lost_after": "float64",
-    "settled": "int64",
-    "recovery": "int64",
-}
 TABLE: Columns = {
     **dict.fromkeys(("contender", "kind", "fault"), WORD),
     **dict.fromkeys(("copies", "messages", "upkeep", "hops", "delay", "repeats", "strays"), REAL),
@@ -81,7 +66,8 @@ class Comparison:
         make_workload(n, topics, events, 0)  # wrong sizes are an error now
         self.asked = f"--n {n} --topics {topics} --events {events} --seeds {seeds}"
         self.sizes = {"n": n, "topics": topics, "events": events}
-        self.store = Store(out or f"out/compare/{code_version()}")
+        self.version = code_version(modules=[contest.__module__])
+        self.store = Store(out or f"out/compare/{self.version}")
         self.cells = crossed(
             {
                 "contender": list(CONTENDERS),
@@ -102,7 +88,7 @@ class Comparison:
 
     def sweep(self) -> Sweep:
         """All runs. Raises UsageError if the directory is not ours."""
-        self.store.claim("comparison", code_version())
+        self.store.claim("comparison", self.version)
         return Sweep(self.work(), self.cells, self.store.below("sweep"), share=SHARE)
 
     def one_cell(self, key: str) -> Result | None:
@@ -129,17 +115,8 @@ class Comparison:
         store.write("compare.csv", sink.getvalue())
         drawn = picture(found)
         store.write("compare.svg", drawn.encode())
-        version = code_version()
-        store.write("compare.html", page(verdict, drawn, self.sizes, version).encode())
+        store.write("compare.html", page(verdict, drawn, self.sizes, self.version).encode())
         return verdict
-
-
-def contest(cell: Cell) -> Result:
-    """One contender, one fault, one seed."""
-    asked = cell.parameters
-    n, topics, events = (int(asked[name]) for name in ("n", "topics", "events"))
-    run = Contest(str(asked["contender"]), str(asked["fault"]), n, topics, events, cell.seed)
-    return Result(structs.asdict(run.run()))
 
 
 def table(rows: DataFrame) -> list[dict[str, Any]]:

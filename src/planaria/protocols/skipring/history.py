@@ -147,12 +147,6 @@ class History(Stateful):
         effects, fresh = self.antientropy.on_message(message)
         return effects + self._deliver(fresh)
 
-    def _on_arc(self, view: View, message: Arc) -> list[Effect]:
-        return self._received(view, message, self.broadcast.on_arc)
-
-    def _on_flood(self, view: View, message: Flood) -> list[Effect]:
-        return self._received(view, message, self.broadcast.on_flood)
-
     def _on_nack(self, view: View, message: Nack) -> list[Effect]:
         return self.broadcast.on_nack(view, message)
 
@@ -162,20 +156,21 @@ class History(Stateful):
         named = self.publisher.restamp(message.key, horizon.present, horizon.lo)
         return self._spread(view, named) if named is not None and sound(named[1]) else []
 
-    def _received(
-        self, view: View, message: Any, pass_on: Callable[[View, Any, bytes], list[Effect]]
-    ) -> list[Effect]:
-        """A broadcast: refuse what is expired to its publisher, else pass it on and deliver it.
+    def _on_broadcast(self, view: View, message: Arc | Flood) -> list[Effect]:
+        """Refuse what is expired to its publisher, else pass it on and deliver it.
 
         Whom it is passed on to need not wait for this node's disk.
         """
-        publication: Publication = message.publication
+        publication = message.publication
         if not sound(publication):
             return []
         name = key(publication)
         if publication.time < self.horizon.lo:
             return [Send(publication.publisher, Rejected(self.topic, self.id, name))]
-        effects = pass_on(view, message, name)
+        if isinstance(message, Arc):
+            effects = self.broadcast.on_arc(view, message, name)
+        else:
+            effects = self.broadcast.on_flood(view, message, name)
         if self.store.offer(publication, name):
             effects += self._deliver([(name, publication)])
         return effects
@@ -210,8 +205,8 @@ _EXCHANGED: tuple[type[Message], ...] = (
 )  # fmt: skip
 _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {
     **dict.fromkeys(_EXCHANGED, History._on_antientropy),
-    Arc: History._on_arc,
-    Flood: History._on_flood,
+    Arc: History._on_broadcast,
+    Flood: History._on_broadcast,
     Nack: History._on_nack,
     Rejected: History._on_rejected,
 }
