@@ -14,6 +14,7 @@ from planaria.cli.main import main
 from planaria.studies import compare
 from planaria.studies.advice import advice, broken, by_fault, in_calm
 from planaria.studies.compare_page import page, picture
+from planaria.studies.compare_runs import COLUMNS, contest
 
 pytest_plugins = ("spark_session",)
 
@@ -115,7 +116,7 @@ def test_one_cell_can_be_run_again_alone(capsys: pytest.CaptureFixture[str]) -> 
     command = comparison.work().replay(cell).split()
     assert command[:1] == ["planaria"]
     assert main(command[1:]) == 0
-    assert json.loads(capsys.readouterr().out) == compare.contest(cell).summary
+    assert json.loads(capsys.readouterr().out) == contest(cell).summary
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_wrong_options_are_one_line_and_exit_code_2(
 
 
 def test_table_averages_seeds_and_keeps_who_never_recovered_apart(spark: SparkSession) -> None:
-    names = [name for name in compare.COLUMNS if name not in ("twice", "recovery")]
+    names = [name for name in COLUMNS if name not in ("twice", "recovery")]
     columns = ", ".join(f"{name} double" for name in names)
     schema = f"contender string, fault string, {columns}, twice bigint, recovery bigint"
     data = [
