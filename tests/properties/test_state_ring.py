@@ -88,11 +88,13 @@ class AskedTwice(RingOverlay):
 
 
 def test_asked_twice_the_judge_says_the_same_and_nothing_else_changes() -> None:
+    found = 0
     for seed in range(12):
         spec = Spec(1 + seed % 6, 700 + seed, "corrupt", parse_schedule(FAULTS[0]))
         twice = AskedTwice(2)
         assert Trial(RingOverlay(2), spec).run() == Trial(twice, spec).run()
-        assert twice.found
+        found += twice.found
+    assert found > 12
 
 
 def test_a_name_that_is_no_topic_is_skipped_and_the_others_are_loaded() -> None:
@@ -110,7 +112,7 @@ def test_a_name_that_is_no_topic_is_skipped_and_the_others_are_loaded() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_state_of_random_bytes_in_every_variable_loads_and_raises_nothing(seed: int) -> None:
     """Whatever decodes is a state: flip bytes of true ones and let those live that decode."""
-    rng, codec, lived = stream(seed, "flips"), Codec(), 0
+    rng, codec, lived = stream(seed, "flips"), Codec(RingOverlay.messages), 0
     trial = Trial(RingOverlay(), Spec(3, seed, "corrupt", parse_schedule(FAULTS[0])))
     trial.simulator.run(300)
     for id, node in trial.simulator.nodes.items():

@@ -18,10 +18,9 @@ from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring import broadcast as module
 from planaria.protocols.skipring.arcs import INSIDE, Neighbour
 from planaria.protocols.skipring.broadcast import Broadcast, Seen, View, view
-from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
+from planaria.protocols.skipring.broadcast_messages import MESSAGES, Arc, Flood, Nack
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.labels import label_bits, position
-from planaria.protocols.skipring.overlay import RingOverlay
 
 BASE = 1000  # ids are not labels
 
@@ -390,7 +389,7 @@ def test_a_view_holds_each_node_once_and_never_itself() -> None:
 
 
 def test_messages_survive_the_wire() -> None:
-    codec = Codec(RingOverlay.messages)
+    codec = Codec(MESSAGES)
     top = (1 << 64) - 1
     messages = [
         Arc("t", 1, publication(), 3, top, 0, 2, 9),

@@ -171,11 +171,8 @@ class Trial:
 
         What was delivered wrongly counts once; what is missed counts until it is delivered.
         """
-        found = self.overlay.violations(self.simulator.states(), self.simulator.channel())
-        if self.book is None:
-            return found
-        found = found or self.book.violations(self.time)
-        if any(it.invariant != MISSED for it in found):
+        found = self.violations()
+        if self.book is not None and any(it.invariant != MISSED for it in found):
             self.book.illegitimate(self.time)
         return found
 

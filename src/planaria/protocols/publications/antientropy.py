@@ -41,11 +41,7 @@ from planaria.protocols.publications.publication import (
     sound,
 )
 from planaria.protocols.publications.push import fits_beside, frames
-from planaria.protocols.publications.regions import (
-    Answer,
-    answer_regions,
-    answer_root,
-)
+from planaria.protocols.publications.regions import Answer, answer_regions, answer_root
 from planaria.protocols.publications.sketch import (
     CELL_BYTES,
     CELLS_MAX,
