@@ -1,0 +1,1 @@
+"""The live network: the protocol classes of the simulator, run by real processes over TLS."""
