@@ -26,6 +26,8 @@ class Kind(IntEnum):
     BULK = 4  # one message that carries publications
     ACKNOWLEDGE = 5  # how many control and bulk frames were processed
     BEAT = 6  # I am alive
+    WHERE = 7  # which contacts have these nodes?
+    CONTACTS = 8  # so they can be reached
 
 
 def frame(kind: int, body: bytes) -> bytes:

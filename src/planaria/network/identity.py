@@ -105,7 +105,12 @@ def issue(
     _write_secret(target / SECRET, (directory / SECRET).read_bytes())
     (target / CERTIFICATE).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (target / AUTHORITY).write_bytes((directory / AUTHORITY).read_bytes())
-    entry = {"name": name, "id": id.hex(), "roles": roles, "expires": str(signed.not_valid_after_utc)}
+    entry = {
+        "name": name,
+        "id": id.hex(),
+        "roles": roles,
+        "expires": str(signed.not_valid_after_utc),
+    }
     with (directory / ISSUED).open("a") as log:
         log.write(json.dumps(entry) + "\n")
     return target
@@ -157,12 +162,17 @@ def _identity(certificate: x509.Certificate, name: str) -> Identity:
     key = certificate.public_key()
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        said = [it.removeprefix(SCHEME) for it in names.get_values_for_type(x509.UniformResourceIdentifier)]
+        said = [
+            it.removeprefix(SCHEME)
+            for it in names.get_values_for_type(x509.UniformResourceIdentifier)
+        ]
         pairs = [it.partition("/") for it in said]
         found = {kind: value for kind, _, value in pairs if kind != "role"}
         id, nonce = bytes.fromhex(found["id"]), bytes.fromhex(found["nonce"])
     except (x509.ExtensionNotFound, KeyError, ValueError):
-        raise Refused(f"the certificate of {name!r} names no id: `planaria keys issue` makes one") from None
+        raise Refused(
+            f"the certificate of {name!r} names no id: `planaria keys issue` makes one"
+        ) from None
     if not isinstance(key, Ed25519PublicKey) or id_of(key, nonce) != id:
         raise Refused(f"the certificate of {name!r} names an id that is not its key's")
     roles = tuple(value for kind, _, value in pairs if kind == "role")
@@ -204,7 +214,9 @@ def _handles(directory: Path) -> set[NodeId]:
 
 def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:
     if not (directory / AUTHORITY_KEY).exists():
-        raise UsageError(f"{directory} has no authority: run `planaria keys init {directory}` first")
+        raise UsageError(
+            f"{directory} has no authority: run `planaria keys init {directory}` first"
+        )
     key = serialization.load_pem_private_key(load_secret(directory / AUTHORITY_KEY), None)
     if not isinstance(key, Ed25519PrivateKey):
         raise UsageError(f"{directory / AUTHORITY_KEY} is no Ed25519 key")

@@ -62,10 +62,19 @@ class Window:
         return [message for _, message in (*self.sent, *self.waiting)]
 
 
+class Task:
+    """A frame that is being processed."""
+
+    __slots__ = ("bulk", "done")
+
+    def __init__(self, bulk: bool) -> None:
+        self.bulk, self.done = bulk, False
+
+
 class Link:
     """Both windows of one connection, and the counts of what came in over it."""
 
-    __slots__ = ("_told", "bulk", "busy", "control", "processed")
+    __slots__ = ("_open", "_told", "bulk", "busy", "control", "processed")
 
     def __init__(
         self, control_bytes_max: int = CONTROL_BYTES_MAX, bulk_bytes_max: int = BULK_BYTES_MAX
@@ -75,6 +84,7 @@ class Link:
         self.busy = False  # was a message refused since the window last was half empty?
         self.processed = [0, 0]  # control, bulk
         self._told = [0, 0]
+        self._open: tuple[deque[Task], deque[Task]] = (deque(), deque())
 
     def offer(self, data: bytes, message: Message, *, bulk: bool) -> bool:
         """Send a message when the socket takes it; False if its window is full."""
@@ -82,9 +92,19 @@ class Link:
         self.busy = self.busy or not taken
         return taken
 
-    def on_processed(self, kind: int) -> None:
-        """A frame that came in has been processed, and committed where that was asked."""
-        self.processed[kind == Kind.BULK] += 1
+    def begin(self, kind: int) -> "Task":
+        """A frame came in and is being processed; tell `finish` when that is done."""
+        task = Task(kind == Kind.BULK)
+        self._open[task.bulk].append(task)
+        return task
+
+    def finish(self, task: "Task") -> None:
+        """It is processed, and committed where that was asked. Counted in the order of arrival."""
+        task.done = True
+        waiting = self._open[task.bulk]
+        while waiting and waiting[0].done:
+            waiting.popleft()
+            self.processed[task.bulk] += 1
 
     def on_acknowledge(self, body: bytes) -> bool:
         """The other end says how far it is; False if it cannot be so far: hang up."""
