@@ -26,11 +26,11 @@ demo: $(STAMP)
 	$(BIN)/planaria demo
 
 test: check
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 # The same tests with many more seeds and examples; takes hours, made for nights.
 campaign: $(STAMP)
-	PLANARIA_CAMPAIGN=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	PLANARIA_CAMPAIGN=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -15,11 +15,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from planaria.core.ids import NodeId
-from planaria.lab.mobile import figures as mobile_figures
+from planaria.lab.mobile import figures as figures
 from planaria.lab.mobile.anonymity import bound, bound_of_first, walk_ends
 from planaria.lab.mobile.attack import (
     Flood,
@@ -31,13 +30,10 @@ from planaria.lab.mobile.attack import (
     knowing_when,
     success,
 )
-from planaria.literal.mobile import graph_of, table_4
-from planaria.protocols.mobile.graphs import parse_graph
+from planaria.lab.mobile.variants import ORIENTATIONS, oriented
 from planaria.simulator.trial import Spec, Trial
-from planaria.simulator.worlds.mobile import MovingOverlay
 
 GRAPHS = ("path:64", "ring:64", "grid:8x8", "star:64", "complete:16", "rgg:64:8", "tree:64")
-ORIENTATIONS = ("heights", "three-state", "edge-bits")
 WALKS = (0, 8)
 JUDGED = 3  # runs in which the one who learnt from the other runs guesses
 Row = dict[str, Any]
@@ -47,12 +43,12 @@ def fairness(seeds: int) -> Iterator[Row]:
     """Executions per node and round, longest wait, from a legitimate start."""
     for orientation in ORIENTATIONS:
         for graph in GRAPHS:
-            rows = [mobile_figures.fairness(graph, orientation, seed) for seed in range(seeds)]
+            rows = [figures.fairness(graph, orientation, seed) for seed in range(seeds)]
             yield {
                 "orientation": orientation,
                 "graph": graph,
-                "executions_per_round": mean(rows, "executions_per_round"),
-                "max_min_ratio": mean(rows, "executions_max_min_ratio"),
+                "executions_per_round": mean(rows, "executions"),
+                "max_min_ratio": mean(rows, "ratio"),
                 "longest_wait": max(row["longest_wait"] for row in rows),
                 "concurrency": mean(rows, "concurrency"),
             }
@@ -63,20 +59,12 @@ def cost(seeds: int) -> Iterator[Row]:
     for graph in GRAPHS:
         found: Row = {"graph": graph}
         for orientation in ORIENTATIONS:
-            rows = [mobile_figures.cost(graph, orientation, seed) for seed in range(seeds)]
+            rows = [figures.spread(graph, orientation, seed) for seed in range(seeds)]
             found |= {"links": mean(rows, "links"), f"{orientation}_rounds": mean(rows, "rounds")}
             found |= {f"{orientation}_sends": mean(rows, "sends")}
-        walked = [mobile_figures.cost(graph, seed=seed, walk=WALKS[-1]) for seed in range(seeds)]
+        walked = [figures.spread(graph, seed=seed, walk=WALKS[-1]) for seed in range(seeds)]
         found |= {"walk_rounds": mean(walked, "rounds"), "handed_over": mean(walked, "handed_over")}
-        flooded = [mobile_figures.flooding(graph, seed) for seed in range(seeds)]
-        yield found | {"flooding": sum(flooded) / seeds, "table_4_in_40": printed(graph)}
-
-
-def printed(graph: str) -> int:
-    """Copies of Table 4 as printed, with sets, in 40 rounds."""
-    drawn = parse_graph(graph, 64, Random(0))
-    lids = tuple(Random(1).sample(range(drawn.n), drawn.n))
-    return sum(table_4(graph_of(drawn.n, drawn.edges), lids, 0, 40, lists=False))
+        yield found | figures.printed(graph)
 
 
 def convergence(seeds: int) -> Iterator[Row]:
@@ -87,7 +75,7 @@ def convergence(seeds: int) -> Iterator[Row]:
     for orientation, graph, start in wanted:
         rows, healed = [], []
         for seed in range(seeds):
-            overlay = MovingOverlay(graph, orientation, publications=4)
+            overlay = oriented(orientation, graph, publications=4)
             outcome = Trial(overlay, Spec(64, seed, start, intervals=500)).run()
             assert outcome.failure is None, outcome.failure
             rows.append(outcome.metrics)
@@ -110,7 +98,7 @@ def anonymity(seeds: int) -> Iterator[Row]:
     cases += [("grid:8x8", (9, 14, 49, 54)), ("ring:64", (0,)), ("ring:64", (0, 32))]
     cases += [("path:64", (31,)), ("star:64", (1,)), ("complete:16", (0,))]
     for graph, observers in cases:
-        logs = [mobile_figures.turns(graph, seed=seed) for seed in range(seeds)]
+        logs = [figures.turns(graph, seed=seed) for seed in range(seeds)]
         for silent in (False, True):
             watch = Watch(observers, silent)
             seen = [floods(log, watch) for log in logs]
@@ -146,7 +134,7 @@ def guessed(
         row["knowing_when"] = ""
     if watch.silent:
         return row | {"in_the_simulator": ""}
-    named = [it for seed in range(2) for it in mobile_figures.guesses(graph, observers, walk, seed)]
+    named = [it for seed in range(2) for it in figures.guesses(graph, observers, walk, seed)]
     return row | {"in_the_simulator": wilson(sum(named), len(named))}
 
 

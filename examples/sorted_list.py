@@ -14,6 +14,7 @@ from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, LinkDown, Node, Send
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 
 MEETING_POINT = 0
 
@@ -24,11 +25,18 @@ class Introduce(Message, frozen=True, tag="sorted_list.introduce"):
     id: NodeId
 
 
+class SortedState(State):
+    """What a node remembers; a fault may put any number there."""
+
+    left: int | None
+    right: int | None
+
+
 class SortedNode(Node):
     """Knows its closest neighbour on each side, as far as it can tell."""
 
     __slots__ = ("left", "right")
-    variables = ("left", "right")
+    state_type = SortedState
 
     def __init__(self, id: NodeId) -> None:
         super().__init__(id)
@@ -89,6 +97,7 @@ class SortedListOverlay(Overlay):
     """How to make, break and judge a network of `SortedNode`."""
 
     name = "examples/sorted_list.py:SortedListOverlay"
+    messages = (Introduce,)
 
     def spawn(self, id: NodeId, rng: Random) -> SortedNode:
         """A newcomer knows nobody and will ask at the meeting point."""
@@ -116,18 +125,18 @@ class SortedListOverlay(Overlay):
         """All but the meeting point."""
         return node.id != MEETING_POINT
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Compare with the sorted line of the live ids; nobody may yet hear of one who is gone."""
-        line = sorted(nodes)
+        line = sorted(states)
         expected = zip(line, [None, *line], [*line[1:], None], strict=False)
         found = []
         for id, left, right in expected:
-            node = nodes[id]
-            assert isinstance(node, SortedNode)
-            if (node.left, node.right) != (left, right):
-                detail = f"has {node.left}, {node.right}; should have {left}, {right}"
+            state = states[id]
+            assert isinstance(state, SortedState)
+            if (state.left, state.right) != (left, right):
+                detail = f"has {state.left}, {state.right}; should have {left}, {right}"
                 found.append(Violation("sorted", id, detail))
         for target, message in channel:
-            if isinstance(message, Introduce) and target in nodes and message.id not in nodes:
+            if isinstance(message, Introduce) and target in states and message.id not in states:
                 found.append(Violation("channel", target, f"will hear of {message.id}"))
         return found

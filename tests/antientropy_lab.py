@@ -10,9 +10,10 @@ from planaria.core.node import Effect, Send
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.store import PublicationStore
+from planaria.protocols.skipring.overlay import RingOverlay
 
 TOPIC = "news"
-CODEC = Codec()
+CODEC = Codec(RingOverlay.messages)
 
 
 def publication(number: int, *, time: int = 3, size: int = 8) -> Publication:
@@ -60,13 +61,13 @@ class Channel:
             target, data = self.waiting.popleft()
             if target in self.peers:
                 effects, fresh = self.peers[target].on_message(CODEC.decode(data))
-                self.delivered[target] += fresh
+                self.delivered[target] += [publication for _, publication in fresh]
                 self.send(effects)
         raise AssertionError(f"still talking after {limit} messages: {self.tags[-10:]}")
 
     def interval(self) -> None:
         for each in self.peers.values():
-            self.send(each.on_timeout())
+            each.on_timeout()
         for each in self.peers.values():
             for other in self.peers.values():
                 if other is not each:

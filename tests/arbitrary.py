@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import inspect as types
 
 import planaria
-from planaria.core.message import Message, registry
+from planaria.core.message import Message
 
 WIRE_INT_MIN, WIRE_INT_MAX = -(2**63), 2**64 - 1  # the integers of MessagePack
 ITEMS_MAX = 4  # of an arbitrary list: enough for every case of one, two, several
@@ -20,7 +20,13 @@ def message_classes() -> list[type[Message]]:
     for module in pkgutil.walk_packages(planaria.__path__, "planaria."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
-    return [cls for cls in registry().values() if cls.__module__.startswith("planaria.")]
+    found, pending = [], list(Message.__subclasses__())
+    while pending:
+        cls = pending.pop()
+        pending.extend(cls.__subclasses__())
+        if cls.__struct_config__.tag is not None and cls.__module__.startswith("planaria."):
+            found.append(cls)
+    return sorted(found, key=lambda cls: str(cls.__struct_config__.tag))
 
 
 def messages(cls: type[Message]) -> st.SearchStrategy[Message]:

@@ -75,7 +75,12 @@ class World:
 
     def wrong(self) -> list[Violation]:
         hierarchy = self.configuration.hierarchy
-        return violations(self.simulator.states(), self.simulator.channel(), hierarchy.supers)
+        return violations(
+            self.simulator.states(),
+            self.simulator.channel(),
+            lambda topic: self.configuration.of(topic).z,
+            hierarchy.supers,
+        )
 
     def run(self, intervals: int) -> None:
         for _ in range(intervals):

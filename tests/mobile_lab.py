@@ -1,14 +1,42 @@
-"""Orientations on a small graph, with an ordered channel per link and a schedule at will."""
+"""Orientations on a small graph, with an ordered channel per link and a schedule at will; and the
+layers of a trial, to be written to and judged."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
+from typing import Any
 
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.overlay import Violation
+from planaria.lab.mobile.edge_bits import EdgeBits
+from planaria.lab.mobile.three_state import ThreeState
 from planaria.literal.mobile import Graph
-from planaria.protocols.mobile.edge_bits import EdgeBits
 from planaria.protocols.mobile.heights import Heights
+from planaria.protocols.mobile.layer import Layer
+from planaria.protocols.mobile.legitimacy import LayerJudge
 from planaria.protocols.mobile.orientation import Orientation
-from planaria.protocols.mobile.three_state import ThreeState
+from planaria.protocols.mobile.overlay import unwrap
+from planaria.simulator.trial import Trial
+
+TOPIC = "layer/0"
+JUDGE = LayerJudge()
+
+
+def layers_of(trial: Trial) -> dict[NodeId, Layer]:
+    """Everybody's side of the first layer."""
+    return {id: unwrap(node).layers[TOPIC] for id, node in trial.simulator.nodes.items()}
+
+
+def violations(
+    layers: Mapping[NodeId, Layer],
+    wanted: Mapping[NodeId, list[NodeId]],
+    channel: Iterable[tuple[NodeId, Message]],
+    judge: LayerJudge = JUDGE,
+) -> list[Violation]:
+    """What is not legitimate in the first layer."""
+    states: dict[NodeId, Any] = {id: layer.state() for id, layer in layers.items()}
+    return judge.violations(TOPIC, states, wanted, channel)
 
 
 class Lab:
@@ -35,9 +63,11 @@ class Lab:
 
     def act(self, i: int) -> bool:
         """A timeout: a turn if it is one, then a word to everybody."""
-        turn = bool(self.nodes[i].peers()) and self.nodes[i].takes_turn(self.rng)
+        node = self.nodes[i]
+        ready = node.takes_turn(self.rng) if isinstance(node, EdgeBits) else node.sink()
+        turn = bool(node.peers()) and ready
         if turn:
-            self.nodes[i].reverse()
+            node.reverse()
             self.acts[i] += 1
         for j in self.nodes[i].peers():
             self.channels[i, j].append(self.nodes[i].word(j))

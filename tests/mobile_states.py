@@ -10,8 +10,8 @@ from functools import cache
 from itertools import permutations
 from random import Random
 
+from planaria.lab.mobile.edge_bits import Edge, EdgeBits
 from planaria.literal.mobile import Graph, Lids, orders
-from planaria.protocols.mobile.edge_bits import Edge, EdgeBits
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.messages import Word
 

@@ -6,10 +6,11 @@ from random import Random
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Send
+from planaria.core.state import decode_state
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.broadcast import View
-from planaria.protocols.skipring.history import History, PublicationMessage
+from planaria.protocols.skipring.history import History, HistoryState
 
 START = 1_700_000_000
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 31_536_000
@@ -44,7 +45,6 @@ class Topic:
                 self.handed[id][effect.payload] += 1
         while self.flight and not self.held_back:
             target, message = self.flight.popleft()
-            assert isinstance(message, PublicationMessage)
             self.perform(target, self.nodes[target].on_message(self.view(target), message))
 
     def read_clocks(self) -> None:
@@ -79,5 +79,5 @@ class Topic:
         """All stop and start again from what they stored, with another setting."""
         for id, old in enumerate(self.nodes):
             self.nodes[id] = History("t", id, Random(id), retention, ordered=False)
-            self.nodes[id].restore(old.snapshot())
+            self.nodes[id].load(decode_state(HistoryState, old.snapshot()))
         self.read_clocks()

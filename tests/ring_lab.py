@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Node
+from planaria.core.node import Effects, Node
 from planaria.core.overlay import Violation
 from planaria.protocols.skipring.labels import position
-from planaria.protocols.skipring.legitimacy import topic_violations
-from planaria.protocols.skipring.messages import Ref
+from planaria.protocols.skipring.messages import Ref, speaker
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.protocols.skipring.supervisor import Supervisor
@@ -84,8 +83,7 @@ class RingLab:
         return {violation.invariant for violation in self.violations()}
 
     def violations(self) -> list[Violation]:
-        channel = self.simulator.channel()
-        return topic_violations(self.overlay.topic, self.simulator.nodes, channel)
+        return self.overlay.violations(self.simulator.states(), self.simulator.channel())
 
     def run(self, intervals: int = 1) -> None:
         for _ in range(intervals):
@@ -115,7 +113,8 @@ class RingLab:
         return traffic
 
     def send(self, target: NodeId, message: Message, delay: int = 1) -> None:
-        self.simulator.inject(target, message, delay)
+        """Leave a message on the link of whom it names, or of the first peer."""
+        self.simulator.inject(target, message, delay, speaker(message) or 0)
 
 
 def ring_order(members: Sequence[Subscriber]) -> list[tuple[NodeId, NodeId, NodeId]]:
@@ -124,3 +123,8 @@ def ring_order(members: Sequence[Subscriber]) -> list[tuple[NodeId, NodeId, Node
     before = [order[-1], *order[:-1]]
     after = [*order[1:], order[0]]
     return [(b.id, one.id, a.id) for b, one, a in zip(before, order, after, strict=True)]
+
+
+def hear(node: Node, message: Message) -> Effects:
+    """Give a node a message from whom it names, or from node 0."""
+    return node.on_message(message, speaker(message) or 0)

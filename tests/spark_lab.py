@@ -13,7 +13,7 @@ from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trace import Recorder
 from planaria.simulator.trial import Spec, Trial
 from planaria.spark.grid import Cell
-from planaria.spark.hunt import Target
+from planaria.spark.hunt import Hunt, Target, named_schedules
 from planaria.spark.sweep import Result, Sweep, Work
 
 Run = Callable[[Cell], Result]
@@ -75,6 +75,15 @@ def traced(cell: Cell) -> Result:
             outcome = Trial(RingOverlay(), spec, [recorder]).run()
         table = parquet.read_table(path)
     return Result({"value": float(outcome.intervals)}, {"trace": table})
+
+
+def small_hunt(out: str) -> Hunt:
+    """Twelve starts of corrupt rings."""
+    target = Target("ring", ("ring",), {}, named_schedules(["crash", "partition"]))
+    grid: dict[str, list[int] | list[str]] = {"overlay": ["ring"], "start": ["corrupt"]}
+    grid |= {"n": [3, 5], "scheduler": ["fifo"], "nemesis": ["crash", "partition"]}
+    grid |= {"intervals": [200], "closure": [5], "messages": [10**6]}
+    return Hunt(target, grid, range(12), out)
 
 
 def work(run: Run = times) -> Work:

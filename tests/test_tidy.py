@@ -55,6 +55,7 @@ def test_a_circle_of_packages_is_found() -> None:
 
 CORE = "src/planaria/core/node.py"
 PROTOCOL = "src/planaria/protocols/ring/node.py"
+RECORDS = "src/planaria/records/store.py"
 SIMULATOR = "src/planaria/simulator/run.py"
 
 BITES: list[tuple[Rule, str, str]] = [
@@ -70,10 +71,13 @@ BITES: list[tuple[Rule, str, str]] = [
     (tidy.import_directions, "src/planaria/spark/source.py", "from planaria.literal import x"),
     (tidy.import_directions, "src/planaria/web/app.py", "from planaria.spark import session"),
     (tidy.import_directions, "src/planaria/filters/sql.py", "import planaria.protocols.routing"),
+    (tidy.import_directions, RECORDS, "from planaria.protocols.publications import trie"),
+    (tidy.import_directions, RECORDS, "from planaria.network.store import database"),
     (tidy.import_directions, SIMULATOR, "from planaria.lab import tree"),
     (tidy.import_directions, "src/planaria/lab/tree.py", "from planaria.spark import session"),
     (tidy.import_directions, "src/planaria/spark/hunt.py", "from planaria.studies import judge"),
     (tidy.import_directions, "src/planaria/__init__.py", "from planaria.cli import main"),
+    (tidy.outside_world, RECORDS, "import sqlite3"),
     (tidy.outside_world, CORE, "import time"),
     (tidy.outside_world, CORE, "from time import monotonic"),
     (tidy.outside_world, CORE, "import os.path"),
@@ -133,6 +137,7 @@ PASSES: list[tuple[Rule, str, str]] = [
     (tidy.import_directions, CORE, "from planaria.core.ids import NodeId\nimport msgspec"),
     (tidy.import_directions, PROTOCOL, "from planaria.protocols.dht import x"),
     (tidy.import_directions, SIMULATOR, "from planaria.protocols import ring"),
+    (tidy.import_directions, PROTOCOL, "from planaria.records import store"),
     (tidy.import_directions, "src/planaria/studies/leases/runs.py", "from planaria import literal"),
     (tidy.import_directions, "tests/test_x.py", "from planaria.literal import supervisor"),
     (tidy.outside_world, PROTOCOL, "import ios, timeless; self.open(); printed()"),

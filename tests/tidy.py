@@ -11,15 +11,16 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
-# What each room may import of the others: core <- filters <- protocols <- simulator, network,
-# scale, literal <- lab <- spark <- studies <- cli; gateway and web stand on network.
-_PROTOCOLS = ("core", "filters", "protocols")
+# What each room may import of the others: core <- filters, records <- protocols <- simulator,
+# network, scale, literal <- lab <- spark <- studies <- cli; gateway and web stand on network.
+_PROTOCOLS = ("core", "filters", "records", "protocols")
 _DRIVERS = (*_PROTOCOLS, "simulator", "network", "scale")
 ROOMS: dict[str, tuple[str, ...]] = {
-    "": (),
+    "": ("core", "filters", "simulator"),  # the public surface, for type checkers
     "core": (),
     "filters": ("core",),
-    "protocols": ("core", "filters"),
+    "records": ("core",),
+    "protocols": ("core", "filters", "records"),
     "simulator": _PROTOCOLS,
     "network": _PROTOCOLS,
     "scale": _PROTOCOLS,
@@ -32,7 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "cli": (*_DRIVERS, "lab", "spark", "studies", "gateway", "web"),
     "__main__": ("cli",),
 }
-PURE_ROOMS = ("core", "filters", "protocols")
+PURE_ROOMS = ("core", "filters", "records", "protocols")
 REPEATABLE_ROOMS = (*PURE_ROOMS, "literal", "simulator", "lab")  # where a seed decides everything
 IMPURE = re.compile(
     r"(time|datetime|sched|signal|socket|socketserver|ssl|select|selectors|asyncio|threading"

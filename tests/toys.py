@@ -5,10 +5,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Deliver, Effects, Node, Publish, Send, Unsubscribe
+from planaria.core.node import (
+    Command,
+    Deliver,
+    Effects,
+    Node,
+    Publish,
+    Published,
+    Send,
+    Subscribe,
+    Unsubscribe,
+)
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.simulator.engine import Entry
 from planaria.simulator.worlds.registry import find_kind
 
@@ -19,6 +31,14 @@ SORTED = "examples/sorted_list.py:SortedListOverlay"
 def sorted_list() -> Overlay:
     """The example overlay, loaded as the command line loads it."""
     return find_kind(str(ROOT / SORTED)).make()
+
+
+def ask(node: Node, command: Command) -> Effects:
+    """What `node` does for its application; a refusal is an answer too."""
+    try:
+        return node.on_command(command)
+    except (UsageError, CapacityExceeded):
+        return ()
 
 
 class Note(Message, frozen=True, tag="toys.note"):
@@ -33,10 +53,18 @@ class Letter(Message, frozen=True, tag="toys.letter"):
     number: int
 
 
+class ProbeState(State):
+    """What a probe remembers over a restart."""
+
+    heard: list[int]
+    timeouts: int
+    leaving: bool
+
+
 class Probe(Node):
     """Remembers its inputs; says what it is told to say at each timeout, and answers commands."""
 
-    variables = ("heard", "timeouts", "leaving")
+    state_type = ProbeState
     reads_clock = True
 
     def __init__(self, id: NodeId, says: Sequence[Send] = ()) -> None:
@@ -57,11 +85,14 @@ class Probe(Node):
         return self.says
 
     def on_command(self, command: Command) -> Effects:
+        if isinstance(command, Subscribe) and command.where is not None:
+            raise UsageError("a probe knows no conditions: subscribe to a topic")
         self.commands.append(command)
         if isinstance(command, Unsubscribe):
             self.leaving = True
         if isinstance(command, Publish):
-            return [Deliver(command.topic, command.payload, command.payload)]
+            id = command.payload
+            return [Published(command.topic, id), Deliver(command.topic, id, command.payload)]
         return []
 
 
@@ -83,13 +114,13 @@ class ProbeOverlay(Overlay):
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         return rng.choice(ids), Note(10_000 + rng.randrange(1000))
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         return []
 
     def leave(self, node: Node) -> Command | None:
         return Unsubscribe("news") if node.id else None
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         return Publish("news", b"%d" % number)
 
 

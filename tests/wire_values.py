@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from planaria.core.message import Message, registry
+from planaria.core.message import Message
+from planaria.simulator.worlds.registry import REGISTERED, find_kind
 
 INTEGERS = (-(1 << 63), (1 << 64) - 1)  # what msgpack carries
 SIZE_MAX = 3  # items of a list: more of them are more of the same
@@ -24,9 +25,7 @@ class Wire:
 
     def messages(self) -> st.SearchStrategy[Message]:
         """Any message of any protocol."""
-        own = [
-            cls for cls in registry().values() if cls.__module__.startswith("planaria.protocols")
-        ]
+        own = {cls: None for name in REGISTERED for cls in find_kind(name).make().messages}
         return st.one_of([self.of(inspect.type_info(cls)) for cls in own])
 
     def of(self, kind: inspect.Type) -> Draw:

@@ -1,3 +1,103 @@
-"""Planaria: publish/subscribe that heals itself, as pure state machines that run anywhere."""
+"""Planaria: publish/subscribe that heals itself, as pure state machines that run anywhere.
+
+The names below are the public surface. Each is loaded when it is first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planaria.core.errors import (
+        CapacityExceeded,
+        InvariantViolation,
+        MalformedMessage,
+        MalformedState,
+        PlanariaError,
+        UsageError,
+    )
+    from planaria.core.message import Message
+    from planaria.core.node import (
+        Deliver,
+        Joined,
+        Leave,
+        Node,
+        Notice,
+        Persist,
+        Publish,
+        Published,
+        Send,
+        Subscribe,
+        Unsubscribe,
+    )
+    from planaria.core.overlay import Overlay, Violation
+    from planaria.core.state import State
+    from planaria.filters.filters import Filter, covers, matches, merge, overlaps
+    from planaria.filters.sql import parse
+    from planaria.simulator.engine import Simulator
+    from planaria.simulator.schedule import load_schedule, parse_schedule
+    from planaria.simulator.trial import Spec, Trial, must_heal
+    from planaria.simulator.worlds.registry import find_kind
 
 __version__ = "0.1.0"
+
+_PLACES = {
+    "core.errors": "CapacityExceeded InvariantViolation MalformedMessage MalformedState "
+    "PlanariaError UsageError",
+    "core.message": "Message",
+    "core.node": "Deliver Joined Leave Node Notice Persist Publish Published Send Subscribe "
+    "Unsubscribe",
+    "core.overlay": "Overlay Violation",
+    "core.state": "State",
+    "filters.filters": "Filter covers matches merge overlaps",
+    "filters.sql": "parse",
+    "simulator.engine": "Simulator",
+    "simulator.schedule": "load_schedule parse_schedule",
+    "simulator.trial": "Spec Trial must_heal",
+    "simulator.worlds.registry": "find_kind",
+}
+_PUBLIC = {name: place for place, names in _PLACES.items() for name in names.split()}
+
+__all__ = [
+    "CapacityExceeded",
+    "Deliver",
+    "Filter",
+    "InvariantViolation",
+    "Joined",
+    "Leave",
+    "MalformedMessage",
+    "MalformedState",
+    "Message",
+    "Node",
+    "Notice",
+    "Overlay",
+    "Persist",
+    "PlanariaError",
+    "Publish",
+    "Published",
+    "Send",
+    "Simulator",
+    "Spec",
+    "State",
+    "Subscribe",
+    "Trial",
+    "Unsubscribe",
+    "UsageError",
+    "Violation",
+    "__version__",
+    "covers",
+    "find_kind",
+    "load_schedule",
+    "matches",
+    "merge",
+    "must_heal",
+    "overlaps",
+    "parse",
+    "parse_schedule",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The public thing called `name`, from the module that has it."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"planaria has no public name {name!r}")
+    return getattr(import_module(f"planaria.{_PUBLIC[name]}"), name)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from planaria import __version__
-from planaria.cli.hunt import CONDITIONS, _told, hunt
+from planaria.cli.hunt import CONDITIONS, _in_words, hunt
 from planaria.cli.main import main
 from planaria.simulator.worlds.registry import REGISTERED
 from planaria.spark.store import code_version
@@ -46,7 +46,7 @@ def test_a_sound_overlay_gives_exit_code_0_and_recovery_times(
     conditions = [(row["delay"], row["silent_failures"]) for row in result["conditions"]]
     assert conditions == [("fixed:23", False), ("uniform:1:50", False)]
     assert all(0 < row["of_bound"] <= 1 for row in result["conditions"])
-    assert result["code"] == code_version([Path(SORTED.split(":")[0])])
+    assert result["code"] == code_version([Path(SORTED.split(":")[0])], ["planaria.spark.hunt"])
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "findings: none" in told
@@ -97,7 +97,7 @@ def test_tables_of_a_long_hunt_fit_into_80_columns() -> None:
     figures |= {"p99": 1127.2519, "max": 1_234, "of_bound": 0.98765}
     far = "/home/somebody/projects/network/schedules/" + "everything-at-once" * 3
     conditions = dict(zip(CONDITIONS, ("uniform:1:50", True, 4), strict=True))
-    told = _told(
+    told = _in_words(
         {
             "overlay": "ring", "starts": 100_000, "fresh": 0, "findings": [], "errors": [],
             "recovery": [{"start": "legitimate", "nemesis": far, **figures}],

@@ -12,10 +12,10 @@ import click
 import pytest
 
 from planaria.cli import ticker
-from planaria.cli.compare import told as comparison
-from planaria.cli.hunt import _told as hunted
+from planaria.cli.compare import in_words as comparison
+from planaria.cli.hunt import _in_words as hunted
 from planaria.cli.main import main, planaria
-from planaria.cli.reproduce import told
+from planaria.cli.reproduce import in_words
 from planaria.cli.tables import WIDTH, aligned, command, filled, folded
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trial import Spec, Trial
@@ -73,9 +73,11 @@ def test_a_trial_fits_into_80_columns(
 def test_what_spark_found_fits_into_80_columns() -> None:
     error = {"cells": 3, "error": LONG, "replay": REPLAY}
     claim = {"study": "damulticast", "claim": LONG, "n": 128, "paper": 1.5, "measured": None}
-    check = {"study": "damulticast", "check": LONG, "measured": 2.0, "bound": 1.0, "holds": False}
-    verdict = Verdict([{**claim, "holds": False}], [check], [error], "report.html")
-    assert widest(told(verdict, verbose=True)) <= WIDTH
+    claim |= {"holds": "no", "meaning": "ours", "cause": None, "relation": "<="}
+    check = {"study": "damulticast", "check": LONG, "measured": 2.0, "bound": 1.0}
+    check |= {"holds": "no", "relation": "<="}
+    verdict = Verdict([claim], [check], [error], "report.html")
+    assert widest(in_words(verdict, verbose=True)) <= WIDTH
     figures = dict.fromkeys(
         ("copies messages hops delay repeats strays memory memory_max duplicates lost".split()),
         12345.678,

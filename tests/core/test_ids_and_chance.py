@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planaria.core.chance import any_integer, combination, derive, stream
-from planaria.core.ids import HASH_BITS, stable_hash
+from planaria.core.ids import HASH_BITS, NODE_ID_MAX, is_node_id, stable_hash
 
 parts = st.lists(st.integers() | st.text() | st.binary(), max_size=4)
 
@@ -107,3 +107,8 @@ def test_every_combination_comes_round_equally_often(sizes: tuple[int, ...]) -> 
 def test_few_numbers_see_every_value_of_every_axis() -> None:
     drawn = [combination(number, range(12), range(2), range(6), "abc") for number in range(60)]
     assert [len({*axis}) for axis in zip(*drawn, strict=True)] == [12, 2, 6, 3]
+
+
+def test_only_numbers_that_the_wire_takes_can_name_a_node() -> None:
+    assert [id for id in (0, 7, NODE_ID_MAX) if not is_node_id(id)] == []
+    assert [id for id in (-1, NODE_ID_MAX + 1, -(1 << 100), 1 << 100) if is_node_id(id)] == []

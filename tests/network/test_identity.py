@@ -1,10 +1,12 @@
 """Certificates say who is who; what does not belong here is refused in one line that helps."""
 
 import json
+import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import is_node_id
@@ -59,8 +61,8 @@ def test_the_nonce_is_the_authoritys_and_two_keys_have_two_handles(keys: Path) -
 
 def test_a_colliding_handle_is_never_issued(keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nonces = iter([b"a" * 16, b"b" * 16])
-    monkeypatch.setattr(identity.secrets, "token_bytes", lambda _: next(nonces))
-    key = identity.Ed25519PrivateKey.generate().public_key()
+    monkeypatch.setattr(secrets, "token_bytes", lambda _: next(nonces))
+    key = Ed25519PrivateKey.generate().public_key()
     taken = {handle_of(identity.id_of(key, b"a" * 16))}
     assert identity._fresh_nonce(key, taken) == b"b" * 16
 
@@ -76,7 +78,7 @@ def test_an_expired_certificate_is_refused_and_says_until_when(keys: Path) -> No
     certificate = load_certificate(issue(keys, "alice", days=1) / CERTIFICATE)
     authority = load_certificate(keys / AUTHORITY)
     assert identify(certificate, authority).name == "alice"
-    with pytest.raises(UsageError, match="good until .* issue a new one"):
+    with pytest.raises(UsageError, match=r"good until .* issue a new one"):
         identify(certificate, authority, datetime.now(UTC) + timedelta(days=2))
     with pytest.raises(UsageError, match="set the clock right"):
         identify(certificate, authority, datetime.now(UTC) - timedelta(days=2))

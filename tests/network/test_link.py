@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from planaria.core.message import Message
 from planaria.network.frames import Kind, Reader
-from planaria.network.link import ACKNOWLEDGED, BULK_BYTES_MAX, Link
+from planaria.network.link import ACKNOWLEDGED, BULK_BYTES_MAX, Link, Task
 
 
 class Said(Message, frozen=True, tag="network-test.said"):
@@ -23,7 +23,7 @@ class TwoEnds(RuleBasedStateMachine):
         self.reader, self.wire = Reader(), b""
         self.number = 0
         self.open: dict[bool, list[tuple[Said, int]]] = {False: [], True: []}  # the naive twin
-        self.tasks: list = []
+        self.tasks: list[Task] = []
         self.taken: dict[bool, list[int]] = {False: [], True: []}
         self.arrived: dict[bool, list[int]] = {False: [], True: []}
 

@@ -17,6 +17,7 @@ from planaria.protocols.gossip.messages import Event
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.simulator.worlds.reach import GroupReach, estimated, summarize
 
+pytestmark = pytest.mark.xdist_group("gossip runs")  # one cache of experiments
 DIALS = Parameters()
 PAPER = Setting(coins=True, publisher_relays=False)  # Figure 7 with `<`, as printed otherwise
 
@@ -151,7 +152,7 @@ def test_erratum_19_a_publisher_that_does_not_mark_its_event_sends_it_twice() ->
     assert world.deliveries.of[b"x"].count(5) == 1
     copies = [message for _, message in world.simulator.channel() if isinstance(message, Event)]
     assert copies == []
-    [msg_id] = world[5].memory.young
+    [msg_id] = world[5].memory
     assert list(world[5].on_message(Event("a/b", "a/b", msg_id, b"x", 5, 0, 7, 1))) == []
 
 

@@ -100,7 +100,7 @@ def test_t4_same_payload_published_twice_by_one_publisher_is_two_publications() 
     # Whoever receives a push computes the key from what it carries.
     other = AntiEntropy("t", 1, PublicationStore())
     _, fresh = other.on_message(Push("t", 2, 1, [first, second, first], []))
-    assert fresh == [first, second]
+    assert fresh == [(key(first), first), (key(second), second)]
     assert sorted(other.store.keys()) == sorted([key(first), key(second)])
 
 
@@ -161,7 +161,7 @@ def test_t7_publication_got_by_anti_entropy_is_new_once_and_stays_out_of_forward
     node = AntiEntropy("t", 1, PublicationStore())
     publication = Publication(3, 1, 0, 0, 1, b"p")
     effects, fresh = node.on_message(Push("t", 2, 5, [publication], []))
-    assert (effects, fresh) == ([], [publication])
+    assert (effects, fresh) == ([], [(key(publication), publication)])
     assert node.on_message(Push("t", 2, 5, [publication], [])) == ([], [])
 
 

@@ -16,13 +16,15 @@ from mobile_lab import heights
 from mobile_states import FormingStates, HeightStates, different_links, different_orders, token
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, Effects, LinkDown, LinkUp, Publish, Send, Subscribe
+from planaria.lab.mobile.edge_bits import UP, EdgeBits
 from planaria.literal import mobile as paper
 from planaria.literal.mobile import Graph, Vals, connected_graphs, graph_of
-from planaria.protocols.mobile.edge_bits import UP, EdgeBits
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.messages import Word
 from planaria.protocols.mobile.node import MobileNode
 
+pytestmark = pytest.mark.xdist_group("mobile states")  # one cache of graphs and searches
+Seeds = Callable[[int, int], int]
 SIZES = (2, 3, 4, 5)
 
 
@@ -30,9 +32,10 @@ SIZES = (2, 3, 4, 5)
 
 
 @pytest.mark.parametrize(("n", "count"), [(2, 4), (3, 72), (4, 2496), (5, 210_784)])
-def test_heights_under_every_schedule_and_every_delay(n: int, count: int) -> None:
+def test_heights_under_every_schedule_and_every_delay(n: int, count: int, seeds: Seeds) -> None:
     """Level, exclusive, and never stuck: once all is heard somebody has a turn. So everybody has,
     again and again, because turns of neighbours differ by at most one."""
+    seeds(int(n < 5), 1)  # five nodes at night
     states = 0
     for graph in connected_graphs(n):
         edges = [(i, j) for i in range(n) for j in graph[i] if i < j]
@@ -189,8 +192,11 @@ def test_10_note_2_loses_the_lift_for_most_lids_whoever_acts_when() -> None:
 
 
 @pytest.mark.parametrize(("n", "acts", "slots"), [(3, 3, 2), (4, 2, 2), (5, 2, 1)])
-def test_10_forming_link_of_edge_bits_never_closes_a_cycle(n: int, acts: int, slots: int) -> None:
+def test_10_forming_link_of_edge_bits_never_closes_a_cycle(
+    n: int, acts: int, slots: int, seeds: Seeds
+) -> None:
     """Every link of every graph forms, from every acyclic orientation of the others."""
+    seeds(int(n < 5), 1)  # five nodes at night
     for graph in connected_graphs(n):
         for link in different_links(graph):
             assert FormingStates(graph, link, acts, slots).cyclic() == []

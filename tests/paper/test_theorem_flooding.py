@@ -6,7 +6,7 @@ import pytest
 
 from planaria.core.node import Send
 from planaria.literal.flooding import LiteralFlooding, Publish
-from planaria.protocols.publications.publication import Publication
+from planaria.protocols.publications.publication import Publication, key
 from planaria.protocols.skipring.broadcast import Broadcast, view
 from planaria.protocols.skipring.broadcast_messages import Flood
 from planaria.protocols.skipring.labels import label_bits
@@ -45,15 +45,15 @@ def amended_flood(
     nodes = {x: Broadcast("t", x) for x in graph}
     views = {x: view(x, x, [(y, y) for y in graph[x]], doubt=True) for x in graph}
     hops, messages = {origin: 0}, 0
-    queue = deque(nodes[origin].publish(views[origin], item))
+    queue = deque(nodes[origin].publish(views[origin], item, key(item)))
     while queue:
         effect = queue.popleft()
         assert isinstance(effect, Send)
         assert isinstance(effect.message, Flood)
         messages += 1
         hops.setdefault(effect.target, effect.message.hops)
-        received = nodes[effect.target].on_flood(views[effect.target], effect.message)
-        queue.extend(received.effects)
+        target = effect.target
+        queue.extend(nodes[target].on_flood(views[target], effect.message, key(item)))
     return hops, messages
 
 

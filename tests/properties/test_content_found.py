@@ -7,13 +7,15 @@ import pytest
 
 from planaria.core.chance import stream
 from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Effects
+from planaria.core.node import Effects, Send
 from planaria.filters.filters import Filter, filter_id
 from planaria.filters.sql import parse
 from planaria.filters.values import Values
 from planaria.protocols.content.broker import ContentBroker
 from planaria.protocols.content.overlay import ContentOverlay
+from planaria.protocols.dht.messages import AskFinger
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.messages import Notify, Update
@@ -22,7 +24,7 @@ from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import timing
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial
-from planaria.simulator.worlds.content import ContentWorld, PublishingBroker
+from planaria.simulator.worlds.content import ContentWorld
 from raw_memory import live_through
 
 TIMING = timing(3, (0, 1.5), 2)
@@ -62,7 +64,7 @@ def test_a_name_that_was_remembered_wrongly_is_forgotten_after_a_leasing_period(
     """A right lease was refused for ever: its id was not what the broker remembered."""
     it = broker()
     (filter,) = parse("a = 1")
-    it.announcer._ids[filter] = 5
+    it.announcer.ids[filter] = 5
     renewed = Update(1, 1, ((filter_id(filter), filter),))
     it.on_message(renewed)
     assert it.table.of(1) == {}
@@ -107,7 +109,8 @@ def test_a_publication_by_a_fault_schedule_is_in_the_books() -> None:
     spec = Spec(5, 1, "legitimate", parse_schedule("at 4 publish count=3\nat 5 crash count=1"))
     overlay = ContentWorld(subscriptions=30)
     figures = Trial(overlay, spec).run().metrics
-    assert {b"0", b"1", b"2"} <= set(overlay.books.deliveries.published)
+    at = [it.time for it in overlay.book().published.values()]
+    assert at.count(4) >= 3
     assert (figures["unwanted"], figures["missed"]) == (0, 0)
 
 
@@ -116,10 +119,12 @@ def test_what_a_legitimate_network_does_not_deliver_is_a_failure(
 ) -> None:
     """All tables are right, so nothing else would show it."""
 
-    def deaf(broker: ContentBroker, message: Message) -> Effects:
-        return [] if isinstance(message, Notify) else ContentBroker.on_message(broker, message)
+    hears = ContentBroker.on_message
 
-    monkeypatch.setattr(PublishingBroker, "on_message", deaf)
+    def deaf(broker: ContentBroker, message: Message, sender: NodeId | None = None) -> Effects:
+        return [] if isinstance(message, Notify) else hears(broker, message, sender)
+
+    monkeypatch.setattr(ContentBroker, "on_message", deaf)
     outcome = Trial(ContentWorld(subscriptions=60), Spec(5, 1, "legitimate", intervals=30)).run()
     assert outcome.failure is not None
     assert "missed" in outcome.failure[1]
@@ -129,3 +134,14 @@ def test_what_a_legitimate_network_does_not_deliver_is_a_failure(
 def test_less_than_no_brokers_or_subscriptions_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="at least 0"):
         ContentWorld(**options)  # type: ignore[arg-type]
+
+
+def test_what_is_meant_for_the_dht_finds_sound_neighbours_in_the_tree() -> None:
+    """`AskFinger` repaired the DHT only: the links above followed the tree to a parent -1."""
+    nodes = Trial(ContentOverlay(subscriptions=4), Spec(4, 1, "legitimate")).simulator.nodes
+    it = nodes[1]
+    assert isinstance(it, ContentBroker)
+    it.host.place.parent, it.host.place.children = -1, (1, 2, 2, 1 << 70)
+    told = [effect.target for effect in it.on_message(AskFinger(2, 0)) if isinstance(effect, Send)]
+    assert {*told} <= {0, 2, 3}
+    assert {*it.links} <= {0, 2, 3}

@@ -7,7 +7,8 @@ import pytest
 from planaria.core.chance import stream
 from planaria.core.codec import Codec
 from planaria.core.node import LinkDown, Send
-from planaria.protocols.dht.keys import RENEWAL_MIN, KeySpace
+from planaria.protocols.dht.host_keys import KNOWN_MAX, RENEWAL_PERIOD
+from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.legitimacy import RightRing
 from planaria.protocols.dht.lookups import Pending
 from planaria.protocols.dht.messages import AskFinger
@@ -83,23 +84,41 @@ def test_fingers_that_were_found_sound_are_repaired_at_the_next_timeout() -> Non
     give_places([node.dht for node in nodes.values()], TINY)
     fingers = nodes[1].dht.fingers
     fingers.known = {0: 5, 1: -7, 70: 12}
-    fingers._sound = (5, dict(fingers.known))
-    (answer,) = nodes[1].on_message(AskFinger(5, 1))
+    fingers.sound = (5, dict(fingers.known))
+    (answer,) = nodes[1].on_message(AskFinger(5, 1), 5)
     assert isinstance(answer, Send)
-    Codec().decode(Codec().encode(answer.message))  # what names no node does not travel
+    codec = Codec(DhtOverlay.messages)
+    codec.decode(codec.encode(answer.message))  # what names no node does not travel
     nodes[1].on_timeout()
     assert fingers.known == {0: 5}
 
 
 def test_places_are_hashed_anew() -> None:
     space = KeySpace()
-    node = DhtNode(1, space)
-    true = space.ref(2)
-    space._places[2], space._refs[2], space._age = 7, (b"x", 2), -(1 << 70)
-    assert space.key(2) == 7
-    for _ in range(RENEWAL_MIN):
+    host_keys = (node := DhtNode(1, space)).dht.host_keys
+    host_keys.keys[2], host_keys.labels[2] = 7, b"x"
+    assert (host_keys.key(2), host_keys.ref(2)) == (7, (b"x", 2))
+    for _ in range(RENEWAL_PERIOD):
         node.on_timeout()
-    assert space.ref(2) == true
+    assert host_keys.ref(2) == space.ref(2)
+    assert host_keys.key(2) == space.key(2)
+
+
+def test_keys_remembered_are_bounded() -> None:
+    host_keys = DhtNode(1, TINY).dht.host_keys
+    for id in range(3 * KNOWN_MAX):
+        host_keys.ref(id)
+        assert len(host_keys.labels) <= KNOWN_MAX
+        assert len(host_keys.keys) <= KNOWN_MAX
+
+
+def test_a_false_key_that_is_remembered_is_not_legitimate() -> None:
+    trial = Trial(DhtOverlay(), Spec(5, 1, "legitimate"))
+    node = next(it for it in trial.simulator.nodes.values() if isinstance(it, DhtNode))
+    host_keys = node.dht.host_keys
+    for keys, labels in (({3: 7, 10**9: 7}, {}), ({}, {3: b"x", 10**9: b"y"})):
+        host_keys.keys, host_keys.labels = keys, labels
+        assert [(it.invariant, it.node) for it in trial.violations()] == [("place", node.id)]
 
 
 def test_a_neighbour_about_to_be_dropped_is_not_legitimate() -> None:

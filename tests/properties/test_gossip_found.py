@@ -47,7 +47,8 @@ def test_a_false_sketch_on_its_way_is_seen_before_it_arrives() -> None:
     trial = legitimate(seed=1)
     one, other = (node for node in processes(trial) if "a" in node.groups)
     ghosts = tuple((hashed, 0) for hashed in range(1, 5))
-    trial.simulator.inject(one.id, Shuffle("a", other.id, (), ghosts, (), None), 3 * INTERVAL)
+    false = Shuffle("a", other.id, (), ghosts, (), None)
+    trial.simulator.inject(one.id, false, 3 * INTERVAL, other.id)
     for _ in range(3):
         assert {(it.invariant, it.node) for it in trial.violations()} == {("size", None)}
         trial.simulator.run_interval()

@@ -6,17 +6,18 @@ from random import Random
 
 import pytest
 
+from mobile_lab import layers_of, violations
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver
 from planaria.core.overlay import Violation
+from planaria.lab.mobile.judges import ThreeStateJudge
+from planaria.lab.mobile.three_state import ThreeState
+from planaria.lab.mobile.variants import oriented
 from planaria.protocols.mobile.dissemination import Dissemination, Outbox
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.layer import SILENCE_MAX, Layer
-from planaria.protocols.mobile.legitimacy import violations
+from planaria.protocols.mobile.legitimacy import LayerJudge
 from planaria.protocols.mobile.messages import Item, padded
-from planaria.protocols.mobile.overlay import members
-from planaria.protocols.mobile.three_state import ThreeState
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
 from planaria.simulator.worlds.mobile import MovingOverlay
@@ -51,7 +52,7 @@ def test_trial_that_failed_heals(
 ) -> None:
     assert nemesis in NAMED
     spec = Spec(n, seed, start, scheduler=scheduler, faults=load_schedule(nemesis))
-    outcome = Trial(MovingOverlay(), spec, [DeliveredOnce()]).run()
+    outcome = Trial(MovingOverlay(), spec).run()
     assert outcome.failure is None
 
 
@@ -70,7 +71,7 @@ def test_who_restarts_without_memory_is_sent_back_what_it_had_sent() -> None:
     """It sent a publication and forgot it; whoever got it from there waits for its own turn."""
     faults = parse_schedule("at 3 restart share=0.5 state=none")
     spec = Spec(7, 50403, "legitimate", scheduler="priority", faults=faults)
-    assert Trial(MovingOverlay(publications=3), spec, [DeliveredOnce()]).run().failure is None
+    assert Trial(MovingOverlay(publications=3), spec).run().failure is None
     news = Dissemination()
     item = Item(b"i" * 16, 3, padded(b"once", 0))
     news.receive(item, 1, "t")
@@ -93,7 +94,7 @@ def test_neighbour_slowed_down_eightfold_is_not_gone() -> None:
     trial = Trial(MovingOverlay("path:2"), Spec(2, 1, "legitimate", faults=faults))
     while trial.simulator.tick < 3000:
         trial.simulator.run_interval()
-        layers = members(trial.simulator.nodes, "layer/0")
+        layers = layers_of(trial)
         assert not [
             it for it in violations(layers, {0: [1], 1: [0]}, []) if it.invariant == "links"
         ]
@@ -103,7 +104,7 @@ def test_beat_of_the_former_life_of_a_link_does_not_silence_the_new_one() -> Non
     overlay = MovingOverlay("path:2")
     trial = Trial(overlay, Spec(2, 3, "legitimate"))
     trial.simulator.run(1000)
-    layers = members(trial.simulator.nodes, "layer/0")
+    layers = layers_of(trial)
     last = layers[0].serial
     layers[0].lose(1)
     layers[1].lose(0)
@@ -118,7 +119,7 @@ def test_waiting_for_a_beat_that_was_not_sent_yet_is_not_legitimate() -> None:
     overlay = MovingOverlay("path:2")
     trial = Trial(overlay, Spec(2, 3, "legitimate"))
     trial.simulator.run(1000)
-    layers = members(trial.simulator.nodes, "layer/0")
+    layers = layers_of(trial)
     layers[1].links[0].heard = layers[0].serial + 9
     found = violations(layers, {0: [1], 1: [0]}, [])
     assert [(it.invariant, it.node) for it in found] == [("order", 1)]
@@ -146,12 +147,12 @@ def test_level_and_true_views_are_closed_under_turns_and_words(
 
 
 def _neighbours(orientation: str) -> dict[NodeId, Layer]:
-    trial = Trial(MovingOverlay("path:2", orientation=orientation), Spec(2, 3, "legitimate"))
-    layers = members(trial.simulator.nodes, "layer/0")
+    trial = Trial(oriented(orientation, "path:2"), Spec(2, 3, "legitimate"))
+    layers = layers_of(trial)
     for id, layer in layers.items():
-        oriented = layer.orientation
-        assert isinstance(oriented, Heights | ThreeState)
-        oriented.lid = id
+        mine = layer.orientation
+        assert isinstance(mine, Heights | ThreeState)
+        mine.lid = id
     return layers
 
 
@@ -170,7 +171,10 @@ def _right(layers: dict[NodeId, Layer], state: Sequence[int]) -> bool:
 
 
 def _wrong(layers: dict[NodeId, Layer]) -> list[Violation]:
-    return [it for it in violations(layers, {0: [1], 1: [0]}, []) if it.invariant != "links"]
+    three = isinstance(layers[0].orientation, ThreeState)
+    judge = ThreeStateJudge() if three else LayerJudge()
+    found = violations(layers, {0: [1], 1: [0]}, [], judge)
+    return [it for it in found if it.invariant != "links"]
 
 
 def test_residue_far_from_ones_own_height_is_the_least_height_that_it_can_be() -> None:
@@ -185,9 +189,9 @@ def test_residue_far_from_ones_own_height_is_the_least_height_that_it_can_be() -
 
 def test_edge_bits_agree_although_words_take_four_intervals_each_way() -> None:
     for n, seed in ((4, 20_022), (12, 20_048)):
-        overlay = MovingOverlay(orientation="edge-bits", publications=2)
+        overlay = oriented("edge-bits", publications=2)
         spec = Spec(n, seed, "fresh", scheduler="priority", intervals=500)
-        outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+        outcome = Trial(overlay, spec).run()
         assert outcome.failure is None
         assert outcome.metrics["acyclic"]
 
@@ -196,7 +200,7 @@ def test_publications_walk_and_heal_under_every_fault() -> None:
     for seed, nemesis in enumerate(sorted(NAMED)):
         overlay = MovingOverlay("grid:3x3", publications=2, walk=3)
         spec = Spec(9, seed, "legitimate", faults=load_schedule(nemesis))
-        outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
+        outcome = Trial(overlay, spec).run()
         assert outcome.failure is None
         assert outcome.metrics["missed"] == 0
 
@@ -205,7 +209,7 @@ def test_publications_walk_and_heal_under_every_fault() -> None:
 def test_what_came_late_from_a_former_life_of_a_peer_reaches_everybody(n: int, seed: int) -> None:
     """Its receiver took it that the peer has it; the peer had restarted without memory."""
     spec = Spec(n, seed, "corrupt", scheduler="priority", faults=load_schedule("restart"))
-    outcome = Trial(MovingOverlay(publications=4), spec, [DeliveredOnce()]).run()
+    outcome = Trial(MovingOverlay(publications=4), spec).run()
     assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
 
 
@@ -213,5 +217,5 @@ def test_what_came_late_from_a_former_life_of_a_peer_reaches_everybody(n: int, s
 def test_publisher_that_restarts_within_its_second_is_not_owed_its_own_again(seed: int) -> None:
     """The books went by seconds, in which it began no later than it had published."""
     faults = parse_schedule("at 0.5 publish count=2\nat 1 restart share=0.5 state=kept")
-    outcome = Trial(MovingOverlay(), Spec(2, seed, "legitimate", faults), [DeliveredOnce()]).run()
+    outcome = Trial(MovingOverlay(), Spec(2, seed, "legitimate", faults)).run()
     assert outcome.failure is None

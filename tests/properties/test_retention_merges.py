@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planaria.protocols.publications.publication import TIME_MAX, Publication, place_of
+from planaria.protocols.publications.publication import TIME_MAX, Publication, rank_of
 from planaria.protocols.publications.retention import Horizon, Retention
 from planaria.protocols.publications.store import PublicationStore
 from planaria.protocols.publications.window import Window
@@ -25,7 +25,7 @@ def naive(items: set[Publication], window: Window) -> set[Publication]:
     """Kept iff fewer than N stand above it: of its publisher, and of all that pass that."""
 
     def above(one: Publication, others: list[Publication]) -> int:
-        return sum((o.time, place_of(o)) > (one.time, place_of(one)) for o in others)
+        return sum((o.time, rank_of(o)) > (one.time, rank_of(one)) for o in others)
 
     young = [one for one in items if one.time >= window.lo]
     quota = window.per_publisher or len(young) + 1

@@ -10,6 +10,7 @@ import pytest
 
 from planaria.core.ids import NODE_ID_MAX, NodeId
 from planaria.core.node import LinkDown
+from planaria.core.state import decode_state, encode_state
 from planaria.protocols.skipring import topic_supervisor
 from planaria.protocols.skipring.inquiry import PATIENCE
 from planaria.protocols.skipring.messages import (
@@ -20,7 +21,7 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC, RingOverlay
 from planaria.protocols.skipring.placement import preference
-from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
+from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber, SubscriberState
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.topic_supervisor import UNHEARD_MAX
 from planaria.simulator.delays import INTERVAL
@@ -49,7 +50,10 @@ def test_f1_joiner_with_a_corrupt_patience_asks(waiting: int) -> None:
 def test_f2_neighbour_with_a_label_that_is_none_is_dropped(label: int, stored: bool) -> None:
     one = Subscriber(TOPIC, 1, (SUPERVISOR_BASE,), Random(1))
     if stored:
-        one.restore({"label": 2, "pred": (label, 5), "succ": (label, 6), "shortcuts": {label: 7}})
+        state = one.state()
+        state.label, state.pred, state.succ = 2, (label, 5), (label, 6)  # type: ignore[attr-defined]
+        state.shortcuts[label] = 7  # type: ignore[attr-defined]
+        one.load(decode_state(SubscriberState, encode_state(state)))
     else:
         one.label, one.pred, one.succ = 2, (label, 5), (label, 6)
         one.shortcuts = {label: 7}

@@ -9,13 +9,14 @@ import pytest
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.node import Command, Deliver, Node, Notice, Publish, Subscribe
+from planaria.core.state import decode_state
 from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.arbitrary_history import corrupt_caches
 from planaria.protocols.skipring.legitimacy import held_publications
+from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
-from planaria.protocols.skipring.peer import Membership, Peer
-from planaria.simulator.checkers import DeliveredOnce
+from planaria.protocols.skipring.peer import Peer, PeerState
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.schedule import NAMED, compose, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
@@ -59,7 +60,7 @@ def test_theorem_17_a_partition_with_publications_on_both_sides_heals() -> None:
     for seed in range(4):
         seen = Deliveries()
         spec = Spec(16, seed, "partitioned")
-        outcome = must_heal(RingOverlay(), spec, [seen, DeliveredOnce()])
+        outcome = must_heal(RingOverlay(), spec, [seen])
         assert outcome.metrics["publications"] == 30
         assert {len(handed) for handed in seen.handed.values()} == {30}
         assert len(seen.handed) == 16
@@ -70,8 +71,7 @@ def test_publications_survive(nemesis: str) -> None:
     """Published before, during and after the fault; each subscriber is handed each one once."""
     before, after = parse_schedule("at 0 publish count=8"), parse_schedule("at 7 publish count=4")
     faults = compose(before, load_schedule(nemesis), after)
-    once = [] if nemesis in ("corrupt", "bitflip") else [DeliveredOnce()]
-    trial = Trial(RingOverlay(), Spec(12, 3, "legitimate", faults, intervals=150), once)
+    trial = Trial(RingOverlay(), Spec(12, 3, "legitimate", faults, intervals=150))
     outcome = trial.run()
     assert outcome.failure is None
     assert set(outcome.ineffective) <= {"at 2 restart share=0.5 state=stale"}
@@ -103,7 +103,7 @@ def test_every_stored_hash_and_cache_corrupted_is_repaired_and_nothing_lost() ->
         digests.append(history.store.digest(0) != before)
     assert sum(digests) >= 4
     simulator.run(6000)
-    held = [held_publications(simulator.nodes[id], TOPIC) for id in range(8)]  # type: ignore[arg-type]
+    held = [held_publications(simulator.states()[id], TOPIC) for id in range(8)]  # type: ignore[arg-type]
     assert {len(one) for one in held} == {60}
     assert len({membership(simulator.nodes[id]).history.store.digest(0) for id in range(8)}) == 1
 
@@ -126,8 +126,8 @@ def test_backlog_of_one_node_reaches_all_in_logarithmic_time(n: int) -> None:
     simulator, _ = network(n, seed=n)
     history = membership(simulator.nodes[n // 3]).history
     for _ in range(20):
-        publication = history.publisher.publish(b"backlog", 0, 0)
-        history.store.insert(publication)
+        name, publication = history.publisher.publish(b"backlog", 0, 0)
+        history.store.offer(publication, name)
     intervals = 0
     while any(len(membership(simulator.nodes[id]).history.store) < 20 for id in range(n)):
         simulator.run_interval()
@@ -203,7 +203,7 @@ def test_age_limit_expires_everywhere_and_nothing_comes_back_even_from_an_old_st
         simulator.command(number % 8, Publish(TOPIC, b"%d" % number))
     simulator.run(1000)
     old = simulator.nodes[3].snapshot()
-    assert len(old[TOPIC]["history"]["publications"]) == 20
+    assert len(decode_state(PeerState, old).topics[TOPIC].history.store.shown) == 20
     simulator.run(100 * 64 * 2)
     assert all(len(membership(simulator.nodes[id]).history.store) == 0 for id in range(8))
     handed = {id: len(all_) for id, all_ in seen.handed.items()}

@@ -20,10 +20,11 @@ from planaria.protocols.skipring.messages import GetConfiguration
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
+from ring_lab import hear
 
 N = 7
 IDS = list(range(N + 2))  # the last two have died
-CODEC = Codec()
+CODEC = Codec(RingOverlay.messages)
 
 
 def states(seed: int) -> Iterator[Node]:
@@ -54,7 +55,7 @@ def inputs(rng: Random) -> Iterator[Message | Command | None]:
 def give(node: Node, given: Message | Command | None) -> Effects:
     if given is None:
         return node.on_timeout()
-    return node.on_command(given) if isinstance(given, Command) else node.on_message(given)
+    return node.on_command(given) if isinstance(given, Command) else hear(node, given)
 
 
 def test_no_handler_raises_whatever_memory_holds(seeds: Callable[[int, int], int]) -> None:
@@ -90,7 +91,7 @@ def test_database_damaged_in_place_is_repaired_where_it_is_used(kind: str) -> No
         if kind in ("entries", "all"):
             served.database._entries = list(damaged._entries)
         if kind in ("places", "all"):
-            served.database._place = dict(damaged._place)
+            served.database._labels = dict(damaged._labels)
         if kind in ("sums", "all"):
             served.database._sums = list(damaged._sums)
         for _ in range(8):
@@ -102,7 +103,7 @@ def test_database_damaged_in_place_is_repaired_where_it_is_used(kind: str) -> No
             check(served.on_link_down(rng.choice(IDS)))
         served.on_timeout()
         recorded = served.database.entries
-        assert served.database.places == {id: label for label, id in enumerate(recorded)}
+        assert served.database.state().labels == {id: label for label, id in enumerate(recorded)}
         assert None not in recorded
 
 
@@ -144,5 +145,5 @@ def test_supervisor_with_many_dead_beliefs_serves_at_once() -> None:
     far = Supervisor(1001, (1000, 1001))
     far.moved = {"a": (1001, 2), "b": (77, 2), "c": (1000, 1 << 100), "d": (1000, -1)}
     for topic in far.moved:
-        effects = far.on_message(GetConfiguration(topic, 5, None, (None, None), []))
+        effects = hear(far, GetConfiguration(topic, 5, None, (None, None), []))
         assert [type(e.message).__name__ for e in effects if isinstance(e, Send)] == ["SetData"]

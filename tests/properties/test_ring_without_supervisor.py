@@ -49,7 +49,9 @@ class TopicsLab:
         return [
             str(violation)
             for topic in TOPICS
-            for violation in topic_violations(topic, self.simulator.nodes, self.simulator.channel())
+            for violation in topic_violations(
+                topic, self.supervisors, self.simulator.states(), self.simulator.channel()
+            )
         ]
 
     def heal(self) -> None:
@@ -153,12 +155,12 @@ def wait_until(lab: RingLab, true: Callable[[RingLab], bool], within: int) -> No
 
 
 @pytest.mark.parametrize("detected", [True, False])
-@pytest.mark.parametrize("n", [2, 3, 8, 13, 32, 100])
+@pytest.mark.parametrize(("n", "few"), [(2, 2), (3, 2), (8, 2), (13, 2), (32, 1), (100, 0)])
 def test_peers_close_the_ring_over_the_dead_while_no_supervisor_is_left(
-    n: int, detected: bool, seeds: Callable[[int, int], int]
+    n: int, few: int, detected: bool, seeds: Callable[[int, int], int]
 ) -> None:
     """AUTH alone cannot: peers fall back to BuildRing, and stop when a supervisor is back."""
-    for seed in range(seeds(2, 60)):
+    for seed in range(seeds(few, 60)):
         lab = RingLab.legitimate(n, seed)
         lab.simulator.detects_failed_sends = detected
         (supervisor,) = lab.overlay.supervisors

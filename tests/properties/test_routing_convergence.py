@@ -31,9 +31,9 @@ def test_arbitrary_state_heals_within_the_stated_bound(
     strategy: str, up: bool, seeds: Callable[[int, int], int]
 ) -> None:
     """Tables, flags, clocks, ids, filters, memories and messages in flight are all arbitrary."""
-    slowest = 0
-    for seed in range(seeds(12, 2_000)):
-        n, degree = combination(seed, range(1, 15), (2, 3))
+    slowest, first = 0, VARIANTS.index((strategy, up)) * 4  # together they try every combination
+    for seed in range(seeds(4, 2_000)):
+        n, degree = combination(first + seed, range(1, 15), (2, 3))
         overlay = RoutingOverlay(strategy, up, degree=degree, subscriptions=20)
         spec = Spec(n=n, seed=seed, closure=2 * 14)
         slowest = max(slowest, heal(overlay, spec).intervals)
@@ -45,7 +45,7 @@ def test_legitimate_state_stays_legitimate_and_can_be_reached_from_nothing(
     strategy: str, up: bool
 ) -> None:
     overlay = RoutingOverlay(strategy, up)
-    assert heal(overlay, Spec(13, 1, "legitimate", closure=120)).intervals == 0
+    assert heal(overlay, Spec(13, 1, "legitimate", closure=60)).intervals == 0
     assert heal(overlay, Spec(13, 1, "fresh", closure=30)).intervals <= 10
 
 
@@ -56,8 +56,8 @@ def test_routing_heals_after(nemesis: str) -> None:
         must_heal(overlay, Spec(13, 3, "legitimate", faults=load_schedule(nemesis)))
 
 
-def test_a_bit_flip_in_one_broker_heals_within_the_bound() -> None:
-    for seed in range(10):
+def test_a_bit_flip_in_one_broker_heals_within_the_bound(seeds: Callable[[int, int], int]) -> None:
+    for seed in range(seeds(4, 100)):
         overlay = RoutingOverlay("covering")
         faults = parse_schedule("at 1 corrupt count=1")
         heal(overlay, Spec(13, seed, "legitimate", faults=faults, closure=30))
@@ -87,11 +87,28 @@ def test_who_begins_anew_is_not_bound_by_its_former_cancels() -> None:
     broker = Broker(1, timing(4, (0, 1.5), 1), Random(0))
     broker.link_up(0)
     id = filter_id(EVERYTHING)
-    broker.on_message(Update(0, 500, (), (id,)))
-    broker.on_message(Update(0, 1, ((id, EVERYTHING),)))
+    broker.on_message(Update(0, 500, (), (id,), session=1))
+    broker.on_message(Update(0, 1, ((id, EVERYTHING),), session=1))
     assert broker.table.of(0) == {}
-    broker.on_message(Update(0, 1, ((id, EVERYTHING),), hello=True))
+    broker.on_message(Update(0, 1, ((id, EVERYTHING),), session=2))
     assert [lease.filter for lease in broker.table.of(0).values()] == [EVERYTHING]
+    broker.on_message(Update(0, 900, ((id, EVERYTHING),), session=2))
+    broker.on_message(Update(0, 2, (), session=3))
+    broker.on_message(Update(0, 3, (), (id,), session=3))  # numbers of before mean nothing
+    assert broker.table.of(0) == {}
+
+
+def test_a_lease_keeps_the_newest_number_that_renewed_it() -> None:
+    """A late renewal gave it an older one: a cancel from between the two then ended it."""
+    table = LeaseTable(10)
+    for stamp in (9, 5):
+        table.insert(2, 7, EVERYTHING, stamp)
+    assert not table.cancel(2, 7, stamp=7)
+    assert table.get(2, 7) is not None
+    lease = table.of(2)[7]
+    lease.stamp, lease.flag = 1 << 30, 0  # a fault: at the next overrun it is not believed
+    table.insert(2, 7, EVERYTHING, 10)
+    assert table.cancel(2, 7, stamp=11)
 
 
 def test_a_cancel_that_was_never_sent_is_not_legitimate() -> None:
@@ -108,8 +125,8 @@ def test_a_cancel_that_was_never_sent_is_not_legitimate() -> None:
     assert trial.violations() == []
 
 
-def test_imperfect_merging_never_misses_what_is_wanted() -> None:
+def test_imperfect_merging_never_misses_what_is_wanted(seeds: Callable[[int, int], int]) -> None:
     """With a waste of half it may forward more than is wanted; it must not forward less."""
-    for seed in range(4):
+    for seed in range(seeds(2, 50)):
         faults = parse_schedule("at 0 publish count=50")
         heal(RoutingOverlay("merging", waste=0.5), Spec(13, seed, faults=faults, closure=30))

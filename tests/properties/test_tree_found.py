@@ -35,7 +35,7 @@ def test_a_search_about_keys_that_there_are_not_ends(degree: int, searching: Key
     place = it.place
     it.dht.lookup(3)
     place.searching, place.asked = searching, [3]
-    it.on_message(Link(1))
+    it.on_message(Link(1), 1)
     assert place.searching in (None, it.dht.keyset)
 
 

@@ -127,7 +127,7 @@ def test_node_begins_two_exchanges_in_an_interval_and_slow_ones_hold_up_nobody()
         started = [hub.on_digest(other.id, other.digest()) for other in others[start:]]
         assert [len(effects) for effects in started] == [1, 1, 0, 0, 0, 0][: len(started)]
         hub.on_timeout()
-    assert len(hub._exchanges) == 6
+    assert len(hub.exchanges) == 6
 
 
 def test_node_answers_every_exchange_while_it_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_node_answers_every_exchange_while_it_has_room(monkeypatch: pytest.Monke
         answers.append(isinstance(answer.message, Done))
         other.on_message(answer.message)
     assert answers == [False, False, False, True, True]
-    assert others[4]._exchanges == {}, "a refusal is taken at once"
+    assert others[4].exchanges == {}, "a refusal is taken at once"
 
 
 def test_exchange_with_a_silent_peer_is_given_up() -> None:
@@ -160,11 +160,11 @@ def test_exchange_with_a_silent_peer_is_given_up() -> None:
 def test_chattering_peer_cannot_keep_an_exchange_open_for_ever() -> None:
     one = peer(1, [1])
     one.on_digest(2, peer(2, [2]).digest())
-    number = one._exchanges[2].number
+    number = one.exchanges[2].number
     for _ in range(antientropy.LIFETIME + 1):
         one.on_message(More(TOPIC, 2, number, 77, 1))
         one.on_timeout()
-    assert one._exchanges == {}
+    assert one.exchanges == {}
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.6])

@@ -17,12 +17,12 @@ from planaria.protocols.publications.antientropy_messages import (
     Digest,
     Done,
     Estimate,
+    Inventory,
     More,
     Push,
     Region,
     Root,
     Sketch,
-    State,
 )
 from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX, key
 from planaria.protocols.publications.window import Window
@@ -132,10 +132,10 @@ def test_doubt_makes_sketches_anew_at_once() -> None:
 def test_unknown_answer_puts_the_sketches_in_doubt_only_in_an_open_exchange() -> None:
     one, two = peer(1, list(range(40))), peer(2, list(range(41)))
     one.on_message(Push(TOPIC, 2, 1, [], [12345]))
-    assert one._audit_due == 0
+    assert one.store.audit_due == 0
     one.on_digest(2, two.digest())
-    one.on_message(Push(TOPIC, 2, one._exchanges[2].number, [], [12345]))
-    assert one._audit_due == 40
+    one.on_message(Push(TOPIC, 2, one.exchanges[2].number, [], [12345]))
+    assert one.store.audit_due == 40
     (descent,) = one.on_digest(2, two.digest())
     assert isinstance(descent, Send)
     assert isinstance(descent.message, Root)
@@ -193,7 +193,7 @@ def test_both_starting_at_once_exchange_each_publication_once() -> None:
     assert held(one) == held(two)
     assert len(channel.delivered[1]) == len(channel.delivered[2]) == 50
     assert channel.tags.count("publications.difference") == 1
-    assert one._exchanges == two._exchanges == {}
+    assert one.exchanges == two.exchanges == {}
 
 
 def test_largest_payloads_and_long_backlogs_travel_in_frames_that_fit() -> None:
@@ -211,7 +211,7 @@ def forged(chance: Random) -> AntiEntropyMessage:
     """A well-typed message that nobody had a reason to send."""
     topic = chance.choice([TOPIC, TOPIC, TOPIC, "other"])
     head = (topic, chance.randrange(4), chance.randrange(20))
-    state = State(
+    state = Inventory(
         chance.randrange(6), chance.getrandbits(64), chance.getrandbits(40), chance.randbytes(21)
     )
     publications = [publication(chance.randrange(200), time=chance.randrange(9)) for _ in "ab"]
@@ -263,4 +263,4 @@ def test_forged_digest_only_costs_an_exchange_that_ends() -> None:
         channel.run()
         one.on_timeout()
     assert held(one) == held(two)
-    assert one._exchanges == two._exchanges == {}
+    assert one.exchanges == two.exchanges == {}

@@ -6,12 +6,22 @@ from random import Random
 import pytest
 
 from planaria.core.ids import NODE_ID_MAX
-from planaria.core.node import Effects, LinkDown, Publish, Send
+from planaria.core.node import (
+    Deliver,
+    Effects,
+    Leave,
+    LinkDown,
+    Publish,
+    Published,
+    Send,
+    Subscribe,
+)
+from planaria.core.overlay import Violation
 from planaria.filters.filters import Filter
 from planaria.filters.matching import LEAF_MAX
 from planaria.filters.values import point
 from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.dht.node import DhtNode, Leave
+from planaria.protocols.dht.node import DhtNode
 from planaria.protocols.dht.overlay import give_places
 from planaria.protocols.gossip.dissemination import disseminate
 from planaria.protocols.gossip.hierarchy import Hierarchy
@@ -29,7 +39,7 @@ from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.overlay import give_links
 from planaria.protocols.tree.reference_tree import BinaryTree
-from planaria.simulator.worlds.mobile_books import Books
+from planaria.simulator.worlds.mobile_book import ReachBook
 
 IMPOSSIBLE = (-1, -(1 << 64), NODE_ID_MAX + 1, 1 << 100)
 
@@ -147,10 +157,14 @@ def test_brokers_whose_index_forgot_an_entry_are_not_legitimate() -> None:
     """They would not forward what is wanted until the index is made anew."""
     overlay = RoutingOverlay(subscriptions=10)
     brokers = {node.id: node for node in overlay.legitimate(3, Random(1))}
-    assert overlay.violations(brokers, []) == []
+
+    def judged() -> list[Violation]:
+        return overlay.violations({id: it.state() for id, it in brokers.items()}, [])
+
+    assert judged() == []
     index = brokers[1].table._index  # type: ignore[attr-defined]
-    index.remove(next(iter(index._filters)))
-    found = overlay.violations(brokers, [])
+    index.remove(next(iter(index.filters)))
+    found = judged()
     assert [(it.invariant, it.node) for it in found] == [("index", 1)]
     assert Judge(UNIVERSE).mask(Filter(())) == (1 << len(UNIVERSE)) - 1
 
@@ -159,16 +173,23 @@ def test_brokers_whose_index_forgot_an_entry_are_not_legitimate() -> None:
 
 
 def test_nobody_is_owed_what_was_under_way_when_memory_was_damaged() -> None:
-    books, graph = Books(), {0: [1], 1: [0]}
-    for id in graph:
-        books.appear(id, 0)
-    books.published(0, b"arrived", 1)
-    books.published(0, b"under way", 1)
-    for payload, id in ((b"arrived", 0), (b"arrived", 1), (b"under way", 0)):
-        books.delivered(id, payload, 2)
-    assert books.missed(graph) == [(b"under way", 1)]
-    books.damaged(graph)
-    assert books.missed(graph) == []
-    books.published(0, b"later", 3)
-    books.delivered(0, b"later", 3)
-    assert books.missed(graph) == [(b"later", 1)]
+    book = ReachBook(lambda _: {0: [1], 1: [0]})
+    for id in (0, 1):
+        book.subscribed(id, Subscribe("t"))
+
+    def publish(time: float, id: bytes) -> None:
+        book.command(time, 0, Publish("t", id))
+        for effect in (Published("t", id), Deliver("t", id, id)):
+            book.effect(time, 0, effect)
+
+    def missed(time: float) -> list[tuple[bytes, int]]:
+        return [(it.publication.id, it.client[0]) for it in book.missed(time)]
+
+    publish(1, b"arrived")
+    publish(1, b"under way")
+    book.effect(2, 1, Deliver("t", b"arrived", b"arrived"))
+    assert missed(2) == [(b"under way", 1)]
+    book.excuse(2)
+    assert missed(2) == []
+    publish(3, b"later")
+    assert missed(3) == [(b"later", 1)]

@@ -8,10 +8,20 @@ import pytest
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId, stable_hash
-from planaria.core.node import Effect, LinkDown, Send
+from planaria.core.message import Message
+from planaria.core.node import (
+    Command,
+    Effect,
+    Leave,
+    LinkDown,
+    Publish,
+    Send,
+    Subscribe,
+    Unsubscribe,
+)
 from planaria.protocols.dht.keys import KeySpace, Members
 from planaria.protocols.dht.lookups import GAP_MAX, PENDING_MAX, Lookups, Pending, patience
-from planaria.protocols.dht.member import CALL_PERIOD, DhtMember, Located, Unlocated
+from planaria.protocols.dht.member import CALL_PERIOD, DhtMember, Located, Unlocated, speaker
 from planaria.protocols.dht.messages import (
     HOPS_MAX,
     LEVELS_MAX,
@@ -21,9 +31,9 @@ from planaria.protocols.dht.messages import (
     Finger,
     Found,
 )
-from planaria.protocols.dht.node import DhtNode, Leave, Lookup
+from planaria.protocols.dht.node import DhtNode, DhtNodeState, Lookup
 from planaria.protocols.dht.overlay import DhtOverlay, give_places, walk_lookups
-from planaria.protocols.ring.messages import Check, Introduce
+from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.simulator.engine import Entry, Simulator
 
@@ -49,7 +59,7 @@ def ask(nodes: dict[NodeId, DhtNode], start: NodeId, key: int) -> Located:
             return effect
         assert isinstance(effect, Send)
         target = effect.target
-        pending += [(target, it) for it in nodes[target].on_message(effect.message)]
+        pending += [(target, it) for it in nodes[target].on_message(effect.message, at)]
     raise AssertionError("the question was lost")
 
 
@@ -91,7 +101,8 @@ def test_every_key_has_one_owner_and_everybody_finds_it(ids: list[NodeId]) -> No
 def test_lookup_takes_at_most_log_n_hops_and_one(n: int) -> None:
     overlay = DhtOverlay()
     nodes = overlay.legitimate(n, Random(0))
-    members = {node.id: node.dht for node in nodes if isinstance(node, DhtNode)}
+    states = {node.id: node.state() for node in nodes}
+    members = {id: it.dht for id, it in states.items() if isinstance(it, DhtNodeState)}
     assert max(walk_lookups(members, overlay.space)) <= ceil(log2(n)) + 1
 
 
@@ -218,11 +229,11 @@ def test_host_that_does_not_know_its_predecessor_owns_nothing() -> None:
 
 def test_labels_are_computed_and_never_believed() -> None:
     node = DhtNode(8, TINY)
-    node.on_message(Check("dht", (TINY.label(15), 3), TINY.label(0), False))
-    node.on_message(Introduce("dht", (TINY.label(1), 12), False, 0))
+    node.on_message(Check("dht", (TINY.label(15), 3), TINY.label(0), False), 3)
+    node.on_message(Introduce("dht", (TINY.label(1), 12), False, 0), 12)
     assert node.dht.ring.neighbours() == [(TINY.label(3), 3), (TINY.label(12), 12)]
     node.dht.ring.left = (TINY.label(14), 3)
-    node.on_message(Introduce("dht", (TINY.label(8), 8), False, 0))
+    node.on_message(Introduce("dht", (TINY.label(8), 8), False, 0), 8)
     assert node.dht.ring.left == (TINY.label(3), 3)
 
 
@@ -231,18 +242,18 @@ def test_fingers_come_from_the_level_below_and_end_before_coming_round() -> None
     member = nodes[0].dht
     assert member.fingers.known == {0: 1, 1: 2, 2: 4}
     member.fingers.known = {0: 1, 1: 5, 2: 7, 40: 3}
-    assert member.on_message(Finger(1, 0, 2)) == [Send(2, AskFinger(0, 1))]
-    assert member.on_message(Finger(2, 1, 4)) == [Send(4, AskFinger(0, 2))]
-    member.on_message(Finger(4, 2, 0))
+    assert member.on_message(Finger(1, 0, 2), 1) == [Send(2, AskFinger(0, 1))]
+    assert member.on_message(Finger(2, 1, 4), 2) == [Send(4, AskFinger(0, 2))]
+    member.on_message(Finger(4, 2, 0), 4)
     assert member.fingers.known == {0: 1, 1: 2, 2: 4}
-    assert member.on_message(Finger(3, 1, 6)) == []  # not whom I asked
+    assert member.on_message(Finger(3, 1, 6), 3) == []  # not whom I asked
     assert member.fingers.known == {0: 1, 1: 2, 2: 4}
 
 
 def test_absurd_levels_of_fingers_are_dropped_on_any_input() -> None:
     member = network([1, 9])[1].dht
     member.fingers.known = {-3: 9, LEVELS_MAX: 9, 5: 1, 2: 9}
-    member.on_message(AskFinger(9, 0))
+    member.on_message(AskFinger(9, 0), 9)
     assert member.fingers.known == {0: 9}
 
 
@@ -251,14 +262,14 @@ def test_leaver_makes_its_neighbours_neighbours_and_says_so_to_whoever_asks() ->
     told = {it.target: it.message for it in nodes[5].on_command(Leave()) if isinstance(it, Send)}
     assert sorted(told) == [1, 9]
     for id, message in told.items():
-        nodes[id].on_message(message)
+        nodes[id].on_message(message, 5)
     assert (nodes[1].dht.successor, nodes[9].dht.predecessor) == (9, 1)
     assert nodes[5].on_timeout() == []
-    refused = nodes[5].on_message(Check("dht", (TINY.label(1), 1), TINY.label(5), False))
+    refused = nodes[5].on_message(Check("dht", (TINY.label(1), 1), TINY.label(5), False), 1)
     assert refused == [Send(1, Departed(5, (1, 9)))]
     for _ in range(20):
         nodes[5].on_timeout()
-    assert nodes[5].on_message(AskFinger(1, 0)) == [Send(1, Departed(5, ()))]
+    assert nodes[5].on_message(AskFinger(1, 0), 1) == [Send(1, Departed(5, ()))]
 
 
 def test_lost_connection_is_bridged_by_fingers_at_once() -> None:
@@ -277,9 +288,8 @@ def test_lonely_host_calls_a_contact_each_time_and_others_now_and_then() -> None
         1,
         0,
     ]
-    settled = network([1, 7])[7].dht
     member = DhtMember(7, TINY, (0, 1))
-    member.restore(settled.snapshot())
+    member.load(network([1, 7])[7].dht.state())
     called = []
     for time in range(1, 4 * CALL_PERIOD + 1):
         called += [
@@ -298,3 +308,31 @@ def test_state_survives_a_restart() -> None:
     other.restore(node.snapshot())
     assert other.snapshot() == node.snapshot()
     assert other.on_timeout() == node.on_timeout()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Check("dht", (TINY.label(7), 7), TINY.label(1), False),
+        Introduce("dht", (TINY.label(7), 7), False, 0),
+        Remove("dht", 9),
+        AskFinger(9, 0),
+        Finger(9, 0, 5),
+        Departed(9, (5,)),
+    ],
+)
+@pytest.mark.parametrize("sender", [None, 3])
+def test_nobody_speaks_for_another_host(message: Message, sender: NodeId | None) -> None:
+    """What a link vouches for counts, not what a message says of itself."""
+    node = network([1, 9, 12])[1]
+    node.dht.repair()
+    before = node.snapshot()
+    assert list(node.on_message(message, sender)) == []
+    assert node.snapshot() == before
+    assert node.on_message(message, speaker(message)) or node.snapshot() != before
+
+
+@pytest.mark.parametrize("command", [Subscribe("a"), Unsubscribe("a"), Publish("a", b"x")])
+def test_dht_refuses_publications_in_one_line(command: Command) -> None:
+    with pytest.raises(UsageError, match=r"^dht has lookups, no publications; use ring, .*$"):
+        DhtNode(1, TINY).on_command(command)

@@ -54,13 +54,20 @@ def test_groups_without_members_are_reached_whole() -> None:
     assert all(row["of_all"] == 1 for row in found["groups"] if not row["members"])
 
 
+def fill(node: GossipNode) -> None:
+    for number in range(SEEN_MAX):
+        node.memory.put(number.to_bytes(16, "big"), None)
+
+
 def test_more_events_than_a_process_remembers_can_be_measured() -> None:
     """Each event is an experiment of its own: none is refused for want of memory."""
     nodes = still_copies(
         {it.id: it for it in MeasuredGossip("3").legitimate(0, Random(1))}, Random(1)
     )
     for node in nodes:
-        node.memory.young = {number.to_bytes(16, "big"): None for number in range(SEEN_MAX)}
+        node.memory.generations[0] = {
+            number.to_bytes(16, "big"): None for number in range(SEEN_MAX)
+        }
     rows = disseminate_once(nodes, ["t0"], "t0", failed=0, loss=0, failures="stillborn", seed=1)
     assert rows["t0"].reached == 3
 
@@ -70,7 +77,9 @@ def test_publications_that_full_processes_refuse_are_counted_as_without_effect()
     trial = Trial(MeasuredGossip("2"), spec)
     for node in trial.simulator.nodes.values():
         assert isinstance(node, GossipNode)
-        node.memory.young = {number.to_bytes(16, "big"): None for number in range(SEEN_MAX)}
+        node.memory.generations[0] = {
+            number.to_bytes(16, "big"): None for number in range(SEEN_MAX)
+        }
     [injection] = trial.run().faults
     assert (injection.injected, injection.affected) == (3, 0)
 

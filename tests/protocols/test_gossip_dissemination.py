@@ -7,7 +7,7 @@ import pytest
 
 from gossip_world import World, chain_wishes
 from planaria.core.errors import CapacityExceeded, UsageError
-from planaria.core.node import Deliver, Publish, Send, Subscribe, Unsubscribe
+from planaria.core.node import Deliver, Publish, Published, Send, Subscribe, Unsubscribe
 from planaria.protocols.gossip.dissemination import disseminate
 from planaria.protocols.gossip.hierarchy import Hierarchy, filter_of, group_of
 from planaria.protocols.gossip.links import Links
@@ -102,7 +102,7 @@ def test_event_is_delivered_once_and_forwarded_once() -> None:
 
 def test_parasite_is_counted_dropped_and_its_sender_told() -> None:
     node = process("x")
-    effects = node.on_message(Event("a", "a/b", b"id", b"payload", 5, 0, 9, 1))
+    effects = node.on_message(Event("a", "a/b", b"id", b"payload", 5, 0, 9, 1), 9)
     assert list(effects) == [Send(9, Gone("a", 1))]
     assert node.parasites == 1
 
@@ -110,7 +110,8 @@ def test_parasite_is_counted_dropped_and_its_sender_told() -> None:
 def test_publisher_waits_until_its_group_is_found_and_is_told_when_too_much_waits() -> None:
     node = process()
     for _ in range(OUTBOX_MAX):
-        assert list(node.on_command(Publish("a/b", b"early"))) == []
+        [said] = node.on_command(Publish("a/b", b"early"))
+        assert isinstance(said, Published)
     with pytest.raises(CapacityExceeded):
         node.on_command(Publish("a/b", b"one too many"))
 

@@ -17,7 +17,7 @@ from planaria.protocols.gossip.links import (
     WIDEN_PERIOD,
     Links,
 )
-from planaria.protocols.gossip.messages import SLOWEST, Check, Found, Search
+from planaria.protocols.gossip.messages import SLOWEST, ContactCheck, Found, Search
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 
@@ -121,6 +121,24 @@ def test_search_is_not_answered_with_the_searcher() -> None:
     assert answer == Send(1, Found(((3, "", 0),)))
 
 
+def test_search_neither_goes_back_to_the_searcher_nor_ends_at_it() -> None:
+    node = GossipNode(2, Configuration(PATHS), Random(1))
+    node.neighbours.view = {1: 0}
+    assert list(node.on_message(Search(1, ("a",), 0))) == []
+    node.on_command(Subscribe("a"))
+    node.neighbours.view = {7: 0}
+    [passed] = node.on_message(Search(2, ("a",), 0))
+    assert passed == Send(7, Search(2, ("a",), 1))
+
+
+def test_members_that_a_search_is_answered_with_are_others_than_the_searcher() -> None:
+    node = GossipNode(2, Configuration(PATHS), Random(1))
+    node.on_command(Subscribe("a"))
+    node.groups["a"].membership.view = {1: 0, 5: 0}
+    [answer] = node.on_message(Search(1, ("a",), 0))
+    assert answer == Send(1, Found(((2, "a", 0), (5, "a", 0))))
+
+
 def test_sole_subscriber_of_a_topic_that_publishes_below_finds_its_links() -> None:
     """Whoever it asks knows of `a` only it itself; what it lacks is the root."""
     world = World({0: [""], 1: ["a"], 2: ["a/b"], 3: ["a/b"]}, tables=False)
@@ -133,7 +151,7 @@ def test_sole_subscriber_of_a_topic_that_publishes_below_finds_its_links() -> No
 def test_table_with_fewer_live_superprocesses_than_tau_asks_for_more() -> None:
     """KEEP_TABLE_UPDATED: fresh contacts too, by g members of the group; at tau nobody asks."""
     few = Links(1, "a/b", {2: ("a", 0)})
-    assert few.on_timeout(PATHS, Parameters(), 1, Random(1)) == [Send(2, Check("a", 1, 2))]
+    assert few.on_timeout(PATHS, Parameters(), 1, Random(1)) == [Send(2, ContactCheck("a", 1, 2))]
     asked = sum(bool(few.on_timeout(PATHS, Parameters(), 10**9, Random(1))) for _ in range(5))
     assert asked == 0
     enough = Links(1, "a/b", {2: ("a", 0), 3: ("a", 0), 4: ("a", 0)})

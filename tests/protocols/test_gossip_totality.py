@@ -18,13 +18,14 @@ from planaria.core.node import (
     Unsubscribe,
 )
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
-from planaria.protocols.gossip.group import SETTLE
+from planaria.protocols.gossip.group import ALONE_AFTER
 from planaria.protocols.gossip.membership import Membership
 from planaria.protocols.gossip.messages import AGE_MAX, SKETCH_SIZE, Shuffle
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.overlay import TOPICS, GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.sketch import estimate, grow_old, merge, repair
+from raw_memory import claimed_sender
 
 Seeds = Callable[[int, int], int]
 
@@ -45,7 +46,7 @@ def inputs(node: GossipNode, rng: Random) -> list[Callable[[], Effects]]:
     ]
     return [
         node.on_timeout,
-        *(lambda it=message: node.on_message(it) for message in forged),
+        *(lambda it=message: node.on_message(it, claimed_sender(it)) for message in forged),
         *(lambda it=command: node.on_command(it) for command in commands),
     ]
 
@@ -54,7 +55,7 @@ def test_no_handler_raises_and_all_that_is_sent_decodes_whatever_memory_holds(
     seeds: Seeds,
 ) -> None:
     """Tables drawn by the overlay anew before every single input, so that none is repaired."""
-    codec, overlay = Codec(), GossipOverlay()
+    codec, overlay = Codec(GossipOverlay.messages), GossipOverlay()
     for seed in range(seeds(8, 300)):
         rng = stream(seed, "totality")
         node = GossipNode(rng.choice(IDS), overlay.configuration, rng)
@@ -80,8 +81,10 @@ def test_generator_draws_negative_huge_and_oversized_values_for_every_variable()
         node = overlay.spawn(0, Random(seed))
         corrupt_process(node, IDS, TOPICS, Random(seed))
         drawn.setdefault("published", []).append(node.published)
-        drawn.setdefault("turn", []).append(node.memory.turn)
-        drawn.setdefault("refused", []).append(node.memory.refused)
+        drawn.setdefault("age", []).append(node.memory.age)
+        drawn.setdefault("refused", []).append(node.refused)
+        drawn.setdefault("sequence", []).extend(it.sequence for it in node.outbox)
+        sizes["joining"] = max(sizes.get("joining", 0), len(node.joining))
         sizes["outbox"] = max(sizes.get("outbox", 0), len(node.outbox))
         for group in node.groups.values():
             drawn.setdefault("intervals", []).append(group.intervals)
@@ -101,18 +104,19 @@ def test_generator_draws_negative_huge_and_oversized_values_for_every_variable()
         assert min(values) < 0, name
         assert max(values) >= 2**62, name
     assert sizes["outbox"] > 64
+    assert sizes["joining"] > 64
     assert sizes["sketch"] > 50
 
 
-@pytest.mark.parametrize("intervals", [-(2**64), -1, 0, SETTLE, 2**64])
-def test_process_settles_whatever_its_count_of_intervals(intervals: int) -> None:
+@pytest.mark.parametrize("intervals", [-(2**64), -1, 0, ALONE_AFTER, 2**64])
+def test_group_is_found_or_given_up_whatever_its_count_of_intervals(intervals: int) -> None:
     node = GossipNode(1, Configuration(GossipOverlay().configuration.hierarchy), Random(1))
     node.on_command(Subscribe("a"))
     node.groups["a"].intervals = intervals
-    for _ in range(SETTLE):
+    for _ in range(ALONE_AFTER):
         node.on_timeout()
-    assert node.groups["a"].settled
-    assert node.groups["a"].intervals == SETTLE
+    assert node.groups["a"].is_found
+    assert node.groups["a"].intervals == ALONE_AFTER
 
 
 @pytest.mark.parametrize("key", [-1, -(2**63), 2**63, 2**100])

@@ -10,7 +10,7 @@ import pytest
 
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
-from planaria.core.node import Publish
+from planaria.core.node import LinkUp, Publish, Subscribe
 from planaria.lab.mobile.anonymity import (
     Sighting,
     best_guess,
@@ -30,12 +30,14 @@ from planaria.lab.mobile.attack import (
     replay,
     success,
 )
-from planaria.lab.mobile.figures import Eyes, guesses, turns
+from planaria.lab.mobile.figures import Eyes, guesses, log_of, turns
+from planaria.protocols.mobile.arbitrary import forged
 from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Outbox
-from planaria.protocols.mobile.graphs import parse_graph
-from planaria.protocols.mobile.messages import STEM, Beat, Item, padded
+from planaria.protocols.mobile.messages import STEM, Beat, Item, MobileMessage, padded
+from planaria.protocols.mobile.node import MobileNode
 from planaria.simulator.engine import Entry
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.graphs import parse_graph
 from planaria.simulator.worlds.mobile import MovingOverlay
 
 Seeds = Callable[[int, int], int]
@@ -63,9 +65,7 @@ def watch(
         trial.simulator.command(publisher, Publish(TOPIC, payload))
         trial.simulator.run(rng.randrange(100, 300))
     trial.simulator.run(4000)
-    turned = overlay.world.books.turned
-    order = [id for second in sorted(turned) for id in turned[second]]
-    return eyes, published, Log(order, overlay.world.graph(trial.simulator.nodes))
+    return eyes, published, log_of(overlay)
 
 
 # First arrivals
@@ -200,7 +200,7 @@ def wire_sizes(padding: int) -> dict[int, list[NodeId]]:
 
     class Scale:
         kinds = ("deliver",)
-        codec = Codec()
+        codec = Codec(MovingOverlay.messages)
         weighed: ClassVar[dict[bytes, int]] = {}
 
         def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
@@ -266,10 +266,10 @@ def test_walk_takes_as_many_steps_as_asked_for_and_costs_no_copy() -> None:
         trial.simulator.command(number % 16, Publish(TOPIC, b"%d" % number))
         trial.simulator.run(200)
     trial.simulator.run(6000)
-    books = overlay.world.books
-    assert books.handed_over / 300 == pytest.approx(4, rel=0.15)
-    assert books.copies == 300 * 24
-    assert all(len(it.arrivals) == 16 for it in books.publications.values())
+    book, measures = overlay.world.book, overlay.world.measures
+    assert measures.handed_over / 300 == pytest.approx(4, rel=0.15)
+    assert measures.copies == 300 * 24
+    assert all(len(book.holders(it)) == 16 for it in book.published.values())
     assert STEM > 15
 
 
@@ -301,3 +301,38 @@ def test_walk_that_is_lost_ends_in_a_flood_of_whoever_waited() -> None:
         news.collect(boxes, rng)
         assert [box.waiting for box in boxes.values()] == [{item.id: 15}] * 2
     assert EMBARGO <= min(waited) < max(waited) <= 2 * EMBARGO
+
+
+def test_who_vouches_for_a_link_is_neither_used_nor_kept() -> None:
+    """The same messages, vouched for by their hop, by another, by nobody: the same node."""
+
+    def states(vouching: Callable[[NodeId], NodeId | None]) -> list[tuple[object, bytes]]:
+        node, rng = MobileNode(1, Random(1), walk=3), Random(5)
+        node.on_command(Subscribe(TOPIC))
+        for peer in (2, 3, 4):
+            node.on_command(LinkUp(peer))
+        found: list[tuple[object, bytes]] = []
+        for _ in range(300):
+            if rng.random() < 0.2:
+                effects = node.on_timeout()
+            else:
+                message = forged(TOPIC, [2, 3, 4], rng)
+                assert isinstance(message, MobileMessage)
+                effects = node.on_message(message, vouching(message.sender))
+            found.append((list(effects), node.snapshot()))
+        return found
+
+    vouched = states(lambda hop: hop)
+    assert any(effects for effects, _ in vouched)
+    assert vouched == states(lambda hop: 9 - hop) == states(lambda _: None)
+
+
+def test_nothing_that_is_sent_names_anybody_but_the_hop() -> None:
+    """Ids and bodies of publications are the same whoever makes them, given the same draws."""
+    beats = []
+    for publisher in (1, 8):
+        node = MobileNode(publisher, Random(3), padding=32)
+        node.on_command(Subscribe(TOPIC))
+        item = node.layers[TOPIC].publish(b"secret", node.rng)
+        beats.append(Beat(TOPIC, 5, 0, None, (0,), (item,)))
+    assert beats[0] == beats[1]

@@ -1,5 +1,6 @@
 """Dissemination (Tables 4 and 5, amended): who gets what, how often, at what cost, from whom."""
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from planaria.core.codec import Codec
 from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver, LinkUp, Publish, Subscribe
+from planaria.core.node import Deliver, LinkUp, Publish, Published, Subscribe
+from planaria.lab.mobile.figures import TOPIC
+from planaria.lab.mobile.variants import ORIENTATIONS, oriented
 from planaria.protocols.mobile import dissemination
 from planaria.protocols.mobile.dissemination import (
     LOCAL_MAX,
@@ -15,46 +18,52 @@ from planaria.protocols.mobile.dissemination import (
     REPLAY_TIMEOUTS,
     STORE_MAX,
     Dissemination,
+    Kept,
 )
-from planaria.protocols.mobile.graphs import Edge, Graph, grid
 from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.link import Link
 from planaria.protocols.mobile.messages import GENERATIONS_MAX, ITEMS_MAX, Beat, Item, padded
 from planaria.protocols.mobile.node import MobileNode
 from planaria.protocols.mobile.overlay import unwrap
-from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial, must_heal
+from planaria.simulator.worlds.graphs import Edge, Graph, grid
 from planaria.simulator.worlds.mobile import MovingOverlay
-from planaria.studies.mobile.runs import TOPIC, ScriptedOverlay
+from planaria.studies.mobile.runs import SCRIPTED, ScriptedOverlay
 
 
 def publish(trial: Trial, id: NodeId, payload: bytes) -> None:
     trial.simulator.command(id, Publish(TOPIC, payload))
 
 
+def reached_by(overlay: MovingOverlay) -> list[int]:
+    """How many have each publication."""
+    book = overlay.world.book
+    return [len(book.holders(it)) for it in book.published.values()]
+
+
 @pytest.mark.parametrize(("echo", "sends"), [(True, 24), (False, 12)])
-@pytest.mark.parametrize("orientation", ["heights", "three-state", "edge-bits"])
+@pytest.mark.parametrize("orientation", list(ORIENTATIONS))
 def test_one_publication_on_a_grid_then_silence(echo: bool, sends: int, orientation: str) -> None:
     """Erratum 13 and 15: with the amendment it is flooding, 2|E| sends, or |E| without echo."""
     for seed in range(5):
-        overlay = MovingOverlay("grid:3x3", orientation, echo=echo)
-        trial = Trial(overlay, Spec(9, seed, "legitimate"), [DeliveredOnce()])
+        overlay = oriented(orientation, "grid:3x3", echo=echo)
+        trial = Trial(overlay, Spec(9, seed, "legitimate"))
         trial.simulator.run(500)
         publish(trial, seed, b"one")
         trial.simulator.run(4000)
-        books = overlay.world.books
-        assert books.copies == sends
-        assert len(books.publications[b"one"].arrivals) == 9
+        book, measures = overlay.world.book, overlay.world.measures
+        assert measures.copies == sends
+        assert len(book.holders(book.find(b"one"))) == 9
         trial.simulator.run(4000)
-        assert books.copies == sends
+        assert measures.copies == sends
 
 
-@pytest.mark.parametrize("orientation", ["heights", "three-state", "edge-bits"])
+@pytest.mark.parametrize("orientation", list(ORIENTATIONS))
 @pytest.mark.parametrize("graph", ["path:12", "ring:12", "grid:4x4", "star:9", "rgg:20:6"])
 def test_every_subscriber_gets_every_publication_once(graph: str, orientation: str) -> None:
-    overlay = MovingOverlay(graph, orientation, publications=6)
-    outcome = must_heal(overlay, Spec(12, 3, "legitimate"), [DeliveredOnce()])
+    overlay = oriented(orientation, graph, publications=6)
+    outcome = must_heal(overlay, Spec(12, 3, "legitimate"))
     figures = outcome.metrics
     assert figures["delivered"] == 6 * figures["nodes"]
     assert figures["sends"] == 6 * figures["links"]
@@ -67,14 +76,14 @@ def test_publications_that_wait_behind_others_are_not_forgotten_unsent(
     """A turn carries 16 and six nodes take turns: the last waits longer than one is kept."""
     monkeypatch.setattr(dissemination, "ITEMS_MAX", 16)
     overlay = MovingOverlay("complete:6")
-    trial = Trial(overlay, Spec(6, 0, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(6, 0, "legitimate"))
     for number in range(LOCAL_MAX):
         publish(trial, 0, b"%d" % number)
     trial.simulator.run(REPLAY_TIMEOUTS * INTERVAL)
-    reached = [len(it.arrivals) for it in overlay.world.books.publications.values()]
+    reached = reached_by(overlay)
     assert min(reached) == 1  # some did not get their turn while a publication is kept
     trial.simulator.run(2 * REPLAY_TIMEOUTS * INTERVAL)
-    reached = [len(it.arrivals) for it in overlay.world.books.publications.values()]
+    reached = reached_by(overlay)
     assert reached == [6] * LOCAL_MAX
     trial.simulator.run(2 * REPLAY_TIMEOUTS * INTERVAL)
     nodes = map(unwrap, trial.simulator.nodes.values())
@@ -84,8 +93,8 @@ def test_publications_that_wait_behind_others_are_not_forgotten_unsent(
 def test_publisher_is_told_no_before_anything_unsent_is_forgotten() -> None:
     """More than a turn carries is published at every interval, until the store is full of it."""
     overlay = MovingOverlay("complete:6")
-    trial = Trial(overlay, Spec(6, 0, "legitimate"), [DeliveredOnce()])
-    books = overlay.world.books
+    trial = Trial(overlay, Spec(6, 0, "legitimate"))
+    book = overlay.world.book
 
     def publish_too_much() -> None:
         for number in range(2 * STORE_MAX):
@@ -95,9 +104,9 @@ def test_publisher_is_told_no_before_anything_unsent_is_forgotten() -> None:
 
     with pytest.raises(CapacityExceeded, match="wait to be sent: try again later"):
         publish_too_much()
-    assert len(books.publications) > STORE_MAX
+    assert len(book.published) > STORE_MAX
     trial.simulator.run(STORE_MAX // ITEMS_MAX * 8 * INTERVAL)
-    assert {len(it.arrivals) for it in books.publications.values()} == {6}
+    assert set(reached_by(overlay)) == {6}
     publish(trial, 0, b"later")
 
 
@@ -108,17 +117,17 @@ def test_relay_that_is_sent_more_than_it_can_keep_forgets_the_oldest_and_goes_on
     monkeypatch.setattr(dissemination, "ITEMS_MAX", 4)
     monkeypatch.setattr(dissemination, "STORE_MAX", 16)
     overlay = MovingOverlay("star:7")
-    trial = Trial(overlay, Spec(7, 1, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(7, 1, "legitimate"))
     for number in range(70):
         publish(trial, number % 7, b"%d" % number)
     trial.simulator.run(2 * REPLAY_TIMEOUTS * INTERVAL)
-    reached = [len(it.arrivals) for it in overlay.world.books.publications.values()]
+    reached = reached_by(overlay)
     assert min(reached) < 7, "the burst was too small to fill the hub's store"
     nodes = map(unwrap, trial.simulator.nodes.values())
     assert [len(it.layers[TOPIC].news.store) for it in nodes] == [0] * 7
     publish(trial, 3, b"later")
     trial.simulator.run(8 * INTERVAL)
-    assert len([*overlay.world.books.publications.values()][-1].arrivals) == 7
+    assert reached_by(overlay)[-1] == 7
 
 
 def two_grids(links: int) -> tuple[Graph, dict[Edge, int]]:
@@ -135,8 +144,8 @@ def two_grids(links: int) -> tuple[Graph, dict[Edge, int]]:
 def test_two_grids_that_ran_apart_merge(links: int, orientation: str) -> None:
     """Erratum 9: three states may deadlock from two links on; these do not."""
     graph, bridges = two_grids(links)
-    overlay = ScriptedOverlay(graph, bridges, orientation=orientation)
-    trial = Trial(overlay, Spec(32, links, "legitimate"), [DeliveredOnce()])
+    overlay = SCRIPTED[orientation](graph, bridges)
+    trial = Trial(overlay, Spec(32, links, "legitimate"))
     trial.simulator.run(800)
     if orientation == "heights":  # one side ran longer than the other
         for id in range(16):
@@ -147,8 +156,8 @@ def test_two_grids_that_ran_apart_merge(links: int, orientation: str) -> None:
     publish(trial, 0, b"before, left")
     publish(trial, 31, b"before, right")
     trial.simulator.run(3000)
-    before = overlay.world.books
-    assert len(before.publications[b"before, left"].arrivals) == 16
+    book = overlay.world.book
+    assert len(book.holders(book.find(b"before, left"))) == 16
     trial.simulator.run(300)  # the links come up
     publish(trial, 5, b"after")
     outcome = trial.run()
@@ -158,14 +167,19 @@ def test_two_grids_that_ran_apart_merge(links: int, orientation: str) -> None:
     assert outcome.metrics["links"] == 48 + links
 
 
-def relay_goes(seed: int, *, goodbye: bool) -> tuple[Trial, dict[NodeId, int]] | None:
+def relay_goes(seed: int, *, goodbye: bool) -> tuple[Trial, Callable[[NodeId], bool]] | None:
     """p - q - r, q holds m and goes, at second 12 r links to p; None: q had its turn before."""
     line = Graph(((0, 0), (0.5, 0), (1, 0)), ((0, 1), (1, 2)))
     overlay = ScriptedOverlay(line, {(0, 2): 12})
-    trial = Trial(overlay, Spec(3, seed, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(3, seed, "legitimate"))
     publish(trial, 0, b"m")
-    arrivals = overlay.world.books.publications[b"m"].arrivals
-    while 1 not in arrivals:
+    book = overlay.world.book
+    publication = book.find(b"m")
+
+    def has(id: NodeId) -> bool:
+        return id in book.holders(publication)
+
+    while not has(1):
         trial.simulator.run(1)
     relay = unwrap(trial.simulator.nodes[1]).layers[TOPIC]
     assert len(relay.news.input) == 1
@@ -174,7 +188,7 @@ def relay_goes(seed: int, *, goodbye: bool) -> tuple[Trial, dict[NodeId, int]] |
         trial.simulator.run(200)
     else:
         trial.simulator.remove(1)
-    return None if 2 in arrivals else (trial, arrivals)
+    return None if has(2) else (trial, has)
 
 
 @pytest.mark.parametrize("goodbye", [True, False])
@@ -182,10 +196,10 @@ def test_agreement_holds_when_a_relay_leaves_with_the_message(goodbye: bool) -> 
     """Erratum 14: nobody would send m again; here p replays it to its new neighbour r."""
     gone = [it for seed in range(12) if (it := relay_goes(seed, goodbye=goodbye)) is not None]
     assert gone
-    for trial, arrivals in gone:
+    for trial, has in gone:
         trial.simulator.run(1500 - trial.simulator.tick)
         assert trial.run().failure is None
-        assert 2 in arrivals
+        assert has(2)
 
 
 def test_lost_beats_lose_no_publication() -> None:
@@ -206,7 +220,7 @@ def test_lost_beats_lose_no_publication() -> None:
             return ticks
 
     overlay = MovingOverlay("path:6", publications=3)
-    trial = Trial(overlay, Spec(6, 4, "legitimate"), [DeliveredOnce()])
+    trial = Trial(overlay, Spec(6, 4, "legitimate"))
     trial.simulator.rules.append(Deaf())
     outcome = trial.run()
     assert outcome.failure is None
@@ -231,9 +245,11 @@ def test_first_hop_from_a_publisher_looks_like_any_other_hop() -> None:
             assert layer.orientation.link_up(peer, other.greet())
             layer.connect(peer, Link(replayed=True))
         if publisher:
-            (told,) = node.on_command(Publish(TOPIC, b"secret"))
-            assert isinstance(told, Deliver)
-            assert (told.publisher, told.sequence) == (None, None)
+            told, given = node.on_command(Publish(TOPIC, b"secret"))
+            assert isinstance(told, Published)
+            assert isinstance(given, Deliver)
+            assert (told.publisher, told.sequence) == (given.publisher, given.sequence)
+            assert (told.publisher, told.sequence, told.id) == (None, None, given.id)
         else:
             item = MobileNode(9, Random(8), padding=64)
             item.on_command(Subscribe(TOPIC))
@@ -261,7 +277,7 @@ def test_padding_hides_the_size_and_nothing_is_lost() -> None:
     items = [news.layers[TOPIC].publish(it, Random(len(it))) for it in payloads]
     assert [item.payload for item in items] == payloads
     beats = [Beat(TOPIC, 1, 1, None, (0,), (item,)) for item in items]
-    assert len({len(Codec().encode(beat)) for beat in beats}) == 1
+    assert len({len(Codec(MovingOverlay.messages).encode(beat)) for beat in beats}) == 1
 
 
 # How long copies and memories live
@@ -293,7 +309,7 @@ def test_time_that_cannot_be_is_taken_for_now_and_passes_like_any_other(wrong: i
     """To remember for too long is better than to forget what was delivered, but not for ever."""
     news, copy = news_with(3)
     news.seen[copy.id] = news.now + wrong
-    news.store[copy.id] = (copy, news.now + wrong)
+    news.store[copy.id] = Kept(copy.generation, copy.body, news.now + wrong)
     for _ in range(REPLAY_TIMEOUTS):
         news.age([])
     assert copy.id in news.store

@@ -6,12 +6,14 @@ from random import Random
 import pytest
 
 from mobile_lab import Lab, edge_bits, heights, three_states
+from planaria.core.errors import UsageError
+from planaria.lab.mobile.edge_bits import EdgeBits
+from planaria.lab.mobile.three_state import ThreeState
+from planaria.lab.mobile.variants import ORIENTATIONS, VariantOverlay, oriented
 from planaria.literal.mobile import Graph, connected_graphs, graph_of
 from planaria.protocols.mobile.heights import GAP_MAX, HEIGHT_MAX, Heights
 from planaria.protocols.mobile.messages import Word
-from planaria.protocols.mobile.node import ORIENTATIONS
-from planaria.protocols.mobile.orientation import LID_MAX
-from planaria.protocols.mobile.three_state import ThreeState
+from planaria.protocols.mobile.orientation import LID_MAX, Orientation
 
 Seeds = Callable[[int, int], int]
 
@@ -56,7 +58,8 @@ def test_heights_are_never_believed_too_high_while_they_level_out(seeds: Seeds) 
             )
             lab.rng = rng
             for node in lab.nodes:  # no whole heights for a while
-                node.restore({"loud": 0, "audit": dict.fromkeys(node.peers(), 5)})
+                assert isinstance(node, Heights)
+                node.loud, node.audit = 0, dict.fromkeys(node.peers(), 5)
             for _ in range(200):
                 lab.step()
                 now = levels(lab)
@@ -220,14 +223,21 @@ def test_edge_bits_that_always_act_together_still_agree() -> None:
     assert lab.nodes[1].oriented(0)
 
 
-def test_every_orientation_says_where_it_is_safe_and_refuses_nonsense() -> None:
+def test_orientations_that_do_not_heal_say_where_they_are_safe() -> None:
     for name, kind in ORIENTATIONS.items():
-        node = kind(0, Random(0))
-        assert kind.name == name
-        assert kind.safe
-        assert not node.link_up(1, (9, 9, 9, 9, 9, 9, 9))
-        assert node.link_up(1, kind(1, Random(1)).greet())
-        assert node.peers() == [1]
-        node.hear(2, (0,))
-        node.link_down(1)
-        assert node.peers() == []
+        if issubclass(kind, VariantOverlay):
+            assert kind.orientation == name
+            assert kind.safe_on
+    with pytest.raises(UsageError, match="orientation 'sideways'"):
+        oriented("sideways")
+
+
+@pytest.mark.parametrize("kind", [Heights, ThreeState, EdgeBits])
+def test_every_orientation_refuses_nonsense(kind: type[Orientation]) -> None:
+    node = kind(0, Random(0))
+    assert not node.link_up(1, (9, 9, 9, 9, 9, 9, 9))
+    assert node.link_up(1, kind(1, Random(1)).greet())
+    assert node.peers() == [1]
+    node.hear(2, (0,))
+    node.link_down(1)
+    assert node.peers() == []

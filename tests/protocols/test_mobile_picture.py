@@ -5,22 +5,23 @@ import re
 
 import pytest
 
+from planaria.lab.mobile.variants import oriented
 from planaria.simulator.pictures.mobile import animation
 from planaria.simulator.trial import Spec, Trial
 from planaria.simulator.worlds.mobile import MovingOverlay
-from planaria.simulator.worlds.mobile_books import PICTURE_NODES_MAX, PICTURES_MAX
+from planaria.simulator.worlds.mobile_measures import PICTURE_NODES_MAX, PICTURES_MAX
 
 
 def drawn(overlay: MovingOverlay) -> dict[str, list[dict[str, object]]]:
     """The data in the page."""
-    found = re.search(r"const DATA = (.*), NS = ", animation(overlay.world.books))
+    found = re.search(r"const DATA = (.*), NS = ", animation(overlay.world))
     assert found
     return json.loads(found[1])  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("orientation", ["heights", "edge-bits"])
 def test_animation_shows_every_second_of_motion_and_each_publication(orientation: str) -> None:
-    overlay = MovingOverlay("waypoint:12:8", orientation, publications=2, moving=20)
+    overlay = oriented(orientation, "waypoint:12:8", publications=2, moving=20)
     assert Trial(overlay, Spec(12, 3, "fresh")).run().failure is None
     data = drawn(overlay)
     seconds = [it["second"] for it in data["pictures"]]

@@ -13,6 +13,7 @@ from planaria.protocols.publications.publication import (
     key,
 )
 from planaria.protocols.publications.push import PUSH_BYTES_MAX, PUSH_FRAMES_MAX, frames
+from planaria.protocols.skipring.overlay import RingOverlay
 
 BIG = 2**63 - 1
 
@@ -40,14 +41,14 @@ def test_key_is_the_same_on_every_machine() -> None:
 
 def test_largest_publication_fits_a_frame_with_the_longest_topic() -> None:
     largest = Publication(BIG, 2**64 - 1, BIG, BIG, TIME_MAX, bytes(PAYLOAD_BYTES_MAX))
-    data = Codec().encode(Push("t" * 1024, BIG, BIG, [largest], []))
+    data = Codec(RingOverlay.messages).encode(Push("t" * 1024, BIG, BIG, [largest], []))
     assert len(data) <= FRAME_BYTES_MAX
-    assert Codec().decode(data) == Push("t" * 1024, BIG, BIG, [largest], [])
+    assert Codec(RingOverlay.messages).decode(data) == Push("t" * 1024, BIG, BIG, [largest], [])
 
 
 def test_header_never_exceeds_its_stated_size() -> None:
-    empty = Codec().encode(Push("t", 1, 1, [], []))
-    one = Codec().encode(
+    empty = Codec(RingOverlay.messages).encode(Push("t", 1, 1, [], []))
+    one = Codec(RingOverlay.messages).encode(
         Push("t", 1, 1, [Publication(BIG, 2**64 - 1, BIG, BIG, TIME_MAX, b"")], [])
     )
     assert len(one) - len(empty) <= HEADER_BYTES_MAX

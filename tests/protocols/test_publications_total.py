@@ -19,8 +19,8 @@ from planaria.protocols.publications.window import Window
 from planaria.protocols.skipring.arbitrary_history import any_publication_message, corrupt_history
 from planaria.protocols.skipring.arcs import Share
 from planaria.protocols.skipring.broadcast import Handed, Seen
-from planaria.protocols.skipring.history import PublicationMessage
 from planaria.protocols.skipring.labels import CIRCLE
+from planaria.protocols.skipring.overlay import RingOverlay
 from retention_lab import DAY, MINUTE, Topic
 
 RETENTIONS = [
@@ -69,12 +69,11 @@ def act(topic: Topic, id: int, rng: Random) -> None:
         topic.publish(id, b"now")
     else:
         message = any_publication_message("t", (0, 1, 2), rng)
-        assert isinstance(message, PublicationMessage)
         topic.perform(id, node.on_message(topic.view(id), message))
 
 
 def test_everything_that_a_repaired_history_sends_passes_the_codec() -> None:
-    codec, sent = Codec(), 0
+    codec, sent = Codec(RingOverlay.messages), 0
     for seed in range(60):
         chance = stream(seed, "arbitrary wires")
         topic = Topic(2, chance.choice(RETENTIONS))
@@ -95,11 +94,11 @@ def test_everything_that_a_repaired_history_sends_passes_the_codec() -> None:
 @pytest.mark.parametrize("strikes", [-(10**30), -5, 0, 10**30])
 def test_sketches_come_into_doubt_however_low_the_count_of_strikes(strikes: int) -> None:
     one = AntiEntropy("t", 1, PublicationStore())
-    one._peers[2] = (one.store.version, strikes)
+    one.peers[2] = (one.store.version, strikes)
     found = []
     for _ in range(STRIKES_MAX + 1):
         found.append(one._strike(2))
-        one._peers[2] = (one.store.version, one._peers[2][1])
+        one.peers[2] = (one.store.version, one.peers[2][1])
     assert any(found)
 
 
@@ -108,11 +107,11 @@ def test_exchange_with_impossible_numbers_is_dropped_before_it_speaks() -> None:
         one = AntiEntropy("t", 1, PublicationStore())
         exchange = Exchange(number, lo, started=False)
         exchange.sent = 4
-        one._exchanges[2] = exchange
+        one.exchanges[2] = exchange
         effects, _ = one.on_message(More("t", 2, number, 4, 2))
         assert not any(isinstance(e, Send) and isinstance(e.message, Sketch) for e in effects)
         one.on_timeout()
-        assert one._exchanges == {}
+        assert one.exchanges == {}
 
 
 def test_reroutes_and_hops_below_zero_do_not_keep_an_orphan_alive() -> None:
@@ -138,7 +137,7 @@ def test_stream_with_an_impossible_time_is_forgotten_wherever_it_stands() -> Non
     for number in range(200):
         stream = Stream(0)
         stream.newest = TIME_MAX + 1 if number < 100 else 5
-        streams._streams[number, 0] = stream
+        streams.streams[number, 0] = stream
     for _ in range(20):
         streams.on_timeout(10)
     assert len(streams) == 0, "neither the impossible at the head nor the expired behind it stay"
@@ -178,7 +177,7 @@ def test_damaged_publication_is_not_published_again() -> None:
     topic = Topic(2)
     history = topic.nodes[0]
     damaged = Publication(-5, 0, 0, 0, 3, b"said")
-    history.publisher._unsettled[b"name"] = (damaged, 0)
+    history.publisher.rejectable[b"name"] = (damaged, 0)
     history.horizon.now = history.horizon.lo = 10
     assert history.on_message(topic.view(0), Rejected("t", 1, b"name")) == []
 

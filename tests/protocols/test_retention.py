@@ -1,8 +1,11 @@
 """The window of a topic, the grace and the delivered marks, one rule at a time."""
 
+from random import Random
+
 import msgspec
 import pytest
 
+from planaria.core.node import Deliver, Effect, Persist, Send
 from planaria.protocols.publications import retention as module
 from planaria.protocols.publications.publication import TIME_MAX, Publication, key
 from planaria.protocols.publications.retention import (
@@ -18,6 +21,9 @@ from planaria.protocols.publications.retention import (
     Retention,
 )
 from planaria.protocols.publications.window import LIMIT_MAX, Window
+from planaria.protocols.skipring.broadcast import View
+from planaria.protocols.skipring.broadcast_messages import Flood
+from planaria.protocols.skipring.history import History
 
 POLICY = Retention(age=16_000)  # the window moves by 1000 seconds
 STEP = POLICY.step
@@ -28,6 +34,24 @@ def horizon_at(seconds: int, retention: Retention = POLICY) -> Horizon:
     horizon = Horizon(retention)
     horizon.read_clock(seconds)
     return horizon
+
+
+HERE = View(None, 9, [])
+
+
+def history_at(seconds: int) -> History:
+    history = History("t", 9, Random(1), POLICY, ordered=False)
+    history.read_clock(seconds)
+    return history
+
+
+def flood(time: int) -> Flood:
+    return Flood("t", 1, Publication(1, 1, 0, 0, time, b"p"), 1)
+
+
+def offered(time: int) -> list[type[Effect]]:
+    """What a node whose clock shows NOW does with a publication of `time`."""
+    return [type(effect) for effect in history_at(NOW).on_message(HERE, flood(time))]
 
 
 def pass_time(horizon: Horizon, seconds: int, step: int = 10) -> None:
@@ -61,14 +85,12 @@ def test_without_an_age_limit_no_clock_hides_or_deletes_anything() -> None:
                 horizon.hear(peer, vote, vote)
             horizon.on_timeout([0, 1, 2])
             assert horizon.lo == oldest_kept(horizon) == 0
-            assert horizon.reject("t", 9, Publication(1, 1, 0, 0, 0, b"p")) is None
 
 
 def test_what_is_newer_than_the_present_is_never_hidden() -> None:
     """A clock that was ahead is corrected: what it stamped stands in the future for a while."""
-    horizon = horizon_at(NOW)
     for ahead in (60, 3 * 3600, 10**8, TIME_MAX - NOW):
-        assert horizon.reject("t", 9, Publication(1, 1, 0, 0, NOW + ahead, b"p")) is None
+        assert offered(NOW + ahead) == [Persist, Deliver]
 
 
 def test_the_present_is_the_low_median_of_the_own_clock_and_the_neighbours() -> None:
@@ -213,11 +235,13 @@ def test_more_settings_than_fit_a_slot_are_left_out() -> None:
 
 
 def test_an_expired_publication_is_refused() -> None:
-    horizon = horizon_at(NOW)
-    inside, outside = (Publication(1, 1, 0, 0, horizon.lo - late, b"p") for late in (0, 1))
-    assert horizon.reject("t", 9, inside) is None
-    assert horizon.reject("t", 9, outside) == Rejected("t", 9, key(outside))
-    assert Horizon(POLICY).reject("t", 9, outside) is None
+    lo = horizon_at(NOW).lo
+    assert offered(lo) == [Persist, Deliver]
+    (refused,) = history_at(NOW).on_message(HERE, flood(lo - 1))
+    said = flood(lo - 1).publication
+    assert refused == Send(said.publisher, Rejected("t", 9, key(said)))
+    clockless = History("t", 9, Random(1), POLICY, ordered=False)
+    assert Deliver in [type(effect) for effect in clockless.on_message(HERE, flood(lo - 1))]
 
 
 def test_marks_outlive_what_they_mark_by_one_retention_period_and_no_more() -> None:
@@ -235,7 +259,7 @@ def test_marks_stay_within_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(100):
         assert delivered.add(number // 4 * MARK_SECONDS, number.to_bytes(16, "little"))
         assert len(delivered) <= 10
-    assert max(delivered.marks()) == 24 * MARK_SECONDS
+    assert max(delivered.marks) == 24
 
 
 @pytest.mark.parametrize("size", [-(10**30), 10**30])
@@ -245,7 +269,7 @@ def test_a_wrong_count_of_marks_forgets_nothing_and_is_recounted(
     monkeypatch.setattr(module, "MARKS_MAX", 10)
     delivered = Delivered()
     delivered.add(5, b"a" * 16)
-    delivered._size = size
+    delivered.size = size
     delivered.add(5, b"b" * 16)
     assert not delivered.add(5, b"a" * 16)
     for _ in range(module.RECOUNT_TIMEOUTS):
@@ -258,7 +282,7 @@ def test_a_wrong_count_of_marks_forgets_nothing_and_is_recounted(
 def test_marks_of_impossible_times_are_forgotten() -> None:
     delivered = Delivered()
     for time in (-1, -(10**40), TIME_MAX + MARK_SECONDS, 10**40):
-        delivered._marks[time // MARK_SECONDS] = {b"12345678"}
+        delivered.marks[time // MARK_SECONDS] = {b"12345678": None}
     delivered.forget(0)
     assert len(delivered) == 0
 

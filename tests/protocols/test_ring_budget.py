@@ -8,6 +8,7 @@ from planaria.core.node import Effect, Send
 from planaria.protocols.skipring.messages import GetConfiguration, SetData
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.topic_supervisor import RATE_MIN
+from ring_lab import hear
 
 ID = 1000
 NO_SUMS = (None, None)
@@ -20,7 +21,7 @@ def sent(effects: Sequence[Effect]) -> list[tuple[NodeId, Message]]:
 def flood(supervisor: Supervisor, topics: dict[str, int]) -> int:
     """Everybody joins at once; returns how many configurations that causes at once."""
     return sum(
-        len(supervisor.on_message(GetConfiguration(topic, id, None, NO_SUMS, [])))
+        len(hear(supervisor, GetConfiguration(topic, id, None, NO_SUMS, [])))
         for topic, n in topics.items()
         for id in range(n)
     )

@@ -8,8 +8,8 @@ from planaria.core.message import Message
 from planaria.core.node import Unsubscribe as Leave
 from planaria.protocols.ring.messages import Introduce
 from planaria.protocols.skipring.messages import (
-    Check,
     GetConfiguration,
+    Greeting,
     IntroduceShortcut,
     Moved,
     Probe,
@@ -73,7 +73,7 @@ def believe_in_a_closer_one(lab: RingLab) -> None:
 
 
 def remember_other_labels(lab: RingLab) -> None:
-    lab.served.database._place[3] = 5
+    lab.served.database._labels[3] = 5
 
 
 FAULTS: list[tuple[Fault, str]] = [
@@ -118,15 +118,15 @@ def test_judge_names_the_node_that_is_wrong() -> None:
 
 
 HARMLESS: list[tuple[int, Message]] = [
-    (4, Check("news", (8, 8), 4, None)),
+    (4, Greeting("news", (8, 8), 4, None)),
     (4, Wake("news", 3)),
     (4, IntroduceShortcut("news", (2, 2), (0, 0), None, None)),
     (SUPERVISOR_BASE, GetConfiguration("news", 4, 4, (None, None), [])),
-    (4, Check("sports", (99, 99), 7, None)),
+    (4, Greeting("sports", (99, 99), 7, None)),
 ]
 STALE: list[tuple[int, Message]] = [
-    (4, Check("news", (7, 8), 4, None)),
-    (4, Check("news", (8, 8), 5, None)),
+    (4, Greeting("news", (7, 8), 4, None)),
+    (4, Greeting("news", (8, 8), 5, None)),
     (4, IntroduceShortcut("news", (2, 2), (0, 5), None, None)),
     (4, SetData("news", SUPERVISOR_BASE, 1, 5, (2, 2), (1, 1), 1, False)),
     (4, SetData("news", SUPERVISOR_BASE, 1, None, None, None, 1, False)),

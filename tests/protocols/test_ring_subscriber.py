@@ -8,13 +8,12 @@ import pytest
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Send, Subscribe
-from planaria.protocols.ring.messages import Check as RingCheck
-from planaria.protocols.ring.messages import Introduce
+from planaria.protocols.ring.messages import Check, Introduce
 from planaria.protocols.skipring.broadcast_messages import Nack
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
-    Check,
     GetConfiguration,
+    Greeting,
     IntroduceShortcut,
     Ref,
     RemoveConnections,
@@ -25,6 +24,7 @@ from planaria.protocols.skipring.messages import (
 from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.place import SUM_AGE_MAX
 from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
+from ring_lab import hear
 
 ME, SUPERVISOR = 50, 1000
 
@@ -54,7 +54,7 @@ def configure(
 
 def test_check_that_agrees_causes_nothing() -> None:
     one = usual()
-    assert one.on_check(Check("news", (4, 14), 2, None)) == []
+    assert one.on_greeting(Greeting("news", (4, 14), 2, None)) == []
     assert not one.alarmed
 
 
@@ -62,7 +62,7 @@ def test_check_that_agrees_causes_nothing() -> None:
 def test_check_that_disagrees_lets_both_ask(sender: Ref, believed: int) -> None:
     """A1: waking only one would livelock when the other is the wrong one."""
     one = usual()
-    ((woken, message),) = sent(one.on_check(Check("news", sender, believed, None)))
+    ((woken, message),) = sent(one.on_greeting(Greeting("news", sender, believed, None)))
     assert woken == sender[1]
     assert isinstance(message, Wake)
     assert one.alarmed
@@ -124,7 +124,7 @@ def test_timeout_greets_neighbours_and_introduces_them_to_each_other() -> None:
     one = usual()
     one.shortcuts = {0: 10, 1: 11}
     messages = sent(one.on_timeout())
-    checked = {id: m.believed for id, m in messages if isinstance(m, Check)}
+    checked = {id: m.believed for id, m in messages if isinstance(m, Greeting)}
     shown = {id: m.ref for id, m in messages if isinstance(m, IntroduceShortcut)}
     assert checked == {14: 4, 15: 5}
     assert shown == {10: (1, 11), 11: (0, 10)}
@@ -145,12 +145,12 @@ def test_silent_neighbour_is_missed_and_accused() -> None:
     """E21."""
     one, requests = usual(), list[GetConfiguration]()
     for _ in range(SILENCE_MAX + 6):
-        one.on_check(Check("news", (5, 15), 2, None))
+        one.on_greeting(Greeting("news", (5, 15), 2, None))
         messages = [message for _, message in sent(one.on_timeout())]
         requests += [m for m in messages if isinstance(m, GetConfiguration)]
     assert requests
     assert {id for request in requests for id in request.missing} == {14}
-    one.on_check(Check("news", (4, 14), 2, None))
+    one.on_greeting(Greeting("news", (4, 14), 2, None))
     assert one.missing == [], "it was heard, and is accused no longer"
 
 
@@ -177,11 +177,11 @@ def test_stranger_declines_to_be_a_neighbour_but_a_joiner_waits() -> None:
     """E11; the first to be configured know neighbours that are not yet."""
     one = member(None)
     gone = [(14, RemoveConnections("news", ME))]
-    assert sent(one.on_check(Check("news", (4, 14), 2, None))) == gone
+    assert sent(one.on_greeting(Greeting("news", (4, 14), 2, None))) == gone
     one.on_timeout()
-    assert one.on_check(Check("news", (4, 14), 2, None)) == []
+    assert one.on_greeting(Greeting("news", (4, 14), 2, None)) == []
     one.leaving = True
-    assert sent(one.on_check(Check("news", (4, 14), 2, None))) == gone
+    assert sent(one.on_greeting(Greeting("news", (4, 14), 2, None))) == gone
 
 
 def test_joiner_asks_at_once_and_then_ever_more_rarely() -> None:
@@ -210,11 +210,11 @@ def test_place_becomes_one_of_a_sorted_ring(
 def test_helper_corrects_an_orphan_and_greets_nobody() -> None:
     """Two helpers that greeted would greet each other for ever."""
     one = usual()
-    believes_right = RingCheck("news", (9, 19), 2, False)
-    assert not [m for _, m in sent(one.on_ring_message(believes_right)) if isinstance(m, RingCheck)]
+    believes_right = Check("news", (9, 19), 2, False)
+    assert not [m for _, m in sent(one.on_ring_message(believes_right)) if isinstance(m, Check)]
     assert one.alarmed
-    corrections = sent(one.on_ring_message(RingCheck("news", (9, 19), 7, False)))
-    assert (19, RingCheck("news", (2, ME), 9, False)) in corrections
+    corrections = sent(one.on_ring_message(Check("news", (9, 19), 7, False)))
+    assert (19, Check("news", (2, ME), 9, False)) in corrections
 
 
 def test_helper_does_not_hand_a_reference_on_for_ever() -> None:
@@ -302,7 +302,7 @@ def test_refused_broadcast_reaches_the_ring() -> None:
     one = peer.topics["news"].subscriber
     one.label, one.pred, one.succ = 2, (4, 14), (5, 15)
     one.inquiry.calm()
-    peer.on_message(Nack("news", 14, b"k" * 16, 0, 8, 1, 9))
+    hear(peer, Nack("news", 14, b"k" * 16, 0, 8, 1, 9))
     assert one.alarmed
 
 
@@ -321,7 +321,7 @@ def test_overtaken_probe_is_answered() -> None:
 @pytest.mark.parametrize("label", [(1 << 40) + 3, (1 << 62) - 1])
 def test_window_fits_the_wire_however_long_the_labels(label: int) -> None:
     one = member(label, (4, 14), (5, 15))
-    wakes = [m for _, m in sent(one.on_check(Check("news", (9, 19), 3, None)))]
+    wakes = [m for _, m in sent(one.on_greeting(Greeting("news", (9, 19), 3, None)))]
     assert wakes == [Wake("news", one.window)]
     assert 1 <= one.window <= WINDOW_MAX
 
@@ -369,7 +369,7 @@ def test_wake_of_all_is_passed_on_before_the_own_answer_once_per_window() -> Non
 @pytest.mark.parametrize("told", [-(10**18), -1, WINDOW_MAX, 10**18])
 def test_corrupt_pause_does_not_keep_the_word_back_for_long(told: int) -> None:
     one = usual()
-    one.told = told
+    one.spread_pause = told
     for _ in range(WINDOW_MAX):
         one.on_timeout()
     assert one.on_wake(Wake("news", 1, 5)) != []
@@ -389,7 +389,7 @@ def test_new_neighbour_of_a_large_ring_has_a_window_to_be_configured_itself() ->
         one = member(label, pred, succ)
         one.silence = (0, 0)
         if heard:
-            one.on_check(Check("news", pred, label, None))
+            one.on_greeting(Greeting("news", pred, label, None))
         patience = next(at for at in range(50) if one.on_timeout() and pred[1] in one.missing)
         assert patience == (SILENCE_MAX if heard else one.window)
 

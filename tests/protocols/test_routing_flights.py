@@ -24,11 +24,11 @@ def test_flights_reach_exactly_those_whose_conditions_select_them(
     strategy: str, seeds: Callable[[int, int], int], spark: SparkSession, tmp_path: Path
 ) -> None:
     """A sample; in a campaign all flights, 60 brokers, 1,000 subscriptions."""
-    count, brokers = seeds(1_500, ROWS), seeds(12, 60)
+    count, brokers = seeds(1_500, ROWS), seeds(9, 60)
     some = flights.rows(step=ROWS // count, most=count)
     assert len(some) == count
     rng = Random(5)
-    wishes = [flights.condition(rng, some) for _ in range(seeds(240, 1_000))]
+    wishes = [flights.condition(rng, some) for _ in range(seeds(160, 1_000))]
     replay = Replay(strategy, brokers, wishes, seed=5)
     replay.run(some, each_interval=seeds(12, 300), between=seeds(16, 25))
     assert {"join", "crash", "leave"} <= {*replay.changes}

@@ -7,7 +7,7 @@ import pytest
 
 from planaria.core.node import Deliver, Effect, Notice
 from planaria.protocols.publications import streams as module
-from planaria.protocols.publications.publication import Publication, key
+from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.streams import PATIENCE, Streams
 
 
@@ -53,7 +53,9 @@ def test_in_order_a_publication_waits_for_those_before_it() -> None:
 
 def test_a_delivery_names_the_publication() -> None:
     publication = item(0)
-    expected = Deliver("t", key(publication), publication.payload, 1, 0)
+    numbers = (1, publication.incarnation, 0)
+    id = b"".join(number.to_bytes(8, "big") for number in numbers)
+    expected = Deliver("t", id, publication.payload, 1, 0)
     assert Streams("t").offer(publication) == [expected]
     assert Streams("t", ordered=True).offer(publication) == [expected]
 
@@ -154,7 +156,7 @@ def test_memory_of_payloads_stays_within_its_bound(monkeypatch: pytest.MonkeyPat
     streams = Streams("t")
     for number in range(20):
         streams.offer(item(number))
-    assert len(streams._said) == 4
+    assert len(streams.said) == 4
     assert told(streams.offer(item(0, payload=b"?"))) == [("late", 0), 0], "and never lost"
 
 
@@ -172,16 +174,16 @@ def test_deadlines_lost_or_moved_by_a_fault_are_made_anew() -> None:
         streams = Streams("t", ordered=True)
         streams.offer(item(3))
         if fault == 0:
-            streams._deadlines.clear()
+            streams.deadlines.clear()
         elif fault == 1:
-            streams._clock = -(10**9)
+            streams.clock = -(10**9)
         elif fault == 2:
-            streams._streams[1, 77].waiting[3] = (10**9, item(3))
+            streams.streams[1, 77].waiting[3] = (10**9, item(3))
         else:
-            streams._streams[1, 77].next = 50
+            streams.streams[1, 77].next = 50
         found = wait(streams, 3 * module.REBUILD_TIMEOUTS)
         assert [short for short in found if isinstance(short, int)] == [3]
-        assert not streams._streams[1, 77].waiting
+        assert not streams.streams[1, 77].waiting
         assert streams.vector() == {"1/77": 49 if fault == 3 else 3}
 
 
@@ -277,9 +279,9 @@ def test_what_a_fault_put_into_the_waiting_room_is_marked_when_it_leaves() -> No
     marked: list[Publication] = []
     streams = Streams("t", ordered=True, mark=marked.append)
     streams.offer(item(0))
-    waiting = streams._streams[1, 77].waiting
+    waiting = streams.streams[1, 77].waiting
     waiting[3], waiting[5] = (0, item(3)), (0, item(9))  # one of them under a wrong number
-    streams._streams[1, 77].armed = False
+    streams.streams[1, 77].armed = False
     assert told(streams.offer(item(1))) == [1]
     assert wait(streams, 2 * PATIENCE) == [("gap", 2, 2), 3, ("gap", 4, 4)]
     assert [it.sequence for it in marked] == [0, 1, 3]

@@ -5,8 +5,18 @@ from random import Random
 
 import pytest
 
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
-from planaria.core.node import Effect, LinkDown, Send
+from planaria.core.node import (
+    Command,
+    Effect,
+    Leave,
+    LinkDown,
+    Publish,
+    Send,
+    Subscribe,
+    Unsubscribe,
+)
 from planaria.lab.tree import (
     edges,
     host_tree,
@@ -16,7 +26,7 @@ from planaria.lab.tree import (
 )
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.member import Located, Unlocated
-from planaria.protocols.dht.node import Leave, Lookup
+from planaria.protocols.dht.node import Lookup
 from planaria.protocols.ring.messages import Introduce
 from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.legitimacy import is_tree
@@ -49,7 +59,7 @@ def carry(hosts: dict[NodeId, TreeHost], source: NodeId, effects: Sequence[Effec
             others.append(effect)
         elif effect.target in hosts:
             target = effect.target
-            pending += [(target, it) for it in hosts[target].on_message(effect.message)]
+            pending += [(target, it) for it in hosts[target].on_message(effect.message, at)]
         else:
             pending += [(at, it) for it in hosts[at].on_command(LinkDown(effect.target))]
     return others
@@ -82,7 +92,7 @@ def test_change_of_the_own_keyset_is_a_reason_to_search_at_once() -> None:
     """The amendment to the notifications of the paper (erratum 3)."""
     hosts = network([5, 9, 13])
     assert hosts[9].place.searching is None
-    hosts[9].on_message(Introduce("dht", (SPACE.label(7), 7), False, 0))
+    hosts[9].on_message(Introduce("dht", (SPACE.label(7), 7), False, 0), 7)
     assert hosts[9].place.searching == (7, 9)
 
 
@@ -100,7 +110,7 @@ def test_lost_neighbour_is_not_taken_back_before_it_speaks() -> None:
     effects = hosts[9].on_command(LinkDown(13))
     assert TreeLink(13, up=False) in effects
     assert 13 in hosts[9].place.suspects
-    hosts[9].place.on_message(Link(13))
+    hosts[9].place.on_message(Link(13), 13)
     assert 13 not in hosts[9].place.suspects
     hosts[9].place.suspects = {13: 0}
     for _ in range(SUSPECT_AGE_MAX + 1):
@@ -116,7 +126,7 @@ def test_search_that_finds_a_suspect_is_not_adopted_but_repeated() -> None:
     carry(hosts, 9, hosts[9].place.review())
     assert hosts[9].neighbours == [5]
     assert hosts[9].place.dirty
-    carry(hosts, 9, hosts[9].on_message(Link(13)))
+    carry(hosts, 9, hosts[9].on_message(Link(13), 13))
     assert sorted(hosts[9].neighbours) == [5, 13]
 
 
@@ -125,7 +135,7 @@ def test_searches_between_two_timeouts_are_bounded() -> None:
     asked = 0
     for stranger in (1, 2, 3, 4, 5, 6, 8, 9, 10):
         before = host.place.searches
-        host.on_message(Link(stranger))
+        host.on_message(Link(stranger), stranger)
         asked += host.place.searches - before
     assert asked == SEARCHES_MAX
     host.on_timeout()
@@ -136,7 +146,7 @@ def test_claims_are_bounded_and_claimants_hear_that_they_are_none() -> None:
     host = TreeHost(7, SPACE, TREE)
     host.place.searches = SEARCHES_MAX
     for stranger in range(8, 8 + 2 * CLAIMS_MAX):
-        host.on_message(Link(stranger))
+        host.on_message(Link(stranger), stranger)
     assert len(host.place.claims) == CLAIMS_MAX
     effects = host.on_timeout()
     told = [it.target for it in effects if isinstance(it, Send) and isinstance(it.message, Unlink)]
@@ -177,7 +187,7 @@ def test_leaver_lets_all_links_go_and_refuses_new_ones() -> None:
         TreeLink(13, up=False),
     ]
     assert hosts[9].neighbours == []
-    assert hosts[9].on_message(Link(5)) == [Send(5, Unlink(9))]
+    assert hosts[9].on_message(Link(5), 5) == [Send(5, Unlink(9))]
     hosts[9].place.parent = 13
     assert TreeLink(13, up=False) in hosts[9].on_timeout()
 
@@ -194,6 +204,24 @@ def test_state_of_a_host_survives_a_restart() -> None:
     other.restore(host.snapshot())
     assert other.snapshot() == host.snapshot()
     assert other.on_timeout() == host.on_timeout()
+
+
+@pytest.mark.parametrize("kind", [Link, Unlink])
+@pytest.mark.parametrize("sender", [None, 3])
+def test_nobody_speaks_for_another_host(kind: type[Link | Unlink], sender: NodeId | None) -> None:
+    host = network([5, 9, 13])[9]
+    message = kind(13 if kind is Unlink else 2)
+    before = host.snapshot()
+    assert list(host.on_message(message, sender)) == []
+    assert host.snapshot() == before
+    host.on_message(message, message.sender)
+    assert host.snapshot() != before
+
+
+@pytest.mark.parametrize("command", [Subscribe("a"), Unsubscribe("a"), Publish("a", b"x")])
+def test_tree_refuses_publications_in_one_line(command: Command) -> None:
+    with pytest.raises(UsageError, match=r"^tree has lookups, no publications; use ring, .*$"):
+        TreeHost(1, SPACE, TREE).on_command(command)
 
 
 def test_area_of_the_join_in_the_worked_example_is_the_joiner_and_both_ends() -> None:

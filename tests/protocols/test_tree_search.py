@@ -16,7 +16,7 @@ from planaria.literal.tree import LiteralTree, binary_parents, wide_parents
 from planaria.protocols.dht.keys import Keyset, KeySpace
 from planaria.protocols.tree.legitimacy import RightTree
 from planaria.protocols.tree.reference_tree import BinaryTree, ReferenceTree, WideTree
-from planaria.protocols.tree.search import Neighbours, View, neighbours
+from planaria.protocols.tree.search import KnownKeysets, Neighbours, neighbours
 
 LOOKUPS = 6
 
@@ -34,7 +34,7 @@ class Remembering(BinaryTree):
         return self._known[keyset]
 
 
-class Counting(View):
+class Counting(KnownKeysets):
     """Answers from a list of owners, and counts."""
 
     def __init__(self, tree: ReferenceTree, keysets: list[Keyset]) -> None:
@@ -146,7 +146,7 @@ def test_search_asks_in_at_most_two_rounds() -> None:
         mine = directory.keyset(position)
         known, rounds = [mine], 0
         while True:
-            view = View(tree, known)
+            view = KnownKeysets(tree, known)
             found = neighbours(mine, view)
             if not view.wanted:
                 break
@@ -274,7 +274,7 @@ def test_wide_search_of_long_keys_needs_few_lookups() -> None:
         mine = view.keyset(position)
         known = [mine]
         for _ in range(200):
-            partial = View(tree, known)
+            partial = KnownKeysets(tree, known)
             neighbours(mine, partial)
             if not partial.wanted:
                 break
@@ -294,6 +294,6 @@ def test_reference_tree_refuses_what_cannot_be() -> None:
 
 def test_lonely_host_owns_all_keys_and_has_no_neighbours() -> None:
     for tree in (BinaryTree(160), WideTree(5, 2**160 - 1)):
-        view = View(tree, [(7, 7)])
+        view = KnownKeysets(tree, [(7, 7)])
         assert neighbours((7, 7), view) == Neighbours()
         assert view.wanted == []

@@ -200,7 +200,7 @@ def damage(trie: Trie, nodes: list[Inner], chance: Random) -> str:
     elif kind == "none":
         node.zero = None  # type: ignore[assignment]
     else:
-        trie._cursor = chance.randrange(-(10**6), 10**6)
+        trie.cursor = chance.randrange(-(10**6), 10**6)
     return kind
 
 

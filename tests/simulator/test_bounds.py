@@ -6,16 +6,19 @@ from math import inf
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from planaria.cli.main import main
+from planaria.core.errors import InvariantViolation
 from planaria.core.ids import NodeId
-from planaria.core.node import Node
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
+from planaria.simulator import trial as trial_module
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS, use_scheduler
 from planaria.simulator.schedule import load_schedule, parse_schedule
-from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.trial import Spec, Trial, must_heal
 from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from toys import ROOT, Log, Note, Probe, ProbeOverlay, sorted_list
 
@@ -32,7 +35,7 @@ class Promising(ProbeOverlay):
     def unnoticed(self, n: int) -> int:
         return 1000 * n
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         return [Violation("never", None, "is it")]
 
 
@@ -47,6 +50,13 @@ def test_where_failed_sends_are_not_noticed_a_trial_lasts_longer() -> None:
     trial = Trial(Promising(), Spec(3, 1, "legitimate", silent_failures=True))
     next(iter(trial.heal()))
     assert trial.bound == 3 * 7 + 50 + 3000
+
+
+def test_no_promise_makes_a_trial_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_module, "INTERVALS_MAX", 60)
+    trial = Trial(Promising(), Spec(3, 1, "legitimate"))
+    next(iter(trial.heal()))
+    assert trial.bound == 60
 
 
 @pytest.mark.parametrize("name", REGISTERED)
@@ -147,6 +157,19 @@ def test_beyond_the_delays_of_the_promise_safety_alone_is_judged(
     monkeypatch.chdir(ROOT)
     assert main(shlex.split(spec.command(Promising()))[1:]) == 0
     assert "no; not promised where messages take so long" in capsys.readouterr().out
+
+
+def test_what_must_heal_must_be_promised() -> None:
+    """Else the test that says so could not fail."""
+
+    class Healing(ProbeOverlay):
+        delay_max = 4.0
+
+    slow = Spec(2, 1, "legitimate", delay="fixed:401")
+    with pytest.raises(InvariantViolation, match=r"promise: messages of 4.01 intervals") as raised:
+        must_heal(Healing(), slow)
+    assert raised.value.checker == "promise"
+    must_heal(Healing(), structs.replace(slow, intervals=9))
 
 
 def test_an_overlay_that_states_no_bound_has_one_that_grows_with_nodes_and_delays() -> None:

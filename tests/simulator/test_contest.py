@@ -8,7 +8,8 @@ from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Deliver, Effects, Node, Publish, Send
-from planaria.lab.contest.baselines import SERVER, Copy
+from planaria.lab.contest.baseline_messages import Copy
+from planaria.lab.contest.baselines import SERVER
 from planaria.lab.contest.contenders import CONTENDERS, OVERLAYS
 from planaria.lab.contest.contest import FAULTS, Contest, Figures, size
 from planaria.lab.contest.workload import AFTER, CALM, FAULT, PHASES, Ledger, make_workload

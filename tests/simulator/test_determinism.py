@@ -86,9 +86,9 @@ def test_another_seed_gives_another_run() -> None:
 
 
 def test_scheduler_and_faults_do_not_shift_the_first_state() -> None:
-    def first(**changes: object) -> list[tuple[object, ...]]:
+    def first(**changes: object) -> list[tuple[int, bytes]]:
         nodes = Trial(sorted_list(), spec(**changes)).simulator.nodes
-        return [(id, *node.snapshot().values()) for id, node in nodes.items()]
+        return [(id, node.snapshot()) for id, node in nodes.items()]
 
     assert first() == first(faults=(), scheduler="starve", drift=0.3, delay="heavy:5")
     assert first() != first(seed=12)

@@ -171,7 +171,9 @@ def test_sender_of_an_undeliverable_message_is_told_that_the_link_is_down() -> N
     simulator.run(2 * INTERVAL)
     assert LinkDown(9, (Note(1),)) in node.commands
     assert len(log.ticks("drop", 9)) == simulator.undeliverable >= 1
-    assert [row for row in log.rows if row[1] == "command" and row[4] == LinkDown(9, (Note(1),))] != []
+    assert [
+        row for row in log.rows if row[1] == "command" and row[4] == LinkDown(9, (Note(1),))
+    ] != []
 
 
 def test_sender_is_told_nothing_on_a_network_without_connections() -> None:
@@ -256,7 +258,7 @@ def test_effects_and_causes_are_shown_to_observers() -> None:
     probes(simulator, 1)
     simulator.command(0, Publish("news", b"x"))
     simulator.inject(0, Note(1))
-    assert [row[1] for row in log.rows] == ["start", "command", "effect", "send"]
+    assert [row[1] for row in log.rows] == ["start", "command", "effect", "effect", "send"]
     assert log.rows[-1][3].source == ENVIRONMENT
 
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planaria.core.errors import UsageError
+from planaria.core.scenario import CHOICES
 from planaria.simulator.schedule import (
     ACTIONS,
     ACTIONS_MAX,
     LASTING,
     LIMITS,
     NAMED,
-    STATES,
     Action,
     Value,
     compose,
@@ -27,7 +27,10 @@ def values(name: str, default: Value) -> st.SearchStrategy[Value]:
     if isinstance(default, bool):
         return st.booleans()
     if isinstance(default, str):
-        return st.sampled_from(STATES)
+        return st.sampled_from(CHOICES[name]) if name in CHOICES else st.text()
+    if isinstance(default, dict):
+        numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+        return st.dictionaries(st.text(), numbers | st.booleans() | st.text(), max_size=3)
     low, high = LIMITS[name]
     if isinstance(default, int):
         return st.integers(int(low), int(high))
@@ -72,6 +75,14 @@ def test_comments_and_empty_lines_are_skipped() -> None:
     assert str(action) == "at 2 for 3 partition groups=3"
 
 
+def test_a_wildcard_is_not_a_comment_and_quotes_hold_blanks() -> None:
+    text = r"""at 0 subscribe pattern=a/# where="delay > 60 # minutes \"so\"" node=3 # a comment"""
+    (action,) = parse_schedule(text)
+    wanted = {"pattern": "a/#", "where": 'delay > 60 # minutes "so"', "node": 3}
+    assert action.arguments == wanted
+    assert parse_schedule(str(action)) == (action,)
+
+
 def test_argument_left_out_has_its_default() -> None:
     (action,) = parse_schedule("at 0 for 1 loss")
     assert action.number("rate") == 0.1
@@ -104,6 +115,12 @@ def test_argument_left_out_has_its_default() -> None:
         ("at 1 for 1 partition groups=0", "between 1 and 1000"),
         ("at 1 for 1 partition one_way=maybe", "write yes or no"),
         ("at 1 restart state=lost", "one of kept, stale, none"),
+        ('at 1 publish topic="news', "cannot read"),
+        ('at 1 publish topic="news"count=2', "cannot read"),
+        ("at 1 publish attributes=[1]", "write {"),
+        ('at 1 publish attributes={"a":null}', "write {"),
+        ('at 1 publish attributes={"a":NaN}', "write {"),
+        ("at 1 subscribe node=-2", "between -1"),
     ],
 )
 def test_bad_line_is_refused_by_its_number(line: str, complaint: str) -> None:

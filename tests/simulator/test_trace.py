@@ -20,7 +20,13 @@ from planaria.simulator.trial import Spec, Trial
 from toys import Letter, Note, Probe, ProbeOverlay
 
 ABOUT = {"seed": "4", "version": "0", "replay": "planaria sim toy --n 5 --seed 4"}
-FAULTS = "at 0 for 4 loss rate=0.3\nat 1 restart count=1\nat 2 publish count=1\nat 3 crash count=1"
+FAULTS = """
+at 0 for 4 loss rate=0.3
+at 1 restart count=1
+at 2 publish count=1
+at 2 subscribe where=x node=1
+at 3 crash count=1
+"""
 
 
 def trial(*observers: object) -> Trial:
@@ -69,6 +75,7 @@ def test_every_kind_of_event_is_written_with_what_it_has(tmp_path: Path) -> None
             assert (row.src, row.dst, row.message_id, row.bytes) == (None,) * 4
     names = {(row.kind, row.message_type) for row in rows}
     assert {("effect", "Deliver"), ("command", "Publish"), ("command", "Clock")} <= names
+    assert {("effect", "Published"), ("refuse", "Subscribe")} <= names
     assert {("fault", "at 1 restart count=1"), ("restart", "kept")} <= names
     assert {row.node for row in rows if row.kind == "fault"} == {ENVIRONMENT}
 

@@ -12,14 +12,16 @@ from planaria.cli.main import main
 from planaria.core.chance import combination
 from planaria.core.errors import InvariantViolation, UsageError
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver, Node
+from planaria.core.node import Deliver
 from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.core.state import State
 from planaria.simulator import trial as trial_module
 from planaria.simulator.checkers import DeliveredOnce, SafetyBroken
 from planaria.simulator.engine import ENVIRONMENT, Entry
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import NAMED, compose, load_schedule, parse_schedule
-from planaria.simulator.trial import Spec, Trial, must_heal, shrink
+from planaria.simulator.shrink import TRIALS_MAX, shrink
+from planaria.simulator.trial import Spec, Trial, must_heal
 from toys import ROOT, Log, ProbeOverlay, sorted_list
 
 # What the toy does not have: it reads no clock, and nobody leaves it in good order.
@@ -141,7 +143,7 @@ class Flapping(ProbeOverlay):
     def __init__(self, script: str) -> None:
         self.script = list(script)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         bad = self.script.pop(0) == "-" if self.script else False
         return [Violation("script", None, "says no")] if bad else []
 
@@ -291,7 +293,7 @@ def test_shrinking_is_bounded() -> None:
 
     faults = parse_schedule("at 1 forge count=1000\n" * 300)
     shrink(Spec(10**6, 1, faults=faults), always)
-    assert len(tried) == trial_module.SHRINK_TRIALS_MAX
+    assert len(tried) == TRIALS_MAX
 
 
 def test_phases_asked_for_are_kept_and_replayed(

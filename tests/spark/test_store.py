@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from pyarrow import fs, parquet
 
 from planaria.core.errors import UsageError
+from planaria.spark import store as store_module
+from planaria.spark.imports import imported_files
+from planaria.spark.session import PACKAGE
 from planaria.spark.store import Store, code_version
 from spark_lab import contents
 
@@ -140,6 +144,60 @@ def test_a_directory_below_keeps_the_options_of_its_url_and_nobody_sees_its_secr
 ) -> None:
     assert Store(out).shown == shown
     assert Store(out).below("c/d") == below
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the package, to be changed at will."""
+    copy = tmp_path / "planaria"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(store_module, "PACKAGE", copy)
+    return copy
+
+
+def edited(file: Path) -> None:
+    file.write_text(file.read_text() + "\n# ,\n")
+
+
+def test_only_what_a_worker_imports_is_in_the_version(house: Path) -> None:
+    runs = ["planaria.studies.damulticast.runs"]
+    before, whole = code_version(modules=runs), code_version()
+    for page in ("studies/damulticast/page.py", "studies/damulticast/study.py", "cli/hunt.py"):
+        edited(house / page)
+        edited(house / "protocols/mobile/layer.py")
+    assert code_version(modules=runs) == before
+    assert code_version() != whole
+    versions = {before}
+    for place in ("protocols/gossip/links.py", "core/node.py", "__init__.py", "lab/__init__.py"):
+        edited(house / place)
+        versions.add(code_version(modules=runs))
+    assert len(versions) == 5
+
+
+def test_a_file_of_ones_own_counts_with_what_it_imports(house: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("def later():\n    from planaria.protocols.mobile import layer\n    layer\n")
+    before = code_version([mine], ["planaria.spark.hunt"])
+    edited(house / "protocols/gossip/links.py")
+    assert code_version([mine], ["planaria.spark.hunt"]) == before
+    edited(house / "protocols/mobile/link.py")
+    assert code_version([mine], ["planaria.spark.hunt"]) != before
+
+
+def test_imports_for_type_checkers_alone_do_not_count(tmp_path: Path) -> None:
+    house = tmp_path / "house"
+    for name, text in {
+        "__init__": "",
+        "one": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house import two\n",
+        "two": "",
+        "three": "from . import one\nimport house.four as it\n",
+        "four": "from house.five import six",
+        "five": "six = 6",
+    }.items():
+        house.mkdir(exist_ok=True)
+        (house / f"{name}.py").write_text(text)
+    found = [path.stem for path in imported_files(["house.three"], house)]
+    assert found == ["__init__", "five", "four", "one", "three"]
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,11 @@ def compare(
     if as_json:
         click.echo(json.dumps({**to_builtins(verdict), "version": __version__}))
     else:
-        click.echo(told(verdict))
+        click.echo(in_words(verdict))
     return 0 if verdict.good else BROKEN
 
 
-def told(verdict: "Verdict") -> str:
+def in_words(verdict: "Verdict") -> str:
     """What people read."""
     from planaria.studies.advice import by_fault, in_calm
 

@@ -39,7 +39,7 @@ def demo(out: str | None, master: str | None) -> int:
     Exit code 0: every network healed and all of Planaria's own checks hold.
     """
     require()
-    from planaria.cli.reproduce import prepared, run, told
+    from planaria.cli.reproduce import in_words, prepared, run
     from planaria.spark.watch import Stopped
     from planaria.studies.study import STUDIES
 
@@ -57,7 +57,7 @@ def demo(out: str | None, master: str | None) -> int:
     except Stopped as stopped:
         click.echo(f"planaria: {stopped}", err=True)
         return INTERRUPTED
-    click.echo(told(verdict))
+    click.echo(in_words(verdict))
     return 0 if all(healed) and verdict.good else BROKEN
 
 
@@ -77,10 +77,10 @@ def heal(network: Network) -> bool:
     finally:
         trial.view.stop()  # also at Ctrl-C: the terminal is its owner's
     if violation is not None:
-        told = filled(
+        lines = filled(
             f"{network.overlay}: NOT healed: {violation.checker}: {violation.detail}", "  "
         )
-        trial.view.end("\n".join([*told, *command(violation.replay)]), good=False)
+        trial.view.end("\n".join([*lines, *command(violation.replay)]), good=False)
         return False
     spent = (counted(outcome.intervals, "interval"), counted(outcome.messages, "message"))
     cost = f"after {' and '.join(spent)}"

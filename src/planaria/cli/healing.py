@@ -46,7 +46,7 @@ class View:
         self._console = Console(file=stream, highlight=False)
         self._bars = HEIGHTS if self._console.encoding.startswith("utf") else PLAIN
         self._live: Live | None = None
-        self._told: Counter[str] | None = None
+        self._shown: Counter[str] | None = None
         if self._console.is_terminal:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
@@ -62,8 +62,8 @@ class View:
         if self._live is not None:
             self._live.update(self._picture(interval), refresh=True)
             time.sleep(FRAME_SECONDS)
-        elif self._told is None or news(self._told, counts):
-            self._told = counts
+        elif self._shown is None or news(self._shown, counts):
+            self._shown = counts
             text = f"{self.what}: interval {interval}: "
             text += broken(counts, WIDTH - len(text))
             self._console.print(text, soft_wrap=True, markup=False)
@@ -96,9 +96,9 @@ def heights(past: Sequence[int], most: int, bars: str = HEIGHTS) -> str:
     return "".join(bars[-(-count * top // most)] if count else none for count in past)
 
 
-def news(told: Counter[str], now: Counter[str]) -> bool:
-    """Is `now` worth a line after `told`? Half of it is gone, or most of it is new."""
-    return now.total() <= told.total() / 2 > 0 or (now - told).total() > now.total() / 2
+def news(before: Counter[str], now: Counter[str]) -> bool:
+    """Is `now` worth a line after `before`? Half of it is gone, or most of it is new."""
+    return now.total() <= before.total() / 2 > 0 or (now - before).total() > now.total() / 2
 
 
 def broken(counts: Counter[str], width: int = WIDTH) -> str:

@@ -111,7 +111,7 @@ def _hunt(reference: str, kind: Kind, values: dict[str, Any]) -> int:
         return INTERRUPTED
     asked = {"overlay": reference, "asked": shlex.join(campaign.target.asked), "n": values["n"]}
     result = {**asked, **result, "version": __version__}
-    click.echo(json.dumps(result) if values["as_json"] else _told(result))
+    click.echo(json.dumps(result) if values["as_json"] else _in_words(result))
     return 1 if result["findings"] or result["errors"] else 0
 
 
@@ -126,8 +126,8 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
         named_schedules,
         publishes,
         source_files,
+        version_of,
     )
-    from planaria.spark.store import code_version
 
     given = {option.name: values[option.name.replace("-", "_")] for option in kind.options}
     single = {name: getattr(DEFAULTS, name) for name in DEFAULTS.__struct_fields__}
@@ -153,7 +153,7 @@ def _campaign(reference: str, kind: Kind, values: dict[str, Any]) -> "Hunt":
     plain = values["seeds"].isdecimal()
     seeds = range(int(values["seeds"])) if plain else parse_numbers(values["seeds"], "--seeds")
     slug = re.sub(r"[^\w.]+", "-", reference)
-    out = values["out"] or f"out/hunt/{slug}-{code_version(sources)}"
+    out = values["out"] or f"out/hunt/{slug}-{version_of(target, sources)}"
     return Hunt(target, grid, seeds, out, sources)
 
 
@@ -175,7 +175,6 @@ def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any
 
 def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[str, Any]:
     from planaria.spark.hunt import raised, recovery
-    from planaria.spark.store import code_version
 
     fresh = campaign.sweep.run(spark)
     click.echo("planaria: every start is done; reading the results", err=True)
@@ -193,7 +192,7 @@ def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[st
         "recovery": _dicts(recovery(rows, ["start", "nemesis"])),
         "schedulers": _dicts(recovery(rows, ["scheduler"])),
         "conditions": _dicts(recovery(rows, CONDITIONS)),
-        "code": code_version(campaign.sources),
+        "code": campaign.version,
         "out": campaign.sweep.store.shown,
     }
 
@@ -202,7 +201,7 @@ def _dicts(table: "DataFrame") -> list[dict[str, Any]]:
     return [row.asDict() for row in table.collect()]
 
 
-def _told(result: dict[str, Any]) -> str:
+def _in_words(result: dict[str, Any]) -> str:
     """What people read."""
     head = f"{result['overlay']}: {result['starts']:,} starts"
     if result["fresh"]:

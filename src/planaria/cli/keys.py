@@ -41,9 +41,7 @@ def init(directory: Path, cluster: str) -> None:
 @click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), default=("node",))
 @click.option("--days", default=CERTIFICATE_DAYS, show_default=True, type=click.IntRange(1, 3650))
 @JSON
-def issue_one(
-    name: str, directory: Path, roles: tuple[str, ...], days: int, as_json: bool
-) -> None:
+def issue_one(name: str, directory: Path, roles: tuple[str, ...], days: int, as_json: bool) -> None:
     """Make a key and a certificate for NAME, signed by the authority in --dir."""
     target = issue(directory, name, roles, days)
     shown = _shown(target)

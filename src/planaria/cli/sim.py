@@ -16,8 +16,9 @@ from planaria.core.errors import InvariantViolation, UsageError
 from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import Schedule, compose, load_schedule, parse_schedule
+from planaria.simulator.shrink import shrink_failure
 from planaria.simulator.trace import LEVELS, Recorder
-from planaria.simulator.trial import OPTIONS, Spec, Trial, shrink_failure
+from planaria.simulator.trial import OPTIONS, Spec, Trial
 from planaria.simulator.worlds.registry import REGISTERED, Kind, Option, find_kind
 
 DEFAULTS = Spec(n=16, seed=0)

@@ -13,7 +13,7 @@ from planaria.simulator.trial import Outcome, Trial
 
 VIOLATIONS_SHOWN = 20
 # What the table says in words of its own; every other key of the summary is a line as it is.
-TOLD = (
+SHOWN = (
     "intervals", "bound", "delay", "promised", "violations", "relapse", "faults", "workload",
     "failure", "version", "replay",
 )  # fmt: skip
@@ -56,7 +56,7 @@ def summary(
 
 def _shown(trial: Trial, violation: Violation) -> dict[str, Any]:
     place = None if violation.node is None else trial.overlay.called(violation.node)
-    return {**to_builtins(violation), "where": place, "detail": trial.told(violation.detail)}
+    return {**to_builtins(violation), "where": place, "detail": trial.with_names(violation.detail)}
 
 
 def _injected(it: Injection) -> dict[str, Any]:
@@ -74,11 +74,11 @@ def table(summary: dict[str, Any]) -> str:
     if summary["bound"] is not None:
         longest = f"messages of up to {summary['delay']:g}"
         rows.append(("bound", f"{counted(summary['bound'], 'interval')}, with {longest}"))
-    told = [*TOLD, *(name for name, _ in rows)]
+    shown = [*SHOWN, *(name for name, _ in rows)]
     rows += [
         (name if not line else "", text)
         for name, value in summary.items()
-        if name not in told
+        if name not in shown
         for line, text in enumerate(_lines(value))
     ]
     for it in summary["faults"]:

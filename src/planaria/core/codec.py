@@ -1,32 +1,48 @@
 """Messages to bytes and back. The one place where bytes of a peer can be an error."""
 
+from collections.abc import Iterable
 from typing import Any, Union
 
 from msgspec import MsgspecError
 from msgspec.msgpack import Decoder, Encoder
 
-from planaria.core.errors import CapacityExceeded, MalformedMessage
-from planaria.core.message import Message, registry
+from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
+from planaria.core.message import Message, tag_of
 
 FRAME_BYTES_MAX = 1 << 20  # a peer cannot make us hold more than this for one message
 
 
-class Codec:
-    """Encodes and decodes every message class that was imported when it was made."""
+_ENCODER = Encoder()
 
-    def __init__(self) -> None:
-        classes = tuple(registry().values())
-        self._encoder = Encoder()
-        self._decoder: Decoder[Any] = Decoder(Union[classes])  # noqa: UP007 - a run-time union
+
+def to_wire(message: Message) -> bytes:
+    """The bytes of any message; refuses one that no frame can carry."""
+    data = _ENCODER.encode(message)
+    if len(data) > FRAME_BYTES_MAX:
+        raise CapacityExceeded(
+            f"message of {len(data)} bytes: at most {FRAME_BYTES_MAX}, split the payload"
+        )
+    return data
+
+
+class Codec:
+    """Encodes and decodes the message classes of an overlay (`Overlay.messages`), and no others."""
+
+    def __init__(self, classes: Iterable[type[Message]]) -> None:
+        self.classes = dict.fromkeys(classes)
+        tags = [str(cls.__struct_config__.tag) for cls in self.classes]
+        twice = sorted({tag for tag in tags if tags.count(tag) > 1})
+        if twice or not tags:
+            said = f"message tag {twice[0]!r} is used twice" if twice else "a codec needs messages"
+            raise UsageError(said)
+        union: Any = Union[tuple(self.classes)]  # noqa: UP007 - a run-time union
+        self._decoder: Decoder[Any] = Decoder(union)
 
     def encode(self, message: Message) -> bytes:
         """The bytes of `message`; refuses what no peer would accept."""
-        data = self._encoder.encode(message)
-        if len(data) > FRAME_BYTES_MAX:
-            raise CapacityExceeded(
-                f"message of {len(data)} bytes: at most {FRAME_BYTES_MAX}, split the payload"
-            )
-        return data
+        if type(message) not in self.classes:
+            raise UsageError(f"{tag_of(message)!r} is not a message of this overlay")
+        return to_wire(message)
 
     def decode(self, data: bytes) -> Message:
         """The message in `data`, or `MalformedMessage`: never another error."""

@@ -1,5 +1,7 @@
 """The base of all messages: frozen, tagged structs that are their own wire format."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 
@@ -13,19 +15,23 @@ class Message(Struct, frozen=True, array_like=True, gc=False):
     """
 
 
-def registry() -> dict[str, type[Message]]:
-    """All message classes imported so far, by tag. Two classes with one tag are a bug."""
-    found: dict[str, type[Message]] = {}
-    pending = list(Message.__subclasses__())
-    while pending:
-        cls = pending.pop()
-        pending.extend(cls.__subclasses__())
-        tag = cls.__struct_config__.tag
-        if not isinstance(tag, str):
-            continue  # an abstract base between Message and its concrete classes
-        if found.setdefault(tag, cls) is not cls:
-            raise TypeError(f"message tag {tag!r} is used by {found[tag]} and by {cls}")
-    return dict(sorted(found.items()))
+def defined_in(module: Mapping[str, object]) -> tuple[type[Message], ...]:
+    """The messages that a module defines, in the order of their tags; `module` is its `globals()`.
+
+    Every module of messages ends with `MESSAGES = defined_in(globals())`, and each overlay names
+    the `messages` of the modules it is made of: those, and no others, are accepted on its wire.
+    """
+    own = [
+        it
+        for it in module.values()
+        if isinstance(it, type) and issubclass(it, Message) and it.__module__ == module["__name__"]
+    ]
+    return tuple(sorted((it for it in own if _tag(it)), key=_tag))
+
+
+def _tag(cls: type[Message]) -> str:
+    """The tag of a class; empty for an abstract base."""
+    return str(cls.__struct_config__.tag or "")
 
 
 def tag_of(message: Message) -> str:

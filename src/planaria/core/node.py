@@ -126,6 +126,10 @@ class Clock(Command, frozen=True, gc=False):
     seconds: int
 
 
+class Restarted(Command, frozen=True, gc=False):
+    """The process ended and began again with the state restored: its connections are gone."""
+
+
 class LinkUp(Command, frozen=True, gc=False):
     """The driver has a connection to `peer`."""
 
@@ -183,9 +187,6 @@ class Node(Stateful):
 
     def restore(self, data: bytes) -> Effects:
         """Take a stored state, however old or wrong; bytes that are none leave the node fresh."""
-        if not isinstance(data, bytes):
-            super().restore(data)  # LEGACY
-            return NOTHING
         try:
             state = decode_state(self.state_type, data)
         except MalformedState as error:

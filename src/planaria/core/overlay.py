@@ -8,17 +8,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, inf
 from random import Random
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
 from planaria.core.errors import unknown
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Node
+from planaria.core.node import Command, Node, Subscribe
 from planaria.core.state import State
 
+if TYPE_CHECKING:
+    from planaria.core.book import Book
+    from planaria.core.workload import Ask
+
 Channel = Iterable[tuple[NodeId, Message]]  # messages in flight, each with its target
+
+
+GARBAGE_NAMED = 0.75  # of it comes from whom it names
 
 
 class Violation(Struct, frozen=True):
@@ -45,6 +52,7 @@ class Overlay(ABC):
     """One family of nodes that form a network together."""
 
     name: ClassVar[str]
+    messages: ClassVar[tuple[type[Message], ...]] = ()  # what its nodes say to each other
     starts: ClassVar[tuple[str, ...]] = ("fresh", "legitimate", "corrupt")
     # Legitimate interval ends in a row before we believe it: one may be luck, and a counter that
     # a fault left half-way (a suspicion, say) must have run out.
@@ -71,6 +79,20 @@ class Overlay(ABC):
     @abstractmethod
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         """An arbitrary message in flight to one of `ids`."""
+
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name `message` speaks; None: in nobody's, or rules do not ask who sent it."""
+        return None
+
+    def link_of(self, message: Message, ids: Sequence[NodeId], rng: Random) -> NodeId | None:
+        """On whose link a start or a fault leaves `message`, which is garbage; None: on nobody's.
+
+        Often on the link of the node it names, or rules that ask would never meet garbage.
+        """
+        named = self.speaker(message)
+        if named is not None and rng.random() < GARBAGE_NAMED:
+            return named
+        return rng.choice([None, *ids])
 
     @abstractmethod
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
@@ -118,8 +140,34 @@ class Overlay(ABC):
         """May a schedule crash this node and still expect the rest to heal?"""
         return True
 
-    def publish(self, node: Node, number: int) -> Command | None:
-        """The command with which `node` publishes the `number`-th payload of a workload."""
+    def publication(self, id: NodeId, number: int) -> Command | None:
+        """What the application at `id` publishes as the `number`-th of a workload.
+
+        None: there is none at `id`, or it publishes nothing. A node that cannot refuses.
+        """
+        return None
+
+    def subscriptions(self, id: NodeId) -> Sequence[Subscribe]:
+        """What the application at a new node `id` is subscribed to from the beginning."""
+        return ()
+
+    def everyday(self, interval: int) -> "Sequence[Ask]":
+        """What applications ask for in this interval of a run, besides what a scenario says."""
+        return ()
+
+    def arrival(self, delay: float) -> float:
+        """Intervals in which a publication arrives if no message takes longer than `delay`."""
+        return 0
+
+    def book(self) -> "Book | None":
+        """A new book for a run, if what the applications get is to be judged; None: it is not."""
+        return None
+
+    def observer(self) -> Any:
+        """Who must watch a run of this overlay, from its first node on; None: nobody.
+
+        A world in which nodes move needs the driver's time, say.
+        """
         return None
 
     def damaged(self, nodes: Mapping[NodeId, Node]) -> None:  # noqa: B027 - most keep no books

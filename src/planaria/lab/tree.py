@@ -16,7 +16,7 @@ from msgspec import Struct
 from planaria.core.errors import UsageError
 from planaria.protocols.dht.keys import Keyset
 from planaria.protocols.tree.reference_tree import ReferenceTree
-from planaria.protocols.tree.search import View, neighbours
+from planaria.protocols.tree.search import KnownKeysets, neighbours
 
 Parents = Mapping[int, int | None]  # hosts named by their keys
 Edge = tuple[int, int]
@@ -69,7 +69,7 @@ class Change(Struct, frozen=True):
         return degrees(self.after if self.kind == "join" else self.before)[self.host]
 
 
-class Directory(View):
+class Directory(KnownKeysets):
     """A view that knows all hosts; counts the lookups it answers."""
 
     __slots__ = ("lookups", "places")

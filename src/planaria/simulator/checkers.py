@@ -1,8 +1,12 @@
-"""What must hold at every step of a run, whatever the faults. Liveness is judged in `trial`."""
+"""What must hold at every step of a run, and the book that is kept of it. Liveness: `trial`."""
 
+from collections.abc import Callable, Iterable
+
+from planaria.core.book import Book, Handed
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver
-from planaria.simulator.engine import Entry
+from planaria.core.node import Command, Deliver, Effect, Subscribe
+from planaria.simulator.delays import INTERVAL
+from planaria.simulator.engine import ENVIRONMENT, Entry
 
 
 class SafetyBroken(AssertionError):
@@ -14,29 +18,76 @@ class SafetyBroken(AssertionError):
 
 
 class DeliveredOnce:
-    """No application is handed one publication twice, not even by two of its subscriptions.
+    """No application is handed one publication twice.
 
-    A node that restarts with no state, or with an old one, is a new application, and so is one
-    whose variables a fault has changed: what it was handed before, nobody may remember.
+    A node that restarts with no state, or with an old one, has new applications, and so has one
+    whose variables a fault has changed: what they were handed before, nobody may remember.
     """
 
     name = "delivered-once"
     kinds = ("effect", "restart", "fault")
 
     def __init__(self) -> None:
-        self._seen: dict[NodeId, set[bytes]] = {}
+        self._handed = Handed()
         self.delivered = 0
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         """Look at every delivery to an application."""
-        if kind == "fault" or (kind == "restart" and effect != "kept"):
-            self._seen.pop(node, None)
+        if forgets(kind, effect):
+            self._handed.renew(node)
         if kind != "effect" or not isinstance(effect, Deliver):
             return
         self.delivered += 1
-        seen = self._seen.setdefault(node, set())
-        if effect.id in seen:
+        client = self._handed.client(node, effect.client)
+        if not self._handed.note(tick, client, effect.id):
             raise SafetyBroken(
                 self.name, tick, f"node {node} was handed {effect.id.hex()} a second time"
             )
-        seen.add(effect.id)
+
+
+class Bookkeeper:
+    """Watches a run and enters it in a `Book`, ticks as intervals.
+
+    `subscriptions` are those that a new node begins with; at the start of the run they count as
+    `in_force` or as just asked for.
+    """
+
+    kinds = ("command", "effect", "start", "stop", "restart", "fault")
+
+    def __init__(
+        self,
+        book: Book,
+        subscriptions: Callable[[NodeId], Iterable[Subscribe]],
+        *,
+        in_force: bool = False,
+    ) -> None:
+        self.book, self.subscriptions, self.in_force = book, subscriptions, in_force
+
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """Enter what happened."""
+        time = tick / INTERVAL
+        if kind == "start":
+            self._started(time, node)
+        elif kind == "stop":
+            self.book.stop(time, node)
+        elif isinstance(effect, Command):
+            self.book.command(time, node, effect)
+        elif isinstance(effect, Effect):
+            self.book.effect(time, node, effect)
+        elif forgets(kind, effect) and node != ENVIRONMENT:
+            self.book.forget(time, node)
+            if kind == "fault":
+                self.book.excuse(time)
+
+    def _started(self, time: float, node: NodeId) -> None:
+        self.book.start(time, node)
+        for command in self.subscriptions(node):
+            if self.in_force and time == 0:
+                self.book.subscribed(node, command)
+            else:
+                self.book.command(time, node, command)
+
+
+def forgets(kind: str, effect: object) -> bool:
+    """Is this something after which the applications of a node are new ones?"""
+    return kind == "fault" or (kind == "restart" and effect != "kept")

@@ -1,7 +1,8 @@
 """The deterministic driver: virtual time, a bucket per tick, first in first out within a tick.
 
-Knows nodes, messages and effects, nothing of any protocol. Faults reach it through four doors:
-rules on the links, the order within a tick, holding a node's inputs, adding and removing nodes.
+Knows nodes, messages and effects, nothing of any protocol. Faults reach it through five doors:
+rules on the links, the order within a tick, holding a node's inputs, adding and removing nodes,
+and cutting its power as it persists.
 """
 
 import sys
@@ -17,17 +18,19 @@ from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Clock, Command, Effects, LinkDown, Node, Send
+from planaria.core.node import Clock, Command, Effects, LinkDown, LinkUp, Node, Persist, Send
 from planaria.core.state import State
 from planaria.simulator.delays import DEFAULT_DELAY, INTERVAL, QUANTILES, Delay
+from planaria.simulator.doors import LinkRule, PowerCut
 
 ENVIRONMENT = -1  # the source of messages and commands that no node sent
 TICKS_PER_SECOND = INTERVAL  # a node's wall clock: one second is one interval
 
 # What can be seen of a run. `start` and `stop` are the life of a node; `effect` is whatever a node
-# asks for that is not a message; `fault` and `restart` come from the nemesis.
+# asks for that is not a message; `refuse` is a command that a node does not carry out; `fault` and
+# `restart` come from the nemesis.
 MESSAGE_KINDS = ("send", "deliver", "drop")
-NODE_KINDS = ("timeout", "command", "effect", "start", "stop", "fault", "restart")
+NODE_KINDS = ("timeout", "command", "refuse", "effect", "start", "stop", "fault", "restart")
 KINDS = MESSAGE_KINDS + NODE_KINDS
 
 
@@ -45,20 +48,12 @@ class Entry(Struct, frozen=True, gc=False):
     cause: int
 
 
+class WrongHandler(UsageError):
+    """A handler returned what no handler may return: a mistake in the protocol, not a refusal."""
+
+
 class TooManyMessages(Exception):
     """More was sent than the run may send."""
-
-
-class LinkRule(Protocol):
-    """A way in which links misbehave: changes the delays of a message's copies, none means lost."""
-
-    def apply(
-        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
-    ) -> list[int]:
-        """The delays in ticks of the copies of `message` that still arrive."""
-
-    def delay_max(self, ticks: int) -> int:
-        """The longest that a message takes with this rule, if it took at most `ticks` without."""
 
 
 class Observer(Protocol):
@@ -87,6 +82,8 @@ class Simulator:
         self.order: Callable[[list[Entry]], list[Entry]] | None = None
         self.detects_failed_sends = True
         self.phases: Sequence[int] = ()  # of nodes in the order of joining, again and again
+        self.persisted: dict[NodeId, bytes] | None = None  # on disk, if a fault may ask for it
+        self.power_cuts: dict[NodeId, PowerCut] = {}
         self.clock_skew: dict[NodeId, int] = {}
         self.slowness: dict[NodeId, float] = {}
         self.sent = 0
@@ -99,6 +96,8 @@ class Simulator:
         self._added = 0
         self._lives: dict[NodeId, int] = {}
         self._asked: dict[NodeId, list[Command]] = {}
+        self._news: list[tuple[NodeId, Command]] = []  # of links, for nodes at the end of a tick
+        self._lost: dict[NodeId, dict[NodeId, None]] = {}  # who was told that a link is down
         self._observers: dict[str, list[Observer]] = {kind: [] for kind in KINDS}
         self._draw = stream(seed, "delay").random
         self._phase = stream(seed, "phase")
@@ -117,6 +116,8 @@ class Simulator:
             phase = self.phases[(self._added - 1) % len(self.phases)]
         self._put(self.tick + phase, Entry(node.id, None, life, 0, 0))
         self.note("start", node.id, None)
+        for peer in self._lost.pop(node.id, ()):
+            self.tell(peer, LinkUp(node.id))
 
     def remove(self, id: NodeId) -> Node:
         """Take a node out without a word, as a crash does; messages to it go nowhere."""
@@ -148,6 +149,10 @@ class Simulator:
             self._asked.setdefault(id, []).append(command)
             return
         self._command(self.nodes[id], command, Entry(id, None, ENVIRONMENT, 0, 0))
+
+    def tell(self, id: NodeId, command: Command) -> None:
+        """Report something of its links to node `id` at the end of this tick, if it lives then."""
+        self._news.append((id, command))
 
     def perform(self, id: NodeId, effects: Effects) -> None:
         """Carry out what node `id` asked for when it was made or restored."""
@@ -192,6 +197,8 @@ class Simulator:
                 self._run_bucket(bucket if self.order is None else self.order(bucket))
                 if self.sent > self.sent_max:
                     raise TooManyMessages(f"more than {self.sent_max:,} messages")
+            if self._news:
+                self._report()
 
     def run_interval(self) -> None:
         """Let one interval pass."""
@@ -282,6 +289,8 @@ class Simulator:
         if node.reads_clock:
             seconds = self.tick // TICKS_PER_SECOND + self.clock_skew.get(id, 0)
             self._command(node, Clock(seconds), entry)
+            if self._lives[id] != entry.source:
+                return  # its power was cut as it took the time down
         effects = node.on_timeout()
         if effects is None:
             raise _returned_none(node, "on_timeout")
@@ -293,8 +302,12 @@ class Simulator:
         return max(1, round(INTERVAL * drifted * self.slowness.get(id, 1.0)))
 
     def _command(self, node: Node, command: Command, cause: Entry) -> None:
+        try:
+            effects = node.on_command(command)
+        except Exception:
+            self._note("refuse", node.id, cause, command)
+            raise
         self._note("command", node.id, cause, command)
-        effects = node.on_command(command)
         if effects is None:
             raise _returned_none(node, "on_command")
         self._perform(node.id, effects, cause)
@@ -306,6 +319,10 @@ class Simulator:
         for effect in effects:
             if type(effect) is not Send:
                 self._note("effect", source, cause, effect)
+                if type(effect) is Persist and self.persisted is not None:
+                    self.sent = sent
+                    if self._persist(source, cause):
+                        return
             elif plain:
                 sent += 1
                 entry = Entry(effect.target, effect.message, source, sent, number)
@@ -314,6 +331,26 @@ class Simulator:
                 sent += 1
                 self._route(Entry(effect.target, effect.message, source, sent, number))
         self.sent = sent
+
+    def _persist(self, id: NodeId, cause: Entry) -> bool:
+        """Put the state of a node on disk; True if its power is cut and nothing follows."""
+        assert self.persisted is not None
+        cut = self.power_cuts.pop(id, None)
+        if cut is None or cut.after:
+            self.persisted[id] = self.nodes[id].snapshot()
+        if cut is None:
+            return False
+        cut.happen()
+        if cause.message is not None and cause.target == id:  # it was not acknowledged yet
+            self._link_down(cause)
+        return True
+
+    def _report(self) -> None:
+        """Tell nodes what became of their links; what they send now can make news again."""
+        news, self._news = self._news, []
+        for id, command in news:
+            if id in self.nodes:
+                self.command(id, command)
 
     def _route(self, entry: Entry) -> None:
         """Send one message over links that misbehave or are watched."""
@@ -338,8 +375,14 @@ class Simulator:
             return
         self.undeliverable += 1
         self._note("drop", entry.target, entry, None)
+        if self.detects_failed_sends:
+            self._lost.setdefault(entry.target, {})[entry.source] = None
+        self._link_down(entry)
+
+    def _link_down(self, entry: Entry) -> None:
+        """Tell the sender, if anybody does, that its message was not acknowledged."""
         sender = self.nodes.get(entry.source)
-        if self.detects_failed_sends and sender is not None:
+        if self.detects_failed_sends and sender is not None and entry.message is not None:
             self._command(sender, LinkDown(entry.target, (entry.message,)), entry)
 
     def _note(self, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
@@ -350,7 +393,7 @@ class Simulator:
         self._buckets[tick].append(entry)
 
 
-def _returned_none(node: Node, handler: str) -> UsageError:
+def _returned_none(node: Node, handler: str) -> WrongHandler:
     """A `return` that somebody forgot: taken for no effects, the network would merely not heal."""
     place = f"{type(node).__name__}.{handler}"
-    return UsageError(f"{place} returned None: a handler returns its effects, [] if it has none")
+    return WrongHandler(f"{place} returned None: a handler returns its effects, [] if it has none")

@@ -12,6 +12,7 @@ from random import Random
 from planaria.core.errors import unknown
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, tag_of
+from planaria.core.node import Busy, Ready
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Entry, Simulator
 
@@ -133,6 +134,32 @@ class SlowNodes(Rule):
     def delay_max(self, ticks: int) -> int:
         """As slow as the slow ones."""
         return round(ticks * self.factor)
+
+
+class FullLinks(Rule):
+    """The links to `nodes` are full: who sends is told so, and what it sends then is dropped."""
+
+    def __init__(self, nodes: Sequence[NodeId], simulator: Simulator) -> None:
+        super().__init__()
+        self.nodes, self.simulator = frozenset(nodes), simulator
+        self.full: dict[tuple[NodeId, NodeId], None] = {}
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Let one message pass, the one that fills the link."""
+        if target not in self.nodes:
+            return delays
+        if (source, target) in self.full:
+            return []
+        self.full[source, target] = None
+        self.simulator.tell(source, Busy(target))
+        return delays
+
+    def end(self) -> None:
+        """The links take messages again."""
+        for source, target in self.full:
+            self.simulator.tell(source, Ready(target))
 
 
 class Starve(Rule):

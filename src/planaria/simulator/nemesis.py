@@ -5,21 +5,25 @@ A fault that affected nothing did not test anything; `ineffective` names it.
 
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from planaria.core.chance import stream
-from planaria.core.errors import CapacityExceeded
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Node
+from planaria.core.node import Node, Restarted
 from planaria.core.overlay import Overlay
+from planaria.core.workload import Ask, ask_of, offers
 from planaria.simulator.damage import damage, slots_of, values_of
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator
+from planaria.simulator.doors import PowerCut
+from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator, WrongHandler
 from planaria.simulator.links import (
     Duplication,
+    FullLinks,
     Loss,
     Partition,
     Reordering,
@@ -32,12 +36,13 @@ REMEMBERED_MAX = 1000  # messages kept for `replay`: enough to be stale, few eno
 
 
 class Injection(Struct):
-    """One action of a schedule, once carried out."""
+    """One action of a schedule, once carried out; `refused` counts what nodes said no to."""
 
     action: str
     tick: int
     injected: int = 0
     affected: int = 0
+    refused: int = 0
 
     @property
     def kind(self) -> str:
@@ -66,12 +71,12 @@ class Nemesis:
         self.simulator = simulator
         self.overlay = overlay
         self.report: list[Injection] = []
-        self.departed: dict[NodeId, dict[str, Any]] = {}
+        self.departed: dict[NodeId, bytes] = {}
         self._rng = stream(simulator.seed, "fault")
         self._repeated: Counter[str] = Counter()
         self._pending = deque(sorted(schedule, key=lambda action: action.at))
         self._ending: list[tuple[int, Callable[[], None]]] = []
-        self._stale: dict[NodeId, dict[str, Any]] = {}
+        self._stale: dict[NodeId, bytes] = {}
         self._first: dict[NodeId, dict[str, str]] = {}
         self._memory = Memory()
         self._published = 0
@@ -81,6 +86,8 @@ class Nemesis:
         if any(action.kind == "damage" for action in schedule):
             nodes = simulator.nodes
             self._first = {id: values_of(slots_of(overlay, nodes[id])) for id in nodes}
+        if any(action.kind == "powercut" for action in schedule):
+            simulator.persisted = {}
         if any(action["state"] == "stale" for action in schedule if action.kind == "restart"):
             self._stale = {id: node.snapshot() for id, node in simulator.nodes.items()}
 
@@ -151,6 +158,11 @@ class Nemesis:
         self._rule(action, injection, SlowNodes(victims, factor))
         self._until(action, lambda: self._forget(self.simulator.slowness, victims))
 
+    def _busy(self, action: Action, injection: Injection) -> None:
+        rule = FullLinks(self._choose(action), self.simulator)
+        self._rule(action, injection, rule)
+        self._until(action, rule.end)
+
     # Nodes
 
     def _pause(self, action: Action, injection: Injection) -> None:
@@ -182,17 +194,39 @@ class Nemesis:
     def _restart(self, action: Action, injection: Injection) -> None:
         """A process comes back under its own id, before anybody noticed that it was away."""
         for id in self._choose(action, self.overlay.may_crash):
-            last = self.simulator.remove(id).snapshot()
-            node = self.overlay.spawn(id, self.simulator.rng)
+            last = self.simulator.nodes[id].snapshot()
             state = {"kept": last, "stale": self._stale.get(id, last), "none": None}
-            chosen = state[str(action["state"])]
-            self.simulator.add(node)
-            if chosen is not None:
-                self.simulator.perform(id, node.restore(chosen))
-            self.simulator.note("restart", id, action["state"])
+            self._revive(id, str(action["state"]), state[str(action["state"])])
             injection.injected += 1
             # With its state kept a restart changes no variable, only the phase of its timeouts.
-            injection.affected += action["state"] == "kept" or node.snapshot() != last
+            changed = self.simulator.nodes[id].snapshot() != last
+            injection.affected += action["state"] == "kept" or changed
+
+    def _powercut(self, action: Action, injection: Injection) -> None:
+        """The next time that a victim persists, it comes back with what was on disk just before,
+        or just after; what it was about to send or deliver is lost."""
+        victims = self._choose(action, self.overlay.may_crash)
+        disk = self.simulator.persisted
+        assert disk is not None  # a schedule with power cuts keeps it
+
+        def cut(id: NodeId) -> None:
+            injection.affected += 1
+            self._revive(id, "persisted", disk.get(id))
+
+        for id in victims:
+            happen = partial(cut, id)
+            self.simulator.power_cuts[id] = PowerCut(action["moment"] == "after", happen)
+            injection.injected += 1
+        self._until(action, lambda: self._forget(self.simulator.power_cuts, victims))
+
+    def _revive(self, id: NodeId, how: str, state: bytes | None) -> None:
+        self.simulator.remove(id)
+        node = self.overlay.spawn(id, self.simulator.rng)
+        self.simulator.note("restart", id, how)
+        self.simulator.add(node)
+        if state is not None:
+            self.simulator.perform(id, node.restore(state))
+            self.simulator.command(id, Restarted())
 
     def _join(self, action: Action, injection: Injection) -> None:
         for _ in range(int(action.number("count"))):
@@ -201,29 +235,52 @@ class Nemesis:
             injection.injected += 1
             injection.affected += 1
 
+    # Applications
+
     def _leave(self, action: Action, injection: Injection) -> None:
-        for id in self._choose(action, lambda node: self.overlay.leave(node) is not None):
-            command = self.overlay.leave(self.simulator.nodes[id])
-            if command is not None:
-                before = self.simulator.nodes[id].snapshot()
-                self.simulator.command(id, command)
-                injection.injected += 1
-                injection.affected += self.simulator.nodes[id].snapshot() != before
+        named = ask_of(action).node
+
+        def may_leave(node: Node) -> bool:
+            return named in (None, node.id) and self.overlay.leave(node) is not None
+
+        for id in self._choose(action, may_leave):
+            node = self.simulator.nodes[id]
+            command, before = self.overlay.leave(node), node.snapshot()
+            assert command is not None
+            self.simulator.command(id, command)
+            injection.injected += 1
+            injection.affected += node.snapshot() != before
+
+    def _subscribe(self, action: Action, injection: Injection) -> None:
+        self._ask(ask_of(action), injection)
+
+    def _unsubscribe(self, action: Action, injection: Injection) -> None:
+        self._ask(ask_of(action), injection)
 
     def _publish(self, action: Action, injection: Injection) -> None:
-        nodes = self.simulator.nodes
-        publishers = [id for id in sorted(nodes) if self.overlay.publish(nodes[id], 0) is not None]
-        for _ in range(int(action.number("count")) if publishers else 0):
-            id = self._rng.choice(publishers)
-            command = self.overlay.publish(nodes[id], self._published)
+        ask = ask_of(action)
+        for _ in range(ask.count):
+            self._ask(ask, injection)
             self._published += 1
-            if command is not None:
-                injection.injected += 1
-                try:
-                    self.simulator.command(id, command)
-                    injection.affected += 1
-                except CapacityExceeded:
-                    continue  # a full node says no: its publisher is told, nothing was published
+
+    def _ask(self, ask: Ask, injection: Injection) -> None:
+        """Ask the node that is named, or others until one can."""
+        members = sorted(self.simulator.nodes)
+        for tried, (id, command) in enumerate(
+            offers(ask, members, self.overlay, self._rng, self._published)
+        ):
+            injection.injected += not tried
+            try:
+                self.simulator.command(id, command)
+                injection.affected += 1
+                return
+            except WrongHandler:
+                raise
+            except UsageError:
+                continue  # not this one
+            except CapacityExceeded:
+                break  # a full node says no: its publisher is told, nothing was published
+        injection.refused += 1
 
     # State and channels
 
@@ -268,7 +325,9 @@ class Nemesis:
             if self._rng.random() >= share:
                 return [entry]
             target, message = self.overlay.forge(ids, self._rng)
-            forged = Entry(target, message, ENVIRONMENT, entry.number, entry.cause)
+            sender = self.overlay.link_of(message, ids, self._rng)
+            source = ENVIRONMENT if sender is None else sender
+            forged = Entry(target, message, source, entry.number, entry.cause)
             lost: list[Entry] = []
             return self._rng.choice([lost, [entry, entry], [forged], [entry, forged]])
 
@@ -277,7 +336,9 @@ class Nemesis:
     # Helpers
 
     def _inject(self, injection: Injection, target: NodeId, message: Message) -> None:
-        self.simulator.inject(target, message, 1 + int(self._rng.random() * INTERVAL))
+        delay = 1 + int(self._rng.random() * INTERVAL)
+        sender = self.overlay.link_of(message, list(self.simulator.nodes), self._rng)
+        self.simulator.inject(target, message, delay, sender)
         injection.injected += 1
         injection.affected += target in self.simulator.nodes
 

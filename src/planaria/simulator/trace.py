@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 
 from msgspec import Struct, to_builtins
 
-from planaria.core.codec import Codec
+from planaria.core.codec import to_wire
 from planaria.core.errors import CapacityExceeded, InvariantViolation, UsageError
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message, tag_of
@@ -78,7 +78,6 @@ class Counters:
 
     def __init__(self) -> None:
         self.by_type: dict[str, Count] = {}
-        self._codec = Codec()
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         """Count one message."""
@@ -101,7 +100,7 @@ class Counters:
     def size(self, message: Message) -> int | None:
         """Bytes of a message on the wire; None for one that no frame can carry."""
         try:
-            return len(self._codec.encode(message))
+            return len(to_wire(message))
         except CapacityExceeded:
             return None  # to watch a run must not end it
 

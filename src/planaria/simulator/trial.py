@@ -5,27 +5,28 @@ must become legitimate within a bound (convergence), then it must stay so (closu
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field, structs
 
+from planaria.core.book import MISSED
 from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation, PlanariaError, UsageError
 from planaria.core.overlay import Overlay, Violation
-from planaria.simulator.checkers import DeliveredOnce, SafetyBroken
+from planaria.core.scenario import WORKLOAD
+from planaria.simulator.applications import Applications
+from planaria.simulator.checkers import Bookkeeper, DeliveredOnce, SafetyBroken
 from planaria.simulator.delays import INTERVAL, parse_delay, parse_phases
 from planaria.simulator.engine import Observer, Simulator, TooManyMessages
 from planaria.simulator.links import use_scheduler
 from planaria.simulator.nemesis import Injection, Nemesis
-from planaria.simulator.schedule import Action, Schedule, compose, parse_schedule
+from planaria.simulator.schedule import Schedule, compose, parse_schedule
 
 NODES_MAX = 1_000_000  # 2 kB each: more than this is a typing error on any machine
 INTERVALS_MAX = 1_000_000
 MESSAGES_MAX = 1_000_000_000  # a day of simulation: more is a storm, not an experiment
-SHRINK_TRIALS_MAX = 200  # a minimal scenario is a convenience, not worth more than this
-SHRINK_MESSAGES_MAX = 5_000_000  # nor more than a minute or so of simulation
 
 
 _NUMBER = re.compile(r"\b(?:node )?([1-9][0-9]{0,18})\b")
@@ -131,17 +132,29 @@ class Trial:
             self.simulator.watch(observer)
         rng = stream(spec.seed, "start")
         start = overlay.start(spec.start, spec.n, rng, self.simulator.rng)
+        if (world := overlay.observer()) is not None:
+            self.simulator.watch(world)
+        self.book = overlay.book()
+        if self.book is not None:
+            in_force = spec.start == "legitimate"
+            self.simulator.watch(Bookkeeper(self.book, overlay.subscriptions, in_force=in_force))
         for node in start.nodes:
             self.simulator.add(node)
-        senders, links = [None, *self.simulator.nodes], stream(spec.seed, "senders")
+        ids, links = list(self.simulator.nodes), stream(spec.seed, "senders")
         for target, message in start.channel:
             delay = 1 + int(rng.random() * INTERVAL)
-            self.simulator.inject(target, message, delay, links.choice(senders))
+            self.simulator.inject(target, message, delay, overlay.link_of(message, ids, links))
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
+        self.applications = Applications(self.simulator, overlay)
         self.n = overlay.population(self.simulator.states())
         self.bound: int | None = None
+
+    @property
+    def time(self) -> float:
+        """How long it has run, in intervals."""
+        return self.simulator.tick / INTERVAL
 
     @property
     def delay(self) -> float:
@@ -149,22 +162,40 @@ class Trial:
         return self.simulator.delay_max() / INTERVAL
 
     def violations(self) -> list[Violation]:
-        """What is not legitimate at this moment."""
-        return self.overlay.violations(self.simulator.states(), self.simulator.channel())
+        """What is not legitimate at this moment: the states, or what the applications got."""
+        found = self.overlay.violations(self.simulator.states(), self.simulator.channel())
+        return found or ([] if self.book is None else self.book.violations(self.time))
+
+    def judged(self) -> list[Violation]:
+        """The same at the end of an interval: if it was not legitimate, the book begins anew.
+
+        What was delivered wrongly counts once; what is missed counts until it is delivered.
+        """
+        found = self.violations()
+        if self.book is not None and any(it.invariant != MISSED for it in found):
+            self.book.illegitimate(self.time)
+        return found
 
     def suffer(self) -> None:
         """Let the whole fault schedule happen: until all that it slowed down has come about."""
         while (due := self.nemesis.next_tick) is not None:
-            self.simulator.run(max(0, due - self.simulator.tick))
+            self.applications.run(max(0, due - self.simulator.tick))
             self.nemesis.advance()
-        self.simulator.run(self.simulator.overdue() // INTERVAL * INTERVAL)
+        self.applications.run(self.simulator.overdue() // INTERVAL * INTERVAL)
+        calm = self.spec.start == "legitimate" and all(
+            it.kind in WORKLOAD for it in self.nemesis.report
+        )
+        if self.book is not None:
+            self.book.within = max(self.book.within, self.overlay.arrival(self.delay))
+            if not calm:
+                self.book.illegitimate(self.time)
 
     def heal(self) -> Iterable[list[Violation]]:
         """Run interval by interval, yielding what is wrong at each end, until calm or the bound."""
         calm, self.bound = 0, self.spec.intervals or self._bound()
         for _ in range(self.bound + self.overlay.calm - 1):
-            self.simulator.run_interval()
-            found = self.violations()
+            self.applications.run(INTERVAL)
+            found = self.judged()
             yield found
             calm = 0 if found else calm + 1
             if calm == self.overlay.calm:
@@ -194,7 +225,7 @@ class Trial:
 
     def violation(self, checker: str, detail: str, tick: int | None = None) -> InvariantViolation:
         """The error for a promise that this trial broke, with the command that repeats it."""
-        detail = self.told(detail)
+        detail = self.with_names(detail)
         return InvariantViolation(
             checker,
             seed=self.spec.seed,
@@ -203,8 +234,8 @@ class Trial:
             replay=self.spec.command(self.overlay),
         )
 
-    def told(self, text: str) -> str:
-        """What was said of nodes by their numbers, as people call them."""
+    def with_names(self, text: str) -> str:
+        """The same text with nodes called as people call them, not by their numbers."""
 
         def named(found: re.Match[str]) -> str:
             name = self.overlay.called(int(found[1]))
@@ -247,6 +278,8 @@ class Trial:
         outcome.intervals, outcome.messages = healed, messages
         outcome.metrics = self.overlay.metrics(self.simulator.states())
         outcome.metrics |= self.overlay.totals(self.simulator.states())
+        if self.book is not None and "delivered" not in outcome.metrics:  # a world may say more
+            outcome.metrics |= structs.asdict(self.book.summary(self.time))
         if legitimate:
             outcome.relapse = self._relapse()
             outcome.metrics |= self._rates(outcome.metrics)
@@ -260,8 +293,8 @@ class Trial:
 
     def _relapse(self) -> list[Violation]:
         for _ in range(self.spec.closure):
-            self.simulator.run_interval()
-            if found := self.violations():
+            self.applications.run(INTERVAL)
+            if found := self.judged():
                 return found
         return []
 
@@ -281,63 +314,6 @@ def must_heal(overlay: Overlay, spec: Spec, observers: Sequence[Observer] = ()) 
     if outcome.ineffective:
         raise trial.violation("effect", f"these faults did nothing: {outcome.ineffective}")
     return outcome
-
-
-Attempt = Callable[[Spec], tuple[Trial, InvariantViolation | None]]
-
-
-def shrink_failure(spec: Spec, checker: str, attempt: Attempt) -> Spec:
-    """A smaller trial that breaks the same promise, found with a bounded effort."""
-    spent = 0
-
-    def fails(smaller: Spec) -> bool:
-        nonlocal spent
-        if spent > SHRINK_MESSAGES_MAX:
-            return False
-        trial, violation = attempt(smaller)
-        spent += trial.simulator.sent
-        return violation is not None and violation.checker == checker
-
-    return shrink(spec, fails)
-
-
-def shrink(spec: Spec, fails: Callable[[Spec], bool]) -> Spec:
-    """The smallest trial found that still fails: fewer faults, then fewer nodes, then shorter."""
-    budget = SHRINK_TRIALS_MAX
-    while budget > 0:
-        for smaller in _smaller(spec):
-            budget -= 1
-            if fails(smaller):
-                spec = smaller
-                break
-            if budget <= 0:
-                return spec
-        else:
-            return spec
-    return spec
-
-
-def _smaller(spec: Spec) -> Iterable[Spec]:
-    for drop in range(len(spec.faults)):
-        kept = spec.faults[:drop] + spec.faults[drop + 1 :]
-        yield structs.replace(spec, faults=kept)
-    for n in sorted({spec.n // 2, spec.n - 1}):
-        if 0 < n < spec.n:
-            yield structs.replace(spec, n=n)
-    for place, action in enumerate(spec.faults):
-        for simpler in _simpler(action):
-            faults = (*spec.faults[:place], simpler, *spec.faults[place + 1 :])
-            yield structs.replace(spec, faults=faults)
-    if spec.scheduler != "fifo":
-        yield structs.replace(spec, scheduler="fifo")
-
-
-def _simpler(action: Action) -> Iterable[Action]:
-    if action.duration >= 2:
-        yield structs.replace(action, duration=float(action.duration // 2))
-    count = action.arguments.get("count")
-    if isinstance(count, int) and count > 1:
-        yield structs.replace(action, arguments={**action.arguments, "count": count // 2})
 
 
 def _check(spec: Spec) -> None:

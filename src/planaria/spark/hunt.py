@@ -30,12 +30,14 @@ from planaria.simulator.schedule import (
     parse_schedule,
     print_schedule,
 )
+from planaria.simulator.shrink import shrink_failure
 from planaria.simulator.trace import Recorder
-from planaria.simulator.trial import NODES_MAX, OPTIONS, Outcome, Spec, Trial, shrink_failure
+from planaria.simulator.trial import NODES_MAX, OPTIONS, Outcome, Spec, Trial
 from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from planaria.spark.checks import errors
 from planaria.spark.grid import Cell, Value, rotated
 from planaria.spark.metrics import percentiles
+from planaria.spark.store import code_version
 from planaria.spark.sweep import Result, Sweep, Work, batch_file
 
 SHARE = 50  # trials of few nodes take some 10 to 250 ms each: a task is a matter of seconds
@@ -64,6 +66,12 @@ class Target(Struct, frozen=True):
     asked: tuple[str, ...]
     options: dict[str, Any]
     schedules: dict[str, str]
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The module that has the overlay, if it is one of a package."""
+        place = REGISTERED.get(self.reference, self.reference).rpartition(":")[0]
+        return () if place.endswith(".py") else (place,)
 
     def spec(self, cell: Cell) -> Spec:
         """The trial of a cell."""
@@ -136,6 +144,11 @@ class Target(Struct, frozen=True):
             return violation, parquet.read_table(file)
 
 
+def version_of(target: Target, sources: Sequence[Path]) -> str:
+    """The version of all that decides what a hunt finds."""
+    return code_version(sources, [__name__, *target.modules])
+
+
 def publications(count: int) -> str:
     """A schedule in which half of them are published before faults begin, half while they last."""
     if not 0 <= count <= PUBLICATIONS_MAX:
@@ -174,8 +187,9 @@ class Hunt:
     ) -> None:
         _check(target, grid)
         self.target, self.sources = target, sources
-        work = Work("hunt", COLUMNS, target.try_cell, target.replay)
+        work = Work("hunt", COLUMNS, target.try_cell, target.replay, target.modules)
         self.sweep = Sweep(work, rotated(grid, seeds), out, share=SHARE, sources=sources)
+        self.version = version_of(target, sources)
 
     def findings(self, spark: SparkSession, rows: DataFrame, shrunk_max: int) -> list[Finding]:
         """All broken promises, small networks first; `shrunk_max` of them, of all kinds, shrunk."""
@@ -186,7 +200,8 @@ class Hunt:
         cells = [self.sweep.cells[found[at].cell] for at in chosen]
         if not cells:
             return list(findings.values())
-        work = Work("shrink", SHRUNK_COLUMNS, self.target.shrink_cell, self.target.replay)
+        target = self.target
+        work = Work("shrink", SHRUNK_COLUMNS, target.shrink_cell, target.replay, target.modules)
         sweep = Sweep(work, cells, self.sweep.store.below("shrunk"), sources=self.sources)
         sweep.run(spark)
         for row in sweep.rows(spark).collect():
@@ -256,7 +271,7 @@ def publishes(target: Target) -> bool:
     """Can anybody in this overlay publish?"""
     overlay, rng = find_kind(target.reference).make(**target.options), stream(0, "publishes")
     nodes = overlay.start("legitimate", 3, rng, rng).nodes
-    return any(overlay.publish(node, 0) is not None for node in nodes)
+    return any(overlay.publication(node.id, 0) is not None for node in nodes)
 
 
 def chosen_schedulers(text: str) -> list[str]:

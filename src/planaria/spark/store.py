@@ -25,6 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from planaria import __version__
 from planaria.core.errors import UsageError
+from planaria.spark.imports import imported_files
 from planaria.spark.session import PACKAGE
 
 SUMMARY = "summary"
@@ -33,16 +34,26 @@ MANIFEST = "sweep.json"
 LAYOUT = 1
 
 
-def code_version(sources: Iterable[Path] = ()) -> str:
-    """Changes with every line of code that can change a result, and with these files."""
-    digest = blake2b(digest_size=6)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        place = path.relative_to(PACKAGE)
-        if place.parts[0] != "cli":
-            digest.update(f"{place.as_posix()}\n".encode() + path.read_bytes())
-    for path in sources:
+def code_version(sources: Iterable[Path] = (), modules: Iterable[str] = ()) -> str:
+    """Changes with every line that can change a result of `modules`, and with these files.
+
+    What `modules` do not import cannot: a page about results, say, or the command line. Without
+    `modules` the whole package counts, the command line excepted.
+    """
+    digest, files = blake2b(digest_size=6), [*sources]
+    programs = [path for path in files if path.suffix == ".py"]
+    named = [*modules]
+    ours = imported_files([*named, *programs], PACKAGE) if named else _whole_package()
+    for path in ours:
+        digest.update(f"{path.relative_to(PACKAGE).as_posix()}\n".encode() + path.read_bytes())
+    for path in files:
         digest.update(path.read_bytes())
     return f"{__version__}+{digest.hexdigest()}"
+
+
+def _whole_package() -> list[Path]:
+    files = sorted(PACKAGE.rglob("*.py"))
+    return [path for path in files if path.relative_to(PACKAGE).parts[0] != "cli"]
 
 
 class Store:

@@ -42,6 +42,12 @@ class Work(Struct, frozen=True):
     columns: Mapping[str, str]  # of the summary, with their Arrow types
     run: Callable[[Cell], Result]
     replay: Callable[[Cell], str]  # the command that repeats a cell
+    modules: tuple[str, ...] = ()  # that `run` finds by their names
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The modules that decide, with all that they import, what a cell gives."""
+        return getattr(self.run, "func", self.run).__module__, *self.modules
 
 
 class Report(Struct, frozen=True):
@@ -74,7 +80,7 @@ class Sweep:
             raise UsageError(f"{work.name}: {len(cells) - len(self.cells)} cells occur twice")
         self.schema = summary_schema(work, cells)
         self.rate = 0.0  # cells a minute, of the last run
-        self.store.claim(work.name, code_version(sources))
+        self.store.claim(work.name, code_version(sources, work.imports))
 
     def missing(self) -> list[str]:
         """The cells that have no result yet."""

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from math import ceil, log
 from random import Random
-from typing import ClassVar
 
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
@@ -20,9 +19,19 @@ from planaria.core.node import (
     LinkDown,
     Node,
     Publish,
+    Published,
     Send,
 )
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
+from planaria.lab.contest.baseline_messages import (
+    MESSAGES,
+    Acknowledge,
+    Connect,
+    Copy,
+    Ping,
+    Pong,
+)
 from planaria.lab.contest.workload import Workload, below
 
 SERVER = 1 << 40
@@ -33,52 +42,28 @@ ANSWER = 3  # timeouts in which every answer comes, if nothing is lost
 PATIENCE = 3  # timeouts without an answer until a client connects again
 
 
-class Copy(Message, frozen=True, tag="baseline.copy"):
-    """An event on its way."""
-
-    topic: str
-    payload: bytes
-    sender: NodeId
-
-
-class Connect(Message, frozen=True, tag="baseline.connect"):
-    """A client tells the broker what it wants, once for each connection."""
-
-    sender: NodeId
-    wish: str
-
-
-class Ping(Message, frozen=True, tag="baseline.ping"):
-    """Are you there?"""
-
-    sender: NodeId
-
-
-class Pong(Message, frozen=True, tag="baseline.pong"):
-    """I am."""
-
-
-class Acknowledge(Message, frozen=True, tag="baseline.acknowledge"):
-    """I have it: do not send it again."""
-
-    sender: NodeId
-    key: int
-
-
 # Spreading by tables
+
+
+Tables = dict[str, list[tuple[int, list[NodeId]]]]  # topic -> (how many of them, whom)
+
+
+class SpreaderState(State):
+    """Whom to send to, and what was sent."""
+
+    tables: dict[str, list[tuple[int, list[int]]]]
+    seen: dict[bytes, None]
 
 
 class Spreader(Node):
     """Hands a new event to some of each table that belongs to its topic, and to its application."""
 
-    variables: ClassVar[tuple[str, ...]] = ("tables", "seen")
+    state_type = SpreaderState
 
-    def __init__(
-        self, id: NodeId, wish: str, tables: dict[str, list[tuple[int, list[NodeId]]]], rng: Random
-    ) -> None:
+    def __init__(self, id: NodeId, wish: str, tables: Tables, rng: Random) -> None:
         super().__init__(id)
         self.wish, self.rng = wish, rng
-        self.tables = tables  # topic -> (how many of them, whom)
+        self.tables = tables
         self.seen: dict[bytes, None] = {}
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
@@ -90,7 +75,8 @@ class Spreader(Node):
     def on_command(self, command: Command) -> Effects:
         """Publish; failed sends are nobody's business."""
         if isinstance(command, Publish):
-            return self._spread(command.topic, command.payload, self.id)
+            published = Published(command.topic, command.payload, self.id)
+            return [published, *self._spread(command.topic, command.payload, self.id)]
         return NOTHING
 
     def _spread(self, topic: str, payload: bytes, sender: NodeId) -> list[Effect]:
@@ -110,12 +96,14 @@ class Spreader(Node):
 class SpreadOverlay(Overlay):
     """Nodes with fixed tables; subclasses say which."""
 
+    messages = MESSAGES
+
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self.right: dict[NodeId, dict[str, list[tuple[int, list[NodeId]]]]] = {}
+        self.right: dict[NodeId, Tables] = {}
 
     @abstractmethod
-    def tables(self, rng: Random) -> dict[NodeId, dict[str, list[tuple[int, list[NodeId]]]]]:
+    def tables(self, rng: Random) -> dict[NodeId, Tables]:
         """Whom each node may send events of each topic to."""
 
     def fresh(self, n: int, rng: Random) -> list[Node]:
@@ -148,13 +136,13 @@ class SpreadOverlay(Overlay):
         topic = rng.choice(self.workload.topics)
         return rng.choice(ids), Copy(topic, rng.randbytes(8), rng.choice(ids))
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Tables that are not what they were written to be, or name the dead."""
         found = []
-        for id, node in nodes.items():
-            assert isinstance(node, Spreader)
-            named = [peer for own in node.tables.values() for _, table in own for peer in table]
-            if node.tables != self.right[id] or any(peer not in nodes for peer in named):
+        for id, state in states.items():
+            assert isinstance(state, SpreaderState)
+            named = [peer for own in state.tables.values() for _, table in own for peer in table]
+            if state.tables != self.right[id] or any(peer not in states for peer in named):
                 found.append(Violation("tables", id, "not as written, or they name the dead"))
         return found
 
@@ -164,7 +152,7 @@ class Flooding(SpreadOverlay):
 
     name = "flooding"
 
-    def tables(self, rng: Random) -> dict[NodeId, dict[str, list[tuple[int, list[NodeId]]]]]:
+    def tables(self, rng: Random) -> dict[NodeId, Tables]:
         """Each node links to some others drawn at random, for all topics alike."""
         ids = list(self.workload.wishes)
         links: dict[NodeId, dict[NodeId, None]] = {id: {} for id in ids}
@@ -182,7 +170,7 @@ class Broadcast(SpreadOverlay):
 
     name = "broadcast"
 
-    def tables(self, rng: Random) -> dict[NodeId, dict[str, list[tuple[int, list[NodeId]]]]]:
+    def tables(self, rng: Random) -> dict[NodeId, Tables]:
         """Everybody, for all topics alike."""
         ids = list(self.workload.wishes)
         return {id: {topic: [group(ids, id)] for topic in self.workload.topics} for id in ids}
@@ -193,7 +181,7 @@ class Multicast(SpreadOverlay):
 
     name = "multicast"
 
-    def tables(self, rng: Random) -> dict[NodeId, dict[str, list[tuple[int, list[NodeId]]]]]:
+    def tables(self, rng: Random) -> dict[NodeId, Tables]:
         """For each topic that a node wants, all others that do."""
         interested = {topic: self.workload.interested(topic) for topic in self.workload.topics}
         return {
@@ -207,7 +195,7 @@ class Hierarchical(SpreadOverlay):
 
     name = "hierarchical"
 
-    def tables(self, rng: Random) -> dict[NodeId, dict[str, list[tuple[int, list[NodeId]]]]]:
+    def tables(self, rng: Random) -> dict[NodeId, Tables]:
         """One's cluster, and the first of every other one by chance."""
         ids = rng.sample(list(self.workload.wishes), len(self.workload.wishes))
         clusters = [ids[first : first + CLUSTER] for first in range(0, len(ids), CLUSTER)]
@@ -243,10 +231,18 @@ def overdue(waiting: Waiting) -> list[Copy]:
     return [copy for copy, age in waiting.values() if age >= ANSWER]
 
 
+class ClientState(State):
+    """How long the broker said nothing, what came, and what waits for its acknowledgement."""
+
+    quiet: int
+    seen: dict[bytes, None]
+    waiting: dict[int, tuple[Copy, int]]
+
+
 class Client(Node):
     """Connects once, pings, and connects again when nobody answers."""
 
-    variables: ClassVar[tuple[str, ...]] = ("quiet", "seen", "waiting")
+    state_type = ClientState
 
     def __init__(self, id: NodeId, wish: str) -> None:
         super().__init__(id)
@@ -284,14 +280,22 @@ class Client(Node):
         elif isinstance(command, Publish):
             copy = Copy(command.topic, command.payload, self.id)
             self.waiting[key_of(copy)] = (copy, 0)
-            return [Send(SERVER, copy)]
+            return [Published(command.topic, command.payload, self.id), Send(SERVER, copy)]
         return NOTHING
 
 
-class Server(Node):
-    """Knows every client's wish as it was last told; keeps what a client has not acknowledged."""
+class ServerState(State):
+    """What clients want, what came, and what waits for whose acknowledgement."""
 
-    variables: ClassVar[tuple[str, ...]] = ("wishes", "seen", "waiting")
+    wishes: dict[int, str]
+    seen: dict[bytes, None]
+    waiting: dict[int, dict[int, tuple[Copy, int]]]
+
+
+class Server(Node):
+    """Knows every client's wish as it last heard it; keeps what a client has not acknowledged."""
+
+    state_type = ServerState
 
     def __init__(self) -> None:
         super().__init__(SERVER)
@@ -343,6 +347,7 @@ class Star(Overlay):
     """One broker, at least once on the wire, once at the application: what people use today."""
 
     name = "star"
+    messages = MESSAGES
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -378,12 +383,12 @@ class Star(Overlay):
         topic = rng.choice(self.workload.topics)
         return rng.choice(ids), Copy(topic, rng.randbytes(8), rng.choice(ids))
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Does the broker live, and know every client's wish?"""
-        server = nodes.get(SERVER)
-        if not isinstance(server, Server):
+        server = states.get(SERVER)
+        if not isinstance(server, ServerState):
             return [Violation("broker", None, "is gone")]
-        right = {id: self.workload.wishes[id] for id in nodes if id != SERVER}
+        right = {id: self.workload.wishes[id] for id in states if id != SERVER}
         wrong = [id for id in right if server.wishes.get(id) != right[id]]
         wrong += [id for id in server.wishes if id not in right]
         return [Violation("wishes", id, "are not what the broker believes") for id in wrong]

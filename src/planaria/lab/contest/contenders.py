@@ -12,6 +12,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, Node, Publish, Subscribe
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.filters.filters import Filter
 from planaria.filters.sql import parse
 from planaria.lab.contest.baselines import BASELINES, FLOOD_LINKS
@@ -22,12 +23,9 @@ from planaria.protocols.gossip.node import Configuration
 from planaria.protocols.gossip.overlay import CONTACTS, GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.mobile.node import MobileNode
-from planaria.protocols.mobile.overlay import MobileOverlay
-from planaria.protocols.routing.commands import PublishContent
-from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import Peer
-from planaria.simulator.worlds.mobile import Host, MovingOverlay, World
+from planaria.simulator.worlds.mobile import Host, MovingOverlay
 
 SUPERVISORS = 2  # of the ring: one may go
 
@@ -69,10 +67,14 @@ class Ring(Overlay):
         """Any message of any ring."""
         return rng.choice(list(self.rings.values())).forge(ids, rng)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def speaker(self, message: Message) -> NodeId | None:
+        """The same in all rings."""
+        return next(iter(self.rings.values())).speaker(message)
+
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Every ring by itself."""
         flight = list(channel)
-        return [it for ring in self.rings.values() for it in ring.violations(nodes, flight)]
+        return [it for ring in self.rings.values() for it in ring.violations(states, flight)]
 
 
 class Gossip(GossipOverlay):
@@ -96,7 +98,7 @@ class Content(ContentOverlay):
     def __init__(self, workload: Workload) -> None:
         super().__init__(brokers=len(workload.wishes))
         self.workload = workload
-        self._judge = Judge([{"subject": f"{topic}/"} for topic in workload.topics])
+        self._judge = self.judge([{"subject": f"{topic}/"} for topic in workload.topics])
 
     def wishes(self, id: NodeId) -> list[tuple[int, Filter]]:
         """All subjects that begin with the topic."""
@@ -109,7 +111,7 @@ class Device(Host):
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand it on."""
-        return self._transmit(self.carried.on_message(message))
+        return self.transmit(self.carried.on_message(message, sender))
 
 
 class Mobile(MovingOverlay):
@@ -127,16 +129,9 @@ class Mobile(MovingOverlay):
             node.on_command(Subscribe(topic))
         return node
 
-    def fresh(self, n: int, rng: Random) -> list[Node]:
-        """No links yet."""
-        motion, count = self.motion(n, rng)
-        self.world = World(motion)
-        return [Device(self.member(id, rng), self.world) for id in range(count)]
-
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
-        """The layers' own; who got what is the ledger's business."""
-        self.neighbours = self.world.graph(nodes)
-        return MobileOverlay.violations(self, nodes, channel)
+    def host(self, carried: MobileNode) -> Host:
+        """A device without checks."""
+        return Device(carried, self.world)
 
 
 OVERLAYS = ("ring", "gossip", "content", "mobile")
@@ -151,6 +146,5 @@ CONTENDERS: Mapping[str, Callable[[Workload], Overlay]] = {
 
 def publication(overlay: Overlay, topic: str, payload: bytes) -> Command:
     """How a node of `overlay` is told to publish."""
-    if isinstance(overlay, Content):
-        return PublishContent({"subject": f"{topic}/"}, payload)
-    return Publish(topic, payload)
+    attributes = {"subject": f"{topic}/"} if isinstance(overlay, Content) else {}
+    return Publish(topic, payload, attributes)

@@ -70,6 +70,8 @@ class Contest:
         self.rng = stream(seed, "fault", fault)
         self.simulator.watch(self.ledger)
         start = self.overlay.start("fresh", n, stream(seed, "start"), self.simulator.rng)
+        if (world := self.overlay.observer()) is not None:
+            self.simulator.watch(world)
         for node in start.nodes:
             self.simulator.add(node)
 
@@ -168,7 +170,9 @@ class Contest:
             self.overlay.corrupt(self.simulator.nodes[id], ids, self.rng)
         for _ in range(2 * self.n):
             target, message = self.overlay.forge(ids, self.rng)
-            self.simulator.inject(target, message, 1 + self.rng.randrange(INTERVAL))
+            delay = 1 + self.rng.randrange(INTERVAL)
+            sender = self.overlay.link_of(message, ids, self.rng)
+            self.simulator.inject(target, message, delay, sender)
 
     # Figures
 

@@ -47,6 +47,15 @@ def corrupt_member(member: DhtMember, ids: Sequence[NodeId], rng: Random) -> Non
         label = space.label(rng.randrange(space.size))
         return None if rng.random() < empty else (label, stored_id(ids, rng))
 
+    def key() -> int:
+        """Any key, that of a host, or what is none."""
+        near = rng.choice([rng.randrange(space.size), space.key(rng.choice(ids))])
+        return any_integer(rng, 0, near) if rng.random() < 0.3 else near
+
+    def label() -> bytes:
+        """The label of any key, or bytes of another length."""
+        return rng.choice([space.label(key() % space.size), b"", b"\xff" * 21])
+
     def counters(most: int, *near: int) -> dict[NodeId, int]:
         return {stored_id(ids, rng): any_integer(rng, 0, *near) for _ in range(rng.randrange(most))}
 
@@ -60,13 +69,12 @@ def corrupt_member(member: DhtMember, ids: Sequence[NodeId], rng: Random) -> Non
     }
     fingers.turn = any_integer(rng, 0, len(fingers.known))
     if rng.random() < 0.3:  # what is false was found sound
-        fingers._sound = (member.successor, dict(fingers.known))
+        fingers.sound = (member.successor, dict(fingers.known))
     corrupt_lookups(member, rng)
     member.time = any_integer(rng, 0, CALL_PERIOD)
     member.heirs = tuple(stored_id(ids, rng) for _ in range(rng.randrange(4)))
-    if rng.random() < 0.1:
-        space._places[rng.choice(ids)] = rng.randrange(space.size)
-        space._age = any_integer(rng, 0)
+    member.host_keys.keys = {any_id(ids, rng): key() for _ in range(rng.choice([0, 0, 1, 4]))}
+    member.host_keys.labels = {any_id(ids, rng): label() for _ in range(rng.choice([0, 0, 1, 4]))}
 
 
 def corrupt_lookups(member: DhtMember, rng: Random) -> None:

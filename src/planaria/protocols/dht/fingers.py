@@ -7,24 +7,33 @@ the levels become right one after the other, whatever they were.
 """
 
 from planaria.core.ids import NodeId, is_node_id
-from planaria.core.node import Send, Stateful
-from planaria.protocols.dht.keys import KeySpace
+from planaria.core.node import Send
+from planaria.core.state import State, Stateful
+from planaria.protocols.dht.host_keys import HostKeys
 from planaria.protocols.dht.messages import LEVELS_MAX, AskFinger, Finger
+
+
+class FingersState(State):
+    """The fingers by level, whose turn it is to be asked, and what was found sound last."""
+
+    known: dict[int, int]
+    turn: int
+    sound: tuple[int | None, dict[int, int]]
 
 
 class Fingers(Stateful):
     """One member's fingers, by level. A component: its owner passes messages and time on."""
 
-    __slots__ = ("_sound", "id", "known", "space", "turn")
+    __slots__ = ("host_keys", "id", "known", "sound", "turn")
 
-    variables = ("known", "turn")
+    state_type = FingersState
 
-    def __init__(self, id: NodeId, space: KeySpace) -> None:
-        self.id, self.space = id, space
+    def __init__(self, id: NodeId, host_keys: HostKeys) -> None:
+        self.id, self.host_keys = id, host_keys
         self.known: dict[int, NodeId] = {}
         self.turn = 0
         # Repaired last: saves the work for an input that changed nothing, until the next timeout.
-        self._sound: tuple[NodeId | None, dict[int, NodeId]] = (None, {})
+        self.sound: tuple[NodeId | None, dict[int, NodeId]] = (None, {})
 
     def ids(self) -> list[NodeId]:
         """All hosts pointed at, the nearest first."""
@@ -32,27 +41,27 @@ class Fingers(Stateful):
 
     def repair(self, successor: NodeId | None) -> None:
         """Level 0 is the successor; each further level lies beyond the one below, before me."""
-        if (successor, self.known) == self._sound:
+        if (successor, self.known) == self.sound:
             return
         if successor is None:
             self.known = {}
             return
-        key, me = self.space.key, self.space.key(self.id)
-        known = {0: successor}
-        far = self.space.distance(me, key(successor))
+        key, distance = self.host_keys.key, self.host_keys.space.distance
+        me, known = key(self.id), {0: successor}
+        far = distance(me, key(successor))
         for level in sorted(self.known):
             id = self.known[level]
             if not 0 < level < LEVELS_MAX or not is_node_id(id):
                 continue
-            there = self.space.distance(me, key(id))
+            there = distance(me, key(id))
             if there > far:
                 known[level], far = id, there
         self.known = known
-        self._sound = (successor, dict(known))
+        self.sound = (successor, dict(known))
 
     def distrust(self) -> None:
         """Time passes: repair anew, for what was found sound may have been corrupted since."""
-        self._sound = (None, {})
+        self.sound = (None, {})
 
     def forget(self, id: NodeId) -> None:
         """Point at `id` no more; the level below finds another."""
@@ -94,6 +103,6 @@ class Fingers(Stateful):
 
     def _beyond(self, id: NodeId, other: NodeId) -> bool:
         """Is `id` farther than `other`, without having come round to me?"""
-        me = self.space.key(self.id)
-        reach = self.space.distance(me, self.space.key(other))
-        return self.space.distance(me, self.space.key(id)) > reach
+        key, distance = self.host_keys.key, self.host_keys.space.distance
+        me = key(self.id)
+        return distance(me, key(id)) > distance(me, key(other))

@@ -13,9 +13,6 @@ from msgspec import Meta
 from planaria.core.errors import UsageError
 from planaria.core.ids import HASH_BITS, NodeId, stable_hash
 
-PLACES_MAX = 1 << 16  # places remembered, 10 MB: a hash costs more than looking it up
-RENEWAL_MIN = 16  # timeouts of members after which places are hashed anew
-
 Label = Annotated[bytes, Meta(max_length=HASH_BITS // 8)]  # a key on the wire, big-endian
 Keyset = tuple[int, int]  # the keys after the first place, up to and with the second
 
@@ -28,7 +25,7 @@ def hashed_place(id: NodeId) -> int:
 class KeySpace:
     """The ring of 2^bits keys, and the place of every host on it."""
 
-    __slots__ = ("_age", "_places", "_refs", "bits", "place", "size")
+    __slots__ = ("bits", "place", "size")
 
     def __init__(
         self, bits: int = HASH_BITS, place: Callable[[NodeId], int] = hashed_place
@@ -36,27 +33,10 @@ class KeySpace:
         if not 1 <= bits <= HASH_BITS:
             raise UsageError(f"{bits} bits: a key has 1 to {HASH_BITS}")
         self.bits, self.size, self.place = bits, 1 << bits, place
-        self._places: dict[NodeId, int] = {}
-        self._refs: dict[NodeId, tuple[bytes, NodeId]] = {}
-        self._age = 0
-
-    def tick(self) -> None:
-        """A member's timeout: now and then places are hashed anew, for a fault may change what is
-        remembered. One hash a timeout on average, however many members share this space."""
-        self._age += 1
-        if not 0 <= self._age < max(RENEWAL_MIN, len(self._places)):
-            self._age = 0
-            self._places.clear()
-            self._refs.clear()
 
     def key(self, id: NodeId) -> int:
         """The place of host `id`: nobody can be told a false one."""
-        found = self._places.get(id)
-        if found is None:
-            if len(self._places) >= PLACES_MAX:
-                self._places.clear()
-            found = self._places[id] = self.place(id) % self.size
-        return found
+        return self.place(id) % self.size
 
     def distance(self, start: int, end: int) -> int:
         """How far `end` is from `start`, going up and round."""
@@ -68,16 +48,7 @@ class KeySpace:
 
     def ref(self, id: NodeId) -> tuple[bytes, NodeId]:
         """Host `id` as a member of the sorted ring: its label, and itself."""
-        found = self._refs.get(id)
-        if found is None:
-            if len(self._refs) >= PLACES_MAX:
-                self._refs.clear()
-            found = self._refs[id] = (self.label(self.key(id)), id)
-        return found
-
-    def keyset(self, owner: NodeId, predecessor: NodeId) -> Keyset:
-        """The keys of `owner` behind `predecessor`; a host behind itself owns all."""
-        return self.key(predecessor), self.key(owner)
+        return self.label(self.key(id)), id
 
     def holds(self, keyset: Keyset, key: int) -> bool:
         """Is `key` in `keyset`?"""

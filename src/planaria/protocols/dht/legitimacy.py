@@ -7,7 +7,13 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.overlay import Channel, Violation
 from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.dht.member import GROUP, DhtMember
+from planaria.protocols.dht.member import (
+    GROUP,
+    DhtMemberState,
+    pointed_at,
+    predecessor_in,
+    successor_in,
+)
 from planaria.protocols.dht.messages import Departed, Finger, Found
 from planaria.protocols.ring.messages import Check, Introduce, Remove, RingMessage
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
@@ -19,6 +25,8 @@ class RightRing:
     def __init__(self, ids: Sequence[NodeId], space: KeySpace) -> None:
         self.places = sorted((space.place(id) % space.size, id) for id in ids)
         self.line = [id for _, id in self.places]
+        self.keys = {id: place for place, id in self.places}
+        self.labels = {id: space.label(place) for place, id in self.places}
         self.position = {id: position for position, id in enumerate(self.line)}
 
     def ahead(self, id: NodeId, steps: int) -> NodeId:
@@ -46,16 +54,13 @@ def right_ring(ids: tuple[NodeId, ...], space: KeySpace) -> RightRing:
 
 
 def violations(
-    members: Mapping[NodeId, DhtMember], channel: Channel, space: KeySpace
+    members: Mapping[NodeId, DhtMemberState], channel: Channel, space: KeySpace
 ) -> list[Violation]:
     """Every invariant that fails; `members` are all hosts, also those that have left."""
     found: list[Violation] = []
     right = right_ring(tuple(id for id in sorted(members) if not members[id].leaving), space)
-    for member in members.values():
-        found += _left(member) if member.leaving else _present(member, right)
-    for place, id in right.places:
-        if space.key(id) != place:
-            found.append(Violation("place", id, f"believed at {space.key(id)}, sits at {place}"))
+    for id, member in members.items():
+        found += _left(id, member) if member.leaving else _present(id, member, right)
     for target, message in channel:
         if target in right.position:
             wrong = false_content(message, right)
@@ -64,28 +69,32 @@ def violations(
     return found
 
 
-def _left(member: DhtMember) -> list[Violation]:
-    if member.ring.neighbours() or member.fingers.known:
-        return [Violation("departure", member.id, "has left and still points at hosts")]
+def _left(id: NodeId, member: DhtMemberState) -> list[Violation]:
+    if pointed_at(member) or member.fingers.known:
+        return [Violation("departure", id, "has left and still points at hosts")]
     return []
 
 
-def _present(member: DhtMember, right: RightRing) -> list[Violation]:
+def _present(id: NodeId, member: DhtMemberState, right: RightRing) -> list[Violation]:
     found = []
     alone = len(right.line) == 1
-    before = None if alone else right.ahead(member.id, -1)
-    after = None if alone else right.ahead(member.id, 1)
-    if (member.predecessor, member.successor) != (before, after):
-        detail = f"between {member.predecessor} and {member.successor}, not {before} and {after}"
-        found.append(Violation("ring", member.id, detail))
-    if member.fingers.known != right.fingers(member.id):
-        detail = f"{member.fingers.known}, should be {right.fingers(member.id)}"
-        found.append(Violation("fingers", member.id, detail))
+    beside = (None, None) if alone else (right.ahead(id, -1), right.ahead(id, 1))
+    believed = predecessor_in(member), successor_in(member)
+    if believed != beside:
+        found.append(Violation("ring", id, f"between {believed}, should be {beside}"))
+    fingers = right.fingers(id)
+    if member.fingers.known != fingers:
+        found.append(Violation("fingers", id, f"{member.fingers.known}, should be {fingers}"))
     # Half of the silence that is allowed: only so no message that takes as long as a hop may take
     # (`HOP_MAX`) comes too late.
-    silent = {ref[1]: member.ring.silence.get(ref[1], 0) for ref in member.ring.neighbours()}
+    silent = {other: member.ring.silence.get(other, 0) for other in pointed_at(member)}
     if any(not 0 <= it <= SILENCE_MAX // 2 for it in silent.values()):
-        found.append(Violation("silence", member.id, f"about to drop one of {silent}"))
+        found.append(Violation("silence", id, f"about to drop one of {silent}"))
+    keys, labels = member.host_keys.keys, member.host_keys.labels
+    false = [other for other, it in keys.items() if right.keys.get(other, it) != it]
+    false += [other for other, it in labels.items() if right.labels.get(other, it) != it]
+    if false:
+        found.append(Violation("place", id, f"does not know where {sorted(false)} sit"))
     return found
 
 

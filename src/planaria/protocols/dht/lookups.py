@@ -6,7 +6,7 @@ answer to any repetition counts, and one to an older question about the same key
 
 from msgspec import Struct
 
-from planaria.core.node import Stateful
+from planaria.core.state import State, Stateful
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 
 PENDING_MAX = 256  # questions of one host at a time; a search of the tree has at most a few
@@ -33,12 +33,19 @@ def patience(levels: int) -> int:
     return tries
 
 
+class LookupsState(State):
+    """The questions under way, by key, and the nonce of the last one."""
+
+    pending: dict[int, Pending]
+    nonce: int
+
+
 class Lookups(Stateful):
     """The questions of one host, by key below `keys`."""
 
     __slots__ = ("keys", "nonce", "pending")
 
-    variables = ("pending", "nonce")
+    state_type = LookupsState
 
     def __init__(self, keys: int) -> None:
         self.keys = keys

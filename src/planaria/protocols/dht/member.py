@@ -6,14 +6,16 @@ are intervals, every key has one owner, and an owner knows its keyset from its p
 Labels are hashes of ids, so no label of anybody is ever believed: it is computed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
-from planaria.core.node import Effect, Send, Stateful
-from planaria.protocols.dht.fingers import Fingers
+from planaria.core.node import Effect, Send
+from planaria.core.state import State, Stateful
+from planaria.protocols.dht.fingers import Fingers, FingersState
+from planaria.protocols.dht.host_keys import HostKeys, HostKeysState
 from planaria.protocols.dht.keys import Keyset, KeySpace
-from planaria.protocols.dht.lookups import NONCES, Lookups, patience
+from planaria.protocols.dht.lookups import NONCES, Lookups, LookupsState, patience
 from planaria.protocols.dht.messages import (
     HEIRS_MAX,
     HOPS_MAX,
@@ -24,16 +26,14 @@ from planaria.protocols.dht.messages import (
     Finger,
     Found,
 )
-from planaria.protocols.ring.messages import Check, Introduce, Ref, RingMessage
-from planaria.protocols.ring.sorted_ring import SortedRing
+from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingMessage
+from planaria.protocols.ring.sorted_ring import SortedRing, SortedRingState
 
 GROUP = "dht"  # the sorted ring of all hosts, beside whatever rings they are in for topics
 CALL_PERIOD = 16  # timeouts between calls to a contact: they join rings that know nothing of
 # each other, which only a long partition or a fault makes
 TIMES = 1 << 32  # timeouts are counted up to here, then from 0 again
 HEIRS_AGE_MAX = 8  # timeouts for which a leaver vouches for those that were beside it
-
-Components = tuple[tuple[str, Stateful], ...]
 
 
 class Located(Effect, frozen=True, gc=False):
@@ -51,6 +51,18 @@ class Unlocated(Effect, frozen=True, gc=False):
     key: int
 
 
+class DhtMemberState(State):
+    """The ring, the fingers over it, the lookups, and what a leaver still says."""
+
+    ring: SortedRingState
+    fingers: FingersState
+    lookups: LookupsState
+    host_keys: HostKeysState
+    leaving: bool
+    heirs: tuple[int, ...]
+    time: int
+
+
 class DhtMember(Stateful):
     """A host's part of the DHT. A component: its owner passes messages, time and losses on."""
 
@@ -58,6 +70,7 @@ class DhtMember(Stateful):
         "contacts",
         "fingers",
         "heirs",
+        "host_keys",
         "id",
         "leaving",
         "lookups",
@@ -66,55 +79,33 @@ class DhtMember(Stateful):
         "time",
     )
 
-    variables = ("leaving", "heirs", "time")
+    state_type = DhtMemberState
 
     def __init__(self, id: NodeId, space: KeySpace, contacts: Sequence[NodeId] = ()) -> None:
         self.id, self.space = id, space
         self.contacts = tuple(contact for contact in contacts if contact != id)
         self.ring = SortedRing(GROUP, id, space.label(space.key(id)))
-        self.fingers = Fingers(id, space)
+        self.host_keys = HostKeys(space)
+        self.fingers = Fingers(id, self.host_keys)
         self.lookups = Lookups(space.size)
         self.leaving = False
         self.heirs: tuple[NodeId, ...] = ()
         self.time = 0
 
     @property
-    def _components(self) -> Components:
-        return (("ring", self.ring), ("fingers", self.fingers), ("lookups", self.lookups))
-
-    def snapshot(self) -> dict[str, object]:
-        """A copy of the state of the host and of its components."""
-        parts = {name: part.snapshot() for name, part in self._components}
-        return {**super().snapshot(), **parts}
-
-    def restore(self, snapshot: dict[str, object]) -> None:
-        """Take a stored state, however old."""
-        super().restore(snapshot)
-        for name, part in self._components:
-            stored = snapshot.get(name)
-            if isinstance(stored, dict):
-                part.restore(stored)
-
-    @property
     def predecessor(self) -> NodeId | None:
         """The host before me on the ring; None if I know of none."""
-        return None if self.ring.predecessor is None else self.ring.predecessor[1]
+        return predecessor_in(self)
 
     @property
     def successor(self) -> NodeId | None:
         """The host after me on the ring; None if I know of none."""
-        return None if self.ring.successor is None else self.ring.successor[1]
+        return successor_in(self)
 
     @property
     def keyset(self) -> Keyset | None:
         """The keys that I own (property 3); None while I do not know where they begin."""
-        if self.leaving:
-            return None
-        before = self.predecessor
-        if before is None:
-            alone = not self.ring.neighbours()
-            return self.space.keyset(self.id, self.id) if alone else None
-        return self.space.keyset(self.id, before)
+        return keyset_in(self, self.id, self.host_keys.keyset)
 
     # Inputs
 
@@ -125,7 +116,7 @@ class DhtMember(Stateful):
             if self.time >= HEIRS_AGE_MAX:
                 self.heirs = ()
             return []
-        self.space.tick()
+        self.host_keys.on_timeout(self.time)
         self.fingers.distrust()
         self.repair()
         effects: list[Effect] = [*self.ring.on_timeout(self._shortcuts())]
@@ -133,7 +124,7 @@ class DhtMember(Stateful):
         effects += self.fingers.ask()
         alone = not self.ring.neighbours()
         if self.contacts and (alone or self.time % CALL_PERIOD == 0):
-            me = Introduce(GROUP, self._ref(self.id), False, 0)
+            me = Introduce(GROUP, self.host_keys.ref(self.id), False, 0)
             place = self.time if alone else self.time // CALL_PERIOD
             effects.append(Send(self.contacts[place % len(self.contacts)], me))
         repeated, lost = self.lookups.age(patience(len(self.fingers.known)))
@@ -141,26 +132,27 @@ class DhtMember(Stateful):
             effects += self._find(Find(self.id, self.space.label(key), nonce, 0))
         return effects + [Unlocated(key) for key in lost]
 
-    def on_message(self, message: Message) -> list[Effect]:
-        """Take any message of the DHT, however false."""
+    def on_message(self, message: Message, sender: NodeId | None) -> list[Effect]:
+        """Take any message of the DHT, however false; nobody speaks for another."""
         if self.leaving:
             return self._refuse(message)
         self.repair()
-        if isinstance(message, Find):
-            return self._find(message)
-        if isinstance(message, Found):
-            return self._found(message)
-        if isinstance(message, AskFinger):
-            return [*self.fingers.on_ask(message)]
-        if isinstance(message, Finger):
-            return [*self.fingers.on_finger(message)]
-        effects: list[Effect] = []
-        if isinstance(message, RingMessage) and message.group == GROUP:
-            effects = [*self.ring.on_message(self._truthful(message), self._shortcuts())]
-        elif isinstance(message, Departed):
-            effects = self._departed(message)
-        self.fingers.repair(self.successor)
-        return effects
+        if speaker(message) not in (None, sender):
+            return []
+        match message:
+            case RingMessage(group=group):
+                return self._sort(message) if group == GROUP else []
+            case Find():
+                return self._find(message)
+            case Found():
+                return self._found(message)
+            case AskFinger():
+                return [*self.fingers.on_ask(message)]
+            case Finger():
+                return [*self.fingers.on_finger(message)]
+            case Departed():
+                return self._departed(message)
+        return []
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed: do without it, and ask again what may have been lost with it."""
@@ -189,14 +181,14 @@ class DhtMember(Stateful):
         beside = dict.fromkeys(id for id in (self.predecessor, self.successor) if id is not None)
         told = [*dict.fromkeys([*beside, *self.fingers.ids()])]
         self.leaving, self.heirs, self.time = True, tuple(beside), 0
-        self.ring = SortedRing(GROUP, self.id, self._ref(self.id)[0])
+        self.ring = SortedRing(GROUP, self.id, self.host_keys.ref(self.id)[0])
         self.fingers.known = {}
         self.lookups.pending = {}
         return [Send(id, Departed(self.id, self.heirs)) for id in told]
 
     def repair(self) -> None:
         """Put my own variables right: every label is what the id says, every finger in order."""
-        ring, ref = self.ring, self.space.ref
+        ring, ref = self.ring, self.host_keys.ref
         ring.label = ref(self.id)[0]
         if ring.left is not None:
             ring.left = ref(ring.left[1]) if is_node_id(ring.left[1]) else None
@@ -207,6 +199,12 @@ class DhtMember(Stateful):
         self.fingers.repair(self.successor)
 
     # Rules
+
+    def _sort(self, message: RingMessage) -> list[Effect]:
+        """Let the ring take a message of its own; fingers begin at the successor that it finds."""
+        sends = self.ring.on_message(self._truthful(message), self._shortcuts())
+        self.fingers.repair(self.successor)
+        return [*sends]
 
     def _find(self, message: Find) -> list[Effect]:
         """Answer for my own keys; hand other questions to whom I know nearest before the key."""
@@ -228,19 +226,12 @@ class DhtMember(Stateful):
 
     def next_hop(self, key: int) -> NodeId | None:
         """Of all hosts I know the last one before `key`; my successor if it comes after."""
-        me, space = self.space.key(self.id), self.space
-        best, far = self.successor, -1
-        goal = space.distance(me, key)
-        for id in (*self.fingers.ids(), *(ref[1] for ref in self.ring.neighbours())):
-            there = space.distance(me, space.key(id))
-            if far < there < goal:
-                best, far = id, there
-        return best
+        return next_hop_in(self, self.id, key, self.host_keys.key, self.space)
 
     def _found(self, message: Found) -> list[Effect]:
         """An answer to a question of mine, if it can be true."""
         key = int.from_bytes(message.key, "big")
-        keyset = self.space.keyset(message.owner, message.predecessor)
+        keyset = self.host_keys.keyset(message.owner, message.predecessor)
         if not self.space.holds(keyset, key) or not self.lookups.end(key, message.nonce):
             return []
         return [Located(key, message.owner, message.predecessor, message.hops)]
@@ -251,19 +242,19 @@ class DhtMember(Stateful):
         self.ring.forget(message.sender)
         self.ring.lost.pop(message.sender, None)
         heirs = [id for id in message.heirs if id not in (message.sender, self.id)]
-        return [send for id in heirs for send in self.ring.learn(self._ref(id), self._shortcuts())]
+        refs, shortcuts = [self.host_keys.ref(id) for id in heirs], self._shortcuts()
+        sends = [send for ref in refs for send in self.ring.learn(ref, shortcuts)]
+        self.fingers.repair(self.successor)
+        return [*sends]
 
     def _refuse(self, message: Message) -> list[Effect]:
         """I have left: whoever takes me for a member is told so."""
         asker: NodeId | None = None
-        if isinstance(message, Check):
-            asker = message.sender[1]
-        elif isinstance(message, AskFinger | Finger):
-            asker = message.sender
-        elif isinstance(message, Introduce):
-            asker = message.ref[1]
-        elif isinstance(message, Find):
-            asker = message.asker
+        match message:
+            case Check(sender=(_, id)) | Introduce(ref=(_, id)):
+                asker = id
+            case AskFinger(sender=id) | Finger(sender=id) | Find(asker=id):
+                asker = id
         if asker is None or asker == self.id:
             return []
         heirs = tuple(id for id in self.heirs if is_node_id(id))
@@ -271,17 +262,76 @@ class DhtMember(Stateful):
 
     def _truthful(self, message: RingMessage) -> RingMessage:
         """The message with labels as they are, not as they are said to be."""
-        if isinstance(message, Check):
-            return Check(GROUP, self._ref(message.sender[1]), self.ring.label, message.cyclic)
-        if isinstance(message, Introduce):
-            return Introduce(GROUP, self._ref(message.ref[1]), message.cyclic, message.hops)
+        match message:
+            case Check(_, (_, id), _, cyclic):
+                return Check(GROUP, self.host_keys.ref(id), self.ring.label, cyclic)
+            case Introduce(_, (_, id), cyclic, hops):
+                return Introduce(GROUP, self.host_keys.ref(id), cyclic, hops)
         return message
 
-    def _ref(self, id: NodeId) -> Ref:
-        return self.space.ref(id)
-
     def _shortcuts(self) -> list[Ref]:
-        return [self._ref(id) for id in self.fingers.ids()]
+        ref = self.host_keys.ref
+        return [ref(id) for id in self.fingers.ids()]
+
+
+Member = DhtMember | DhtMemberState
+KeyOf = Callable[[NodeId], int]
+
+
+def pointed_at(member: Member) -> list[NodeId]:
+    """The hosts beside a member on the ring, as far as it knows them."""
+    ring = member.ring
+    return [ref[1] for ref in (ring.left, ring.right, ring.ring) if ref is not None]
+
+
+def predecessor_in(member: Member) -> NodeId | None:
+    """The host before a member, over the closing edge of the ring if it is the first."""
+    ring = member.ring
+    before = ring.left or (ring.ring if ring.right else None)
+    return None if before is None else before[1]
+
+
+def successor_in(member: Member) -> NodeId | None:
+    """The host after a member, over the closing edge of the ring if it is the last."""
+    ring = member.ring
+    after = ring.right or (ring.ring if ring.left else None)
+    return None if after is None else after[1]
+
+
+def keyset_in(
+    member: Member, id: NodeId, keyset: Callable[[NodeId, NodeId], Keyset]
+) -> Keyset | None:
+    """The keys that member `id` owns; None while it does not know where they begin."""
+    if member.leaving:
+        return None
+    before = predecessor_in(member)
+    if before is None:
+        return None if pointed_at(member) else keyset(id, id)
+    return keyset(id, before)
+
+
+def next_hop_in(
+    member: Member, id: NodeId, key: int, key_of: KeyOf, space: KeySpace
+) -> NodeId | None:
+    """Of all hosts that member `id` knows the last one before `key`; else its successor."""
+    me = key_of(id)
+    best, far = successor_in(member), -1
+    goal = space.distance(me, key)
+    for other in (*filter(is_node_id, member.fingers.known.values()), *pointed_at(member)):
+        there = space.distance(me, key_of(other))
+        if far < there < goal:
+            best, far = other, there
+    return best
+
+
+def speaker(message: Message) -> NodeId | None:
+    """In whose name a message of the DHT speaks: it counts only if it comes from there."""
+    match message:
+        case Check(sender=(_, id)) | Introduce(ref=(_, id), hops=0) | Remove(id=id):
+            return id
+        case AskFinger(sender=id) | Finger(sender=id) | Departed(sender=id):
+            return id
+    return None
 
 
 def is_for_dht(message: Message) -> bool:

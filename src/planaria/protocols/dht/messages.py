@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.protocols.dht.keys import Label
 
 LEVELS_MAX = 63  # fingers double their reach, and there are no more than 2^63 ids
@@ -60,3 +60,6 @@ class Departed(DhtMessage, frozen=True, tag="dht.departed"):
 
     sender: NodeId
     heirs: Annotated[tuple[NodeId, ...], Meta(max_length=HEIRS_MAX)]
+
+
+MESSAGES = defined_in(globals())

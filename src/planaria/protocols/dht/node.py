@@ -1,12 +1,22 @@
 """A host that is nothing but a member of the DHT."""
 
-from typing import Any
-
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import NOTHING, Command, Effects, LinkDown, Node
+from planaria.core.node import (
+    NOTHING,
+    Command,
+    Effects,
+    Leave,
+    LinkDown,
+    Node,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from planaria.core.state import State
 from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.dht.member import DhtMember
+from planaria.protocols.dht.member import DhtMember, DhtMemberState
 
 
 class Lookup(Command, frozen=True, gc=False):
@@ -15,8 +25,10 @@ class Lookup(Command, frozen=True, gc=False):
     key: int
 
 
-class Leave(Command, frozen=True, gc=False):
-    """Stop being a member; the others are told."""
+class DhtNodeState(State):
+    """The state of the member."""
+
+    dht: DhtMemberState
 
 
 class DhtNode(Node):
@@ -24,21 +36,15 @@ class DhtNode(Node):
 
     __slots__ = ("dht",)
 
+    state_type = DhtNodeState
+
     def __init__(self, id: NodeId, space: KeySpace, contacts: tuple[NodeId, ...] = ()) -> None:
         super().__init__(id)
         self.dht = DhtMember(id, space, contacts)
 
-    def snapshot(self) -> dict[str, Any]:
-        """The state of the member."""
-        return {"dht": self.dht.snapshot()}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state, however old."""
-        self.dht.restore(snapshot.get("dht", {}))
-
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Messages of the DHT and of its ring."""
-        return self.dht.on_message(message)
+        return self.dht.on_message(message, sender)
 
     def on_timeout(self) -> Effects:
         """Time passed."""
@@ -46,10 +52,18 @@ class DhtNode(Node):
 
     def on_command(self, command: Command) -> Effects:
         """Look something up, leave, or hear that a connection is lost."""
-        if isinstance(command, Lookup):
-            return self.dht.lookup(command.key)
-        if isinstance(command, Leave):
-            return self.dht.leave()
-        if isinstance(command, LinkDown):
-            return self.dht.on_link_down(command.peer)
+        match command:
+            case Lookup(key):
+                return self.dht.lookup(key)
+            case Leave():
+                return self.dht.leave()
+            case LinkDown(peer):
+                return self.dht.on_link_down(peer)
+            case Subscribe() | Unsubscribe() | Publish():
+                raise no_publications("dht")
         return NOTHING
+
+
+def no_publications(overlay: str) -> UsageError:
+    """The error for an application that takes `overlay` for publish/subscribe."""
+    return UsageError(f"{overlay} has lookups, no publications; use ring, gossip, content, mobile")

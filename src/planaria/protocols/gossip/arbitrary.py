@@ -11,7 +11,8 @@ from random import Random
 from planaria.core.chance import any_integer
 from planaria.core.ids import NODE_ID_MAX, NodeId
 from planaria.core.message import Message
-from planaria.protocols.gossip.group import SETTLE, Group
+from planaria.protocols.gossip.group import ALONE_AFTER, Group
+from planaria.protocols.gossip.hierarchy import filter_of
 from planaria.protocols.gossip.links import LACKING_MAX, LINK_AGE_MAX, Links
 from planaria.protocols.gossip.membership import PATIENCE, Membership
 from planaria.protocols.gossip.memory import MEMORY, EventMemory
@@ -22,8 +23,8 @@ from planaria.protocols.gossip.messages import (
     NEIGHBOURHOOD,
     SEQUENCE_MAX,
     SKETCH_SIZE,
-    Check,
     Contact,
+    ContactCheck,
     Event,
     Found,
     Gone,
@@ -35,6 +36,7 @@ from planaria.protocols.gossip.messages import (
 )
 from planaria.protocols.gossip.node import OUTBOX_MAX, GossipNode
 from planaria.protocols.gossip.sketch import SKETCH_AGE_MAX, rank
+from planaria.protocols.gossip.state import Waiting
 
 GHOSTS = (900_001, 900_002, 900_003)  # ids of processes that never lived
 COUNTS = (0, 1, 3, 60, 200)  # entries of a table: no view, sketch or list may hold the most
@@ -63,18 +65,21 @@ def corrupt_process(
     for group in node.groups.values():
         corrupt_group(group, some, topics, rng, fresh=conspiracy)
     corrupt_memory(node.memory, rng)
-    node.outbox = [forge_event(ids, topics, rng) for _ in range(rng.choice([0, 0, 2, 70]))]
-    node.outbox += [_waiting(node, topics, rng) for _ in range(rng.choice([0, 0, 1, OUTBOX_MAX]))]
+    node.outbox = [_waiting(topics, rng) for _ in range(rng.choice([0, 0, 1, 2, 2 * OUTBOX_MAX]))]
     node.published = any_integer(rng, 0, SEQUENCE_MAX)
+    node.refused = any_integer(rng, 0)
+    patterns = [*map(filter_of, topics), *topics, "+/a", "\0"]
+    node.joining = [rng.choice(patterns) for _ in range(rng.choice([0, 1, 3, 100]))]
 
 
 def corrupt_memory(memory: EventMemory, rng: Random) -> None:
     """Events that nobody published; what was delivered is the application's memory and stays."""
-    for generation in (memory.young, memory.old):
+    if rng.random() < 0.1:
+        memory.generations.append({})
+    for generation in memory.generations:
         invented = [rng.randbytes(rng.choice([0, 16, 40])) for _ in range(rng.choice([0, 3, 200]))]
         generation.update(dict.fromkeys(invented))
-    memory.turn = any_integer(rng, 0, MEMORY)
-    memory.refused = any_integer(rng, 0)
+    memory.age = any_integer(rng, 0, MEMORY)
 
 
 def corrupt_group(
@@ -94,7 +99,7 @@ def corrupt_group(
     links.lacking = any_integer(rng, 0, LACKING_MAX)
     if rng.random() < 0.1:
         links.me, links.topic = some(1)[0], rng.choice(topics)
-    group.intervals = any_integer(rng, 0, SETTLE)
+    group.intervals = any_integer(rng, 0, ALONE_AFTER)
 
 
 def corrupt_membership(
@@ -145,7 +150,7 @@ def forge_message(ids: Sequence[NodeId], topics: Sequence[str], rng: Random) -> 
         Subscription(group, id(), hops),
         Unsubscription(group, id(), entries()),
         Gone(group, id()),
-        Check(group, id(), hops),
+        ContactCheck(group, id(), hops),
         Superprocesses(group, id(), entries()),
         Search(id(), wanted, hops),
         Found(contacts()),
@@ -164,10 +169,10 @@ def forge_event(ids: Sequence[NodeId], topics: Sequence[str], rng: Random) -> Ev
     )
 
 
-def _waiting(node: GossipNode, topics: Sequence[str], rng: Random) -> Event:
-    """An event that the process itself would have to send, with an impossible number perhaps."""
-    topic, sequence = rng.choice(topics), any_integer(rng, 0, SEQUENCE_MAX)
-    return Event(topic, topic, rng.randbytes(16), b"waiting", node.id, sequence, node.id, 0)
+def _waiting(topics: Sequence[str], rng: Random) -> Waiting:
+    """An event that the process would have to send, with an impossible id or number perhaps."""
+    topic, sequence = rng.choice([*topics, NEIGHBOURHOOD]), any_integer(rng, 0, SEQUENCE_MAX)
+    return Waiting(topic, rng.randbytes(rng.choice([16, 16, 16, 0, 40])), b"waiting", sequence)
 
 
 def _age(rng: Random, limit: int, fresh: bool) -> int:

@@ -24,6 +24,22 @@ def group_of(pattern: str) -> str:
     return check_topic(topic)
 
 
+def is_group(name: str) -> bool:
+    """Can a subscription or a publication be about the group of that name?"""
+    try:
+        return group_of(filter_of(name)) == name
+    except UsageError:
+        return False
+
+
+def is_wish(pattern: str, topics: Sequence[str]) -> bool:
+    """Is `pattern` a subscription to one of `topics`?"""
+    try:
+        return group_of(pattern) in topics
+    except UsageError:
+        return False
+
+
 def filter_of(group: str) -> str:
     """The subscription of `group` in MQTT form."""
     return f"{group}/#" if group else "#"

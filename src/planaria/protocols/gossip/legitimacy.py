@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Node
 from planaria.core.overlay import Channel, Violation
+from planaria.core.state import State
 from planaria.protocols.gossip.membership import Membership
 from planaria.protocols.gossip.messages import (
     NEIGHBOURHOOD,
@@ -39,7 +39,7 @@ from planaria.protocols.gossip.messages import (
     Superprocesses,
     Unsubscription,
 )
-from planaria.protocols.gossip.node import GossipNode
+from planaria.protocols.gossip.state import GossipNodeState
 
 COUNTED = 128  # members up to which a sketch counts; the dead among them are not yet forgotten
 SIZE_FACTOR_COUNTED = 1.5
@@ -48,14 +48,19 @@ LINK_AGE = 24  # a contact that is older is dropped at once
 HASHES = 1 << 63  # a sketch's hashes are uniform below
 
 Supers = Callable[[str], Iterable[str]]
+Contacts = Callable[[str], int]
 
 
 def violations(
-    nodes: Mapping[NodeId, Node], channel: Channel, supers: Supers | None = None
+    states: Mapping[NodeId, State], channel: Channel, contacts_max: Contacts, supers: Supers
 ) -> list[Violation]:
-    """Every invariant that fails; `supers` gives a topic's direct supertopics, else the path."""
-    processes = {id: node for id, node in sorted(nodes.items()) if isinstance(node, GossipNode)}
-    reference = Reference(processes, supers or path_supers)
+    """Every invariant that fails.
+
+    `supers` gives a topic's direct supertopics, `contacts_max` how many contacts in each it may
+    have.
+    """
+    processes = {id: it for id, it in sorted(states.items()) if isinstance(it, GossipNodeState)}
+    reference = Reference(processes, contacts_max, supers)
     found: list[Violation] = []
     for id, process in processes.items():
         found += reference.process(id, process)
@@ -70,19 +75,13 @@ def violations(
     return found
 
 
-def path_supers(topic: str) -> list[str]:
-    """The direct supertopic by the path alone."""
-    if topic == "":
-        return []
-    above = topic.rpartition("/")[0]
-    return [above] if above or not topic.startswith("$") else []
-
-
 class Reference:
     """Who is in which group, from the wishes of the live processes."""
 
-    def __init__(self, processes: Mapping[NodeId, GossipNode], supers: Supers) -> None:
-        self.supers = supers
+    def __init__(
+        self, processes: Mapping[NodeId, GossipNodeState], contacts_max: Contacts, supers: Supers
+    ) -> None:
+        self.contacts_max, self.supers = contacts_max, supers
         self.processes = processes
         self.wishes: dict[NodeId, list[str]] = {}
         self.members: dict[str, list[NodeId]] = {}
@@ -125,7 +124,7 @@ class Reference:
         """Is `id` alive and in the group of `topic`?"""
         return id in self.sets.get(topic, frozenset())
 
-    def process(self, id: NodeId, process: GossipNode) -> Iterator[Violation]:
+    def process(self, id: NodeId, process: GossipNodeState) -> Iterator[Violation]:
         """What is wrong with the tables of one process."""
         if sorted(process.groups) != sorted(self.wishes[id]):
             yield Violation("groups", id, f"in {list(process.groups)}, wants {self.wishes[id]}")
@@ -133,7 +132,7 @@ class Reference:
         yield from self.membership(id, NEIGHBOURHOOD, process.neighbours)
         for topic, group in process.groups.items():
             yield from self.membership(id, topic, group.membership)
-            yield from self.links(id, topic, group.links.contacts, process)
+            yield from self.links(id, topic, group.links.contacts)
 
     def membership(self, id: NodeId, topic: str, held: Membership) -> Iterator[Violation]:
         """What is wrong with one view and sketch."""
@@ -160,11 +159,7 @@ class Reference:
             yield Violation("view", id, f"knows nobody of the {size} in {topic!r}")
 
     def links(
-        self,
-        id: NodeId,
-        topic: str,
-        contacts: Mapping[NodeId, tuple[str, int]],
-        process: GossipNode,
+        self, id: NodeId, topic: str, contacts: Mapping[NodeId, tuple[str, int]]
     ) -> Iterator[Violation]:
         """What is wrong with one supertopic table."""
         due = self.nearest(topic, id)
@@ -177,7 +172,7 @@ class Reference:
                 yield Violation("links", id, f"{topic!r} to {above!r}, nearest are {due}")
             elif other == id or not self.is_member(other, above):
                 yield Violation("links", id, f"{other} is not a live member of {above!r}")
-        z = process.configuration.of(topic).z
+        z = self.contacts_max(topic)
         for above in due:
             if not 1 <= held.get(above, 0) <= z:
                 detail = f"{topic!r} has {held.get(above, 0)} of {z} contacts in {above!r}"
@@ -226,7 +221,8 @@ class Reference:
             detail = f"{event.msg_id.hex()[:8]} was sent on {event.hops} times, in circles"
             yield Violation("events", target, detail)
         sender = self.processes.get(event.sender)
-        if sender is not None and not sender.memory.has(event.msg_id):
+        had = sender is None or any(event.msg_id in it for it in sender.memory.generations)
+        if not had:
             detail = f"{event.msg_id.hex()[:8]}: {event.sender}, who sent it, does not remember it"
             yield Violation("events", target, detail)
 

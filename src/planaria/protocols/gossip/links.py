@@ -11,12 +11,13 @@ not believed.
 from collections.abc import Iterable
 from random import Random
 
-from msgspec import Struct, field
+from msgspec import field
 
 from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Send
+from planaria.core.state import State
 from planaria.protocols.gossip.hierarchy import Hierarchy
-from planaria.protocols.gossip.messages import SLOWEST, Check, Contact, Contacts, Search
+from planaria.protocols.gossip.messages import SLOWEST, Contact, ContactCheck, Contacts, Search
 from planaria.protocols.gossip.parameters import Parameters
 
 CHECK_AGE = 8  # intervals after which a contact is asked whether it still is there
@@ -32,13 +33,13 @@ DENIED_MAX = 8  # contacts remembered that said that they are none
 TOPICS_MAX = 32  # a table cannot branch more: bounds what corruption or a forged message may add
 
 
-class Links(Struct):
+class Links(State):
     """The supertopic table sTable of process `me` for its group `topic`, and its search."""
 
-    me: NodeId
+    me: int
     topic: str
-    contacts: dict[NodeId, tuple[str, int]] = field(default_factory=dict)
-    denied: dict[NodeId, tuple[str, int]] = field(default_factory=dict)  # and how long ago
+    contacts: dict[int, tuple[str, int]] = field(default_factory=dict)
+    denied: dict[int, tuple[str, int]] = field(default_factory=dict)  # and how long ago
     lacking: int = 0
 
     def repair(self, hierarchy: Hierarchy, z: int) -> None:
@@ -105,6 +106,12 @@ class Links(Struct):
             if distance <= scope and not any(hierarchy.includes(topic, each) for each in held)
         ]
 
+    def are_found(self, hierarchy: Hierarchy) -> bool:
+        """Is there a contact for every supertopic, but for those that were searched for in vain?"""
+        levels = max(hierarchy.ancestors(self.topic).values(), default=0)
+        enough = min(WIDEN_PERIOD * (levels + 1), LACKING_SLOW)
+        return self.lacking >= enough or not self.wanted(hierarchy)
+
     def on_timeout(
         self, hierarchy: Hierarchy, parameters: Parameters, size: int, rng: Random
     ) -> list[Send]:
@@ -120,7 +127,7 @@ class Links(Struct):
             alive[topic] = alive.get(topic, 0) + 1
         short = rng.random() < parameters.p_sel(size)
         return [
-            Send(id, Check(topic, self.me, max(1, parameters.z - alive[topic])))
+            Send(id, ContactCheck(topic, self.me, max(1, parameters.z - alive[topic])))
             for id, (topic, age) in self.contacts.items()
             if age >= CHECK_AGE or (short and alive[topic] < parameters.tau)
         ]

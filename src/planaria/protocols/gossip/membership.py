@@ -12,10 +12,11 @@ hand it round for long.
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from msgspec import Struct, field
+from msgspec import field
 
 from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
 from planaria.core.node import Send
+from planaria.core.state import State
 from planaria.protocols.gossip import sketch as sketches
 from planaria.protocols.gossip.messages import (
     AGE_MAX,
@@ -36,16 +37,16 @@ SUBSCRIPTION_HOPS_MAX = 32  # a subscription that nobody kept so long is kept by
 COPIES_MAX = 16  # copies of one subscription that a contact forwards
 
 
-class Membership(Struct):
+class Membership(State):
     """What process `me` knows of its group: a component, its owner passes messages and time on."""
 
-    me: NodeId
+    me: int
     group: str
-    view: dict[NodeId, int] = field(default_factory=dict)
-    asked: dict[NodeId, int] = field(default_factory=dict)
+    view: dict[int, int] = field(default_factory=dict)
+    asked: dict[int, int] = field(default_factory=dict)
     sketch: sketches.Sketch = field(default_factory=dict)
-    remembered: dict[NodeId, int] = field(default_factory=dict)  # intervals since found silent
-    denied: dict[NodeId, int] = field(default_factory=dict)  # intervals since they said: not here
+    remembered: dict[int, int] = field(default_factory=dict)  # intervals since found silent
+    denied: dict[int, int] = field(default_factory=dict)  # intervals since they said: not here
     size: int = 1
 
     def repair(self) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NODE_ID_MAX, NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.core.topics import LEVELS_MAX, TOPIC_BYTES_MAX
 
 AGE_MAX = 64  # older news of a process is no news: what nobody renews dies out within this time
@@ -70,7 +70,7 @@ class Gone(GossipMessage, frozen=True, tag="gossip.gone"):
     subject: NodeId
 
 
-class Check(GossipMessage, frozen=True, tag="gossip.check"):
+class ContactCheck(GossipMessage, frozen=True, tag="gossip.check"):
     """Are you alive and in `group`? CHECK and NEWPROCESS in one: `need` others would be welcome."""
 
     sender: NodeId
@@ -111,3 +111,16 @@ class Event(GossipMessage, frozen=True, tag="gossip.event"):
     sequence: Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
     sender: NodeId
     hops: Annotated[int, Meta(ge=0, le=EVENT_HOPS_MAX)]
+
+
+def speaker(message: Message) -> NodeId | None:
+    """In whose name a message speaks: it counts only if it comes from there. None: in nobody's."""
+    match message:
+        case Shuffle(sender=id) | ContactCheck(sender=id) | Superprocesses(sender=id):
+            return id
+        case Gone(subject=id) | Unsubscription(subject=id) | Subscription(subject=id, hops=0):
+            return id
+    return None
+
+
+MESSAGES = defined_in(globals())

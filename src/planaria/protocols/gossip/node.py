@@ -19,26 +19,30 @@ from planaria.core.node import (
     Deliver,
     Effect,
     Effects,
+    Joined,
+    Leave,
     LinkDown,
     Node,
     Notice,
     Publish,
+    Published,
     Send,
     Subscribe,
     Unsubscribe,
 )
-from planaria.core.topics import check_topic
+from planaria.core.state import State
+from planaria.protocols.gossip.commands import published_topic, wanted_group
 from planaria.protocols.gossip.dissemination import disseminate
-from planaria.protocols.gossip.group import SETTLE, Group
-from planaria.protocols.gossip.hierarchy import Hierarchy, group_of
-from planaria.protocols.gossip.links import SEARCH_HOPS_MAX, Links
+from planaria.protocols.gossip.group import ALONE_AFTER, Group, in_force
+from planaria.protocols.gossip.hierarchy import Hierarchy, is_group, is_wish
+from planaria.protocols.gossip.links import Links
 from planaria.protocols.gossip.membership import Membership
-from planaria.protocols.gossip.memory import SEEN_MAX, EventMemory
+from planaria.protocols.gossip.memory import SEEN_MAX, EventMemory, event_memory
 from planaria.protocols.gossip.messages import (
     NEIGHBOURHOOD,
     SEQUENCE_MAX,
-    Check,
     Contact,
+    ContactCheck,
     Event,
     Found,
     Gone,
@@ -48,14 +52,16 @@ from planaria.protocols.gossip.messages import (
     Subscription,
     Superprocesses,
     Unsubscription,
+    speaker,
 )
 from planaria.protocols.gossip.parameters import Parameters
+from planaria.protocols.gossip.searching import ANSWER_CONTACTS, answer
+from planaria.protocols.gossip.state import GossipNodeState, Waiting
 
 MSG_ID_BYTES = 16
 OUTBOX_MAX = 64  # events waiting for a group to be found; a publisher is told when it is full
 GROUPS_MAX = 64  # unrelated topics of one process: each costs a message per interval
 MERGE_RATE = 1 / 16  # of the relays' rate: searches for members of the own group, after a split
-ANSWER_CONTACTS = 3  # contacts in one answer: a table's worth
 NEIGHBOURS = Parameters()
 
 
@@ -75,90 +81,98 @@ class Configuration(Struct, frozen=True):
 class GossipNode(Node):
     """A process interested in topics: it subscribed to them, or it publishes on them."""
 
-    __slots__ = (
-        "configuration",
-        "groups",
-        "memory",
-        "neighbours",
-        "outbox",
-        "parasites",
-        "published",
-        "publishing",
-        "rng",
-        "subscribed",
-    )
-    variables = (
-        "subscribed",
-        "publishing",
-        "groups",
-        "neighbours",
-        "memory",
-        "outbox",
-        "published",
-    )
+    __slots__ = ("configuration", "rng", *GossipNodeState.__struct_fields__)
+
+    state_type = GossipNodeState
 
     def __init__(self, id: NodeId, configuration: Configuration, rng: Random) -> None:
         super().__init__(id)
         self.configuration, self.rng = configuration, rng
         self.subscribed: list[str] = []
         self.publishing: list[str] = []
+        self.joining: list[str] = []
         self.groups: dict[str, Group] = {}
         self.neighbours = Membership(id, NEIGHBOURHOOD)
-        self.memory = EventMemory()
-        self.outbox: list[Event] = []
+        self.memory: EventMemory = event_memory()
+        self.refused = 0
+        self.outbox: list[Waiting] = []
         self.published = 0
         self.parasites = 0
+
+    def load(self, state: State) -> None:
+        """Take these variables, but no wish that no application can have."""
+        super().load(state)
+        self.subscribed = [topic for topic in self.subscribed if is_group(topic)]
+        self.publishing = [topic for topic in self.publishing if is_group(topic)]
+        self.groups = {topic: group for topic, group in self.groups.items() if is_group(topic)}
 
     # Inputs
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
-        """Events first: they are many. Everything else repairs the table that it touches."""
+        """Events first: they are many. Everything else repairs the table that it touches.
+
+        Nobody speaks for another: what a process says of itself must come from it.
+        """
         if type(message) is Event:
-            return NOTHING if self.memory.has(message.msg_id) else self._on_event(message)
-        if type(message) is Search:
-            return self._on_search(message)
-        if type(message) is Found:
-            return self._on_contacts(message.contacts)
-        if not isinstance(message, GossipMessage):
+            for generation in self.memory.generations:  # most copies are of events that I had
+                if message.msg_id in generation:
+                    return NOTHING
+            return self._on_event(message, sender)
+        if speaker(message) not in (None, sender):
             return NOTHING
-        if type(message) is Gone:
-            return self._on_gone(message)
-        if type(message) is Superprocesses:
-            return self._on_superprocesses(message)
-        return self._on_membership(message)
+        match message:
+            case Search():
+                self.neighbours.me = self.id
+                return answer(message, self.groups, self.neighbours, self.rng)
+            case Found():
+                return self._on_contacts(message.contacts)
+            case Superprocesses():
+                return self._on_superprocesses(message)
+            case Gone():
+                return self._on_gone(message)
+            case GossipMessage():
+                return self._on_membership(message)
+        return NOTHING
 
     def on_timeout(self) -> Effects:
         """One interval of every table; then the searches, over the neighbourhood."""
         self._repair()
         rng, configuration = self.rng, self.configuration
         effects: list[Effect] = []
-        if refused := self.memory.on_timeout():
-            effects.append(Notice("#", "refused", {"copies": refused, "remembered": SEEN_MAX}))
+        self.memory.on_timeout()
+        if self.refused > 0:
+            detail = {"copies": self.refused, "remembered": SEEN_MAX}
+            effects.append(Notice("#", "refused", detail))
+        self.refused = 0
         effects += self.neighbours.on_timeout(NEIGHBOURS, rng, (), configuration.contacts)
         for topic, group in self.groups.items():
             parameters = configuration.of(topic)
-            group.intervals = min(max(0, group.intervals) + 1, SETTLE)
+            group.intervals = min(max(0, group.intervals) + 1, ALONE_AFTER)
             contacts = group.links.table()
             effects += group.membership.on_timeout(parameters, rng, contacts)
             size = group.membership.size
             effects += group.links.on_timeout(configuration.hierarchy, parameters, size, rng)
             effects += self._searches(topic, group)
-        effects += self._flush()
-        return effects
+        return [*effects, *self._joined(), *self._flush()]
 
     def on_command(self, command: Command) -> Effects:
         """SUBSCRIBE, UNSUBSCRIBE and PUBLISH of the application; LinkDown is a hint."""
-        if isinstance(command, Subscribe):
-            self._join(self.subscribed, group_of(command.pattern))
-        elif isinstance(command, Unsubscribe):
-            return self._leave(group_of(command.pattern))
-        elif isinstance(command, Publish):
-            return self._publish(check_topic(command.topic), command.payload)
-        elif isinstance(command, LinkDown):
-            self.neighbours.forget(command.peer)
-            for group in self.groups.values():
-                group.membership.forget(command.peer)
-                group.links.drop(command.peer)
+        match command:
+            case Subscribe():
+                self._join(self.subscribed, wanted_group(command))
+                self.joining = list(dict.fromkeys([*self.joining, command.pattern]))
+                return self._joined()
+            case Unsubscribe():
+                return self._leave([wanted_group(command)])
+            case Leave():
+                return self._leave([*self.subscribed, *self.publishing])
+            case Publish():
+                return self._publish(published_topic(command), command.payload)
+            case LinkDown(peer):
+                self.neighbours.forget(peer)
+                for group in self.groups.values():
+                    group.membership.forget(peer)
+                    group.links.drop(peer)
         return NOTHING
 
     # Interests
@@ -175,11 +189,18 @@ class GossipNode(Node):
             interests.append(topic)
         self._repair()
 
-    def _leave(self, topic: str) -> list[Send]:
+    def _joined(self) -> list[Effect]:
+        """Tell the application which of its subscriptions are in force since the last time."""
+        if not self.joining:
+            return []
+        told = in_force(self.joining, self.groups, self.configuration.hierarchy)
+        self.joining = [pattern for pattern in self.joining if pattern not in told]
+        return [Joined(pattern) for pattern in told]
+
+    def _leave(self, topics: Sequence[str]) -> list[Send]:
         before = dict(self.groups)
-        for interests in (self.subscribed, self.publishing):
-            if topic in interests:
-                interests.remove(topic)
+        self.subscribed = [topic for topic in self.subscribed if topic not in topics]
+        self.publishing = [topic for topic in self.publishing if topic not in topics]
         self._repair()
         gone = [group for each, group in before.items() if each not in self.groups]
         return [send for group in gone for send in group.membership.leave()]
@@ -200,14 +221,11 @@ class GossipNode(Node):
         self.neighbours.me, self.neighbours.group = self.id, NEIGHBOURHOOD
         if not 0 <= self.published < SEQUENCE_MAX:
             self.published = 0
+        if self.joining:
+            wished = [it for it in dict.fromkeys(self.joining) if is_wish(it, self.subscribed)]
+            self.joining = wished[:GROUPS_MAX]
         if self.outbox:
-            mine = [event for event in self.outbox if self._could_be_mine(event)]
-            self.outbox = mine[:OUTBOX_MAX]
-
-    def _could_be_mine(self, event: Event) -> bool:
-        made = (event.publisher, event.sender, event.hops) == (self.id, self.id, 0)
-        sound = len(event.msg_id) == MSG_ID_BYTES and 0 <= event.sequence <= SEQUENCE_MAX
-        return made and sound
+            self.outbox = [it for it in self.outbox if _is_sound(it)][:OUTBOX_MAX]
 
     def _new(self, topic: str) -> Group:
         return Group(Membership(self.id, topic), Links(self.id, topic))
@@ -234,14 +252,14 @@ class GossipNode(Node):
             return membership.on_subscription(message, parameters, rng, contacts)
         if isinstance(message, Unsubscription):
             membership.on_unsubscription(message, parameters)
-        elif isinstance(message, Check) and message.sender != self.id:
+        elif isinstance(message, ContactCheck) and message.sender != self.id:
             others = tuple(membership.members(rng, message.need, message.sender))
             return [Send(message.sender, Superprocesses(topic, self.id, others))]
         return NOTHING
 
     def _not_mine(self, message: GossipMessage) -> Effects:
         """Whoever believes that I am in that group shall know better."""
-        if isinstance(message, Shuffle | Check) and message.sender != self.id:
+        if isinstance(message, Shuffle | ContactCheck) and message.sender != self.id:
             return [Send(message.sender, Gone(message.group, self.id))]
         return NOTHING
 
@@ -285,40 +303,11 @@ class GossipNode(Node):
         hierarchy, parameters = self.configuration.hierarchy, self.configuration.of(topic)
         size = group.membership.size
         found = group.links.searches(hierarchy, parameters, size, self.rng)
-        rate = parameters.p_sel(size) * MERGE_RATE if group.settled else 1.0
+        rate = parameters.p_sel(size) * MERGE_RATE if group.is_found else 1.0
         if self.rng.random() < rate:
             found = [*found, Search(self.id, (topic,), 0)]
         around = list(self.neighbours.view)
         return [Send(self.rng.choice(around), search) for search in found] if around else []
-
-    def _on_search(self, message: Search) -> Effects:
-        """REQCONTACT: answer the origin if I know another, else pass it on until it expires."""
-        origin = message.origin
-        self.neighbours.repair()
-        known = self._knows(message.wanted, origin)
-        if known:
-            return [Send(origin, Found(tuple(known)))]
-        around = [id for id in self.neighbours.view if id not in (origin, self.id)]
-        if not around or message.hops >= SEARCH_HOPS_MAX:
-            return NOTHING
-        onward = Search(origin, message.wanted, message.hops + 1)
-        return [Send(self.rng.choice(around), onward)]
-
-    def _knows(self, wanted: tuple[str, ...], origin: NodeId) -> list[Contact]:
-        """Others than `origin` in the first of `wanted` of which I know any, nearest first."""
-        for topic in wanted:
-            group = self.groups.get(topic)
-            known: list[Contact] = []
-            if group is not None and self.id != origin:
-                members = group.membership.members(self.rng, ANSWER_CONTACTS - 1, origin)
-                known = [(self.id, topic, 0), *((id, topic, age) for id, age in members)]
-            else:
-                for each in self.groups.values():
-                    table = each.links.table()
-                    known += [it for it in table if it[1] == topic and it[0] != origin]
-            if known:
-                return known[:ANSWER_CONTACTS]
-        return []
 
     # Events
 
@@ -337,46 +326,53 @@ class GossipNode(Node):
         nonce = self.rng.getrandbits(64)
         hashed = stable_hash(self.id, self.published, nonce, bits=8 * MSG_ID_BYTES)
         msg_id = hashed.to_bytes(MSG_ID_BYTES, "big")
-        event = Event(topic, topic, msg_id, payload, self.id, self.published, self.id, 0)
+        waiting = Waiting(topic, msg_id, payload, self.published)
+        said = Published(topic, msg_id, self.id, self.published)
         self.published += 1
         group = self.groups.get(topic)
-        if group is None or not group.settled:
-            self.outbox.append(event)
-            return NOTHING
-        return self._accept(event, publisher=True)
+        if group is None or not group.is_found:
+            self.outbox.append(waiting)
+            return [said]
+        return [said, *self._send(waiting)]
 
     def _flush(self) -> list[Effect]:
         """Send the events whose group has been found, or given up as empty."""
         effects: list[Effect] = []
-        waiting = []
-        for event in self.outbox:
-            group = self.groups.get(event.topic)
-            if self.memory.full or (group is not None and not group.settled):
-                waiting.append(event)
-            elif not self.memory.has(event.msg_id):
-                effects += self._accept(event, publisher=True)
-        self.outbox = waiting
+        still = []
+        for waiting in self.outbox:
+            group = self.groups.get(waiting.topic)
+            if self.memory.full or (group is not None and not group.is_found):
+                still.append(waiting)
+            elif waiting.msg_id not in self.memory:
+                effects += self._send(waiting)
+        self.outbox = still
         return effects
 
-    def _on_event(self, event: Event) -> Effects:
+    def _send(self, waiting: Waiting) -> list[Effect]:
+        """Let an event of mine begin its way."""
+        topic, msg_id, payload = waiting.topic, waiting.msg_id, waiting.payload
+        event = Event(topic, topic, msg_id, payload, self.id, waiting.sequence, self.id, 0)
+        return self._accept(event, publisher=True)
+
+    def _on_event(self, event: Event, sender: NodeId | None) -> Effects:
         """RECEIVE for the first time (Figure 5); a parasite is dropped.
 
         A sender that takes me for a member of a group in which I am not shall know better.
         """
         gone: list[Effect] = []
-        if event.group not in self.groups and event.sender != self.id:
-            gone.append(Send(event.sender, Gone(event.group, self.id)))
+        if event.group not in self.groups and sender not in (None, self.id):
+            gone.append(Send(sender, Gone(event.group, self.id)))
         includes = self.configuration.hierarchy.includes
         if not any(includes(topic, event.topic) for topic in self.groups):
             self.parasites += 1
             return gone
         if self.memory.full:
-            self.memory.refuse()
+            self.refused += 1
             return gone
         return gone + self._accept(event, publisher=False)
 
     def _accept(self, event: Event, *, publisher: bool) -> list[Effect]:
-        self.memory.add(event.msg_id)
+        self.memory.put(event.msg_id, None)
         effects: list[Effect] = []
         includes = self.configuration.hierarchy.includes
         for topic, group in self.groups.items():
@@ -395,3 +391,9 @@ class GossipNode(Node):
             found = (event.topic, event.msg_id, event.payload, event.publisher, event.sequence)
             effects.append(Deliver(*found))
         return effects
+
+
+def _is_sound(waiting: Waiting) -> bool:
+    """Can this be an event of mine, as far as its own fields say?"""
+    numbered = len(waiting.msg_id) == MSG_ID_BYTES and 0 <= waiting.sequence <= SEQUENCE_MAX
+    return numbered and is_group(waiting.topic)

@@ -10,15 +10,18 @@ from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.hierarchy import ROOT, Hierarchy, filter_of
 from planaria.protocols.gossip.legitimacy import violations
 from planaria.protocols.gossip.links import GAP_MAX
 from planaria.protocols.gossip.membership import PATIENCE
-from planaria.protocols.gossip.messages import AGE_MAX, SLOWEST
+from planaria.protocols.gossip.messages import AGE_MAX, SLOWEST, speaker
+from planaria.protocols.gossip.messages import MESSAGES as GOSSIP_MESSAGES
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.gossip.sketch import SKETCH_AGE_MAX
+from planaria.protocols.gossip.state import GossipNodeState
 from planaria.protocols.gossip.tables import give_tables
 
 # A hierarchy with a gap (nobody asks for a/b/c itself) and a topic with two supertopics.
@@ -38,6 +41,7 @@ class GossipOverlay(Overlay):
     """
 
     name = "gossip"
+    messages = GOSSIP_MESSAGES
     # Whom nobody answers is forgotten after PATIENCE: by then a false age or suspicion has shown.
     calm = PATIENCE + 1
     delay_max = SLOWEST  # what patience and memory are made for
@@ -101,9 +105,16 @@ class GossipOverlay(Overlay):
         """An arbitrary message to anybody."""
         return rng.choice(ids), forge_message(ids, self.topics, rng)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message speaks, whoever sent it."""
+        return speaker(message)
+
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Compare with the wishes of the live processes."""
-        return violations(nodes, channel, self.configuration.hierarchy.supers)
+        configuration = self.configuration
+        return violations(
+            states, channel, lambda topic: configuration.of(topic).z, configuration.hierarchy.supers
+        )
 
     def may_crash(self, node: Node) -> bool:
         """All but one contact: who joins after all contacts died has nobody to ask."""
@@ -116,18 +127,21 @@ class GossipOverlay(Overlay):
             return None
         return Unsubscribe(filter_of(node.subscribed[0]))
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """An event on one of the process's own topics, wherever it is in the hierarchy."""
-        assert isinstance(node, GossipNode)
-        named = [topic for topic in node.subscribed if topic]
+        named = [topic for topic in self.interests(id) if topic]
         return Publish(named[number % len(named)], f"{number}".encode()) if named else None
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+    def subscriptions(self, id: NodeId) -> Sequence[Subscribe]:
+        """Each of its topics, with all below it."""
+        return [Subscribe(filter_of(topic)) for topic in self.interests(id)]
+
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """Sizes of groups and tables at this moment."""
-        processes = [node for _, node in sorted(nodes.items()) if isinstance(node, GossipNode)]
+        processes = [it for _, it in sorted(states.items()) if isinstance(it, GossipNodeState)]
         rows = []
         for topic in self.topics:
-            groups = [node.groups[topic] for node in processes if topic in node.groups]
+            groups = [it.groups[topic] for it in processes if topic in it.groups]
             tables = [len(each.membership.view) + len(each.links.contacts) for each in groups]
             rows.append(
                 {
@@ -137,7 +151,7 @@ class GossipOverlay(Overlay):
                     "table_mean": sum(tables) / max(1, len(tables)),
                 }
             )
-        parasites = sum(node.parasites for node in processes)
+        parasites = sum(it.parasites for it in processes)
         return {"processes": len(processes), "groups": rows, "parasites_so_far": parasites}
 
 
@@ -159,3 +173,10 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 def chain(levels: int) -> tuple[str, ...]:
     """The topics T0, T1, ... of a chain, from the most general down: `t0`, `t0/t1`, ..."""
     return tuple("/".join(f"t{place}" for place in range(level + 1)) for level in range(levels))
+
+
+def gossip_overlay(
+    g: float = 5.0, a: int = 1, z: int = 3, b: float = 3.0, c: float = 5.0
+) -> GossipOverlay:
+    """An overlay with these dials for every group."""
+    return GossipOverlay(parameters=Parameters(g, a, z, b, c, tau=z))

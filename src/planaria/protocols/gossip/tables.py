@@ -8,7 +8,7 @@ from random import Random
 
 from planaria.core.ids import NodeId
 from planaria.protocols.gossip import sketch
-from planaria.protocols.gossip.group import SETTLE
+from planaria.protocols.gossip.group import ALONE_AFTER
 from planaria.protocols.gossip.membership import Membership
 from planaria.protocols.gossip.node import NEIGHBOURS, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
@@ -29,7 +29,7 @@ def give_tables(nodes: Sequence[GossipNode], rng: Random) -> None:
         for topic, group in node.groups.items():
             parameters = node.configuration.of(topic)
             _fill(group.membership, groups[topic], sketched[topic], parameters, rng)
-            group.intervals = SETTLE
+            group.intervals = ALONE_AFTER
         _link(node, groups, rng)
 
 

@@ -4,14 +4,13 @@ Whatever memory can hold, in every variable. Values come from small sets as ofte
 two corrupted nodes confirm each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
-from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Outbox
-from planaria.protocols.mobile.edge_bits import ACTS, PATIENCE, Edge, EdgeBits
+from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Kept, Outbox
 from planaria.protocols.mobile.heights import AUDIT, GAP_MAX, HEIGHT_MAX, LOUD, Heights
 from planaria.protocols.mobile.layer import DRAIN_MAX, REFUSED, SILENCE_MAX, Layer
 from planaria.protocols.mobile.link import ACKS, ASKED, CLOSING, SERIALS, UP, Link
@@ -30,8 +29,7 @@ from planaria.protocols.mobile.messages import (
     RequestLinkUp,
     Word,
 )
-from planaria.protocols.mobile.orientation import LID_MAX
-from planaria.protocols.mobile.three_state import ThreeState
+from planaria.protocols.mobile.orientation import LID_MAX, Orientation
 
 HEIGHTS = (0, 3, GAP_MAX, 2 * GAP_MAX + 1, HEIGHT_MAX)  # where rules for heights end
 WORD_VALUE_MAX = 2**63 - 1
@@ -85,7 +83,26 @@ def word(rng: Random) -> Word:
     )
 
 
-def scramble(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
+def scramble_heights(mine: Orientation, peers: list[NodeId], rng: Random) -> None:
+    """Arbitrary values for one's own height, and for what is believed of others."""
+    assert isinstance(mine, Heights)
+    mine.lid = rng.choice([mine.lid, any_integer(rng, 0, LID_MAX)])
+    mine.audit = {peer: any_integer(rng, 0, AUDIT) for peer in peers}
+    mine.height = height(rng)
+    mine.views = {
+        peer: (height(rng), mine.views.get(peer, (0, any_integer(rng, 0, LID_MAX)))[1])
+        for peer in peers
+        if rng.random() < 0.8
+    }
+    mine.settled, mine.loud = any_integer(rng, 0, 1), any_integer(rng, 0, LOUD)
+
+
+def scramble(
+    layer: Layer,
+    ids: Sequence[NodeId],
+    rng: Random,
+    scramble_orientation: Callable[[Orientation, list[NodeId], Random], None],
+) -> None:
     """Arbitrary values for all variables of one layer, but that a member does not leave and a
     leaver does: that is a wish of the application."""
     for peer in rng.sample(list(ids), min(3, len(ids))):
@@ -100,7 +117,8 @@ def scramble(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
     layer.refused = {peer: any_integer(rng, 0, REFUSED) for peer in rng.sample(list(ids), 1)}
     if layer.leaving is not None:
         layer.leaving = any_integer(rng, 0, DRAIN_MAX)
-    _scramble_orientation(layer, ids, rng)
+    peers = [*layer.links, *rng.sample(list(ids), 1)]
+    scramble_orientation(layer.orientation, peers, rng)
     _scramble_news(layer.topic, layer.news, ids, rng)
 
 
@@ -119,45 +137,14 @@ def _link(topic: str, rng: Random) -> Link:
 def _scramble_link(link: Link, rng: Random) -> None:
     link.quiet, link.stale = (any_integer(rng, 0, SILENCE_MAX) for _ in range(2))
     link.heard = rng.choice([None, rng.randrange(SERIALS), any_integer(rng, 0, SERIALS - 1)])
-    link.informed = rng.random() < 0.5
     link.ack, link.acks = any_integer(rng, 0, RECEIPT_MAX), any_integer(rng, 0, ACKS)
-
-
-def _scramble_orientation(layer: Layer, ids: Sequence[NodeId], rng: Random) -> None:
-    mine = layer.orientation
-    peers = [*layer.links, *rng.sample(list(ids), 1)]
-    if isinstance(mine, Heights | ThreeState):
-        mine.lid = rng.choice([mine.lid, any_integer(rng, 0, LID_MAX)])
-        mine.audit = {peer: any_integer(rng, 0, AUDIT) for peer in peers}
-    if isinstance(mine, Heights):
-        mine.height = height(rng)
-        mine.views = {
-            peer: (height(rng), mine.views.get(peer, (0, any_integer(rng, 0, LID_MAX)))[1])
-            for peer in peers
-            if rng.random() < 0.8
-        }
-        mine.settled, mine.loud = any_integer(rng, 0, 1), any_integer(rng, 0, LOUD)  # type: ignore[assignment]
-    elif isinstance(mine, ThreeState):
-        mine.val = any_integer(rng, 0, 2)
-        mine.views = {peer: (any_integer(rng, 0, 2), it) for peer, (_, it) in mine.views.items()}
-    elif isinstance(mine, EdgeBits):
-        mine.acts, mine.patience = any_integer(rng, 0, ACTS), any_integer(rng, 0, PATIENCE)
-        for edge in mine.edges.values():
-            _scramble_edge(edge, rng)
-
-
-def _scramble_edge(edge: Edge, rng: Random) -> None:
-    edge.bit, edge.other = any_integer(rng, 0, 1), any_integer(rng, 0, 1)
-    edge.heard = any_integer(rng, 0, ACTS)
-    edge.offer, edge.accepted, edge.refused = (
-        rng.choice([None, any_integer(rng, 0, ACTS)]) for _ in range(3)
-    )
 
 
 def _scramble_news(topic: str, news: Dissemination, ids: Sequence[NodeId], rng: Random) -> None:
     for _ in range(rng.randrange(3)):
         garbage = stored(topic, rng)
-        news.store[garbage.id] = (garbage, any_integer(rng, 0, 200))
+        since = any_integer(rng, 0, 200)
+        news.store[garbage.id] = Kept(garbage.generation, garbage.body, since)
         news.seen[garbage.id] = any_integer(rng, 0, 10_000)
         if rng.random() < 0.3:
             news.local[garbage.id] = None

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver, Stateful
+from planaria.core.node import Deliver
+from planaria.core.state import State, Stateful
 from planaria.protocols.mobile.messages import (
     GENERATIONS_MAX,
     ITEM_ID_BYTES,
@@ -66,6 +67,29 @@ class Outbox(Struct):
             self.sent, self.receipt = {}, None
 
 
+class Kept(Struct, frozen=True, gc=False):
+    """A publication in the store: what memory holds, perhaps nothing that a neighbour would take.
+
+    `since` is the time at which it was put there.
+    """
+
+    generation: int
+    body: bytes
+    since: int
+
+
+class DisseminationState(State):
+    """The buffers, the store, the memory of ids, and the clock of own timeouts."""
+
+    input: dict[bytes, list[int]]
+    local: dict[bytes, None]
+    walking: dict[bytes, bool]
+    hidden: dict[bytes, int]
+    store: dict[bytes, Kept]
+    seen: dict[bytes, int]
+    now: int
+
+
 class Dissemination(Stateful):
     """Input and local buffers of Table 4, with what the amendments need.
 
@@ -74,8 +98,8 @@ class Dissemination(Stateful):
     waits for the flood and takes part as if it had heard nothing before.
     """
 
-    variables = ("input", "local", "walking", "hidden", "store", "seen", "now")
-    __slots__ = (*variables, "echo", "walk", "padding")
+    state_type = DisseminationState
+    __slots__ = (*DisseminationState.__struct_fields__, "echo", "padding", "walk")
 
     def __init__(self, *, echo: bool = False, padding: int = 0, walk: int = 0) -> None:
         self.echo = echo
@@ -85,7 +109,7 @@ class Dissemination(Stateful):
         self.local: dict[bytes, None] = {}
         self.walking: dict[bytes, bool] = {}  # id -> here for the first time: it must walk on
         self.hidden: dict[bytes, int] = {}  # id -> timeouts to wait for the flood
-        self.store: dict[bytes, tuple[Item, int]] = {}  # id -> item, since when; oldest first
+        self.store: dict[bytes, Kept] = {}  # oldest first
         self.seen: dict[bytes, int] = {}  # id -> since when; oldest first
         self.now = 0  # own timeouts
 
@@ -151,7 +175,7 @@ class Dissemination(Stateful):
         self._walk(outboxes, rng)
         for id in [*self.input, *self.local]:
             senders = self.input.get(id, [])
-            generation = self.store[id][0].generation
+            generation = self.store[id].generation
             for peer, outbox in outboxes.items():
                 if peer not in senders:
                     outbox.flood(id, generation)
@@ -178,9 +202,9 @@ class Dissemination(Stateful):
         """All recent publications, for a link that came up: agreement when a relay left (14)."""
         buffers = (self.input, self.local, self.hidden)
         waiting = {
-            id: item.generation - 1
-            for id, (item, _) in self.store.items()
-            if item.generation and not any(id in buffer for buffer in buffers)
+            id: kept.generation - 1
+            for id, kept in self.store.items()
+            if kept.generation and not any(id in buffer for buffer in buffers)
         }
         return Outbox(waiting=waiting)
 
@@ -193,13 +217,13 @@ class Dissemination(Stateful):
         for id, generation in pending.items():
             if not self._sound(id):
                 continue
-            item = self.store[id][0]
-            size += len(item.body)
+            body = self.store[id].body
+            size += len(body)
             if len(items) == ITEMS_MAX or (items and size > BATCH_BYTES_MAX):
                 outbox.waiting[id] = generation
                 continue
             outbox.sent[id] = generation = min(max(generation, 0), STEM)
-            items.append(Item(id, generation, item.body))
+            items.append(Item(id, generation, body))
         if items:
             outbox.receipt = receipt(serial, outbox.sent)
         return tuple(items)
@@ -207,8 +231,8 @@ class Dissemination(Stateful):
     def _sound(self, id: bytes) -> bool:
         """Is this in the store, and something that a neighbour will take? If not, forget it."""
         if id in self.store and len(id) == ITEM_ID_BYTES:
-            item = self.store[id][0]
-            if 0 <= item.generation <= GENERATIONS_MAX and len(item.body) <= PAYLOAD_BYTES_MAX + 1:
+            kept = self.store[id]
+            if 0 <= kept.generation <= GENERATIONS_MAX and len(kept.body) <= PAYLOAD_BYTES_MAX + 1:
                 return True
         self._forget(id)
         return False
@@ -235,13 +259,13 @@ class Dissemination(Stateful):
             if age != MEMORY_TIMEOUTS:
                 self.seen[id] = self.now
         for _ in range(len(self.store)):
-            id, (item, since) = next(iter(self.store.items()))
-            age = self.now - since
+            id, kept = next(iter(self.store.items()))
+            age = self.now - kept.since
             if 0 <= age < REPLAY_TIMEOUTS:
                 break
             del self.store[id]
             if age != REPLAY_TIMEOUTS or self._waits(id, outboxes):
-                self.store[id] = (item, self.now)
+                self.store[id] = Kept(kept.generation, kept.body, self.now)
         self._end_embargo()
 
     def _waits(self, id: bytes, outboxes: list[Outbox]) -> bool:
@@ -258,7 +282,7 @@ class Dissemination(Stateful):
 
     def _keep(self, item: Item) -> None:
         self.seen[item.id] = self.now
-        self.store[item.id] = (item, self.now)
+        self.store[item.id] = Kept(item.generation, item.body, self.now)
         while len(self.seen) > MEMORY_MAX:
             del self.seen[next(iter(self.seen))]
         while len(self.store) > STORE_MAX:

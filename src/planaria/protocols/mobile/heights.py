@@ -7,6 +7,7 @@ grows, so an old word about it is too low and can only keep a node from acting, 
 from random import Random
 
 from planaria.core.ids import NodeId
+from planaria.core.state import State
 from planaria.protocols.mobile.messages import Word
 from planaria.protocols.mobile.orientation import LID_MAX, Orientation
 
@@ -18,23 +19,37 @@ AUDIT = 8  # every so many words the whole height is said, in case that two ends
 LOUD = 3  # words with the whole height after a step that was not one
 
 
+class HeightsState(State):
+    """Own place in the order, what is believed of neighbours, and when to say all of it."""
+
+    height: int
+    lid: int
+    views: dict[int, tuple[int, int]]
+    settled: bool | int
+    loud: int
+    audit: dict[int, int]
+
+
 class Heights(Orientation):
     """An integer height; a sink climbs above its neighbours."""
 
-    name = "heights"
-    variables = ("height", "lid", "views", "settled", "loud", "audit")
-    volatile = ("lid", "views", "audit")
-    safe = "any graph, any link at any time, from any heights"
+    state_type = HeightsState
 
     def __init__(self, id: NodeId, rng: Random) -> None:
         self.id = id
         self.height = 0
-        # Random: identifiers in order round a ring leave one sink that wanders (concurrency 1/n).
-        self.lid = rng.randrange(LID_MAX + 1)
+        self.renew(rng)
         self.views: dict[NodeId, tuple[int, int]] = {}
-        self.settled = False  # has its place among others, or took a turn
+        self.settled: bool | int = False  # has its place among others, or took a turn
         self.loud = 0
         self.audit: dict[NodeId, int] = {}
+
+    def renew(self, rng: Random) -> None:
+        """Draw the local identifier, by which neighbours tell one life of a node from the next.
+
+        Random: identifiers in order round a ring leave one sink that wanders (concurrency 1/n).
+        """
+        self.lid = rng.randrange(LID_MAX + 1)
 
     def repair(self) -> None:
         """Out of range: start again; a view that cannot be is the lowest, which lets nobody act."""

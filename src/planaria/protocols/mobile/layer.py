@@ -2,17 +2,18 @@
 
 Layers share nothing, they are told who is in reach; so what happens in one moves no other
 (Definition 1). Everything is said again at every timeout, in one beat per link: the driver's clock
-is the only clock, and nothing that was lost was said for the last time.
+is the only clock, and whatever is lost is sent again.
 """
 
 from collections.abc import Mapping
 from random import Random
-from typing import Any
+from typing import ClassVar
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Effect, Send, Stateful
-from planaria.protocols.mobile.dissemination import Dissemination, Outbox
-from planaria.protocols.mobile.graphs import NEIGHBOURS_MAX
+from planaria.core.node import Effect, Send
+from planaria.core.state import State, Stateful
+from planaria.protocols.mobile.dissemination import Dissemination, DisseminationState, Outbox
+from planaria.protocols.mobile.heights import Heights, HeightsState
 from planaria.protocols.mobile.link import ASKED, CLOSING, SERIALS, UP, Link, reached
 from planaria.protocols.mobile.messages import (
     STEM,
@@ -28,7 +29,7 @@ from planaria.protocols.mobile.messages import (
 )
 from planaria.protocols.mobile.orientation import Orientation
 
-DEGREE_MAX = NEIGHBOURS_MAX  # links of one layer; a radio in a denser crowd says KO
+DEGREE_MAX = 256  # links of one layer; a radio in a denser crowd says KO
 # Timeouts without a beat until a neighbour counts as gone. A node slowed down eightfold beats
 # every 8 intervals, and its beats take up to 4: slow is not gone.
 SILENCE_MAX = 16
@@ -39,22 +40,37 @@ DRAIN_MAX = 64  # timeouts a leaver waits for its turn to hand over what it hold
 CLOSE_MAX = 4  # timeouts a leaver waits for its neighbours' link_down_OK
 
 
+class LayerState(State):
+    """One member's links, who refused it, what it said of itself last, its turns, its parts."""
+
+    links: dict[int, Link]
+    refused: dict[int, int]
+    leaving: int | None
+    serial: int
+    said: tuple[tuple[int, ...], int]
+    turns: int
+    copies: int
+    orientation: HeightsState
+    news: DisseminationState
+
+
 class Layer(Stateful):
     """A member of one layer."""
 
-    variables = ("links", "refused", "leaving", "serial", "said", "turns", "copies")
+    state_type: ClassVar[type[LayerState]] = LayerState
+    orientation_type: ClassVar[type[Orientation]] = Heights
 
     def __init__(
         self,
         topic: str,
         id: NodeId,
-        orientation: Orientation,
+        rng: Random,
         dissemination: Dissemination,
         connection_points: int = 0,
     ) -> None:
         self.topic = topic
         self.id = id
-        self.orientation = orientation
+        self.orientation = self.orientation_type(id, rng)
         self.news = dissemination
         self.connection_points = connection_points  # f; 0 stands for all in reach
         self.links: dict[NodeId, Link] = {}
@@ -66,23 +82,6 @@ class Layer(Stateful):
         self.said: tuple[Word, int] = ((), 0)  # of itself, and since which serial
         self.turns = 0
         self.copies = 0  # items sent, each to one neighbour
-
-    def snapshot(self) -> dict[str, Any]:
-        """The whole layer, with its orientation and its publications."""
-        parts = {"orientation": self.orientation.snapshot(), "news": self.news.snapshot()}
-        return {**super().snapshot(), **parts}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state, without links: neighbours may have sent since what it lacks now.
-
-        Without its lid too, so that what it said in its former life is known to be from there.
-        """
-        links = ("links", "refused")
-        super().restore({name: it for name, it in snapshot.items() if name not in links})
-        mine, volatile = snapshot.get("orientation", {}), self.orientation.volatile
-        self.orientation.restore({name: it for name, it in mine.items() if name not in volatile})
-        self.news.restore(snapshot.get("news", {}))
-        self.news.input = {id: [] for id in self.news.input}
 
     # What the node asks for
 
@@ -103,6 +102,19 @@ class Layer(Stateful):
     def closed(self) -> bool:
         """Has every neighbour let this leaver go?"""
         return self.leaving is not None and self.leaving < 0 and not self.links
+
+    def begin_anew(self, rng: Random) -> None:
+        """The process ended and began again: keep publications, but neither links nor the lid.
+
+        Neighbours may have sent since what it lacks now, and what it said in its former life must
+        be known to be from there.
+        """
+        for peer in [*self.links, *self.orientation.peers()]:
+            self.lose(peer)
+            self.orientation.link_down(peer)
+        self.refused = {}
+        self.news.input = {id: [] for id in self.news.input}
+        self.orientation.renew(rng)
 
     def lose(self, peer: NodeId) -> None:
         """The link is gone, with or without goodbye."""
@@ -163,12 +175,10 @@ class Layer(Stateful):
         return None if link is None else link.state
 
     def _on_request_up(self, message: RequestLinkUp) -> list[Effect]:
-        """OK, unless there is no room, or the link might close a cycle that must not be."""
+        """OK, unless there is no room."""
         peer = message.sender
         if not self._accepts(peer):
             return [Send(peer, LinkUpKo(self.topic, self.id))]
-        if self.orientation.forest:
-            self._withdraw()
         self.lose(peer)  # a second request is a peer that forgot us: begin anew
         if not self.orientation.link_up(peer, message.word):
             return [Send(peer, LinkUpKo(self.topic, self.id))]
@@ -176,21 +186,7 @@ class Layer(Stateful):
         return [Send(peer, LinkUpOk(self.topic, self.id, self.orientation.greet()))]
 
     def _accepts(self, peer: NodeId) -> bool:
-        if self.leaving is not None:
-            return False
-        if self.orientation.forest and self._state(peer) is None:
-            # Requests of nodes that ask each other in a circle would close a cycle: while asking,
-            # accept only higher ids, so that no circle of requests is refused all round, and
-            # withdraw the own one, because the asked may join those that are accepted.
-            asking = any(link.state == ASKED for link in self.links.values())
-            if asking and peer < self.id:
-                return False
-        return peer in self.links or len(self.links) < DEGREE_MAX
-
-    def _withdraw(self) -> None:
-        """Ask nobody any more; whoever says OK all the same is told that there is no link."""
-        for peer in [peer for peer, link in self.links.items() if link.state == ASKED]:
-            self.lose(peer)
+        return self.leaving is None and (peer in self.links or len(self.links) < DEGREE_MAX)
 
     def _on_ok(self, message: LinkUpOk) -> None:
         link = self.links.get(message.sender)
@@ -221,8 +217,7 @@ class Layer(Stateful):
         # What a peer sent before it lost its memory does not say what it has.
         has = None if self.news.echo or not self.orientation.knows(peer, beat.word) else peer
         if link.in_order(beat.serial):
-            link.informed = self._informed(beat)
-            self.orientation.hear(peer, beat.word, informed=link.informed)
+            self.orientation.hear(peer, beat.word, informed=self._informed(beat))
             link.outbox.acknowledged(beat.ack)
         effects: list[Effect] = []
         for item in beat.items:
@@ -242,8 +237,7 @@ class Layer(Stateful):
         )
 
     def _one_sided(self, peer: NodeId) -> list[Effect]:
-        wanted = self.leaving is None and len(self.links) < DEGREE_MAX
-        if not wanted or self.orientation.forest:
+        if not self._accepts(peer):
             return [Send(peer, RequestLinkDown(self.topic, self.id))]
         self.links[peer] = Link()
         return [Send(peer, RequestLinkUp(self.topic, self.id, self.orientation.greet()))]
@@ -258,7 +252,7 @@ class Layer(Stateful):
         effects = self._ask(reach, rng)
         peers = self.neighbours()
         self._replay(peers)
-        turn = self._ready() and self.orientation.takes_turn(rng)
+        turn = self._takes_turn(rng)
         if turn:
             if peers:
                 self.news.collect({peer: self.links[peer].outbox for peer in peers}, rng)
@@ -273,19 +267,15 @@ class Layer(Stateful):
             effects += self._go()
         return effects
 
-    def _ready(self) -> bool:
-        """May there be a turn at all? Not alone, nor while an orientation waits for words."""
-        links = (link for link in self.links.values() if link.state == UP)
-        known = self.said[0] == self.orientation.greet() and all(it.informed for it in links)
-        return bool(self.orientation.peers()) and (known or not self.orientation.waits)
+    def _takes_turn(self, rng: Random) -> bool:
+        """Does the node act now? A sink does, if it has neighbours."""
+        return bool(self.orientation.peers()) and self.orientation.sink()
 
     def _say(self) -> None:
         """Remember since when this is said; what seems to be later, or very long ago, is now."""
         word, since = self.orientation.greet(), self.said[1]
         if word != self.said[0] or not reached(self.serial, since):
             self.said = (word, self.serial)
-            for link in self.links.values():
-                link.informed = False
 
     def _outboxes(self) -> list[Outbox]:
         return [link.outbox for link in self.links.values()]
@@ -308,7 +298,7 @@ class Layer(Stateful):
         if self.leaving is not None:
             return []
         free = [p for p in reach if p not in self.links and p not in self.refused]
-        missing = self._missing(len(free))
+        missing = self._missing()
         for peer in free if missing >= len(free) else rng.sample(free, missing):
             self.links[peer] = Link()
         request = RequestLinkUp(self.topic, self.id, self.orientation.greet())
@@ -318,10 +308,8 @@ class Layer(Stateful):
             if link.state == ASKED and not link.quiet % 2  # an answer may take an interval
         ]
 
-    def _missing(self, free: int) -> int:
+    def _missing(self) -> int:
         """How many connection points to ask. With f at least 2 no newcomer makes one critical."""
-        if self.orientation.forest:
-            return 0 if self.links else min(1, free)
         wanted = self.connection_points or DEGREE_MAX
         return max(0, min(wanted, DEGREE_MAX) - len(self.links))
 

@@ -23,7 +23,6 @@ class Link(Struct):
     stale: int = 0  # timeouts since one of its beats came in order
     ack: int | None = None
     acks: int = 0  # beats that still say it
-    informed: bool = False  # the peer's last word was said knowing what this node says of itself
     replayed: bool = False
     outbox: Outbox = field(default_factory=Outbox)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.core.topics import TOPIC_BYTES_MAX
 
 ITEM_ID_BYTES = 16  # random: two publications of a lifetime never collide, and none names anybody
@@ -102,3 +102,6 @@ class Beat(MobileMessage, frozen=True, tag="mobile.beat"):
     word: Word
     items: Annotated[tuple[Item, ...], Meta(max_length=ITEMS_MAX)]
     heard: Byte | None = None
+
+
+MESSAGES = defined_in(globals())

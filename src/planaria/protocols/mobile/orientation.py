@@ -1,15 +1,16 @@
-"""The one interface of all orientations: which node is a sink, and what a sink does to its links.
+"""What a layer asks of its orientation: is this node a sink, and what does it do to its links?
+
+Heights are the product's; the laboratory has others to compare them with.
 
 An orientation lives in one layer of one node. It knows its neighbours only by the words they
-said, which may be old: a word never makes a node a sink that is none, it only hides that it is.
+said, which may be old: an old word may hide from a node that it is a sink, never the reverse.
 """
 
 from abc import ABC, abstractmethod
 from random import Random
-from typing import ClassVar
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Stateful
+from planaria.core.state import Stateful
 from planaria.protocols.mobile.messages import Word
 
 LID_MAX = 2**62 - 1  # local identifiers are drawn from here: two neighbours rarely share one
@@ -18,15 +19,13 @@ LID_MAX = 2**62 - 1  # local identifiers are drawn from here: two neighbours rar
 class Orientation(Stateful, ABC):
     """One node's side of the orientation of one layer."""
 
-    name: ClassVar[str]
-    safe: ClassVar[str]  # where, and from which states, this orientation keeps its promise
-    forest: ClassVar[bool] = False  # links must not close a cycle: a node asks for one link only
-    # A turn waits until every neighbour has said something knowing the last one. Where neighbours
-    # take turns it has, but from any state two could run after each other's old words for ever.
-    waits: ClassVar[bool] = False
-    # What dies with a process: its links, and the lid by which neighbours tell one life from the
-    # next.
-    volatile: ClassVar[tuple[str, ...]]
+    @abstractmethod
+    def __init__(self, id: NodeId, rng: Random) -> None:
+        """The side of node `id`, without links."""
+
+    @abstractmethod
+    def renew(self, rng: Random) -> None:
+        """Begin another life: nobody may take what was said in the last one for said in this."""
 
     @abstractmethod
     def repair(self) -> None:
@@ -55,10 +54,6 @@ class Orientation(Stateful, ABC):
     @abstractmethod
     def sink(self) -> bool:
         """Do all links point to this node, as far as it knows (Definition 5)?"""
-
-    def takes_turn(self, rng: Random) -> bool:
-        """Does the node act now? A sink does, unless the orientation has a reason to wait."""
-        return self.sink()
 
     @abstractmethod
     def reverse(self) -> None:

@@ -9,12 +9,15 @@ publications are stored under keys computed here, all other content only says wh
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import astuple
+
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effect, Send
+from planaria.core.state import State, Stateful
 from planaria.protocols.publications.antientropy_messages import (
     IDS_MAX,
-    PLACE_BYTES,
+    RANK_BYTES,
     REGIONS_MAX,
     AntiEntropyMessage,
     Compare,
@@ -22,20 +25,23 @@ from planaria.protocols.publications.antientropy_messages import (
     Digest,
     Done,
     Estimate,
+    Inventory,
     More,
     Push,
     Root,
     Sketch,
-    State,
 )
 from planaria.protocols.publications.exchange import Exchange
-from planaria.protocols.publications.publication import TIME_MAX, Publication, place_of
-from planaria.protocols.publications.push import fits_beside, frames
-from planaria.protocols.publications.regions import (
-    Answer,
-    answer_regions,
-    answer_root,
+from planaria.protocols.publications.publication import (
+    TIME_MAX,
+    Named,
+    Publication,
+    key,
+    rank_of,
+    sound,
 )
+from planaria.protocols.publications.push import fits_beside, frames
+from planaria.protocols.publications.regions import Answer, answer_regions, answer_root
 from planaria.protocols.publications.sketch import (
     CELL_BYTES,
     CELLS_MAX,
@@ -56,30 +62,37 @@ WANT_BITS = 32  # of an id, in a request
 PEERS_MAX = 64  # peers whose last exchange is remembered: all neighbours of a large ring's hub
 STRIKES_MAX = 2  # differing digests after an exchange that changed nothing: one may be old
 COMPARES_MAX = 16  # messages full of regions in answer to one message
-AUDIT_SLICE = 4  # publications checked per timeout at least, cheap enough for every simulated node
-AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
-AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
 NUMBER_MAX = 2**31 - 1
 
 
-class AntiEntropy:
+class AntiEntropyState(State):
+    """The clock to advertise, exchanges under way, and what was learned of peers."""
+
+    clock: int
+    number: int
+    exchanges: dict[int, Exchange]
+    peers: dict[int, tuple[int, int]]
+
+
+class AntiEntropy(Stateful):
     """The exchanges of one subscriber `id` about one topic, on the publications in `store`.
 
     `clock` is the raw clock to advertise. The state may be arbitrary: every exchange ends
     by patience, and every cache is audited.
     """
 
-    __slots__ = ("_audit_due", "_exchanges", "_number", "_peers", "clock", "id", "store", "topic")
+    __slots__ = ("clock", "exchanges", "id", "number", "peers", "store", "topic")
+
+    state_type = AntiEntropyState
 
     def __init__(self, topic: str, id: NodeId, store: PublicationStore) -> None:
         self.topic = topic
         self.id = id
         self.store = store
         self.clock = 0
-        self._number = 0
-        self._exchanges: dict[NodeId, Exchange] = {}
-        self._peers: dict[NodeId, tuple[int, int]] = {}  # store's version at the end, strikes
-        self._audit_due = 0  # publications to be checked soon
+        self.number = 0
+        self.exchanges: dict[NodeId, Exchange] = {}
+        self.peers: dict[NodeId, tuple[int, int]] = {}  # store's version at the end, strikes
 
     def digest(self) -> Digest:
         """M1: what to put on every periodic message."""
@@ -91,71 +104,67 @@ class AntiEntropy:
         if sender == self.id or digest.lo < self.store.window.lo:
             return []  # the own digest, over a shorter time, will tell them
         if self.store.digest(digest.lo) == digest.digest:
-            self._peers.pop(sender, None)
+            self.peers.pop(sender, None)
             return []
-        if sender in self._exchanges or len(self._exchanges) >= EXCHANGES_MAX:
+        if sender in self.exchanges or len(self.exchanges) >= EXCHANGES_MAX:
             return []
-        young = sum(one.started and one.life == 0 for one in self._exchanges.values())
+        young = sum(one.started and one.life == 0 for one in self.exchanges.values())
         if young >= STARTS_MAX:
             return []  # but slow ones hold up nobody
-        self._number = (self._number + 1) % NUMBER_MAX
-        exchange = Exchange(self._number, digest.lo, started=True)
-        self._exchanges[sender] = exchange
+        self.number = (self.number + 1) % NUMBER_MAX
+        exchange = Exchange(self.number, digest.lo, started=True)
+        self.exchanges[sender] = exchange
         if self._strike(sender):
             return self._descend(sender, exchange)
         sums, cells = self.store.sketch(digest.lo, FIRST_CELLS)
         state = self._state(digest.lo)
         return [self._send(sender, Estimate, exchange, state, pack_tug_of_war(sums), cells.pack())]
 
-    def on_message(self, message: Message) -> tuple[list[Effect], list[Publication]]:
+    def on_message(self, message: Message) -> tuple[list[Effect], list[Named]]:
         """What to send in answer, and the publications that are new here, whether kept or not."""
-        fresh: list[Publication] = []
-        if not isinstance(message, AntiEntropyMessage):
+        fresh: list[Named] = []
+        if (
+            not isinstance(message, AntiEntropyMessage)
+            or message.topic != self.topic
+            or message.sender == self.id
+        ):
             return [], fresh
-        if message.topic != self.topic or message.sender == self.id:
-            return [], fresh
-        exchange = self._exchanges.get(message.sender)
+        exchange = self.exchanges.get(message.sender)
         if exchange is not None and exchange.number == message.exchange:
             exchange.age = 0
         if isinstance(message, Difference | Push | Compare):
-            for publication in message.publications:
-                if self.store.is_new(publication):
-                    fresh.append(publication)
-                self.store.insert(publication)
+            for publication in filter(sound, message.publications):
+                name = key(publication)
+                if self.store.offer(publication, name):
+                    fresh.append((name, publication))
         handler = _HANDLERS.get(type(message))
         return handler(self, message) if handler else [], fresh
 
     def link_down(self, peer: NodeId) -> None:
         """A send to `peer` failed: do not wait for it."""
-        self._exchanges.pop(peer, None)
+        self.exchanges.pop(peer, None)
 
-    def on_timeout(self) -> list[Effect]:
+    def on_timeout(self) -> None:
         """Check a slice of the store, give up exchanges whose peer is silent."""
-        for peer, exchange in list(self._exchanges.items()):
+        for peer, exchange in list(self.exchanges.items()):
             exchange.age += 1
             exchange.life += 1
             fresh = 0 < exchange.age <= PATIENCE and 0 < exchange.life <= LIFETIME
             if not (fresh and exchange.sound):
-                del self._exchanges[peer]
-        for peer in list(self._exchanges)[EXCHANGES_MAX:]:
-            del self._exchanges[peer]
-        for peer in list(self._peers)[:-PEERS_MAX]:
-            del self._peers[peer]
-        self._audit_due = max(0, min(self._audit_due, len(self.store)))
-        due = max(self._audit_due, len(self.store) // AUDIT_TIMEOUTS)
-        limit = max(AUDIT_SLICE, min(due, AUDIT_SLICE_MAX))
-        self._audit_due = max(0, self._audit_due - limit)
-        if self.store.audit(limit):
-            self._audit_due = len(self.store)
-        return []
+                del self.exchanges[peer]
+        for peer in list(self.exchanges)[EXCHANGES_MAX:]:
+            del self.exchanges[peer]
+        for peer in list(self.peers)[:-PEERS_MAX]:
+            del self.peers[peer]
+        self.store.on_timeout()
 
     def _on_estimate(self, message: Estimate) -> list[Effect]:
         """M3: name the difference if it is tiny, else send as many cells as it needs."""
         state, sender = message.state, message.sender
-        rival = self._exchanges.get(sender)
+        rival = self.exchanges.get(sender)
         if rival is not None and rival.started and self.id < sender:
             return []  # both started at once: the one of the lower id goes on
-        self._exchanges.pop(sender, None)
+        self.exchanges.pop(sender, None)
         exchange = self._join(message, state.lo)
         theirs = Cells(0).extended(message.cells[: FIRST_CELLS * CELL_BYTES])
         if exchange is None or theirs is None or self.store.digest(state.lo) == state.digest:
@@ -163,7 +172,7 @@ class AntiEntropy:
         sums, mine = self.store.sketch(state.lo, len(theirs))
         decoded = mine.minus(theirs).decode()
         if decoded is not None:
-            return self._settle(sender, exchange, state, decoded)
+            return self._name_difference(sender, exchange, state, decoded)
         estimate = estimate_difference(sums, message.tug_of_war) or 0.0
         gap = abs(self.store.count(state.lo) - state.count)
         size = min(sketch_size(max(estimate, gap)), self._cells_max(state))
@@ -177,17 +186,19 @@ class AntiEntropy:
         exchange = self._current(message)
         if exchange is None or not exchange.started or state.lo != exchange.lo:
             return []
-        before, cells = exchange.cells or (state, Cells(0))
-        whole = cells.extended(message.cells) if len(cells) == message.start else None
-        if whole is None or before != state or len(whole) > self._cells_max(state):
+        inventory, cells = astuple(state), exchange.received()
+        follows = cells is not None and len(cells) == message.start
+        whole = cells.extended(message.cells) if cells is not None and follows else None
+        changed = exchange.inventory not in (None, inventory)
+        if whole is None or changed or len(whole) > self._cells_max(state):
             return self._end(message)  # the peer changed meanwhile: the next digest begins anew
         if self.store.digest(state.lo) == state.digest:
             return self._end(message)
         _, mine = self.store.sketch(state.lo, len(whole))
         decoded = mine.minus(whole).decode()
         if decoded is not None:
-            return self._settle(sender, exchange, state, decoded)
-        exchange.cells = (state, whole)
+            return self._name_difference(sender, exchange, state, decoded)
+        exchange.inventory, exchange.cells = inventory, [*exchange.cells, message.cells]
         exchange.more += 1
         size = min((len(whole) + 1) // 2, min(CELLS_MAX, self._cells_max(state)) - len(whole))
         if exchange.more > MORE_MAX or size <= 0:
@@ -238,11 +249,15 @@ class AntiEntropy:
     def _on_done(self, message: Done) -> list[Effect]:
         """The peer has no more to say; maybe it said nothing at all."""
         if self._current(message) is not None:
-            del self._exchanges[message.sender]
+            del self.exchanges[message.sender]
         return []
 
-    def _settle(
-        self, peer: NodeId, exchange: Exchange, state: State, decoded: tuple[list[int], list[int]]
+    def _name_difference(
+        self,
+        peer: NodeId,
+        exchange: Exchange,
+        state: Inventory,
+        decoded: tuple[list[int], list[int]],
     ) -> list[Effect]:
         """Push what only we have, ask for what only the peer has."""
         ours, theirs = decoded
@@ -251,7 +266,7 @@ class AntiEntropy:
             self._doubt(peer)  # a sketch that contradicts log or digest
             return self._descend(peer, exchange)
         floor = int.from_bytes(state.floor, "big")
-        filled = frames(p for p in found if place_of(p) >= floor)
+        filled = frames(p for p in found if rank_of(p) >= floor)
         first = filled.pop(0) if filled and fits_beside(filled[0]) else []
         want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]
         effects = [self._send(peer, Difference, exchange, exchange.lo, first, want)]
@@ -308,18 +323,18 @@ class AntiEntropy:
     ) -> Effect:
         return Send(peer, kind(self.topic, self.id, exchange.number, *fields))
 
-    def _state(self, lo: int) -> State:
+    def _state(self, lo: int) -> Inventory:
         floor = self.store.floor
-        packed = b"" if floor is None else floor.to_bytes(PLACE_BYTES, "big")
-        return State(lo, self.store.digest(lo), self.store.count(lo), packed)
+        packed = b"" if floor is None else floor.to_bytes(RANK_BYTES, "big")
+        return Inventory(lo, self.store.digest(lo), self.store.count(lo), packed)
 
-    def _cells_max(self, state: State) -> int:
+    def _cells_max(self, state: Inventory) -> int:
         """More cells than this are dearer than all ids of both."""
         return 2 * (self.store.count(state.lo) + state.count) + 64
 
     def _current(self, message: AntiEntropyMessage) -> Exchange | None:
         """The exchange to which `message` belongs, if it is still open."""
-        exchange = self._exchanges.get(message.sender)
+        exchange = self.exchanges.get(message.sender)
         if exchange is None or exchange.number != message.exchange or not exchange.sound:
             return None
         return exchange
@@ -328,16 +343,16 @@ class AntiEntropy:
         """The exchange of `message`, opened if there is room; None if there is none."""
         exchange = self._current(message)
         if exchange is None and lo >= self.store.window.lo:
-            others = [peer for peer in self._exchanges if peer != message.sender]
+            others = [peer for peer in self.exchanges if peer != message.sender]
             if len(others) < EXCHANGES_MAX:
                 exchange = Exchange(message.exchange, lo, started=False)
-                self._exchanges[message.sender] = exchange
+                self.exchanges[message.sender] = exchange
         return exchange
 
     def _end(self, message: AntiEntropyMessage) -> list[Effect]:
         """Close the exchange of `message`, if there is one, and say so."""
         if self._current(message) is not None:
-            del self._exchanges[message.sender]
+            del self.exchanges[message.sender]
         return [Send(message.sender, Done(self.topic, self.id, message.exchange))]
 
     def _complete(self, message: AntiEntropyMessage) -> None:
@@ -346,30 +361,29 @@ class AntiEntropy:
 
     def _finish(self, peer: NodeId) -> None:
         """An exchange came to its end: remember what was held then."""
-        self._exchanges.pop(peer, None)
-        _, strikes = self._peers.pop(peer, (0, 0))
-        self._peers[peer] = (self.store.version, strikes)
-        if len(self._peers) > PEERS_MAX:
-            del self._peers[next(iter(self._peers))]
+        self.exchanges.pop(peer, None)
+        _, strikes = self.peers.pop(peer, (0, 0))
+        self.peers[peer] = (self.store.version, strikes)
+        if len(self.peers) > PEERS_MAX:
+            del self.peers[next(iter(self.peers))]
 
     def _strike(self, peer: NodeId) -> bool:
         """Digests differ: has that been so since an exchange that should have ended it?"""
-        version, strikes = self._peers.pop(peer, (-1, 0))
+        version, strikes = self.peers.pop(peer, (-1, 0))
         if strikes < STRIKES_MAX:
             strikes = max(0, strikes) + 1 if version == self.store.version else 0
-            self._peers[peer] = (version, strikes)
+            self.peers[peer] = (version, strikes)
             if strikes < STRIKES_MAX:
                 return False
             self._doubt(peer)
-        self._peers[peer] = (self.store.version, 0)
+        self.peers[peer] = (self.store.version, 0)
         return True
 
     def _doubt(self, peer: NodeId) -> None:
         """Something contradicts: make sketches anew, audit soon, descend with this peer next."""
-        self._peers.pop(peer, None)
-        self._peers[peer] = (self.store.version, STRIKES_MAX)
-        self.store.drop_sketches()
-        self._audit_due = len(self.store)
+        self.peers.pop(peer, None)
+        self.peers[peer] = (self.store.version, STRIKES_MAX)
+        self.store.doubt()
 
 
 _HANDLERS: dict[type[Message], Callable[[AntiEntropy, Any], list[Effect]]] = {

@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.protocols.publications.publication import (
-    PLACE_BITS,
+    RANK_BITS,
     Count,
     Publication,
     Time,
@@ -16,14 +16,14 @@ from planaria.protocols.publications.publication import (
 from planaria.protocols.publications.sketch import CELL_BYTES, CELLS_MAX, TUG_OF_WAR_BYTES
 
 IDS_MAX = 1 << 16  # in one request: 320 KiB
-REGIONS_MAX = 1024  # regions in one message: 400 KiB at most, with 16 places each
+REGIONS_MAX = 1024  # regions in one message: 400 KiB at most, with 16 ranks each
 INNER_MAX = 16  # four levels below the root, elsewhere two
 LEAVES_MAX = 16  # a subtree this small is listed key by key
 PUBLICATIONS_MAX = 1 << 16  # more do not fit a frame, even when empty
 
-PLACE_BYTES = PLACE_BITS // 8
-LabelBytes = Annotated[bytes, Meta(min_length=1, max_length=PLACE_BYTES + 1)]
-PlaceBytes = Annotated[bytes, Meta(min_length=PLACE_BYTES, max_length=PLACE_BYTES)]
+RANK_BYTES = RANK_BITS // 8
+LabelBytes = Annotated[bytes, Meta(min_length=1, max_length=RANK_BYTES + 1)]
+RankBytes = Annotated[bytes, Meta(min_length=RANK_BYTES, max_length=RANK_BYTES)]
 # A request names a publication by 32 bits: at worst one that was not asked for comes along.
 Ids = Annotated[list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(max_length=IDS_MAX)]
 Publications = Annotated[list[Publication], Meta(max_length=PUBLICATIONS_MAX)]
@@ -49,22 +49,22 @@ class AntiEntropyMessage(Message, frozen=True, array_like=True, gc=False):
     exchange: Count
 
 
-class State(Struct, frozen=True, array_like=True, gc=False):
-    """What the sender held when it made its sketch: how much, and from which place on.
+class Inventory(Struct, frozen=True, array_like=True, gc=False):
+    """What the sender held when it made its sketch: how much, and from which rank on.
 
-    `floor` is the place below which the sender takes nothing, or empty.
+    `floor` is the rank below which the sender takes nothing, or empty.
     """
 
     lo: Time
     digest: Unsigned
     count: Count
-    floor: Annotated[bytes, Meta(max_length=PLACE_BYTES)]
+    floor: Annotated[bytes, Meta(max_length=RANK_BYTES)]
 
 
 class Estimate(AntiEntropyMessage, frozen=True, tag="publications.estimate"):
     """M2: the tug of war to tell how far apart we are, and cells enough for one or two ids."""
 
-    state: State
+    state: Inventory
     tug_of_war: Annotated[bytes, Meta(min_length=TUG_OF_WAR_BYTES, max_length=TUG_OF_WAR_BYTES)]
     cells: PackedCells
 
@@ -72,7 +72,7 @@ class Estimate(AntiEntropyMessage, frozen=True, tag="publications.estimate"):
 class Sketch(AntiEntropyMessage, frozen=True, tag="publications.sketch"):
     """M3: the cells from `start` on, as many as the estimated difference needs."""
 
-    state: State
+    state: Inventory
     start: Count
     cells: PackedCells
 
@@ -100,11 +100,11 @@ class Push(AntiEntropyMessage, frozen=True, tag="publications.push"):
 
 
 class Region(Struct, frozen=True, array_like=True, gc=False):
-    """All that the sender shows under `label`: exactly these subtrees and places."""
+    """All that the sender shows under `label`: exactly these subtrees and ranks."""
 
     label: LabelBytes
     inner: Annotated[list[tuple[LabelBytes, Unsigned]], Meta(max_length=INNER_MAX)]
-    leaves: Annotated[list[PlaceBytes], Meta(max_length=LEAVES_MAX)]
+    leaves: Annotated[list[RankBytes], Meta(max_length=LEAVES_MAX)]
 
 
 class Root(AntiEntropyMessage, frozen=True, tag="publications.root"):
@@ -124,3 +124,6 @@ class Compare(AntiEntropyMessage, frozen=True, tag="publications.compare"):
 
 class Done(AntiEntropyMessage, frozen=True, tag="publications.done"):
     """Nothing (more) to say in this exchange, or no time for it now."""
+
+
+MESSAGES = defined_in(globals())

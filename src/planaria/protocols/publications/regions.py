@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planaria.protocols.publications.antientropy_messages import (
     LEAVES_MAX,
-    PLACE_BYTES,
+    RANK_BYTES,
     Compare,
     Region,
     Root,
@@ -51,13 +51,13 @@ def answer_regions(store: PublicationStore, message: Compare, lo: int) -> Answer
 
 def _region(ours: Listing) -> Region:
     inner = [(_label_bytes(label), hash) for label, hash in ours.inner]
-    leaves = [place.to_bytes(PLACE_BYTES, "big") for place in ours.leaves]
+    leaves = [rank.to_bytes(RANK_BYTES, "big") for rank in ours.leaves]
     return Region(_label_bytes(ours.label), inner, leaves)
 
 
 def _listing(region: Region) -> Listing:
     inner = [(int.from_bytes(label, "big"), hash) for label, hash in region.inner]
-    leaves = [int.from_bytes(place, "big") for place in region.leaves]
+    leaves = [int.from_bytes(rank, "big") for rank in region.leaves]
     return Listing(int.from_bytes(region.label, "big"), inner, leaves)
 
 

@@ -13,7 +13,8 @@ from msgspec import Meta, Struct
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.protocols.publications.publication import TIME_MAX, Publication, key
+from planaria.core.state import State, Stateful
+from planaria.protocols.publications.publication import TIME_MAX
 from planaria.protocols.publications.window import LIMIT_MAX, Window
 
 STEPS = 16  # a window moves by a sixteenth of the age: neighbours show the same nearly always
@@ -65,54 +66,72 @@ class Rejected(Message, frozen=True, tag="publications.rejected"):
     key: Annotated[bytes, Meta(max_length=16)]
 
 
-class Delivered:
+class DeliveredState(State):
+    """The marks of each span of time, how many they were when counted, and when that was."""
+
+    marks: dict[int, dict[bytes, None]]
+    size: int
+    age: int
+
+
+class Delivered(Stateful):
     """64-bit marks of delivered keys, grouped by time, which outlive the publications themselves.
 
     What was not kept, or was deleted and fetched again, is therefore not delivered again.
     """
 
-    __slots__ = ("_age", "_marks", "_size")
+    __slots__ = ("age", "marks", "size")
+
+    state_type = DeliveredState
 
     def __init__(self) -> None:
-        self._marks: dict[int, set[bytes]] = {}
-        self._size = 0
-        self._age = 0  # timeouts since the marks were counted
+        self.marks: dict[int, dict[bytes, None]] = {}
+        self.size = 0
+        self.age = 0  # timeouts since the marks were counted
 
     def __len__(self) -> int:
-        return sum(map(len, self._marks.values()))
+        return sum(map(len, self.marks.values()))
 
     def add(self, time: int, key: bytes) -> bool:
         """Mark a key as delivered; False if it was before."""
         group = time // MARK_SECONDS
-        marks = self._marks.get(group)
+        marks = self.marks.get(group)
         if marks is not None and key[:8] in marks:
             return False
-        if self._size >= MARKS_MAX:
-            self._size = len(self)  # never forget because of a wrong count
-            if self._size >= MARKS_MAX:
-                self._size -= len(self._marks.pop(min(self._marks)))
-        self._marks.setdefault(group, set()).add(key[:8])
-        self._size += 1
+        if self.size >= MARKS_MAX:
+            self.size = len(self)  # never forget because of a wrong count
+            if self.size >= MARKS_MAX:
+                self.size -= len(self.marks.pop(min(self.marks)))
+        self.marks.setdefault(group, {})[key[:8]] = None
+        self.size += 1
         return True
 
     def forget(self, before: int) -> None:
         """Forget the groups that end before the second `before`, or cannot be."""
         low, high = max(0, before) // MARK_SECONDS, TIME_MAX // MARK_SECONDS
-        for group in [group for group in self._marks if not low <= group <= high]:
-            del self._marks[group]
-        self._age += 1
-        if not 0 <= self._age < RECOUNT_TIMEOUTS:
-            self._age, self._size = 0, len(self)
-
-    def marks(self) -> dict[int, list[bytes]]:
-        """All marks by the first second of their group, for a store to keep."""
-        return {group * MARK_SECONDS: sorted(self._marks[group]) for group in sorted(self._marks)}
+        for group in [group for group in self.marks if not low <= group <= high]:
+            del self.marks[group]
+        self.age += 1
+        if not 0 <= self.age < RECOUNT_TIMEOUTS:
+            self.age, self.size = 0, len(self)
 
 
 Limits = tuple[int, int | None]  # a window's count and quota
 
 
-class Horizon:
+class HorizonState(State):
+    """Clocks, the window's lower end, and what was lately shown here and next door."""
+
+    seconds: int | None
+    votes: dict[int, tuple[int, int, int]]
+    now: int | None
+    lo: int
+    elapsed: int
+    slots: list[dict[tuple[int, int | None], int]]
+    delivered: DeliveredState
+
+
+class Horizon(Stateful):
     """One subscriber's window: `lo`, the oldest second shown, by the median of the clocks.
 
     Nothing here is trusted for long: the own clock is read anew before each timeout, votes expire,
@@ -129,6 +148,8 @@ class Horizon:
         "slots",
         "votes",
     )
+
+    state_type = HorizonState
 
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
@@ -150,7 +171,7 @@ class Horizon:
             at_most = max(1, self.retention.grace // (SLOTS * READINGS))
             self.elapsed += min(max(0, seconds - self.seconds), at_most)
         self.seconds = seconds
-        self._settle()
+        self._place_window()
 
     def hear(self, peer: NodeId, clock: int, lo: int) -> None:
         """The neighbour `peer` tells its clock and what it shows; counted at timeouts."""
@@ -165,7 +186,7 @@ class Horizon:
             for peer, (clock, lo, age) in heard
             if 0 <= age < VOTE_TIMEOUTS
         }
-        self._settle()
+        self._place_window()
         length = max(1, self.retention.grace // SLOTS)
         if not 0 <= self.elapsed < 2 * length:
             self.elapsed = 0  # no run of timeouts gets there
@@ -174,8 +195,7 @@ class Horizon:
             self.elapsed = max(0, self.elapsed - length)
         del self.slots[: -SLOTS - 1]
         self._note(self.window)
-        windows = self.windows()
-        oldest = min(window.lo for window in windows)
+        oldest = min(window.lo for window in self.windows())
         self.delivered.forget(oldest - (self.retention.age or 0))
 
     @property
@@ -204,17 +224,7 @@ class Horizon:
     def retain(self, retention: Retention) -> None:
         """Another setting holds from now on."""
         self.retention = retention
-        self._settle()
-
-    def keep(self, count: int) -> None:
-        """Something was held before: delete none of these `count` publications for a grace."""
-        self._note(Window(0, max(1, min(count, LIMIT_MAX)), None))
-
-    def reject(self, topic: str, id: NodeId, publication: Publication) -> Rejected | None:
-        """What to tell the publisher of something that is older than the window; else None."""
-        if publication.time >= self.lo:
-            return None
-        return Rejected(topic, id, key(publication))
+        self._place_window()
 
     def _note(self, window: Window) -> None:
         """In this slot so much was shown, here or next door."""
@@ -223,7 +233,7 @@ class Horizon:
         if limits in slot or len(slot) < SETTINGS_MAX:
             slot[limits] = min([window.lo, slot.get(limits, window.lo), *lows])
 
-    def _settle(self) -> None:
+    def _place_window(self) -> None:
         """The present is the low median of the raw clocks; lo is an age before it, in steps."""
         clocks = [clock for clock, _, _ in self.votes.values()]
         if self.seconds is not None:

@@ -6,14 +6,14 @@ they are made anew as soon as they are found to be, and in every audit.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
+from planaria.core.state import State, Stateful
 from planaria.protocols.publications.publication import (
     KEY_BITS,
-    PLACE_BITS,
-    Place,
+    RANK_BITS,
     Publication,
-    place_of,
+    Rank,
+    rank_of,
     sound,
 )
 from planaria.protocols.publications.sketch import (
@@ -29,12 +29,27 @@ from planaria.protocols.publications.window import LIMIT_MAX, Quota, Window, kep
 
 ID_BITS = 64  # the id of a publication in sketches: the first half of its key
 CACHED_CELLS_MIN = 64  # a cache starts here and doubles as longer sketches are asked for
+AUDIT_SLICE = 4  # publications checked per timeout at least, cheap enough for every simulated node
+AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
+AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
 HIDDEN_SLACK = 1024  # publications beyond what the windows may show, before a purge between audits
 
 _NO_DIGEST = (-1, -1, 0)
 
 
-class PublicationStore:
+class StoreState(State):
+    """What is held, shown or hidden, and by which windows; all else is derived from it."""
+
+    window: Window
+    windows: list[Window]
+    version: int
+    shown: dict[int, Publication]
+    hidden: dict[int, Publication]
+    audited: int  # the last rank that the running audit has checked
+    audit_due: int
+
+
+class PublicationStore(Stateful):
     """All publications of a topic that its window shows, and for a while those it showed.
 
     Hidden ones are not served and not counted in a digest. They come back with the window; only
@@ -47,6 +62,7 @@ class PublicationStore:
         "_quota",
         "_sketch",
         "_trie",
+        "audit_due",
         "hidden",
         "shown",
         "version",
@@ -54,25 +70,33 @@ class PublicationStore:
         "windows",
     )
 
+    state_type = StoreState
+
     def __init__(self, limit: int = LIMIT_MAX) -> None:
         self.window = Window(limit=max(1, min(limit, LIMIT_MAX)))
-        self.windows: Sequence[Window] = (self.window,)  # what each of them shows is held
+        self.windows = [self.window]  # what each of them shows is held
+        self.audit_due = 0  # publications to be checked soon
         self.version = 0  # changes with every change of what is shown
-        self.shown: dict[Place, Publication] = {}
-        self.hidden: dict[Place, Publication] = {}
-        self._trie = Trie(PLACE_BITS, self.shown)
+        self.shown: dict[Rank, Publication] = {}
+        self.hidden: dict[Rank, Publication] = {}
+        self._trie = Trie(RANK_BITS, self.shown)
         self._quota = Quota(None, self.shown)
         self._sketch: SketchCache | None = None
         self._digest = _NO_DIGEST  # of which version, from which second on, its value
         self._part: tuple[int, int, Trie] | None = None  # the same, of a part of the trie
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "PublicationStore":
-        """A store with the same publications; what is derived from them is derived again."""
-        copy = PublicationStore()
-        copy.window, copy.windows, copy.version = self.window, self.windows, self.version
-        copy.shown, copy.hidden = dict(self.shown), dict(self.hidden)
-        copy._derive()
-        return copy
+    def state(self) -> StoreState:
+        """What is held, and how far the audit is."""
+        logs, audit = (self.shown, self.hidden), (self._trie.cursor, self.audit_due)
+        return StoreState(self.window, self.windows, self.version, *logs, *audit)
+
+    def load(self, state: State) -> None:
+        """Hold and show what a state says, right or wrong; derive all else from it."""
+        assert isinstance(state, StoreState)
+        self.window, self.windows, self.version = state.window, state.windows, state.version
+        self.shown, self.hidden = state.shown, state.hidden
+        self._derive()
+        self._trie.cursor, self.audit_due = state.audited, state.audit_due
 
     # The window
 
@@ -92,8 +116,8 @@ class PublicationStore:
 
     def purge(self, windows: Sequence[Window]) -> None:
         """Delete from now on what neither the window nor one of `windows` would show."""
-        if self.windows != (self.window, *windows):
-            self.windows = (self.window, *windows)
+        if self.windows != [self.window, *windows]:
+            self.windows = [self.window, *windows]
             self._purge()
 
     def _purge(self) -> None:
@@ -101,50 +125,46 @@ class PublicationStore:
             return
         if all(window[1:] == (LIMIT_MAX, None) for window in self.windows):
             lowest = min(window.lowest for window in self.windows)
-            keep = {place for place in self.hidden if place >= lowest}
+            keep = {rank for rank in self.hidden if rank >= lowest}
         else:
             held = {**self.hidden, **self.shown}
-            keep = {place for window in self.windows for place in kept(held, window)}
+            keep = {rank for window in self.windows for rank in kept(held, window)}
         room = LIMIT_MAX - len(self.shown)
-        places = sorted((place for place in self.hidden if place in keep), reverse=True)
-        self.hidden = {place: self.hidden[place] for place in places[: max(0, room)]}
+        ranks = sorted((rank for rank in self.hidden if rank in keep), reverse=True)
+        self.hidden = {rank: self.hidden[rank] for rank in ranks[: max(0, room)]}
 
     # What is held
 
+    def offer(self, publication: Publication, name: bytes) -> bool:
+        """Hold what is to be kept; True if it is new here, and so to be delivered, kept or not.
+
+        `name` is the publication's key; the caller has seen that it is sound.
+        """
+        rank = rank_of(publication, name)
+        new = rank not in self.shown and rank not in self.hidden
+        self._insert(publication, rank)
+        return new and publication.time >= self.window.lo
+
     def insert(self, publication: Publication) -> bool:
         """Hold and show `publication`; False if it is held already, or not to be kept."""
-        place = place_of(publication)
+        return sound(publication) and self._insert(publication, rank_of(publication))
+
+    def _insert(self, publication: Publication, rank: Rank) -> bool:
         for log in (self.shown, self.hidden):
-            if place in log:
-                log[place] = publication  # heals what a fault may have left there
+            if rank in log:
+                if log[rank] != publication:  # a fault left something else there
+                    log[rank] = publication
+                    self._derive()
                 return False
-        if not sound(publication) or publication.time < self.window.lo:
+        if publication.time < self.window.lo:
             return False
-        surplus = self._surplus(publication, place)
-        if surplus == place:
+        surplus = self._surplus(publication, rank)
+        if surplus == rank:
             return False
-        self._add(place, publication)
+        self._add(rank, publication)
         if surplus is not None:
             self._hide(surplus)
         return True
-
-    def load(self, publications: Iterable[Publication]) -> None:
-        """Hold publications that were held before, whatever the window says of them now."""
-        for publication in publications:
-            if len(self.shown) + len(self.hidden) < LIMIT_MAX:
-                self.hidden[place_of(publication)] = publication
-        self._sort()
-        self.version += 1
-
-    def is_new(self, publication: Publication) -> bool:
-        """Is this neither held nor expired? Then it is to be delivered, kept or not."""
-        place = place_of(publication)
-        return (
-            sound(publication)
-            and publication.time >= self.window.lo
-            and place not in self.shown
-            and place not in self.hidden
-        )
 
     def __contains__(self, key: bytes) -> bool:
         return self.get(key) is not None
@@ -152,7 +172,7 @@ class PublicationStore:
     def get(self, key: bytes) -> Publication | None:
         """The publication shown with this key."""
         number, mask = int.from_bytes(key, "big"), (1 << KEY_BITS) - 1
-        found = (self.shown[place] for place in self.shown if place & mask == number)
+        found = (self.shown[rank] for rank in self.shown if rank & mask == number)
         return next(found, None)
 
     def __len__(self) -> int:
@@ -163,22 +183,22 @@ class PublicationStore:
         if lo <= self.window.lo:
             return len(self.shown)
         lowest = lo << KEY_BITS
-        return sum(place >= lowest for place in self.shown)
+        return sum(rank >= lowest for rank in self.shown)
 
     def publications(self, lo: int = 0) -> Iterator[Publication]:
         """The publications shown from the second `lo` on, by (time, key)."""
-        for place in sorted(self.shown):
-            if place >= lo << KEY_BITS:
-                yield self.shown[place]
+        for rank in sorted(self.shown):
+            if rank >= lo << KEY_BITS:
+                yield self.shown[rank]
 
     def keys(self) -> Iterator[bytes]:
         """The keys shown, by (time, key)."""
-        for place in sorted(self.shown):
-            yield (place & (1 << KEY_BITS) - 1).to_bytes(KEY_BITS // 8, "big")
+        for rank in sorted(self.shown):
+            yield (rank & (1 << KEY_BITS) - 1).to_bytes(KEY_BITS // 8, "big")
 
     @property
-    def floor(self) -> Place | None:
-        """Below this place nothing is accepted; None while there is room."""
+    def floor(self) -> Rank | None:
+        """Below this rank nothing is accepted; None while there is room."""
         return self._trie.minimum() if len(self.shown) >= self.window.limit else None
 
     # What is derived
@@ -191,16 +211,16 @@ class PublicationStore:
         return self._digest[2] & (1 << 64) - 1  # what is remembered may be damaged
 
     def trie(self, lo: int) -> Trie:
-        """The trie over the places shown from the second `lo` on."""
+        """The trie over the ranks shown from the second `lo` on."""
         if lo <= self.window.lo:
             return self._trie
         if self._part is None or self._part[:2] != (self.version, lo):
             self._part = (self.version, lo, self._trie.since(lo << KEY_BITS))
         return self._part[2]
 
-    def at(self, places: Iterable[Place]) -> Iterator[Publication]:
-        """The publications shown at these places, if they are what they are held as."""
-        return (self.shown[place] for place in places if self._holds(place))
+    def at(self, ranks: Iterable[Rank]) -> Iterator[Publication]:
+        """The publications shown at these ranks, if they are what they are held as."""
+        return (self.shown[rank] for rank in ranks if self._holds(rank))
 
     def by_ids(
         self, ids: Iterable[int], lo: int, bits: int = ID_BITS
@@ -210,7 +230,7 @@ class PublicationStore:
         wanted, shift, mask = dict.fromkeys(ids), KEY_BITS - bits, (1 << bits) - 1
         lowest = lo << KEY_BITS
         found = [p for p in self.shown if p >> shift & mask in wanted and p >= lowest]
-        known = {place >> shift & mask for place in found}
+        known = {rank >> shift & mask for rank in found}
         return list(self.at(sorted(found))), [id for id in wanted if id not in known]
 
     def sketch(self, lo: int, size: int) -> tuple[Array, Cells]:
@@ -221,21 +241,31 @@ class PublicationStore:
         if lo <= self.window.lo:
             return whole_sums.copy(), cells
         lowest = lo << KEY_BITS
-        older = id_array(_id(place) for place in self.shown if place < lowest)
+        older = id_array(_id(rank) for rank in self.shown if rank < lowest)
         cells.fold(older, -1)
         return whole_sums - tug_of_war(older), cells
 
-    def drop_sketches(self) -> None:
-        """Make the sketch anew when it is next asked for."""
+    def doubt(self) -> None:
+        """Something contradicts: make the sketch anew when it is next asked for, audit soon."""
         self._sketch = None
+        self.audit_due = len(self.shown)
+
+    def on_timeout(self) -> None:
+        """Check the next publications: few, or all soon if something is in doubt."""
+        self.audit_due = max(0, min(self.audit_due, len(self.shown)))
+        due = max(self.audit_due, len(self.shown) // AUDIT_TIMEOUTS)
+        limit = max(AUDIT_SLICE, min(due, AUDIT_SLICE_MAX))
+        self.audit_due = max(0, self.audit_due - limit)
+        if self.audit(limit):
+            self.audit_due = len(self.shown)
 
     def audit(self, limit: int) -> int:
         """Check the next `limit` publications and all derived from them; returns the repairs."""
         trie = self._trie
         rebuilds = trie.rebuilds
-        places, done = trie.audit(limit)
+        ranks, done = trie.audit(limit)
         repairs = trie.rebuilds - rebuilds + (trie.entries is not self.shown)
-        repairs += sum(not self._holds(place) for place in places)
+        repairs += sum(not self._holds(rank) for rank in ranks)
         if repairs or (done and self._misplaced()):
             self._sort()
             self.version += 1
@@ -246,9 +276,9 @@ class PublicationStore:
         self._digest, self._part = _NO_DIGEST, None
         return repairs
 
-    def _holds(self, place: Place) -> bool:
-        publication = self.shown.get(place)
-        return publication is not None and _intact(place, publication)
+    def _holds(self, rank: Rank) -> bool:
+        publication = self.shown.get(rank)
+        return publication is not None and _intact(rank, publication)
 
     def _misplaced(self) -> bool:
         return self.shown.keys() != set(kept({**self.hidden, **self.shown}, self.window))
@@ -256,57 +286,57 @@ class PublicationStore:
     def _sort(self) -> None:
         """Divide anew what is held; what nobody said is dropped: who has what was said pushes it.
 
-        Two logs may hold one place only by a fault.
+        Two logs may hold one rank only by a fault.
         """
         both = {**self.hidden, **self.shown}
-        held = {place: one for place, one in both.items() if _intact(place, one)}
-        self.shown = {place: held.pop(place) for place in kept(held, self.window)}
+        held = {rank: one for rank, one in both.items() if _intact(rank, one)}
+        self.shown = {rank: held.pop(rank) for rank in kept(held, self.window)}
         self.hidden = held
         self._derive()
 
     def _derive(self) -> None:
-        self._trie = Trie(PLACE_BITS, self.shown)
+        self._trie = Trie(RANK_BITS, self.shown)
         self._quota = Quota(self.window.per_publisher, self.shown)
         self._sketch, self._digest, self._part = None, _NO_DIGEST, None
 
-    def _surplus(self, publication: Publication, place: Place) -> Place | None:
+    def _surplus(self, publication: Publication, rank: Rank) -> Rank | None:
         """What has no room beside a new publication: the lowest, perhaps itself."""
-        surplus = self._quota.surplus(publication.publisher, place)
+        surplus = self._quota.surplus(publication.publisher, rank)
         if surplus is None and self.shown and len(self.shown) >= self.window.limit:
             lowest = self._trie.minimum()
             if lowest not in self.shown:  # only a damaged trie says so
                 lowest = min(self.shown)
-            surplus = min(place, lowest)
+            surplus = min(rank, lowest)
         return surplus
 
-    def _add(self, place: Place, publication: Publication) -> None:
-        self.shown[place] = publication
+    def _add(self, rank: Rank, publication: Publication) -> None:
+        self.shown[rank] = publication
         self.version += 1
-        self._trie.insert(place)
-        self._quota.add(publication.publisher, place)
-        if self._sketch is not None and not self._sketch.add(_id(place)):
+        self._trie.insert(rank)
+        self._quota.add(publication.publisher, rank)
+        if self._sketch is not None and not self._sketch.add(_id(rank)):
             self._sketch = None
 
-    def _hide(self, place: Place) -> None:
-        """Show a place no longer; hold it as long as another window might show it."""
-        publication = self.shown.pop(place, None)
+    def _hide(self, rank: Rank) -> None:
+        """Show a rank no longer; hold it as long as another window might show it."""
+        publication = self.shown.pop(rank, None)
         self.version += 1
-        self._trie.remove(place)
+        self._trie.remove(rank)
         if publication is None:
-            self._sketch = None  # the trie or the quota named a place that was never here
+            self._sketch = None  # the trie or the quota named a rank that was never here
             return
-        self._quota.remove(publication.publisher, place)
-        if self._sketch is not None and not self._sketch.remove(_id(place)):
+        self._quota.remove(publication.publisher, rank)
+        if self._sketch is not None and not self._sketch.remove(_id(rank)):
             self._sketch = None
-        if self._wanted(place):
-            self.hidden[place] = publication
+        if self._wanted(rank):
+            self.hidden[rank] = publication
             if len(self.hidden) > HIDDEN_SLACK + sum(w.limit for w in self.windows):
                 self._purge()
 
-    def _wanted(self, place: Place) -> bool:
+    def _wanted(self, rank: Rank) -> bool:
         """Might another window show what this one does not? By its age, or by its limits."""
-        if place < self.window.lowest:
-            return any(place >= other.lowest for other in self.windows)
+        if rank < self.window.lowest:
+            return any(rank >= other.lowest for other in self.windows)
         return any(other[1:] != self.window[1:] for other in self.windows)
 
     def _read_sketch(self, size: int) -> tuple[Array, Cells]:
@@ -325,9 +355,9 @@ class PublicationStore:
         return cache.sums, cache.cells
 
 
-def _intact(place: Place, publication: Publication) -> bool:
-    return sound(publication) and place_of(publication) == place
+def _intact(rank: Rank, publication: Publication) -> bool:
+    return sound(publication) and rank_of(publication) == rank
 
 
-def _id(place: Place) -> int:
-    return place >> (KEY_BITS - ID_BITS) & ((1 << ID_BITS) - 1)
+def _id(rank: Rank) -> int:
+    return rank >> (KEY_BITS - ID_BITS) & ((1 << ID_BITS) - 1)

@@ -40,7 +40,7 @@ class Trie:
     The owner changes `entries` first and then says so with `insert` or `remove`.
     """
 
-    __slots__ = ("_cursor", "_lowest", "_root", "_top", "entries", "rebuilds", "width")
+    __slots__ = ("_lowest", "_root", "_top", "cursor", "entries", "rebuilds", "width")
 
     def __init__(self, width: int, entries: Mapping[int, object]) -> None:
         self.width = width
@@ -48,7 +48,7 @@ class Trie:
         self.entries = entries
         self._lowest = 0  # keys below it are not in this trie
         self._top = 1 << width
-        self._cursor = -1  # the last key audited
+        self.cursor = -1  # the last key audited
         self._root: Inner | int | None = None
         for key in entries:
             self._insert(key)
@@ -153,7 +153,7 @@ class Trie:
 
     def _rebuild(self) -> None:
         self.rebuilds += 1
-        self._cursor = -1
+        self.cursor = -1
         self._root = None
         for key in self.entries:
             self._insert(key)
@@ -335,15 +335,15 @@ class Trie:
         while stack and len(keys) < limit:
             node = stack.pop()
             if isinstance(node, Inner):
-                if self._last_key(node) > self._cursor:
+                if self._last_key(node) > self.cursor:
                     zero, one = self._verify(node)
                     stack += (one, zero)
             elif node not in self.entries:
                 raise Damaged
-            elif node > self._cursor:
+            elif node > self.cursor:
                 keys.append(node)
         done = not stack
-        self._cursor = -1 if done or not keys else keys[-1]
+        self.cursor = -1 if done or not keys else keys[-1]
         return keys, done
 
     def _cut(self, node: Inner | int | None, lowest: int) -> Inner | int | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from planaria.core.ids import NodeId
-from planaria.protocols.publications.publication import KEY_BITS, Place, Publication
+from planaria.protocols.publications.publication import KEY_BITS, Publication, Rank
 
 LIMIT_MAX = 1 << 20  # publications of one topic in memory: about 1 GiB at 500 bytes each
 
@@ -24,56 +24,56 @@ class Window(NamedTuple):
     per_publisher: int | None = None
 
     @property
-    def lowest(self) -> Place:
-        """The lowest place in it."""
+    def lowest(self) -> Rank:
+        """The lowest rank in it."""
         return self.lo << KEY_BITS
 
 
-def kept(held: Mapping[Place, Publication], window: Window) -> list[Place]:
-    """The places that `window` shows of all that is held, the highest first."""
-    places = sorted((place for place in held if place >= window.lowest), reverse=True)
+def kept(held: Mapping[Rank, Publication], window: Window) -> list[Rank]:
+    """The ranks that `window` shows of all that is held, the highest first."""
+    ranks = sorted((rank for rank in held if rank >= window.lowest), reverse=True)
     if window.per_publisher is not None:
-        ranks: Counter[NodeId] = Counter()
+        counts: Counter[NodeId] = Counter()
         within = []
-        for place in places:
-            publisher = held[place].publisher
-            if ranks[publisher] < window.per_publisher:
-                within.append(place)
-            ranks[publisher] += 1
-        places = within
-    return places[: max(1, window.limit)]
+        for rank in ranks:
+            publisher = held[rank].publisher
+            if counts[publisher] < window.per_publisher:
+                within.append(rank)
+            counts[publisher] += 1
+        ranks = within
+    return ranks[: max(1, window.limit)]
 
 
 class Quota:
-    """The places of each publisher that are shown, sorted. Derived: if in doubt, made anew."""
+    """The ranks of each publisher that are shown, sorted. Derived: if in doubt, made anew."""
 
-    __slots__ = ("_places", "per_publisher")
+    __slots__ = ("_ranks", "per_publisher")
 
-    def __init__(self, per_publisher: int | None, shown: Mapping[Place, Publication]) -> None:
+    def __init__(self, per_publisher: int | None, shown: Mapping[Rank, Publication]) -> None:
         self.per_publisher = per_publisher
-        self._places: dict[NodeId, list[Place]] = {}
+        self._ranks: dict[NodeId, list[Rank]] = {}
         if per_publisher is not None:
-            for place in sorted(shown):
-                self._places.setdefault(shown[place].publisher, []).append(place)
+            for rank in sorted(shown):
+                self._ranks.setdefault(shown[rank].publisher, []).append(rank)
 
-    def surplus(self, publisher: NodeId, place: Place) -> Place | None:
-        """What has no room beside a new place of this publisher: the lowest, perhaps itself."""
+    def surplus(self, publisher: NodeId, rank: Rank) -> Rank | None:
+        """What has no room beside a new rank of this publisher: the lowest, perhaps itself."""
         if self.per_publisher is None:
             return None
-        places = self._places.get(publisher, [])
-        full = places and len(places) >= self.per_publisher
-        return min(place, places[0]) if full else None
+        ranks = self._ranks.get(publisher, [])
+        full = ranks and len(ranks) >= self.per_publisher
+        return min(rank, ranks[0]) if full else None
 
-    def add(self, publisher: NodeId, place: Place) -> None:
-        """Count a place in."""
+    def add(self, publisher: NodeId, rank: Rank) -> None:
+        """Count a rank in."""
         if self.per_publisher is not None:
-            insort(self._places.setdefault(publisher, []), place)
+            insort(self._ranks.setdefault(publisher, []), rank)
 
-    def remove(self, publisher: NodeId, place: Place) -> None:
-        """Count a place out."""
-        places = self._places.get(publisher, [])
-        at = bisect_left(places, place)
-        if places[at : at + 1] == [place]:
-            del places[at]
-            if not places:
-                del self._places[publisher]
+    def remove(self, publisher: NodeId, rank: Rank) -> None:
+        """Count a rank out."""
+        ranks = self._ranks.get(publisher, [])
+        at = bisect_left(ranks, rank)
+        if ranks[at : at + 1] == [rank]:
+            del ranks[at]
+            if not ranks:
+                del self._ranks[publisher]

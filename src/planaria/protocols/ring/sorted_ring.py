@@ -19,7 +19,15 @@ from typing import Any
 from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Send
 from planaria.core.state import State, Stateful
-from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
+from planaria.protocols.ring.messages import (
+    Check,
+    Introduce,
+    RawRef,
+    Ref,
+    Remove,
+    RingLabel,
+    RingMessage,
+)
 
 HOPS_MAX = 1 << 16  # a reference that has not found its place after this many hops is garbage
 SILENCE_MAX = 16  # timeouts without a CHECK before a neighbour is gone: a few slow messages
@@ -34,12 +42,12 @@ def _identity(label: RingLabel) -> Any:
 class SortedRingState(State):
     """A member's label, its neighbours, and whom it waits for or has lost."""
 
-    label: RingLabel
-    left: Ref | None
-    right: Ref | None
-    ring: Ref | None
-    silence: dict[NodeId, int]
-    lost: dict[NodeId, int]
+    label: int | bytes
+    left: RawRef | None
+    right: RawRef | None
+    ring: RawRef | None
+    silence: dict[int, int]
+    lost: dict[int, int]
 
 
 class SortedRing(Stateful):

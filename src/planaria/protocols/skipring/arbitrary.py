@@ -6,16 +6,15 @@ from random import Random
 from planaria.core.chance import any_integer
 from planaria.core.ids import NODE_ID_MAX, NodeId
 from planaria.core.message import Message
-from planaria.protocols.ring.messages import Check as RingCheck
-from planaria.protocols.ring.messages import Introduce, Remove
+from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.ring.sorted_ring import HOPS_MAX, SortedRing
 from planaria.protocols.skipring.database import Database
 from planaria.protocols.skipring.inquiry import PATIENCE, VERSION_AGE_MAX, Inquiry
 from planaria.protocols.skipring.labels import LABEL_MAX, position
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
-    Check,
     GetConfiguration,
+    Greeting,
     IntroduceShortcut,
     Moved,
     Probe,
@@ -84,7 +83,7 @@ def corrupt_subscriber(one: Subscriber, ids: Sequence[NodeId], rng: Random) -> N
         for label in (any_label(n, rng), 2 * (one.label or 0), any_integer(rng, n))
     }
     one.orphan = any_sorted_ring(one, ids, rng) if rng.random() < 0.2 else None
-    one.told = any_integer(rng, 0, WINDOW_MAX)
+    one.spread_pause = any_integer(rng, 0, WINDOW_MAX)
     one.acquaintances = [any_raw_id(ids, rng) for _ in range(rng.randrange(4))]
     corrupt_inquiry(one.inquiry, rng)
     if one.orphan is not None and rng.random() < 0.8:
@@ -146,7 +145,7 @@ def corrupt_topic(served: TopicSupervisor, ids: Sequence[NodeId], rng: Random) -
         queued = [any_raw_id(ids, rng) for _ in range(rng.randrange(3))]
         setattr(served, lane, {id: rng.random() < 0.5 for id in queued})
     served.suspects = {any_raw_id(ids, rng): any_integer(rng, 0, ANSWER_PATIENCE) for _ in range(2)}
-    served._sent = any_integer(rng, 0, 64)
+    served.sent = any_integer(rng, 0, 64)
 
 
 def corrupt_database(database: Database, ids: Sequence[NodeId], rng: Random) -> None:
@@ -168,7 +167,7 @@ def corrupt_database(database: Database, ids: Sequence[NodeId], rng: Random) -> 
             for _ in range(rng.randrange(2 * n))
         ]
     if rng.random() < 0.5:
-        database._place = {id: any_integer(rng, 0, n) for id in rng.sample(ids, rng.randrange(n))}
+        database._labels = {id: any_integer(rng, 0, n) for id in rng.sample(ids, rng.randrange(n))}
     if rng.random() < 0.5:
         database._sums = [any_integer(rng) for _ in range(rng.randrange(2 * n))]
 
@@ -209,7 +208,7 @@ def any_message(
     version = rng.choice([rng.randrange(200), any_wire_integer(rng, 1 << 62)])
     return rng.choice(
         [
-            Check(topic, ref, label, None),
+            Greeting(topic, ref, label, None),
             IntroduceShortcut(topic, ref, rng.choice([None, other]), rng.getrandbits(64), None),
             SetData(topic, one, version, label, maybe, other, window, flag, spread),
             SetData(topic, one, version, None, None, None, window, flag),
@@ -220,7 +219,7 @@ def any_message(
             Moved(topic, one, rng.choice(supervisors)),
             Probe(topic, one),
             ProbeReply(topic, one),
-            RingCheck(topic, ref, label, flag),
+            Check(topic, ref, label, flag),
             Introduce(topic, ref, flag, any_wire_integer(rng, 0, HOPS_MAX)),
             Remove(topic, id),
         ]

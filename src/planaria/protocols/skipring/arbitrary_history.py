@@ -6,10 +6,12 @@ memory can hold: negative and huge numbers, caches that contradict each other, t
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from planaria.core.chance import any_integer
+from planaria.core.forgetting import Forgetful
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.protocols.publications.antientropy import EXCHANGES_MAX, AntiEntropy
@@ -18,12 +20,11 @@ from planaria.protocols.publications.antientropy_messages import (
     Done,
     More,
     Push,
-    State,
 )
 from planaria.protocols.publications.exchange import Exchange
-from planaria.protocols.publications.publication import PLACE_BITS, TIME_MAX, Publication, key
+from planaria.protocols.publications.publication import RANK_BITS, TIME_MAX, Publication, key
 from planaria.protocols.publications.retention import SLOTS, Horizon, Rejected
-from planaria.protocols.publications.sketch import Cells
+from planaria.protocols.publications.sketch import CELL_BYTES, Cells
 from planaria.protocols.publications.store import PublicationStore
 from planaria.protocols.publications.streams import SEQUENCE_MAX, Publisher, Stream, Streams
 from planaria.protocols.publications.trie import Inner
@@ -67,7 +68,7 @@ def corrupt_history(history: History, ids: Sequence[NodeId], rng: Random) -> Non
         for _ in range(rng.randrange(4)):
             history.store.insert(any_publication(ids, rng))
         if rng.random() < 0.2:
-            place = any_integer(rng, 0, 1 << PLACE_BITS)
+            place = any_integer(rng, 0, 1 << RANK_BITS)
             log = rng.choice([shown, history.store.hidden])
             log[place] = rng.choice([any_publication(ids, rng), impossible_publication(rng)])
     corrupt_caches(history.antientropy, ids, rng)
@@ -84,13 +85,13 @@ def corrupt_caches(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Random)
     """Overwrite what is derived: hashes, counts, children, sketches, quotas, digests, exchanges."""
     store = antientropy.store
     corrupt_store(store, rng)
-    antientropy._number = any_integer(rng, 0, 10)
-    antientropy._audit_due = any_integer(rng, 0, 10**6)
+    antientropy.number = any_integer(rng, 0, 10)
+    store.audit_due = any_integer(rng, 0, 10**6)
     for id in rng.sample(list(ids), min(3, len(ids))):
-        antientropy._peers[id] = (rng.choice([store.version, any_integer(rng)]), any_integer(rng))
+        antientropy.peers[id] = (rng.choice([store.version, any_integer(rng)]), any_integer(rng))
     for id in rng.sample(list(ids), min(EXCHANGES_MAX + 1, len(ids))):
         if rng.random() < 0.5:
-            antientropy._exchanges[id] = any_exchange(rng)
+            antientropy.exchanges[id] = any_exchange(rng)
 
 
 def any_exchange(rng: Random) -> Exchange:
@@ -99,7 +100,9 @@ def any_exchange(rng: Random) -> Exchange:
     exchange.age, exchange.life = any_integer(rng, 0, 10), any_integer(rng, 0, 64)
     exchange.more, exchange.sent = any_integer(rng, 0, 2), any_integer(rng, 0, 4)
     if rng.random() < 0.3:
-        exchange.cells = (State(any_integer(rng), any_integer(rng), 3, b""), _any_cells(rng))
+        exchange.inventory = (any_integer(rng), any_integer(rng), any_integer(rng, 3), b"")
+        size = rng.randrange(9) * CELL_BYTES + rng.choice([0, 0, 1])
+        exchange.cells = [rng.randbytes(size) for _ in range(rng.randrange(3))]
     return exchange
 
 
@@ -115,10 +118,10 @@ def corrupt_store(store: PublicationStore, rng: Random) -> None:
             store._sketch.cells = _any_cells(rng)
     corrupt_trie(store._trie._root, rng)
     if rng.random() < 0.1:
-        store._trie._root = any_integer(rng, 0, 1 << PLACE_BITS)
-    store._trie._cursor = any_integer(rng, 0, 1 << PLACE_BITS)
+        store._trie._root = any_integer(rng, 0, 1 << RANK_BITS)
+    store._trie.cursor = any_integer(rng, 0, 1 << RANK_BITS)
     if store.window.per_publisher is not None:
-        store._quota._places = {any_integer(rng): [any_integer(rng)] * rng.randrange(9)}
+        store._quota._ranks = {any_integer(rng): [any_integer(rng)] * rng.randrange(9)}
     store.version = rng.choice([store.version, any_integer(rng)])
     store._digest = (store.version, store.window.lo, rng.getrandbits(64))
     store._part = (store.version, any_integer(rng, 0, 9), store._trie)
@@ -151,7 +154,7 @@ def corrupt_trie(root: Inner | int | None, rng: Random) -> None:
         elif draw == 2:
             inner.zero = rng.choice(nodes)
         elif draw == 3:
-            inner.one = rng.choice([rng.getrandbits(PLACE_BITS), any_integer(rng)])
+            inner.one = rng.choice([rng.getrandbits(RANK_BITS), any_integer(rng)])
         elif draw == 4:
             inner.label = rng.choice([rng.getrandbits(rng.randrange(1, 200)), any_integer(rng)])
 
@@ -169,15 +172,20 @@ def corrupt_horizon(horizon: Horizon, ids: Sequence[NodeId], rng: Random) -> Non
     limits = (any_integer(rng, 1), rng.choice([None, any_integer(rng, 1)]))
     horizon.slots = [{limits: any_integer(rng, 0)} for _ in range(rng.choice([0, 1, 3 * SLOTS]))]
     marks = horizon.delivered
-    marks._size = any_integer(rng, 0, 1 << 20)
-    marks._age = any_integer(rng, 0, 64)
-    marks._marks[any_integer(rng, 0)] = {rng.randbytes(8)}
+    marks.size = any_integer(rng, 0, 1 << 20)
+    marks.age = any_integer(rng, 0, 64)
+    marks.marks[any_integer(rng, 0)] = {rng.randbytes(8): None}
 
 
 def corrupt_broadcast(broadcast: Broadcast, ids: Sequence[NodeId], rng: Random) -> None:
     """False tables of what is in flight."""
-    for table in (broadcast.seen, broadcast.handed):
-        table._age = any_integer(rng, 0, 32)
+    tables: tuple[Forgetful[Any, Any], ...] = (broadcast.seen, broadcast.handed, broadcast.busy)
+    for table in tables:
+        table.age = any_integer(rng, 0, 32)
+        if rng.random() < 0.2:
+            kept = table.generations[: rng.randrange(3)]
+            table.generations = [dict(it) for it in kept * 2]
+    broadcast.busy.put(any_integer(rng, *ids), None)
     for _ in range(rng.randrange(3)):
         said, seen = any_publication(ids, rng), Seen()
         seen.reroutes, seen.flooded = any_integer(rng, 0, 4), rng.random() < 0.5
@@ -190,18 +198,18 @@ def corrupt_broadcast(broadcast: Broadcast, ids: Sequence[NodeId], rng: Random) 
 
 def corrupt_streams(streams: Streams, ids: Sequence[NodeId], rng: Random) -> None:
     """False places in the publishers' streams, and deadlines that are not."""
-    streams._clock = any_integer(rng, 0, 64)
+    streams.clock = any_integer(rng, 0, 64)
     for _ in range(rng.randrange(3)):
         name = (rng.choice(ids), rng.randrange(3))
-        stream = streams._streams.setdefault(name, Stream(0))
+        stream = streams.streams.setdefault(name, Stream(0))
         stream.next, stream.newest = any_integer(rng, 0, SEQUENCE_MAX), any_integer(rng, TIME_MAX)
         stream.armed = rng.random() < 0.5
         if rng.random() < 0.5:
             said = rng.choice([None, any_publication(ids, rng)])
-            stream.waiting[any_integer(rng, 0, 5)] = (any_integer(rng, streams._clock), said)
-        streams._deadlines.append((any_integer(rng, streams._clock), (any_integer(rng), 0)))
+            stream.waiting[any_integer(rng, 0, 5)] = (any_integer(rng, streams.clock), said)
+        streams.deadlines.append((any_integer(rng, streams.clock), (any_integer(rng), 0)))
     if rng.random() < 0.5:
-        streams._said[(rng.choice(ids), rng.randrange(3), rng.randrange(5))] = rng.randbytes(8)
+        streams.said[(rng.choice(ids), rng.randrange(3), rng.randrange(5))] = rng.randbytes(8)
 
 
 def corrupt_publisher(publisher: Publisher, ids: Sequence[NodeId], rng: Random) -> None:
@@ -209,7 +217,7 @@ def corrupt_publisher(publisher: Publisher, ids: Sequence[NodeId], rng: Random) 
     if publisher.stamp is not None:
         publisher.stamp = rng.choice([None, publisher.stamp])
     said = any_publication(ids, rng)
-    publisher._unsettled[key(said)] = (said, any_integer(rng, 0, 3))
+    publisher.rejectable[key(said)] = (said, any_integer(rng, 0, 3))
 
 
 def any_publication_message(topic: str, ids: Sequence[NodeId], rng: Random) -> Message:

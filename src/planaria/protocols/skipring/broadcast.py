@@ -7,11 +7,15 @@ never depends on what is stored (erratum T7), only on a volatile table of keys s
 """
 
 from collections.abc import Iterable
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
+from msgspec import Struct
+
+from planaria.core.forgetting import Forgetful, ForgetfulState
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Send
-from planaria.protocols.publications.publication import Publication, key
+from planaria.core.state import State, Stateful
+from planaria.protocols.publications.publication import Publication
 from planaria.protocols.skipring.arcs import (
     INSIDE,
     Neighbour,
@@ -30,9 +34,10 @@ SEEN_MAX = 1 << 16  # keys in flight; a full table forwards nothing new, so it n
 SEEN_TIMEOUTS = 32  # no key is in flight for so long: log n hops take less, even one per timeout
 HANDED_MAX = 1 << 10  # hand-offs whose loss could still be noticed; each holds a publication
 HANDED_TIMEOUTS = 4  # a peer that answers nothing for so long is the failure detector's matter
+BUSY_MAX = 1 << 8  # links that are full: a node has at most 2 * 62 neighbours
+BUSY_TIMEOUTS = 4  # a link that is full for longer is reported again, or the report was false
 
-K = TypeVar("K")
-V = TypeVar("V")
+Entry = tuple[int, bytes, int, int, int]  # of a share that was handed on: to whom, of what, which
 
 
 class View(NamedTuple):
@@ -61,82 +66,12 @@ def view(
     return View(label, id, list(once.values()), doubt)
 
 
-class Received(NamedTuple):
-    """What to do, and what to offer to the store; deliver iff the insert is new (R1)."""
-
-    effects: list[Effect]
-    publication: Publication | None
-
-
-class Refused(NamedTuple):
-    """What to do, and the corrected reference (label or None, id) for the overlay to verify."""
-
-    effects: list[Effect]
-    hint: tuple[int | None, NodeId] | None
-
-
-class Seen:
+class Seen(Struct):
     """What this node did for one key."""
 
-    __slots__ = ("arcs", "flooded", "reroutes")
-
-    def __init__(self) -> None:
-        self.arcs: list[tuple[int, int, int]] = []
-        self.reroutes = 0
-        self.flooded = False
-
-
-class Recent(Generic[K, V]):
-    """A table that forgets: an entry lives for `timeouts` to twice as many timeouts.
-
-    In a crowded table it lives for one timeout at least: half of `entries_max` new entries fit
-    between two timeouts without one being refused.
-    """
-
-    __slots__ = ("_age", "_old", "_timeouts", "_young", "entries_max")
-
-    def __init__(self, entries_max: int, timeouts: int) -> None:
-        self.entries_max = entries_max
-        self._timeouts = timeouts
-        self._age = 0
-        self._young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
-
-    def __len__(self) -> int:
-        return len(self._young) + len(self._old)
-
-    def get(self, name: K) -> V | None:
-        """The entry of that name, if it is not forgotten."""
-        found = self._young.get(name)
-        return self._old.get(name) if found is None else found
-
-    def put(self, name: K, value: V) -> bool:
-        """Keep an entry; False, and nothing kept, if the table is full."""
-        if len(self) >= self.entries_max:
-            return False
-        self._young[name] = value
-        return True
-
-    def pop(self, name: K) -> V | None:
-        """Take the entry of that name out."""
-        found = self._young.pop(name, None)
-        return self._old.pop(name, None) if found is None else found
-
-    def names(self) -> list[K]:
-        """All names, the older ones first."""
-        return [*self._old, *self._young]
-
-    def forget(self) -> None:
-        """Forget the older half."""
-        self._age = 0
-        self._old, self._young = self._young, {}
-
-    def on_timeout(self) -> None:
-        """Time passed: forget the older half every `timeouts` calls, or when half full."""
-        self._age += 1
-        crowded = 2 * len(self) >= self.entries_max
-        if crowded or not 0 <= self._age < self._timeouts:
-            self.forget()
+    arcs: list[tuple[int, int, int]] = []
+    reroutes: int = 0
+    flooded: bool = False
 
 
 class Handed(NamedTuple):
@@ -147,26 +82,37 @@ class Handed(NamedTuple):
     hops: int
 
 
-class Broadcast:
+class BroadcastState(State):
+    """Keys in flight, shares that were handed on, and neighbours whose links are full."""
+
+    seen: ForgetfulState[bytes, Seen]
+    handed: ForgetfulState[Entry, Handed]
+    busy: ForgetfulState[int, None]
+
+
+class Broadcast(Stateful):
     """One subscriber's part in the broadcasts of one topic.
 
     Per key it serves at most `ARCS_MAX` arcs, reroutes `REROUTES_MAX` and floods once, so every
     broadcast ends, whatever the tables say.
     """
 
-    __slots__ = ("handed", "id", "seen", "topic")
+    __slots__ = ("busy", "handed", "id", "seen", "topic")
+
+    state_type = BroadcastState
 
     def __init__(self, topic: str, id: NodeId) -> None:
         self.topic = topic
         self.id = id
-        self.seen: Recent[bytes, Seen] = Recent(SEEN_MAX, SEEN_TIMEOUTS)
-        self.handed: Recent[tuple[NodeId, bytes, int, int, int], Handed] = Recent(
-            HANDED_MAX, HANDED_TIMEOUTS
-        )
+        self.seen: Forgetful[bytes, Seen] = Forgetful(SEEN_MAX, SEEN_TIMEOUTS)
+        self.handed: Forgetful[Entry, Handed] = Forgetful(HANDED_MAX, HANDED_TIMEOUTS)
+        self.busy: Forgetful[NodeId, None] = Forgetful(BUSY_MAX, BUSY_TIMEOUTS)
 
-    def publish(self, view: View, publication: Publication) -> list[Effect]:
-        """Start the broadcast of a new publication: this node's arc is the whole ring."""
-        name = key(publication)
+    def publish(self, view: View, publication: Publication, name: bytes) -> list[Effect]:
+        """Start the broadcast of a new publication: this node's arc is the whole ring.
+
+        `name` is its key, here and below.
+        """
         seen = self._seen(name)
         if seen is None:
             return []
@@ -175,14 +121,10 @@ class Broadcast:
         here = position(view.label)
         seen.arcs.append((here, here, INSIDE))
         shares = split_arc(view.label, view.neighbours, here, here)
-        return self._hand(name, publication, shares, 1)
+        return self._hand(view, name, publication, shares, 1)
 
-    def on_arc(self, view: View, message: Arc) -> Received:
+    def on_arc(self, view: View, message: Arc, name: bytes) -> list[Effect]:
         """Serve an arc (R2), or give it back if it was meant for another label (R3)."""
-        if message.topic != self.topic:
-            return Received([], None)
-        publication = message.publication
-        name = key(publication)
         effects: list[Effect] = []
         misdirected = view.label is None or message.to != view.label
         if misdirected and message.sender != self.id:
@@ -191,56 +133,67 @@ class Broadcast:
             effects.append(Send(message.sender, nack))
         seen = self._seen(name)
         if seen is None or seen.flooded or not 0 <= message.hops < HOPS_MAX:
-            return Received(effects, publication)
+            return effects
         if view.doubt:
-            effects += self._flood(view, seen, publication, message.hops)
+            effects += self._flood(view, seen, message.publication, message.hops)
         elif not misdirected:
             effects += self._serve(view, seen, name, message)
-        return Received(effects, publication)
+        return effects
 
-    def on_flood(self, view: View, message: Flood) -> Received:
+    def on_flood(self, view: View, message: Flood, name: bytes) -> list[Effect]:
         """Pass the first flood of a key on to all other neighbours (R6), stored or not (T7)."""
-        if message.topic != self.topic:
-            return Received([], None)
-        publication = message.publication
-        seen = self._seen(key(publication))
-        effects: list[Effect] = []
-        if seen is not None and not seen.flooded and 0 <= message.hops < HOPS_MAX:
-            effects = self._flood(view, seen, publication, message.hops, message.sender)
-        return Received(effects, publication)
+        seen = self._seen(name)
+        if seen is None or seen.flooded or not 0 <= message.hops < HOPS_MAX:
+            return []
+        return self._flood(view, seen, message.publication, message.hops, message.sender)
 
-    def on_nack(self, view: View, message: Nack) -> Refused:
+    def on_nack(self, view: View, message: Nack) -> list[Effect]:
         """A receiver is not where this node believed: serve its arc otherwise (R3, R4)."""
-        if message.topic != self.topic:
-            return Refused([], None)
-        believed = [label for label, id in view.neighbours if id == message.sender]
-        hint = None
-        if believed and believed[0] != message.label:
-            hint = (message.label, message.sender)
-        name = (message.sender, message.key, message.lo, message.hi, message.side)
-        handed = self.handed.pop(name)
+        entry = (message.sender, message.key, message.lo, message.hi, message.side)
+        handed = self.handed.pop(entry)
         if handed is None:
-            return Refused([], hint)
+            return []
         others = [n for n in view.neighbours if n[1] != message.sender]
         if message.label is not None:
             others.append((message.label, message.sender))
-        return Refused(self._orphan(view._replace(neighbours=others), message.key, handed), hint)
+        return self._orphan(view._replace(neighbours=others), message.key, handed)
 
     def link_down(self, view: View, peer: NodeId) -> list[Effect]:
-        """The driver lost `peer`: serve the arcs lately handed to it otherwise (R4)."""
+        """The driver lost `peer`: serve the arcs lately handed to it otherwise (R4).
+
+        What the driver says was not acknowledged would do for this, but not for a refusal (R3):
+        the table is needed anyway, and one way is enough.
+        """
+        self.ready(peer)
         others = view._replace(neighbours=[n for n in view.neighbours if n[1] != peer])
         effects: list[Effect] = []
-        for name in self.handed.names():
+        for name in list(self.handed):
             if name[0] == peer:
                 handed = self.handed.pop(name)
                 if handed is not None:
                     effects += self._orphan(others, name[1], handed)
         return effects
 
+    def link_full(self, peer: NodeId) -> None:
+        """What is sent to `peer` is dropped: hand its shares to others from now on."""
+        if peer not in self.busy:
+            self.busy.put(peer, None)
+
+    def ready(self, peer: NodeId) -> None:
+        """The link to `peer` takes messages again."""
+        self.busy.pop(peer)
+
     def on_timeout(self) -> None:
-        """Time passed: forget keys that are no longer in flight."""
-        self.seen.on_timeout()
-        self.handed.on_timeout()
+        """Time passed: forget keys that are no longer in flight, the sooner the more there are.
+
+        Half of a table's entries fit between two timeouts without one being refused.
+        """
+        self.busy.on_timeout()
+        for table in (self.seen, self.handed):
+            if 2 * len(table) >= table.entries_max:
+                table.forget()
+            else:
+                table.on_timeout()
 
     def _seen(self, name: bytes) -> Seen | None:
         """What was done for a key; None if the table is full: then nothing is forwarded."""
@@ -260,7 +213,7 @@ class Broadcast:
             return self._flood(view, seen, message.publication, message.hops)
         seen.arcs.append(arc)
         shares = approach(view.label, view.neighbours, *arc)
-        return self._hand(name, message.publication, shares, message.hops + 1)
+        return self._hand(view, name, message.publication, shares, message.hops + 1)
 
     def _orphan(self, view: View, name: bytes, handed: Handed) -> list[Effect]:
         """Serve an orphaned arc otherwise (R4); one too many shows a broken overlay and floods."""
@@ -271,14 +224,14 @@ class Broadcast:
             return self._flood(view, seen, handed.publication, handed.hops)
         seen.reroutes += 1
         shares = reroute(view.label, view.neighbours, handed.share)
-        return self._hand(name, handed.publication, shares, handed.hops + 1)
+        return self._hand(view, name, handed.publication, shares, handed.hops + 1)
 
     def _hand(
-        self, name: bytes, publication: Publication, shares: list[Share], hops: int
+        self, view: View, name: bytes, publication: Publication, shares: list[Share], hops: int
     ) -> list[Effect]:
         """Send each share to its neighbour, and remember it for a while."""
         effects: list[Effect] = []
-        for share in shares:
+        for share in self._around_busy(view, shares) if len(self.busy) else shares:
             label, peer, lo, hi, side = share
             entry, handed = (peer, name, lo, hi, side), Handed(publication, share, hops)
             if not self.handed.put(entry, handed):
@@ -287,6 +240,22 @@ class Broadcast:
             arc = Arc(self.topic, self.id, publication, label, lo, hi, side, hops)
             effects.append(Send(peer, arc))
         return effects
+
+    def _around_busy(self, view: View, shares: list[Share]) -> list[Share]:
+        """Let others serve what is for a neighbour whose link is full (R4).
+
+        Up to half the ring lies behind it and must not wait. What nobody else can approach, and
+        the neighbour itself unless one of its own reaches it, is left to anti-entropy: to flood
+        would fill more links.
+        """
+        others = [n for n in view.neighbours if n[1] not in self.busy]
+        served: list[Share] = []
+        for share in shares:
+            if share.id not in self.busy:
+                served.append(share)
+            elif view.label is not None:
+                served += reroute(view.label, others, share)
+        return served
 
     def _flood(
         self,
@@ -299,4 +268,5 @@ class Broadcast:
         """Send a key to all neighbours but the one it came from, once."""
         seen.flooded = True
         flood = Flood(self.topic, self.id, publication, hops + 1)
-        return [Send(peer, flood) for _, peer in view.neighbours if peer != sender]
+        peers = [peer for _, peer in view.neighbours if peer != sender]
+        return [Send(peer, flood) for peer in peers if peer not in self.busy]

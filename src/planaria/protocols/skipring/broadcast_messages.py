@@ -5,11 +5,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.skipring.labels import Label
 
-Place = Annotated[int, Meta(ge=0)]  # a position; msgpack bounds it to 64 bits, arithmetic is mod
+Position = Annotated[int, Meta(ge=0)]  # msgpack bounds it to 64 bits, arithmetic is mod
 Side = Annotated[int, Meta(ge=0, le=2)]
 Hops = Annotated[int, Meta(ge=0, le=1 << 16)]
 
@@ -21,8 +21,8 @@ class Arc(Message, frozen=True, tag="publications.arc"):
     sender: NodeId
     publication: Publication
     to: Label
-    lo: Place
-    hi: Place
+    lo: Position
+    hi: Position
     side: Side
     hops: Hops
 
@@ -42,7 +42,10 @@ class Nack(Message, frozen=True, tag="publications.nack"):
     topic: str
     sender: NodeId
     key: Annotated[bytes, Meta(max_length=16)]
-    lo: Place
-    hi: Place
+    lo: Position
+    hi: Position
     side: Side
     label: Label | None
+
+
+MESSAGES = defined_in(globals())

@@ -3,8 +3,18 @@
 from collections.abc import Iterable
 from sys import maxsize
 
+from planaria.core.state import State, Stateful
 
-class Budget:
+
+class BudgetState(State):
+    """What may be sent before the next timeout, by all and by the topic whose turn it is."""
+
+    limit: int
+    cap: int
+    spent: int
+
+
+class Budget(Stateful):
     """What the topics of one process share; without limits until it is first refilled.
 
     A topic alone is bounded by its own rate. Many topics together get what one topic with as many
@@ -12,6 +22,8 @@ class Budget:
     """
 
     __slots__ = ("cap", "limit", "spent")
+
+    state_type = BudgetState
 
     def __init__(self) -> None:
         self.limit = maxsize

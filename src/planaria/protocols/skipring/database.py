@@ -8,6 +8,7 @@ with two entries. Removal moves the last entry into the gap at once (E9).
 from collections.abc import Iterable
 
 from planaria.core.ids import NodeId, is_node_id
+from planaria.core.state import State, Stateful
 from planaria.protocols.skipring.labels import length, predecessor, successor
 from planaria.protocols.skipring.messages import Ref
 from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
@@ -15,14 +16,25 @@ from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
 MEMBERS_MAX = 1 << 20  # one topic's subscribers: what one supervisor can configure in time
 
 
-class Database:
+class DatabaseState(State):
+    """The owner of each label; beside it the label of each owner, the sums, and found damage."""
+
+    entries: list[int | None]
+    labels: dict[int, int]
+    sums: list[int]
+    damaged: bool
+
+
+class Database(Stateful):
     """Who has which label. Every method leaves it free of corruption.
 
     A fault may strike between two repairs, so whatever a method looks at is compared with the list
     first, in constant time; damage found is repaired on the spot.
     """
 
-    __slots__ = ("_damaged", "_entries", "_place", "_sums")
+    __slots__ = ("_damaged", "_entries", "_labels", "_sums")
+
+    state_type = DatabaseState
 
     def __init__(self, entries: Iterable[NodeId] = ()) -> None:
         self._damaged = False  # was something repaired that `repair` has not reported yet?
@@ -37,14 +49,19 @@ class Database:
     def entries(self, entries: Iterable[NodeId | None]) -> None:
         """Take any list, however corrupt: from a store, or from a fault."""
         self._entries = list(entries)
-        self._place: dict[NodeId, int] = {}
+        self._labels: dict[NodeId, int] = {}
         self._sums: list[int] = []
         self.repair()
 
-    @property
-    def places(self) -> dict[NodeId, int]:
-        """The label of each subscriber, as remembered beside the list."""
-        return dict(self._place)
+    def state(self) -> DatabaseState:
+        """The list, and what is remembered beside it."""
+        return DatabaseState(self._entries, self._labels, self._sums, self._damaged)
+
+    def load(self, state: State) -> None:
+        """Take list and memory as they are, however they contradict each other."""
+        assert isinstance(state, DatabaseState)
+        self._entries, self._labels = state.entries, state.labels
+        self._sums, self._damaged = state.sums, state.damaged
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -72,7 +89,7 @@ class Database:
             else:
                 assert id is not None
                 place[id] = index
-        if not gaps and place == self._place and len(self._sums) == len(self.entries):
+        if not gaps and place == self._labels and len(self._sums) == len(self.entries):
             return
         self._damaged = True
         for gap in gaps:
@@ -83,7 +100,7 @@ class Database:
             last = self.entries.pop()
             assert last is not None
             self.entries[gap], place[last] = last, gap
-        self._place = place
+        self._labels = place
         self.recount()
 
     def recount(self) -> None:
@@ -96,10 +113,10 @@ class Database:
 
     def label_of(self, id: NodeId) -> int | None:
         """The label of a recorded subscriber."""
-        label = self._place.get(id)
+        label = self._labels.get(id)
         if label is not None and not self._right(label, id):
             self._repair()
-            label = self._place.get(id)
+            label = self._labels.get(id)
         return label
 
     def owner(self, label: int) -> NodeId | None:
@@ -107,7 +124,7 @@ class Database:
         if not 0 <= label < len(self.entries):
             return None
         id = self.entries[label]
-        if id is None or self._place.get(id) != label or not _is_id(id):
+        if id is None or self._labels.get(id) != label or not _is_id(id):
             self._repair()
             id = self.entries[label] if label < len(self.entries) else None
         return id
@@ -134,7 +151,7 @@ class Database:
             return [id, *self._beside(label)]
         label = len(self.entries)
         self.entries.append(id)
-        self._place[id] = label
+        self._labels[id] = label
         self._sums.append(0)
         self._retotal(label)
         return [id, *self._beside(label)]
@@ -150,13 +167,13 @@ class Database:
         moved, gap = self.owner(last), self.label_of(id)
         if gap is None or moved is None or last != len(self.entries) - 1:
             return self._remove_from_damaged(id)
-        del self._place[id]
+        del self._labels[id]
         self.entries.pop()
         self._sums.pop()
         if last:
             self._retotal(last >> 1)
         if gap != last:
-            self.entries[gap], self._place[moved] = moved, gap
+            self.entries[gap], self._labels[moved] = moved, gap
             self._retotal(gap)
             touched += [moved, *self._beside(gap)]
         return [other for other in dict.fromkeys(touched) if other != id]
@@ -175,7 +192,7 @@ class Database:
         return 0 <= label < len(self.entries) and self.entries[label] == id and _is_id(id)
 
     def _check_sizes(self) -> None:
-        if not len(self.entries) == len(self._place) == len(self._sums):
+        if not len(self.entries) == len(self._labels) == len(self._sums):
             self._repair()
 
     def _beside(self, label: int) -> list[NodeId]:

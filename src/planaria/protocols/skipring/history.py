@@ -1,7 +1,8 @@
 """The publications of one topic at one subscriber: spread, stored, kept, delivered.
 
 Joins the parts of this package. A publication comes by broadcast or by anti-entropy; whichever
-way, it is delivered if it is not expired and never was; what is kept of it is another matter.
+way, it is named once, where it comes in, and delivered if it is not expired and never was; what is
+kept of it is another matter.
 """
 
 from collections.abc import Callable
@@ -10,22 +11,51 @@ from typing import Any
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
-from planaria.core.node import Effect, Send, Stateful
-from planaria.protocols.publications.antientropy import AntiEntropy
-from planaria.protocols.publications.antientropy_messages import AntiEntropyMessage, Digest
+from planaria.core.message import Message
+from planaria.core.node import Effect, Persist, Published, Send
+from planaria.core.state import State, Stateful
+from planaria.protocols.publications.antientropy import AntiEntropy, AntiEntropyState
+from planaria.protocols.publications.antientropy_messages import (
+    AntiEntropyMessage,
+    Compare,
+    Difference,
+    Digest,
+    Done,
+    Estimate,
+    More,
+    Push,
+    Root,
+    Sketch,
+)
 from planaria.protocols.publications.publication import (
     PAYLOAD_BYTES_MAX,
+    Named,
     Publication,
     key,
+    position_id,
     sound,
 )
-from planaria.protocols.publications.retention import Horizon, Rejected, Retention
-from planaria.protocols.publications.store import PublicationStore
-from planaria.protocols.publications.streams import Publisher, Stamp, Streams
-from planaria.protocols.skipring.broadcast import Broadcast, Received, View
+from planaria.protocols.publications.retention import Horizon, HorizonState, Rejected, Retention
+from planaria.protocols.publications.store import PublicationStore, StoreState
+from planaria.protocols.publications.streams import (
+    Publisher,
+    PublisherState,
+    Streams,
+    StreamsState,
+)
+from planaria.protocols.skipring.broadcast import Broadcast, BroadcastState, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 
-PublicationMessage = AntiEntropyMessage | Arc | Flood | Nack | Rejected
+
+class HistoryState(State):
+    """What a subscriber holds of one topic, and all that it remembers of spreading it."""
+
+    store: StoreState
+    antientropy: AntiEntropyState
+    broadcast: BroadcastState
+    horizon: HorizonState
+    streams: StreamsState
+    publisher: PublisherState
 
 
 class History(Stateful):
@@ -42,6 +72,8 @@ class History(Stateful):
         "topic",
     )
 
+    state_type = HistoryState
+
     def __init__(
         self, topic: str, id: NodeId, rng: Random, retention: Retention, *, ordered: bool
     ) -> None:
@@ -55,30 +87,29 @@ class History(Stateful):
         self._show_window()
 
     def publish(self, view: View, payload: bytes) -> list[Effect]:
-        """PUBLISH: number the payload, store and deliver it here, broadcast it to all."""
+        """PUBLISH: number the payload, store it on disk, deliver it here, broadcast it to all."""
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise UsageError(
                 f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}, split it"
             )
-        publication = self.publisher.publish(payload, self.horizon.present, self.horizon.lo)
-        return self._accept(publication) + self.broadcast.publish(view, publication)
+        named = self.publisher.publish(payload, self.horizon.present, self.horizon.lo)
+        said = named[1]
+        published = Published(self.topic, position_id(said), said.publisher, said.sequence)
+        return [published, *self._spread(view, named)]
 
-    def on_message(self, view: View, message: PublicationMessage) -> list[Effect]:
+    def on_message(self, view: View, message: Message) -> list[Effect]:
         """Take any message about publications, however false."""
-        if isinstance(message, AntiEntropyMessage):
-            effects, fresh = self.antientropy.on_message(message)
-            return effects + [effect for one in fresh for effect in self._deliver(one)]
-        if isinstance(message, Arc):
-            return self._received(message, lambda: self.broadcast.on_arc(view, message))
-        if isinstance(message, Flood):
-            return self._received(message, lambda: self.broadcast.on_flood(view, message))
-        if isinstance(message, Nack):
-            return self.broadcast.on_nack(view, message).effects
-        return self._restamp(view, message)
+        handler = _HANDLERS.get(type(message))
+        return handler(self, view, message) if handler else []
 
     def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
-        """A neighbour shows its clock and what it holds: vote, compare, reconcile."""
+        """A neighbour shows its clock and what it holds: vote, compare, reconcile.
+
+        One whose link is full would get nothing of what is sent to it now.
+        """
         self.horizon.hear(sender, digest.clock, digest.lo)
+        if sender in self.broadcast.busy:
+            return []
         return self.antientropy.on_digest(sender, digest)
 
     def digest(self) -> Digest:
@@ -91,7 +122,9 @@ class History(Stateful):
         self._show_window()
         self.store.purge(self.horizon.windows())
         self.broadcast.on_timeout()
-        return self.antientropy.on_timeout() + self.streams.on_timeout(self.horizon.lo)
+        self.antientropy.on_timeout()
+        effects = self.streams.on_timeout(self.horizon.lo)
+        return [*effects, Persist()] if effects else []
 
     def read_clock(self, seconds: int) -> None:
         """The driver read the wall clock."""
@@ -109,62 +142,78 @@ class History(Stateful):
         self.antientropy.link_down(peer)
         return self.broadcast.link_down(view, peer)
 
-    def snapshot(self) -> dict[str, Any]:
-        """What a store keeps: publications, delivered marks, my own numbering."""
-        held = [*self.store.publications(), *self.store.hidden.values()]
-        return {
-            "publications": held,
-            "delivered": self.horizon.delivered.marks(),
-            "stamp": self.publisher.stamp,
-            "ordered": self.streams.ordered,
-        }
+    def _on_antientropy(self, view: View, message: AntiEntropyMessage) -> list[Effect]:
+        """What anti-entropy brings is delivered, and starts no broadcast (R5)."""
+        effects, fresh = self.antientropy.on_message(message)
+        return effects + self._deliver(fresh)
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state, however old or corrupt: keys and checks are computed anew."""
-        for time, marks in snapshot.get("delivered", {}).items():
-            for mark in marks:
-                self.horizon.delivered.add(time, mark)
-        held = [one for one in snapshot.get("publications", []) if sound(one)]
-        self.horizon.keep(len(held))
-        self.store.load(held)
-        for publication in held:
-            self.horizon.delivered.add(publication.time, key(publication))
-            self.streams.offer(publication)
-        self.streams.ordered = bool(snapshot.get("ordered", False))
-        stamp = snapshot.get("stamp")
-        self.publisher.stamp = stamp if isinstance(stamp, Stamp) else None
+    def _on_arc(self, view: View, message: Arc) -> list[Effect]:
+        return self._received(view, message, self.broadcast.on_arc)
 
-    def _received(self, message: Arc | Flood, receive: Callable[[], Received]) -> list[Effect]:
-        """A broadcast: refuse what is expired to its publisher, else pass it on."""
-        rejected = self.horizon.reject(self.topic, self.id, message.publication)
-        if rejected is not None:
-            return [Send(message.publication.publisher, rejected)]
-        received = receive()
-        if received.publication is None:
-            return received.effects
-        return self._accept(received.publication) + received.effects
+    def _on_flood(self, view: View, message: Flood) -> list[Effect]:
+        return self._received(view, message, self.broadcast.on_flood)
 
-    def _accept(self, publication: Publication) -> list[Effect]:
-        new = self.store.is_new(publication)
-        self.store.insert(publication)
-        return self._deliver(publication) if new else []
+    def _on_nack(self, view: View, message: Nack) -> list[Effect]:
+        return self.broadcast.on_nack(view, message)
 
-    def _deliver(self, publication: Publication) -> list[Effect]:
-        """Deliver what came in, kept or not, unless it once was."""
-        if not self._mark(publication):
-            return []
-        return self.streams.offer(publication)
-
-    def _mark(self, publication: Publication) -> bool:
-        return self.horizon.delivered.add(publication.time, key(publication))
-
-    def _restamp(self, view: View, message: Rejected) -> list[Effect]:
+    def _on_rejected(self, view: View, message: Rejected) -> list[Effect]:
         """Peers keep nothing so old. If so it is here by now, publish again; else they err."""
         horizon = self.horizon
-        publication = self.publisher.restamp(message.key, horizon.present, horizon.lo)
-        if publication is None or not sound(publication):
+        named = self.publisher.restamp(message.key, horizon.present, horizon.lo)
+        return self._spread(view, named) if named is not None and sound(named[1]) else []
+
+    def _received(
+        self, view: View, message: Any, pass_on: Callable[[View, Any, bytes], list[Effect]]
+    ) -> list[Effect]:
+        """A broadcast: refuse what is expired to its publisher, else pass it on and deliver it.
+
+        Whom it is passed on to need not wait for this node's disk.
+        """
+        publication: Publication = message.publication
+        if not sound(publication):
             return []
-        return self._accept(publication) + self.broadcast.publish(view, publication)
+        name = key(publication)
+        if publication.time < self.horizon.lo:
+            return [Send(publication.publisher, Rejected(self.topic, self.id, name))]
+        effects = pass_on(view, message, name)
+        if self.store.offer(publication, name):
+            effects += self._deliver([(name, publication)])
+        return effects
+
+    def _spread(self, view: View, named: Named) -> list[Effect]:
+        """An own publication: it is on disk before anybody hears of it."""
+        name, publication = named
+        self.store.offer(publication, name)
+        sends = self.broadcast.publish(view, publication, name)
+        return [Persist(), *sends, *self._deliver([named])]
+
+    def _deliver(self, found: list[Named]) -> list[Effect]:
+        """Deliver what came in, kept or not, unless it once was; then put on disk that it was.
+
+        So a crash in between repeats a delivery: the other order would lose one.
+        """
+        effects: list[Effect] = []
+        for name, publication in found:
+            if self.horizon.delivered.add(publication.time, name):
+                effects += self.streams.offer(publication)
+        return [*effects, Persist()] if effects else []
+
+    def _mark(self, publication: Publication) -> None:
+        self.horizon.delivered.add(publication.time, key(publication))
 
     def _show_window(self) -> None:
         self.store.show(self.horizon.window)
+
+
+_EXCHANGED: tuple[type[Message], ...] = (
+    Estimate, Sketch, More, Difference, Push, Root, Compare, Done,
+)  # fmt: skip
+_HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {
+    **dict.fromkeys(_EXCHANGED, History._on_antientropy),
+    Arc: History._on_arc,
+    Flood: History._on_flood,
+    Nack: History._on_nack,
+    Rejected: History._on_rejected,
+}
+
+PUBLICATION_MESSAGES = tuple(_HANDLERS)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Stateful
+from planaria.core.state import State, Stateful
 from planaria.protocols.skipring.messages import WINDOW_MAX, SetData
 
 PATIENCE = 24  # timeouts to wait for an answer, which a loaded supervisor may queue
@@ -14,6 +14,16 @@ ROUNDS_MAX = 2  # rounds of all supervisors without an answer before peers help 
 VERSION_AGE_MAX = 8  # timeouts for which an older configuration is refused as late
 
 
+class InquiryState(State):
+    """When to ask next, since when there is no answer, whom to ask, and the last one's version."""
+
+    due: int | None
+    waiting: int
+    contact: int
+    version: int
+    version_age: int
+
+
 class Inquiry(Stateful):
     """The alarm of one subscriber, and its dealings with the supervisors of its topic.
 
@@ -21,7 +31,7 @@ class Inquiry(Stateful):
     """
 
     __slots__ = ("_rng", "contact", "due", "supervisors", "version", "version_age", "waiting")
-    variables = ("due", "waiting", "contact", "version", "version_age")
+    state_type = InquiryState
 
     def __init__(self, supervisors: Sequence[NodeId], rng: Random) -> None:
         self.supervisors, self._rng = tuple(supervisors), rng

@@ -3,23 +3,24 @@
 Compares database, labels, ring, shortcuts (labels and references) and messages in flight with the
 plain reference. A public API: `doctor` prints it.
 
-What it calls legitimate stays so: nothing that is pending, no suspicion, no patience nearly spent,
+It judges states, which it neither changes nor remembers: asked twice it says the same. What it
+calls legitimate stays so: nothing that is pending, no suspicion, no patience nearly spent,
 no belief about a closer supervisor, may undo it, as long as messages keep the bound of delays in
 docs/guarantees.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Node
 from planaria.core.overlay import Channel, Violation
+from planaria.core.state import State
 from planaria.protocols.publications.publication import Publication
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.inquiry import PATIENCE
 from planaria.protocols.skipring.messages import (
-    Check,
     GetConfiguration,
+    Greeting,
     IntroduceShortcut,
     Moved,
     ProbeReply,
@@ -29,31 +30,36 @@ from planaria.protocols.skipring.messages import (
     SetData,
     Unsubscribe,
 )
-from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.placement import preference
-from planaria.protocols.skipring.reference import Place, skip_ring
-from planaria.protocols.skipring.subscriber import Subscriber
-from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.reference import RightPlace, skip_ring
+from planaria.protocols.skipring.subscriber import SubscriberState
+from planaria.protocols.skipring.supervisor import SupervisorState
 from planaria.protocols.skipring.topic_supervisor import PATIENCE as ANSWER_PATIENCE
-from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
+from planaria.protocols.skipring.topic_supervisor import TopicSupervisorState
 
 
 class TopicJudge:
-    """Judges one topic of a network: who should be a member, who serves it, what is wrong."""
+    """Judges one topic of a network: who should be a member, who serves it, what is wrong.
 
-    def __init__(self, topic: str, nodes: Mapping[NodeId, Node]) -> None:
-        self.topic, self.nodes = topic, nodes
-        self.supervisors = {id: n for id, n in nodes.items() if isinstance(n, Supervisor)}
-        self.peers = {id: n for id, n in nodes.items() if isinstance(n, Peer)}
+    `supervisors` are all that the peers were told of, alive or not.
+    """
+
+    def __init__(
+        self, topic: str, supervisors: Sequence[NodeId], states: Mapping[NodeId, State]
+    ) -> None:
+        self.topic, self.nodes = topic, states
+        self.supervisors = {id: it for id, it in states.items() if isinstance(it, SupervisorState)}
+        self.peers = {id: it for id, it in states.items() if isinstance(it, PeerState)}
         self.wanted = [
             id
             for id, peer in self.peers.items()
             if topic in peer.topics and not peer.topics[topic].subscriber.leaving
         ]
-        everyone = next(iter(self.supervisors.values()), None)
-        order = preference(topic, everyone.supervisors) if everyone else ()
-        self.serving = next((id for id in order if id in self.supervisors), None)
-        self.closer = order[: order.index(self.serving)] if self.serving is not None else ()
+        self.order = preference(topic, supervisors)
+        self.serving = next((id for id in self.order if id in self.supervisors), None)
+        rank = len(self.order) if self.serving is None else self.order.index(self.serving)
+        self.closer = self.order[:rank]
         self.served = (
             self.supervisors[self.serving].topics.get(topic) if self.serving is not None else None
         )
@@ -65,11 +71,12 @@ class TopicJudge:
         found = self._database()
         if found:
             return found
-        found = self._pending(self.served) if self.served else []
+        if self.serving is not None and self.served is not None:
+            found = self._pending(self.serving, self.served)
         places = skip_ring(len(self.entries))
         for id, label in self.labels.items():
             member = self.peers[id].topics[self.topic].subscriber
-            found += self._member(member, label, places[label])
+            found += self._member(id, member, label, places[label])
         for id, peer in self.peers.items():
             membership = peer.topics.get(self.topic)
             if membership is not None and membership.subscriber.leaving:
@@ -82,12 +89,12 @@ class TopicJudge:
             return [self._violation("supervisor", None, "none is alive")]
         for id, supervisor in self.supervisors.items():
             served = supervisor.topics.get(self.topic)
-            if id != self.serving and served is not None and len(served.database):
+            if id != self.serving and served is not None and served.database.entries:
                 found.append(self._violation("supervisor", id, f"{self.serving} should serve it"))
         recorded = [id for id in self.entries if id is not None]
         if len(recorded) != len(self.entries) or len(set(recorded)) != len(recorded):
             found.append(self._violation("database", self.serving, "empty or double entries"))
-        elif self.served and self.served.database.places != self.labels:
+        elif self.served and self.served.database.labels != self.labels:
             found.append(self._violation("database", self.serving, "remembers other labels"))
         extra = sorted(set(recorded) - set(self.wanted))
         lacking = sorted(set(self.wanted) - set(recorded))
@@ -96,44 +103,46 @@ class TopicJudge:
             found.append(self._violation("database", self.serving, detail))
         return found
 
-    def _pending(self, served: TopicSupervisor) -> list[Violation]:
+    def _pending(self, serving: NodeId, served: TopicSupervisorState) -> list[Violation]:
         """What the serving supervisor is about to do wrong although its database is right."""
         found = []
-        moved = self.supervisors[served.id].moved.get(self.topic)
+        moved = self.supervisors[serving].moved.get(self.topic)
         if moved is not None:
             detail = f"believes that {moved[0]} serves it"
-            found.append(self._violation("supervisor", served.id, detail))
+            found.append(self._violation("supervisor", serving, detail))
         for id, patience in served.suspects.items():
             # With more than half of it left it is asked once more, in time to answer.
             if id in self.labels and patience <= ANSWER_PATIENCE // 2:
                 detail = f"removes {id} unless it answers within {max(patience, 0) + 1} timeouts"
-                found.append(self._violation("suspects", served.id, detail))
+                found.append(self._violation("suspects", serving, detail))
         return found
 
-    def _asks(self, member: Subscriber) -> list[Violation]:
+    def _asks(self, id: NodeId, member: SubscriberState) -> list[Violation]:
         """Its dealings with the supervisors: whom it asks, and for how long without an answer."""
         inquiry = member.inquiry
-        asks = inquiry.supervisors[inquiry.contact : inquiry.contact + 1]
+        asks = self.order[inquiry.contact : inquiry.contact + 1]
         found = []
         if inquiry.contact < 0 or asks != (self.serving,):
             detail = f"asks {asks[0] if asks else 'nobody'}, should ask {self.serving}"
-            found.append(self._violation("supervisor", member.id, detail))
+            found.append(self._violation("supervisor", id, detail))
         if inquiry.waiting > PATIENCE // 2:
             detail = f"has been waiting for an answer for {inquiry.waiting} timeouts"
-            found.append(self._violation("patience", member.id, detail))
+            found.append(self._violation("patience", id, detail))
         return found
 
-    def _member(self, member: Subscriber, label: int, place: Place) -> list[Violation]:
+    def _member(
+        self, id: NodeId, member: SubscriberState, label: int, place: RightPlace
+    ) -> list[Violation]:
         """One member against its place in SR(n)."""
         if member.label != label:
-            return [self._violation("label", member.id, f"{member.label}, should be {label}")]
-        found = self._asks(member)
+            return [self._violation("label", id, f"{member.label}, should be {label}")]
+        found = self._asks(id, member)
         for side in ("pred", "succ"):
             beside: int | None = getattr(place, side)
             right = None if beside is None else (beside, self.entries[beside])
             if getattr(member, side) != right:
                 detail = f"{side} is {getattr(member, side)}, should be {right}"
-                found.append(self._violation("ring", member.id, detail))
+                found.append(self._violation("ring", id, detail))
         right_shortcuts = {slot: self.entries[slot] for slot in place.shortcuts}
         # In a small ring a shortcut may lead to a ring neighbour: it need not be there, but right.
         right_shortcuts |= {
@@ -143,7 +152,7 @@ class TopicJudge:
         }
         if member.shortcuts != right_shortcuts:
             detail = f"{member.shortcuts}, should be {right_shortcuts}"
-            found.append(self._violation("shortcuts", member.id, detail))
+            found.append(self._violation("shortcuts", id, detail))
         return found
 
     def _publications(self) -> list[Violation]:
@@ -169,7 +178,7 @@ class TopicJudge:
     def _stale(self, target: NodeId, message: Message) -> bool:
         if not isinstance(message, RingTopicMessage):
             return isinstance(message, RingMessage)
-        if isinstance(message, Check):
+        if isinstance(message, Greeting):
             return not self._true(message.sender) or self.labels.get(target) != message.believed
         if isinstance(message, IntroduceShortcut):
             return not (self._true(message.sender) and self._true(message.ref))
@@ -200,11 +209,13 @@ class TopicJudge:
         return Violation(invariant, node, f"{self.topic}: {detail}")
 
 
-def held_publications(peer: Peer, topic: str) -> frozenset[Publication]:
+def held_publications(peer: PeerState, topic: str) -> frozenset[Publication]:
     """What a subscriber holds of a topic within the topic's window."""
-    return frozenset(peer.topics[topic].history.store.publications())
+    return frozenset(peer.topics[topic].history.store.shown.values())
 
 
-def topic_violations(topic: str, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+def topic_violations(
+    topic: str, supervisors: Sequence[NodeId], states: Mapping[NodeId, State], channel: Channel
+) -> list[Violation]:
     """Every invariant of the legitimate state that fails for `topic`; empty means legitimate."""
-    return TopicJudge(topic, nodes).violations(channel)
+    return TopicJudge(topic, supervisors, states).violations(channel)

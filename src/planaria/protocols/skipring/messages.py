@@ -8,8 +8,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 from planaria.protocols.publications.antientropy_messages import Digest
+from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.ring.messages import speaker as ring_speaker
 from planaria.protocols.skipring.labels import Label
 
 WINDOW_MAX = 20  # timeouts over which a node may spread its request: log2 of the largest topic
@@ -85,8 +87,8 @@ class ProbeReply(RingTopicMessage, frozen=True, tag="skipring.probe_reply"):
     sender: NodeId
 
 
-class Check(RingTopicMessage, frozen=True, tag="skipring.check"):
-    """I am your ring neighbour `sender` and believe your label is `believed` (Alg. 1)."""
+class Greeting(RingTopicMessage, frozen=True, tag="skipring.check"):
+    """CHECK: I am your ring neighbour `sender` and believe your label is `believed` (Alg. 1)."""
 
     sender: Ref
     believed: Label
@@ -116,3 +118,16 @@ class RemoveConnections(RingTopicMessage, frozen=True, tag="skipring.remove_conn
     """I am not a member: forget me."""
 
     sender: NodeId
+
+
+def speaker(message: Message) -> NodeId | None:
+    """In whose name a message speaks: it counts only if it comes from there. None: in nobody's."""
+    said: NodeId | Ref | None = getattr(message, "sender", None)
+    if said is not None:
+        return said[1] if isinstance(said, tuple) else said
+    if isinstance(message, RingMessage):
+        return ring_speaker(message)
+    return getattr(message, "supervisor", None)
+
+
+MESSAGES = defined_in(globals())

@@ -9,7 +9,11 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.core.state import State
+from planaria.protocols.publications.antientropy_messages import MESSAGES as ANTIENTROPY_MESSAGES
 from planaria.protocols.publications.bound import intervals_to_agree
+from planaria.protocols.publications.retention import Rejected
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.skipring.arbitrary import (
     any_message,
     corrupt_subscriber,
@@ -19,17 +23,20 @@ from planaria.protocols.skipring.arbitrary_history import (
     any_publication_message,
     corrupt_history,
 )
+from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX
 from planaria.protocols.skipring.legitimacy import topic_violations
-from planaria.protocols.skipring.messages import WINDOW_MAX
-from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.membership import Membership
+from planaria.protocols.skipring.messages import MESSAGES as SKIPRING_MESSAGES
+from planaria.protocols.skipring.messages import WINDOW_MAX, speaker
+from planaria.protocols.skipring.peer import Peer, PeerState
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import skip_ring
 from planaria.protocols.skipring.shape import shape
 from planaria.protocols.skipring.subscriber import Subscriber
-from planaria.protocols.skipring.supervisor import Supervisor
-from planaria.protocols.skipring.topic_supervisor import PATIENCE
+from planaria.protocols.skipring.supervisor import Supervisor, SupervisorState
+from planaria.protocols.skipring.topic_supervisor import PATIENCE, TopicSupervisor
 
 SUPERVISOR_BASE = 1 << 40  # ids of supervisors are above those of all peers
 TOPIC = "news"
@@ -40,6 +47,13 @@ class RingOverlay(Overlay):
     """Peers on one topic's skip ring, and the supervisors that serve it."""
 
     name = "ring"
+    messages = (
+        *RING_MESSAGES,
+        *SKIPRING_MESSAGES,
+        *BROADCAST_MESSAGES,
+        *ANTIENTROPY_MESSAGES,
+        Rejected,
+    )
     starts = (
         "fresh",
         "legitimate",
@@ -76,6 +90,7 @@ class RingOverlay(Overlay):
         """SR(n) as the reference has it: label i belongs to peer i."""
         nodes = self.fresh(n, rng)
         for id, place in enumerate(skip_ring(n)):
+            self.membership(nodes[id]).awaited = False
             one = self.subscriber(nodes[id])
             one.label = id
             one.inquiry.calm()
@@ -136,6 +151,7 @@ class RingOverlay(Overlay):
         if isinstance(node, Supervisor):
             corrupt_supervisor(node, self.topic, peers, rng)
         elif isinstance(node, Peer) and self.topic in node.topics:
+            node.topics[self.topic].awaited = rng.random() < 0.5
             corrupt_subscriber(node.topics[self.topic].subscriber, peers, rng)
             if self.histories:
                 corrupt_history(node.topics[self.topic].history, peers, rng)
@@ -153,9 +169,13 @@ class RingOverlay(Overlay):
         after = max(peers, default=-1) + 1
         return [*peers, after, after + 1]
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def speaker(self, message: Message) -> NodeId | None:
+        """Supervisors and peers speak for themselves; what is passed on is nobody's."""
+        return speaker(message)
+
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """What is wrong with the topic's ring."""
-        return topic_violations(self.topic, nodes, channel)
+        return topic_violations(self.topic, self.supervisors, states, channel)
 
     def bound(self, n: int, delay: float) -> int:
         """Intervals within which a ring of `n` is legitimate, if failed sends are noticed.
@@ -185,42 +205,51 @@ class RingOverlay(Overlay):
         """Supervisors may crash while another one is left to take over."""
         return isinstance(node, Peer)
 
-    def publish(self, node: Node, number: int) -> Command | None:
-        """Subscribers publish what they number."""
-        member = isinstance(node, Peer) and self.topic in node.topics
-        if not member or self.subscriber(node).leaving:
+    def publication(self, id: NodeId, number: int) -> Command | None:
+        """Peers publish what they number; who is about to leave refuses."""
+        if id in self.supervisors:
             return None
         return Publish(self.topic, f"publication {number}".encode())
+
+    def subscriptions(self, id: NodeId) -> Sequence[Subscribe]:
+        """Every peer's one topic."""
+        return () if id in self.supervisors else (Subscribe(self.topic),)
 
     def called(self, id: NodeId) -> str:
         """Supervisors are numbered on their own."""
         own = id - SUPERVISOR_BASE
         return f"supervisor {own}" if 0 <= own < len(self.supervisors) else str(id)
 
-    def population(self, nodes: Mapping[NodeId, Node]) -> int:
+    def population(self, states: Mapping[NodeId, State]) -> int:
         """Peers."""
-        return sum(isinstance(node, Peer) for node in nodes.values())
+        return sum(isinstance(state, PeerState) for state in states.values())
 
-    def totals(self, nodes: Mapping[NodeId, Node]) -> dict[str, int]:
+    def totals(self, states: Mapping[NodeId, State]) -> dict[str, int]:
         """What the supervisors were asked and what they sent."""
-        supervisors = [node for node in nodes.values() if isinstance(node, Supervisor)]
+        supervisors = [it for it in states.values() if isinstance(it, SupervisorState)]
         return {
             "requests": sum(one.requests for one in supervisors),
             "supervisor_messages": sum(one.sent for one in supervisors),
         }
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """The shape of the ring."""
-        return shape(nodes, self.topic)
+        return shape(states, self.topic)
+
+    def membership(self, node: Node) -> Membership:
+        """The part of a peer that deals with the topic."""
+        assert isinstance(node, Peer)
+        return node.topics[self.topic]
 
     def subscriber(self, node: Node) -> Subscriber:
         """The part of a peer that takes part in the topic's ring."""
-        assert isinstance(node, Peer)
-        return node.topics[self.topic].subscriber
+        return self.membership(node).subscriber
 
-    def serving(self, nodes: Sequence[Node]) -> Any:
+    def serving(self, nodes: Sequence[Node]) -> TopicSupervisor:
         """The topic's database at the supervisor that serves it."""
         first = preference(self.topic, self.supervisors)[0]
         node = next(node for node in nodes if node.id == first)
         assert isinstance(node, Supervisor)
-        return node.serve(self.topic)
+        served = node.serve(self.topic)
+        assert served is not None  # it serves nothing else
+        return served

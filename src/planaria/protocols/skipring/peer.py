@@ -1,6 +1,6 @@
 """A peer process: for every topic it wants, a place in the topic's ring and the topic's history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -8,32 +8,34 @@ from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import (
+    Busy,
     Clock,
     Command,
     Effect,
     Effects,
+    Leave,
     LinkDown,
+    LinkUp,
     Node,
     Publish,
+    Ready,
     Send,
-    Stateful,
     Subscribe,
 )
-from planaria.core.node import Unsubscribe as Leave
-from planaria.core.topics import check_topic
+from planaria.core.node import Unsubscribe as StopSubscribing
+from planaria.core.state import State
+from planaria.core.topics import check_filter, check_topic
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
-from planaria.protocols.skipring.broadcast import View, view
-from planaria.protocols.skipring.broadcast_messages import Nack
-from planaria.protocols.skipring.history import History, PublicationMessage
+from planaria.protocols.skipring.history import History
+from planaria.protocols.skipring.membership import Membership, MembershipState
 from planaria.protocols.skipring.messages import (
-    Check,
+    Greeting,
     IntroduceShortcut,
-    Moved,
     RemoveConnections,
     SetData,
     Unsubscribe,
-    Wake,
+    speaker,
 )
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import Subscriber
@@ -42,77 +44,10 @@ TOPICS_MAX = 1 << 12  # rings one process takes part in: each costs about four m
 FOREVER = Retention()
 
 
-class Membership(Stateful):
-    """One topic at one peer: its place in the ring, and what it holds and delivers."""
+class PeerState(State):
+    """All topics that a peer takes part in."""
 
-    __slots__ = ("history", "subscriber")
-
-    def __init__(self, subscriber: Subscriber, history: History) -> None:
-        self.subscriber, self.history = subscriber, history
-
-    def on_message(self, message: Message) -> list[Effect]:
-        """Any message about this topic."""
-        subscriber = self.subscriber
-        if isinstance(message, Check | IntroduceShortcut):
-            return self._greeted(message)
-        if isinstance(message, SetData):
-            return [*subscriber.on_set_data(message)]
-        if isinstance(message, Wake):
-            return [*subscriber.on_wake(message)]
-        if isinstance(message, PublicationMessage):
-            if isinstance(message, Nack):
-                subscriber.doubt(message.sender, message.label)
-            return self.history.on_message(self._view(), message)
-        if isinstance(message, RemoveConnections):
-            return [*subscriber.on_remove_connections(message)]
-        if isinstance(message, Moved):
-            return [*subscriber.on_moved(message)]
-        if isinstance(message, RingMessage):
-            return [*subscriber.on_ring_message(message)]
-        return []
-
-    def on_timeout(self) -> list[Effect]:
-        """The ring's timeout, with the history's digest on every message; then the history's."""
-        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest())]
-        neighbours = [id for _, id in self.subscriber.neighbours()]
-        return effects + self.history.on_timeout(neighbours)
-
-    def publish(self, payload: bytes) -> list[Effect]:
-        """Publish on this topic."""
-        return self.history.publish(self._view(), payload)
-
-    def on_link_down(self, peer: NodeId) -> list[Effect]:
-        """A send to `peer` failed."""
-        effects = self.history.link_down(self._view(), peer)
-        return [*effects, *self.subscriber.on_link_down(peer)]
-
-    def snapshot(self) -> dict[str, Any]:
-        """Place and history."""
-        return {
-            "subscriber": self.subscriber.snapshot(),
-            "history": self.history.snapshot(),
-        }
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take any stored state."""
-        self.subscriber.restore(snapshot.get("subscriber", {}))
-        self.history.restore(snapshot.get("history", {}))
-
-    def _greeted(self, message: Check | IntroduceShortcut) -> list[Effect]:
-        subscriber = self.subscriber
-        effects: list[Effect]
-        if isinstance(message, Check):
-            effects = [*subscriber.on_check(message)]
-        else:
-            effects = [*subscriber.on_introduce_shortcut(message)]
-        if message.digest is not None and subscriber.member and not subscriber.leaving:
-            effects += self.history.on_digest(message.sender[1], message.digest)
-        return effects
-
-    def _view(self) -> View:
-        one = self.subscriber
-        one.repair()
-        return view(one.label, one.id, one.neighbours(), one.alarmed)
+    topics: dict[str, MembershipState]
 
 
 class Peer(Node):
@@ -122,6 +57,7 @@ class Peer(Node):
     """
 
     __slots__ = ("_rng", "retention", "supervisors", "topics")
+    state_type = PeerState
     reads_clock = True
 
     def __init__(
@@ -138,7 +74,12 @@ class Peer(Node):
         self._rng = rng
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
-        """Hand a message to the topic it is about; decline if I am not in that ring."""
+        """Hand a message to the topic it is about; decline if I am not in that ring.
+
+        Only who vouches for a message is heard, and nobody in another's name.
+        """
+        if sender is None or speaker(message) not in (None, sender):
+            return ()
         topic = getattr(message, "group" if isinstance(message, RingMessage) else "topic", None)
         membership = None if topic is None else self.topics.get(topic)
         return self._decline(message) if membership is None else membership.on_message(message)
@@ -153,21 +94,9 @@ class Peer(Node):
         return effects
 
     def on_command(self, command: Command) -> Effects:
-        """Subscribe, unsubscribe, publish; or the driver reports its clock or a lost peer."""
-        if isinstance(command, Clock):
-            for membership in self.topics.values():
-                membership.history.read_clock(command.seconds)
-        elif isinstance(command, Subscribe):
-            self._join(command.pattern, ordered=command.ordered).subscriber.leaving = False
-        elif isinstance(command, Leave):
-            if command.pattern in self.topics:
-                return self.topics[command.pattern].subscriber.leave()
-        elif isinstance(command, Publish):
-            return self._publish(command)
-        elif isinstance(command, LinkDown):
-            found = [one.on_link_down(command.peer) for one in self.topics.values()]
-            return [effect for effects in found for effect in effects]
-        return ()
+        """The application asks, or the driver reports its clock or a link."""
+        handler = _COMMANDS.get(type(command))
+        return handler(self, command) if handler else ()
 
     def retain(self, topic: str, retention: Retention) -> None:
         """Keep another amount of a topic from now on; its other subscribers must do the same."""
@@ -175,15 +104,20 @@ class Peer(Node):
         if topic in self.topics:
             self.topics[topic].history.retain(retention)
 
-    def snapshot(self) -> dict[str, Any]:
+    def state(self) -> PeerState:
         """The state of every topic."""
-        return {topic: membership.snapshot() for topic, membership in self.topics.items()}
+        topics: dict[str, Any] = {topic: one.state() for topic, one in self.topics.items()}
+        return PeerState(topics)
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Be in the rings of a stored state, in whatever state."""
+    def load(self, state: State) -> None:
+        """Be in the rings of a state, in whatever state; a name that is no topic is skipped."""
+        assert isinstance(state, PeerState)
         self.topics = {}
-        for topic, state in snapshot.items():
-            self._join(topic, ordered=False).restore(state)
+        for topic, its in state.topics.items():
+            try:
+                self._join(topic, ordered=False).load(its)
+            except (UsageError, CapacityExceeded):
+                continue
 
     def _join(self, topic: str, *, ordered: bool) -> Membership:
         if topic not in self.topics:
@@ -197,16 +131,79 @@ class Peer(Node):
             )
         return self.topics[topic]
 
+    def _subscribe(self, command: Subscribe) -> Effects:
+        """Join the ring of one topic; `Joined` follows when it has let me in."""
+        pattern = command.pattern
+        if any(level in ("+", "#") for level in check_filter(pattern).split("/")):
+            raise UsageError(f"ring has no wildcards ({pattern!r}): name each topic, or use gossip")
+        if command.where is not None:
+            raise UsageError("ring has no conditions (`where`): choose on delivery, or use content")
+        if command.client:
+            raise UsageError(
+                "ring serves one client for each peer: share its deliveries among them"
+            )
+        self._join(pattern, ordered=command.ordered).subscribe()
+        return ()
+
+    def _unsubscribe(self, command: StopSubscribing) -> Effects:
+        """Leave the ring of one topic."""
+        found = self.topics.get(command.pattern)
+        return found.subscriber.leave() if found else ()
+
+    def _leave(self, command: Leave) -> Effects:
+        """Leave all rings."""
+        return [send for one in self.topics.values() for send in one.subscriber.leave()]
+
     def _publish(self, command: Publish) -> Effects:
+        """Publish on a topic I am subscribed to."""
+        for name in ("attributes", "key", "headers", "timestamp"):
+            if getattr(command, name) not in (None, {}):
+                raise UsageError(f"ring publishes payloads alone, no {name}: put it in the payload")
         membership = self.topics.get(command.topic)
         if membership is None or membership.subscriber.leaving:
             raise UsageError(f"subscribe to {command.topic!r} before publishing on it")
         return membership.publish(command.payload)
 
+    def _read_clock(self, command: Clock) -> Effects:
+        """The time for every topic."""
+        for membership in self.topics.values():
+            membership.history.read_clock(command.seconds)
+        return ()
+
+    def _link_down(self, command: LinkDown) -> Effects:
+        """A neighbour, or a supervisor, may be gone."""
+        found = [one.on_link_down(command.peer) for one in self.topics.values()]
+        return [effect for effects in found for effect in effects]
+
+    def _link_up(self, command: LinkUp | Ready) -> Effects:
+        """A neighbour can be sent to again; what it lacks it gets by anti-entropy."""
+        for membership in self.topics.values():
+            membership.on_link_up(command.peer)
+        return ()
+
+    def _link_full(self, command: Busy) -> Effects:
+        """A neighbour's share of broadcasts goes to others meanwhile."""
+        for membership in self.topics.values():
+            membership.history.broadcast.link_full(command.peer)
+        return ()
+
     def _decline(self, message: Message) -> Effects:
         """I am not in that ring: say so to whoever believes it."""
-        if isinstance(message, Check | IntroduceShortcut):
+        if isinstance(message, Greeting | IntroduceShortcut):
             return [Send(message.sender[1], RemoveConnections(message.topic, self.id))]
         if isinstance(message, SetData) and message.label is not None:
             return [Send(message.supervisor, Unsubscribe(message.topic, self.id))]
         return ()
+
+
+_COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
+    Subscribe: Peer._subscribe,
+    StopSubscribing: Peer._unsubscribe,
+    Leave: Peer._leave,
+    Publish: Peer._publish,
+    Clock: Peer._read_clock,
+    LinkDown: Peer._link_down,
+    LinkUp: Peer._link_up,
+    Busy: Peer._link_full,
+    Ready: Peer._link_up,
+}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from planaria.core.ids import NodeId, is_node_id
-from planaria.core.node import Stateful
+from planaria.core.state import State, Stateful
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.labels import LABEL_MAX, length, position
 from planaria.protocols.skipring.messages import WINDOW_MAX, Ref
@@ -14,11 +14,21 @@ from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
 SUM_AGE_MAX = 8  # timeouts for which a child's sum counts
 
 
+class PlaceState(State):
+    """Label, ring neighbours and shortcuts as believed, and what children told of their sums."""
+
+    label: int | None
+    pred: tuple[int, int] | None
+    succ: tuple[int, int] | None
+    shortcuts: dict[int, int]
+    child_sums: dict[int, tuple[int, int]]
+
+
 class Place(Stateful):
     """Label, ring neighbours and shortcuts of one member; `pred` and `succ` close the ring."""
 
     __slots__ = ("child_sums", "id", "label", "pred", "shortcuts", "succ")
-    variables: ClassVar[tuple[str, ...]] = ("label", "pred", "succ", "shortcuts", "child_sums")
+    state_type: ClassVar[type[State]] = PlaceState
 
     def __init__(self, id: NodeId) -> None:
         self.id = id

@@ -10,7 +10,7 @@ from msgspec import Struct
 CACHE_MAX = 64  # sizes of networks that one process judges at a time
 
 
-class Place(Struct, frozen=True):
+class RightPlace(Struct, frozen=True):
     """Where label i sits in SR(n): its ring neighbours and its shortcuts, all by label."""
 
     pred: int | None
@@ -30,7 +30,7 @@ def ring_position(index: int) -> float:
 
 
 @lru_cache(CACHE_MAX)
-def skip_ring(n: int) -> tuple[Place, ...]:
+def skip_ring(n: int) -> tuple[RightPlace, ...]:
     """SR(n): for every label its neighbours in the sorted ring over the labels of <= k bits."""
     order = sorted(range(n), key=ring_position)
     size = {index: len(bits(index)) for index in order}
@@ -45,5 +45,5 @@ def skip_ring(n: int) -> tuple[Place, ...]:
     for rank, index in enumerate(order):
         pred = order[rank - 1] if n > 1 else None
         succ = order[(rank + 1) % n] if n > 1 else None
-        places[index] = Place(pred, succ, frozenset(beside[index] - {index, pred, succ}))
+        places[index] = RightPlace(pred, succ, frozenset(beside[index] - {index, pred, succ}))
     return tuple(places[index] for index in range(n))

@@ -7,11 +7,11 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Node
+from planaria.core.state import State
 from planaria.protocols.skipring.labels import CIRCLE, label_bits, position
 from planaria.protocols.skipring.legitimacy import held_publications
-from planaria.protocols.skipring.peer import Peer
-from planaria.protocols.skipring.subscriber import Subscriber
+from planaria.protocols.skipring.peer import PeerState
+from planaria.protocols.skipring.subscriber import SubscriberState
 
 DIAMETER_SOURCES_MAX = 64  # breadth-first searches; beyond, the diameter is that of a sample
 LABELLED_MAX = 64  # members whose labels fit round the circle
@@ -21,24 +21,37 @@ LEVEL_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf
 Edges = dict[NodeId, list[NodeId]]
 
 
-def members(nodes: Mapping[NodeId, Node], topic: str) -> dict[NodeId, Subscriber]:
+Ring = Mapping[NodeId, SubscriberState]
+
+
+def members(states: Mapping[NodeId, State], topic: str) -> dict[NodeId, SubscriberState]:
     """The live subscribers of a topic."""
     found = {}
-    for id, node in nodes.items():
-        if isinstance(node, Peer) and topic in node.topics:
-            found[id] = node.topics[topic].subscriber
+    for id, peer in states.items():
+        if isinstance(peer, PeerState) and topic in peer.topics:
+            found[id] = peer.topics[topic].subscriber
     return found
 
 
-def edges(ring: Mapping[NodeId, Subscriber]) -> Edges:
+def beside(one: SubscriberState) -> list[NodeId]:
+    """Its neighbours on the ring."""
+    return [ref[1] for ref in (one.pred, one.succ) if ref is not None]
+
+
+def neighbours(one: SubscriberState) -> list[NodeId]:
+    """Whom it has an edge to, each once, ring neighbours first."""
+    return list(dict.fromkeys([*beside(one), *one.shortcuts.values()]))
+
+
+def edges(ring: Ring) -> Edges:
     """Who has whom for a neighbour, in both directions, live members only."""
-    beside: dict[NodeId, dict[NodeId, None]] = {id: {} for id in ring}
+    found: dict[NodeId, dict[NodeId, None]] = {id: {} for id in ring}
     for id, one in ring.items():
-        for _, other in one.neighbours():
-            if other in beside:
-                beside[id][other] = None
-                beside[other][id] = None
-    return {id: list(others) for id, others in beside.items()}
+        for other in neighbours(one):
+            if other in found and other != id:
+                found[id][other] = None
+                found[other][id] = None
+    return {id: list(others) for id, others in found.items()}
 
 
 def diameter(graph: Edges) -> int | None:
@@ -61,13 +74,13 @@ def diameter(graph: Edges) -> int | None:
     return longest
 
 
-def shape(nodes: Mapping[NodeId, Node], topic: str) -> dict[str, Any]:
+def shape(states: Mapping[NodeId, State], topic: str) -> dict[str, Any]:
     """Members, undirected edges, degrees, diameter, and publications held and missing."""
-    ring = members(nodes, topic)
+    ring = members(states, topic)
     graph = edges(ring)
     degrees = [len(others) for others in graph.values()]
-    peers = [node for id, node in nodes.items() if id in ring and isinstance(node, Peer)]
-    held = [held_publications(peer, topic) for peer in peers]
+    peers = [peer for id, peer in states.items() if id in ring]
+    held = [held_publications(peer, topic) for peer in peers if isinstance(peer, PeerState)]
     everything = frozenset().union(*held)
     return {
         "members": len(ring),
@@ -80,19 +93,19 @@ def shape(nodes: Mapping[NodeId, Node], topic: str) -> dict[str, Any]:
     }
 
 
-def draw(nodes: Mapping[NodeId, Node], topic: str, size: int = 760) -> str:
+def draw(states: Mapping[NodeId, State], topic: str, size: int = 760) -> str:
     """The ring with its shortcuts as SVG: members at their positions, edges coloured by level."""
-    ring = members(nodes, topic)
+    ring = members(states, topic)
     centre, radius = size / 2, size * 0.38
     placed = {id: one for id, one in ring.items() if one.label is not None}
 
-    def point(one: Subscriber, out: float = 1.0) -> tuple[float, float]:
+    def point(one: SubscriberState, out: float = 1.0) -> tuple[float, float]:
         angle = 2 * pi * position(one.label or 0) / CIRCLE - pi / 2
         return centre + out * radius * cos(angle), centre + out * radius * sin(angle)
 
     parts = [*_edge_lines(placed, point)]
-    for one in sorted(placed.values(), key=lambda one: position(one.label or 0)):
-        parts += _member(one, point, len(placed), len(placed) <= LABELLED_MAX)
+    for id, one in sorted(placed.items(), key=lambda item: position(item[1].label or 0)):
+        parts += _member(id, one, point, len(placed))
     absent = len(ring) - len(placed)
     note = f"{len(placed)} member{'s' * (len(placed) != 1)}" + (
         f", {absent} without a label" if absent else ""
@@ -109,12 +122,12 @@ def draw(nodes: Mapping[NodeId, Node], topic: str, size: int = 760) -> str:
     )
 
 
-def _edge_lines(placed: Mapping[NodeId, Subscriber], point: Any) -> list[str]:
+def _edge_lines(placed: Ring, point: Any) -> list[str]:
     drawn: dict[tuple[NodeId, NodeId], str] = {}
     for id, one in sorted(placed.items()):
-        ring = [ref[1] for ref in one.ring]
-        for _, other in one.neighbours():
-            if other not in placed:
+        ring = beside(one)
+        for other in neighbours(one):
+            if other not in placed or other == id:
                 continue
             pair = (min(id, other), max(id, other))
             (x, y), (u, v) = point(one), point(placed[other])
@@ -126,30 +139,30 @@ def _edge_lines(placed: Mapping[NodeId, Subscriber], point: Any) -> list[str]:
     return list(drawn.values())
 
 
-def _level(one: Subscriber, other: Subscriber) -> int:
+def _level(one: SubscriberState, other: SubscriberState) -> int:
     return max(len(label_bits(one.label or 0)), len(label_bits(other.label or 0)))
 
 
-def _colour(one: Subscriber, other: Subscriber) -> str:
+def _colour(one: SubscriberState, other: SubscriberState) -> str:
     return LEVEL_COLOURS[(_level(one, other) - 1) % len(LEVEL_COLOURS)]
 
 
-def _member(one: Subscriber, point: Any, count: int, labelled: bool) -> list[str]:
+def _member(id: NodeId, one: SubscriberState, point: Any, count: int) -> list[str]:
     (x, y), (u, v) = point(one), point(one, 1.14)
     size = 13 if count <= LABELLED_MAX else 3
-    fill = "#c0392b" if one.alarmed else "#2c3e50"
+    fill = "#c0392b" if one.inquiry.due is not None else "#2c3e50"
     parts = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{fill}"/>']
-    if labelled:
-        parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="id">{one.id}</text>')
+    if count <= LABELLED_MAX:
+        parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="id">{id}</text>')
         parts.append(f'<text x="{u:.1f}" y="{v:.1f}">{label_bits(one.label or 0)}</text>')
     return parts
 
 
-def _legend(placed: Mapping[NodeId, Subscriber], size: int) -> str:
+def _legend(placed: Ring, size: int) -> str:
     levels: dict[int, str] = {}
     for one in placed.values():
-        for _, other in one.neighbours():
-            if other in placed and other not in [ref[1] for ref in one.ring]:
+        for other in neighbours(one):
+            if other in placed and other not in beside(one):
                 levels[_level(one, placed[other])] = _colour(one, placed[other])
     rows: Sequence[tuple[str, str]] = [
         ("ring", "#444"),

@@ -6,21 +6,20 @@ asks. Shortcuts are established bottom up by introductions. While no supervisor 
 repair the ring among themselves (`orphan`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 from planaria.core.ids import NodeId
+from planaria.core.message import Message
 from planaria.core.node import Send
 from planaria.protocols.publications.antientropy_messages import Digest
-from planaria.protocols.ring.messages import Check as RingCheck
-from planaria.protocols.ring.messages import Introduce, RingMessage
-from planaria.protocols.ring.sorted_ring import SortedRing
-from planaria.protocols.skipring.inquiry import DUE_MAX, PATIENCE, Inquiry
+from planaria.protocols.ring.messages import Check, Introduce, Remove
+from planaria.protocols.skipring.inquiry import DUE_MAX, PATIENCE
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
-    Check,
     GetConfiguration,
+    Greeting,
     IntroduceShortcut,
     Moved,
     Ref,
@@ -29,71 +28,45 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     Wake,
 )
-from planaria.protocols.skipring.orphan import as_ref, correction, repair_orphan, sortable
-from planaria.protocols.skipring.place import Place
+from planaria.protocols.skipring.orphan import Orphan, OrphanState
 from planaria.protocols.skipring.sums import children, parent, place_sum
 
-# How often a member hands a reference of orphans on, for each bit of a label: about twice what it
-# takes over shortcuts. Stale references must not walk the ring for n intervals.
-HOPS_PER_BIT = 4
 SILENCE_MAX = 8  # timeouts without a CHECK before a ring neighbour is missed (E21)
 
 
-class Subscriber(Place):
+class SubscriberState(OrphanState):
+    """All that one member of one topic's skip ring remembers."""
+
+    missing: list[int]
+    silence: tuple[int, int]
+    spread_pause: int
+
+
+class Subscriber(Orphan):
     """One member, or one that wants to join or leave, of one topic's skip ring."""
 
-    __slots__ = (
-        "_rng", "acquaintances", "inquiry", "leaving", "missing", "orphan", "silence", "told",
-        "topic",
-    )  # fmt: skip
-    variables = (*Place.variables, "leaving", "missing", "silence", "told")
+    __slots__ = ("missing", "silence", "spread_pause")
+    state_type = SubscriberState
 
     def __init__(self, topic: str, id: NodeId, supervisors: Sequence[NodeId], rng: Random) -> None:
-        super().__init__(id)
-        self.topic = topic
-        self.inquiry = Inquiry(supervisors, rng)
-        self._rng = rng
-        self.leaving = False
+        super().__init__(topic, id, supervisors, rng)
         self.missing: list[NodeId] = []
         self.silence: tuple[int, int] = (0, 0)
-        self.told = 0  # timeouts for which I pass on no further word that all must ask
-        self.orphan: SortedRing | None = None
-        self.acquaintances: list[NodeId] = []  # whom an orphan knew when it became one
-
-    @property
-    def member(self) -> bool:
-        """Does it hold a place in the ring, wanted or not?"""
-        return self.label is not None
+        self.spread_pause = 0  # timeouts for which I pass on no further word that all must ask
 
     @property
     def alarmed(self) -> bool:
         """Has it seen something wrong that the supervisor has not yet put right?"""
         return self.inquiry.due is not None
 
-    def snapshot(self) -> dict[str, Any]:
-        """All variables; an orphan's ring is rebuilt from them."""
-        return {**super().snapshot(), "inquiry": self.inquiry.snapshot()}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take any stored state."""
-        super().restore(snapshot)
-        self.inquiry.restore(snapshot.get("inquiry", {}))
-
     def repair(self) -> None:
         """Put my own variables right: only ring neighbours can be missed."""
         super().repair()
-        self.inquiry.repair()
         if self.missing:
             beside = [ref[1] for ref in self.ring]
             self.missing = [id for id in dict.fromkeys(self.missing) if id in beside]
-        if self.orphan is not None:
-            repair_orphan(self.orphan, self)
-            known = dict.fromkeys(self.acquaintances)
-            self.acquaintances = [id for id in known if self.may_be_neighbour(id)]
-            if not self.member or not self.inquiry.hopeless:
-                self.orphan = None
-        if not 0 <= self.told <= WINDOW_MAX:
-            self.told = 0
+        if not 0 <= self.spread_pause <= WINDOW_MAX:
+            self.spread_pause = 0
 
     # Time
 
@@ -101,7 +74,7 @@ class Subscriber(Place):
         """TIMEOUT: repair, ask if something is wrong, greet ring neighbours and shortcuts."""
         self.repair()
         self.age()
-        self.told = max(0, self.told - 1)
+        self.spread_pause = max(0, self.spread_pause - 1)
         if self.leaving:
             self.inquiry.alarm(1)
             return self._ask_to_leave() if self.inquiry.on_timeout(1.0, 1) else []
@@ -111,7 +84,7 @@ class Subscriber(Place):
             effects += self._greet(digest)
         effects += self._ask_when_due()
         if self.inquiry.hopeless:
-            effects += self._help_ourselves()
+            effects += self.help_ourselves()
         return effects
 
     def _notice_trouble(self) -> None:
@@ -132,7 +105,7 @@ class Subscriber(Place):
         assert self.label is not None  # only a member greets
         me: Ref = (self.label, self.id)
         ring = self.ring[:1] if self.pred == self.succ else self.ring
-        effects = [Send(ref[1], Check(self.topic, me, ref[0], digest)) for ref in ring]
+        effects = [Send(ref[1], Greeting(self.topic, me, ref[0], digest)) for ref in ring]
         left, right = self.level_neighbours()
         above, subtree = parent(self.label), self.subtree()
         ends = ((left, right),) if left == right else ((left, right), (right, left))
@@ -148,6 +121,11 @@ class Subscriber(Place):
         return effects
 
     # Messages
+
+    def on_message(self, message: Message) -> list[Send]:
+        """Take any message about my place, however false."""
+        handler = _HANDLERS.get(type(message))
+        return handler(self, message) if handler else []
 
     def on_set_data(self, message: SetData) -> list[Send]:
         """SETDATA: the supervisor's word replaces mine; whoever it displaces is woken (A2)."""
@@ -182,7 +160,7 @@ class Subscriber(Place):
             self.inquiry.alarm(self.window)
         return []
 
-    def on_check(self, message: Check) -> list[Send]:
+    def on_greeting(self, message: Greeting) -> list[Send]:
         """CHECK: fine if both ends agree, else both ask (A1)."""
         self.repair()
         label, sender = message.sender
@@ -197,7 +175,7 @@ class Subscriber(Place):
         self.inquiry.alarm(window)
         effects = [Send(sender, Wake(self.topic, window))]
         if self.orphan is not None:
-            effects += self.orphan.learn((label, sender), self._guides())
+            effects += self.orphan.learn((label, sender), self.guides())
         return effects
 
     def on_introduce_shortcut(self, message: IntroduceShortcut) -> list[Send]:
@@ -240,9 +218,9 @@ class Subscriber(Place):
 
         Each of them asks at a moment of its own within log n timeouts.
         """
-        if self.told:
+        if self.spread_pause:
             return []
-        self.told = self.window
+        self.spread_pause = self.window
         window, hops = max(window, self.window), min(hops, WINDOW_MAX)
         wake = Wake(self.topic, min(window, WINDOW_MAX), hops)
         return [Send(id, wake) for _, id in self.neighbours()]
@@ -255,23 +233,6 @@ class Subscriber(Place):
         if self.orphan is not None:
             self.orphan.forget(message.sender)
         return []
-
-    def on_ring_message(self, message: RingMessage) -> list[Send]:
-        """Peers repairing without a supervisor: help them; else it is a contradiction (A4)."""
-        self.repair()
-        if not self.member or self.leaving or not sortable(message, self):
-            return []
-        if self.orphan is not None:
-            return self.orphan.on_message(message, self._guides())
-        if isinstance(message, Introduce) and message.hops > HOPS_PER_BIT * self.window:
-            return []
-        ring = self.as_sorted_ring(self.topic)
-        effects = ring.on_message(message, self._guides())
-        if (ring.predecessor, ring.successor) != (self.pred, self.succ):
-            self.inquiry.alarm(self.window)
-        # I adopt nobody, so I greet nobody: two such helpers would greet each other for ever.
-        handed_on = [send for send in effects if not isinstance(send.message, RingCheck)]
-        return correction(message, self.topic, self) + handed_on
 
     def doubt(self, id: NodeId, label: int | None) -> None:
         """A broadcast was refused: `id` says it is at `label`; if I believe otherwise, ask."""
@@ -290,6 +251,10 @@ class Subscriber(Place):
         if peer == self.inquiry.supervisor:
             self.inquiry.wait(PATIENCE)
         return []
+
+    def on_link_up(self, peer: NodeId) -> None:
+        """A neighbour that was missed can be reached again: accuse it no more."""
+        self.missing = [id for id in self.missing if id != peer]
 
     def leave(self) -> list[Send]:
         """Begin to leave; the ring lets me go when the supervisor has forgotten me."""
@@ -368,28 +333,15 @@ class Subscriber(Place):
         if sender in self.missing:
             self.missing = [id for id in self.missing if id != sender]
 
-    # Without a supervisor
 
-    def _help_ourselves(self) -> list[Send]:
-        """BuildRing among peers: what can be repaired without a supervisor is."""
-        if self.label is None:
-            return []
-        if self.orphan is None:
-            self.orphan = self.as_sorted_ring(self.topic)
-            self.acquaintances = [id for _, id in self.neighbours()]
-        effects = self.orphan.on_timeout(self._guides())
-        if self.acquaintances:
-            # Shortcuts may be all that holds the survivors together, and a repaired ring implies
-            # other ones; introductions get lost at dead nodes. So call everybody, one at a time.
-            call = Introduce(self.topic, (self.label, self.id), False, 0)
-            effects.append(Send(self._rng.choice(self.acquaintances), call))
-        self.pred = as_ref(self.orphan.predecessor)
-        self.succ = as_ref(self.orphan.successor)
-        return effects
-
-    def _guides(self) -> list[Ref]:
-        """Shortcuts over which to hand a reference on; every other time none.
-
-        A shortcut may lead to a dead node, and without a supervisor nobody replaces it.
-        """
-        return self.shortcut_refs if self._rng.random() < 0.5 else []
+_HANDLERS: dict[type[Message], Callable[[Subscriber, Any], list[Send]]] = {
+    SetData: Subscriber.on_set_data,
+    Moved: Subscriber.on_moved,
+    Greeting: Subscriber.on_greeting,
+    IntroduceShortcut: Subscriber.on_introduce_shortcut,
+    Wake: Subscriber.on_wake,
+    RemoveConnections: Subscriber.on_remove_connections,
+    Check: Subscriber.on_ring_message,
+    Introduce: Subscriber.on_ring_message,
+    Remove: Subscriber.on_ring_message,
+}

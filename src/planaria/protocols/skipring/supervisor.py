@@ -5,32 +5,45 @@ state: a successor rebuilds it from the requests of the subscribers alone, and g
 as one closer to the topic answers a probe.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, LinkDown, Node, Send
-from planaria.protocols.skipring.budget import Budget
+from planaria.core.state import State
+from planaria.protocols.skipring.budget import Budget, BudgetState
 from planaria.protocols.skipring.messages import (
     GetConfiguration,
     Moved,
     Probe,
     ProbeReply,
     Unsubscribe,
+    speaker,
 )
 from planaria.protocols.skipring.placement import preference
-from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
+from planaria.protocols.skipring.topic_supervisor import TopicSupervisor, TopicSupervisorState
 
 TOPICS_MAX = 1 << 16  # databases one process keeps; further topics are not served
 MOVED_AGE_MAX = 4  # timeouts for which an answer to a probe counts
+
+
+class SupervisorState(State):
+    """The databases of all topics, who serves which instead, and what was asked and sent."""
+
+    topics: dict[str, TopicSupervisorState]
+    moved: dict[str, tuple[int, int]]
+    turn: int
+    budget: BudgetState
+    requests: int
+    sent: int
 
 
 class Supervisor(Node):
     """Serves every topic for which no closer supervisor is alive."""
 
     __slots__ = ("budget", "moved", "requests", "sent", "supervisors", "topics", "turn")
-    variables = ("moved", "turn")
+    state_type = SupervisorState
 
     def __init__(self, id: NodeId, supervisors: Sequence[NodeId]) -> None:
         super().__init__(id)
@@ -43,24 +56,35 @@ class Supervisor(Node):
         self.sent = 0
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
-        """Requests of subscribers, and probes among supervisors."""
-        self.requests += isinstance(message, GetConfiguration)
-        effects = self._answer(message)
+        """Requests of subscribers, and probes among supervisors; each speaks for itself alone."""
+        handler = _HANDLERS.get(type(message))
+        if handler is None or sender is None or speaker(message) != sender:
+            return ()
+        effects = handler(self, message)
         self.sent += len(effects)
         return effects
 
-    def _answer(self, message: Message) -> Effects:
-        if isinstance(message, GetConfiguration):
-            if (closer := self._moved_to(message.topic)) is not None:
-                return [Send(message.sender, Moved(message.topic, self.id, closer))]
-            served = self.serve(message.topic)
-            return served.on_get_configuration(message) if served else ()
-        if isinstance(message, Unsubscribe):
-            served = self.topics.get(message.topic) or TopicSupervisor(message.topic, self.id)
-            return served.on_unsubscribe(message)
-        if isinstance(message, Probe) and message.sender in self.supervisors:
-            return [Send(message.sender, ProbeReply(message.topic, self.id))]
-        if isinstance(message, ProbeReply) and message.sender in self._closer(message.topic):
+    def _on_get_configuration(self, message: GetConfiguration) -> Effects:
+        """Configure the asker, or send it to the supervisor that serves the topic instead."""
+        self.requests += 1
+        if (closer := self._moved_to(message.topic)) is not None:
+            return [Send(message.sender, Moved(message.topic, self.id, closer))]
+        served = self.serve(message.topic)
+        return served.on_get_configuration(message) if served else ()
+
+    def _on_unsubscribe(self, message: Unsubscribe) -> Effects:
+        """Let the leaver go, recorded or not."""
+        served = self.topics.get(message.topic) or TopicSupervisor(message.topic, self.id)
+        return served.on_unsubscribe(message)
+
+    def _on_probe(self, message: Probe) -> Effects:
+        """Another supervisor asks whether I am alive."""
+        known = message.sender in self.supervisors
+        return [Send(message.sender, ProbeReply(message.topic, self.id))] if known else ()
+
+    def _on_probe_reply(self, message: ProbeReply) -> Effects:
+        """A supervisor closer to the topic is alive: it serves it from now on."""
+        if message.sender in self._closer(message.topic):
             self.moved[message.topic] = (message.sender, MOVED_AGE_MAX)
         return ()
 
@@ -116,18 +140,22 @@ class Supervisor(Node):
         self.sent += len(effects)
         return effects
 
-    def snapshot(self) -> dict[str, Any]:
-        """All databases."""
-        topics = {topic: served.snapshot() for topic, served in self.topics.items()}
-        return {**super().snapshot(), "topics": topics}
+    def state(self) -> SupervisorState:
+        """The databases and all that is beside them."""
+        topics = {topic: served.state() for topic, served in self.topics.items()}
+        rest = (self.moved, self.turn, self.budget.state(), self.requests, self.sent)
+        return SupervisorState(topics, *rest)  # type: ignore[arg-type]
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take any stored databases."""
-        super().restore(snapshot)
+    def load(self, state: State) -> None:
+        """Take any databases, of at most `TOPICS_MAX` topics."""
+        assert isinstance(state, SupervisorState)
+        self.moved, self.turn = state.moved, state.turn
+        self.requests, self.sent = state.requests, state.sent
+        self.budget.load(state.budget)
         self.topics = {}
-        for topic, state in snapshot.get("topics", {}).items():
+        for topic, its in state.topics.items():
             if served := self.serve(topic):
-                served.restore(state)
+                served.load(its)
 
     def serve(self, topic: str) -> TopicSupervisor | None:
         """The database of `topic`, made if need be; None if there are too many."""
@@ -163,3 +191,11 @@ class Supervisor(Node):
         served.database.entries = entries[:kept]
         self.budget.spent += len(moving)
         return [Send(id, Moved(served.topic, self.id, closer)) for id in moving]
+
+
+_HANDLERS: dict[type[Message], Callable[[Supervisor, Any], Effects]] = {
+    GetConfiguration: Supervisor._on_get_configuration,
+    Unsubscribe: Supervisor._on_unsubscribe,
+    Probe: Supervisor._on_probe,
+    ProbeReply: Supervisor._on_probe_reply,
+}

@@ -7,12 +7,11 @@ neighbours miss and that do not answer (3.3), compares sums of subtrees (digest)
 woken when a ring comes back that it does not know (spread).
 """
 
-from typing import Any
-
 from planaria.core.ids import NodeId
-from planaria.core.node import Send, Stateful
+from planaria.core.node import Send
+from planaria.core.state import State, Stateful
 from planaria.protocols.skipring.budget import Budget
-from planaria.protocols.skipring.database import MEMBERS_MAX, Database
+from planaria.protocols.skipring.database import MEMBERS_MAX, Database, DatabaseState
 from planaria.protocols.skipring.labels import length
 from planaria.protocols.skipring.messages import (
     WINDOW_MAX,
@@ -35,11 +34,30 @@ RECOUNT_EVERY = 64  # timeouts between two recomputations of all sums: a corrupt
 UNHEARD_MAX = 64  # timeouts without a request of label 0, which asks every other time
 
 
+class TopicSupervisorState(State):
+    """Database, round robin, queues, suspicions, and the load that is told along."""
+
+    database: DatabaseState
+    next: int
+    version: int
+    calm: int
+    requests: int
+    requests_before: int
+    claimed: int
+    spread: int
+    doubts: int
+    probes: dict[int, bool]
+    outbox: dict[int, bool]
+    answers: dict[int, bool]
+    suspects: dict[int, int]
+    unheard: int
+    sent: int
+
+
 class TopicSupervisor(Stateful):
     """Database, round robin, outbox and suspicions of one topic."""
 
     __slots__ = (
-        "_sent",
         "answers",
         "budget",
         "calm",
@@ -52,27 +70,14 @@ class TopicSupervisor(Stateful):
         "probes",
         "requests",
         "requests_before",
+        "sent",
         "spread",
         "suspects",
         "topic",
         "unheard",
         "version",
     )
-    variables = (
-        "next",
-        "version",
-        "calm",
-        "requests",
-        "requests_before",
-        "claimed",
-        "spread",
-        "doubts",
-        "probes",
-        "outbox",
-        "answers",
-        "suspects",
-        "unheard",
-    )
+    state_type = TopicSupervisorState
 
     def __init__(self, topic: str, id: NodeId, budget: Budget | None = None) -> None:
         self.topic, self.id = topic, id
@@ -93,16 +98,7 @@ class TopicSupervisor(Stateful):
         self.answers: dict[NodeId, bool] = {}
         self.suspects: dict[NodeId, int] = {}  # timeouts left to answer
         self.unheard = 0  # timeouts since label 0 asked
-        self._sent = 0
-
-    def snapshot(self) -> dict[str, Any]:
-        """The database is kept as its list of entries; all else derives from it."""
-        return {**super().snapshot(), "entries": list(self.database.entries)}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take any stored state."""
-        super().restore(snapshot)
-        self.database.entries = snapshot.get("entries", [])
+        self.sent = 0  # configurations since the last timeout
 
     @property
     def size(self) -> int:
@@ -172,7 +168,7 @@ class TopicSupervisor(Stateful):
 
     def on_timeout(self) -> list[Send]:
         """TIMEOUT: repair the database, judge suspects, configure the next one in turn."""
-        self._sent = 0
+        self.sent = 0
         self.requests, self.requests_before = 0, self.requests
         self.calm = max(self.calm, 0) + 1
         if self.database.repair():
@@ -250,7 +246,7 @@ class TopicSupervisor(Stateful):
     def _next(self) -> tuple[NodeId, bool] | None:
         """Whom to configure next: the accused first, for the dead are in everybody's way, then
         who is wrong, then who is right; but each kind has its share, so nobody waits for ever."""
-        turn = self._sent % SHARES
+        turn = self.sent % SHARES
         kept = self.answers if turn == 0 else self.outbox if turn < 3 else self.probes
         for lane in (kept, self.probes, self.outbox, self.answers):
             if lane:
@@ -268,10 +264,10 @@ class TopicSupervisor(Stateful):
         sends: list[Send] = []
         rate = self.rate
         left = self.budget.left(rate)
-        while self._sent < rate and len(sends) < left and (found := self._next()):
+        while self.sent < rate and len(sends) < left and (found := self._next()):
             id, probe = found
             if id in self.database:
-                self._sent += 1
+                self.sent += 1
                 self.version = (self.version + 1) % VERSION_MODULUS
                 sends.append(Send(id, self.configuration(id, probe=probe)))
         self.budget.spent += len(sends)
@@ -325,8 +321,8 @@ class TopicSupervisor(Stateful):
     def _compare_sums(self, message: GetConfiguration) -> None:
         """Walk down to a member that is not what it is recorded as, one level per answer."""
         label = self.database.label_of(message.sender)
-        settled = self.database.longest_label() + 6  # the time sums need to climb to the top
-        if label is None or label != message.label or self.calm < settled:
+        climb = self.database.longest_label() + 6  # the time sums need to get to the top
+        if label is None or label != message.label or self.calm < climb:
             return
         for child, seen in zip(children(label), message.children, strict=True):
             recorded = None if child is None else self.database.sum_of(child)

@@ -1,16 +1,39 @@
 """A host of the tree: a member of the DHT with a place in the tree over it."""
 
-from typing import Any
-
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import NOTHING, Command, Effect, Effects, LinkDown, Node
+from planaria.core.node import (
+    NOTHING,
+    Command,
+    Effect,
+    Effects,
+    Leave,
+    LinkDown,
+    Node,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from planaria.core.state import State
 from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.dht.member import DhtMember, Located, Unlocated
-from planaria.protocols.dht.node import Leave, Lookup
+from planaria.protocols.dht.member import DhtMember, DhtMemberState, Located, Unlocated
+from planaria.protocols.dht.member import speaker as dht_speaker
+from planaria.protocols.dht.node import Lookup, no_publications
 from planaria.protocols.tree.messages import TreeMessage
-from planaria.protocols.tree.place import TreePlace
+from planaria.protocols.tree.place import TreePlace, TreePlaceState
 from planaria.protocols.tree.reference_tree import ReferenceTree
+
+
+def speaker(message: Message) -> NodeId | None:
+    """In whose name a message of either layer speaks: it counts only if it comes from there."""
+    return message.sender if isinstance(message, TreeMessage) else dht_speaker(message)
+
+
+class TreeHostState(State):
+    """The state of both layers."""
+
+    dht: DhtMemberState
+    place: TreePlaceState
 
 
 class TreeHost(Node):
@@ -20,6 +43,8 @@ class TreeHost(Node):
     """
 
     __slots__ = ("dht", "place")
+
+    state_type = TreeHostState
 
     def __init__(
         self,
@@ -37,43 +62,37 @@ class TreeHost(Node):
         """The hosts beside this one in the tree."""
         return self.place.neighbours
 
-    def snapshot(self) -> dict[str, Any]:
-        """The state of both layers."""
-        return {"dht": self.dht.snapshot(), "place": self.place.snapshot()}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state, however old."""
-        self.dht.restore(snapshot.get("dht", {}))
-        self.place.restore(snapshot.get("place", {}))
-
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Messages of the tree, of the DHT and of its ring."""
         if isinstance(message, TreeMessage):
-            return self._settle(self.place.on_message(message))
-        return self._settle(self.dht.on_message(message))
+            return self._answer_searches(self.place.on_message(message, sender))
+        return self._answer_searches(self.dht.on_message(message, sender))
 
     def on_timeout(self) -> Effects:
         """Time passed, for both layers."""
-        return self._settle([*self.dht.on_timeout(), *self.place.on_timeout()])
+        return self._answer_searches([*self.dht.on_timeout(), *self.place.on_timeout()])
 
     def on_command(self, command: Command) -> Effects:
         """Look something up, leave, or hear that a connection is lost."""
-        if isinstance(command, Lookup):
-            return self._settle(self.dht.lookup(command.key))
-        if isinstance(command, Leave):
-            return [*self.dht.leave(), *self.place.leave()]
-        if isinstance(command, LinkDown):
-            peer = command.peer
-            return self._settle([*self.dht.on_link_down(peer), *self.place.on_link_down(peer)])
+        match command:
+            case Lookup(key):
+                return self._answer_searches(self.dht.lookup(key))
+            case Leave():
+                return [*self.dht.leave(), *self.place.leave()]
+            case LinkDown(peer):
+                lost = [*self.dht.on_link_down(peer), *self.place.on_link_down(peer)]
+                return self._answer_searches(lost)
+            case Subscribe() | Unsubscribe() | Publish():
+                raise no_publications("tree")
         return NOTHING
 
-    def _settle(self, effects: list[Effect]) -> list[Effect]:
+    def _answer_searches(self, effects: list[Effect]) -> list[Effect]:
         """Give the tree the answers to its lookups, and let it see whether its keyset changed."""
-        settled: list[Effect] = []
+        outward: list[Effect] = []
         pending = [*effects, *self.place.review()]
         for effect in pending:  # grows while answers lead to more lookups: six for one search
             if isinstance(effect, Located | Unlocated) and effect.key in self.place.asked:
                 pending += self.place.on_answer(effect)
             else:
-                settled.append(effect)
-        return settled
+                outward.append(effect)
+        return outward

@@ -12,7 +12,8 @@ from planaria.core.overlay import Channel, Violation
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.legitimacy import right_ring
 from planaria.protocols.dht.legitimacy import violations as dht_violations
-from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.host import TreeHostState
+from planaria.protocols.tree.place import TreePlaceState, neighbours_in
 from planaria.protocols.tree.reference_tree import BinaryTree, ReferenceTree, WideTree
 
 Walk = Iterator[tuple[int, int, int]]  # root of a subtree, and its first and last key
@@ -86,7 +87,7 @@ def right_tree(ids: tuple[NodeId, ...], space: KeySpace, tree: ReferenceTree) ->
 
 
 def violations(
-    hosts: Mapping[NodeId, TreeHost], channel: Channel, space: KeySpace, tree: ReferenceTree
+    hosts: Mapping[NodeId, TreeHostState], channel: Channel, space: KeySpace, tree: ReferenceTree
 ) -> list[Violation]:
     """Every invariant of the DHT and of the tree that fails."""
     found = dht_violations({id: host.dht for id, host in hosts.items()}, channel, space)
@@ -96,26 +97,26 @@ def violations(
     right, ring = right_tree(present, space, tree), right_ring(present, space)
     for id, host in sorted(hosts.items()):
         if host.dht.leaving:
-            if host.neighbours:
-                found.append(Violation("departure", id, f"still linked to {host.neighbours}"))
+            if beside := neighbours_in(host.place):
+                found.append(Violation("departure", id, f"still linked to {beside}"))
             continue
-        found += _place(host, right)
+        found += _place(id, host.place, right)
         for it in host.place.answers if host.place.searching is not None else ():
             if it.owner not in ring.position or ring.ahead(it.owner, -1) != it.predecessor:
                 found.append(Violation("search", id, f"{it} is no keyset"))
     return found
 
 
-def _place(host: TreeHost, right: RightTree) -> list[Violation]:
+def _place(id: NodeId, place: TreePlaceState, right: RightTree) -> list[Violation]:
     found = []
-    place, id = host.place, host.id
     if place.parent != right.parent[id]:
         found.append(Violation("parent", id, f"{place.parent}, should be {right.parent[id]}"))
     if sorted(place.children) != sorted(right.children[id]):
         detail = f"{sorted(place.children)}, should be {sorted(right.children[id])}"
         found.append(Violation("children", id, detail))
-    if isinstance(right.tree, BinaryTree) and len(host.neighbours) > right.tree.degree:
-        found.append(Violation("degree", id, f"{len(host.neighbours)} neighbours"))
+    degree = len(neighbours_in(place))
+    if isinstance(right.tree, BinaryTree) and degree > right.tree.degree:
+        found.append(Violation("degree", id, f"{degree} neighbours"))
     return found
 
 

@@ -1,7 +1,7 @@
 """Messages between hosts that are, or are not, neighbours in the tree."""
 
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
+from planaria.core.message import Message, defined_in
 
 
 class TreeMessage(Message, frozen=True):
@@ -16,3 +16,6 @@ class Link(TreeMessage, frozen=True, tag="tree.link"):
 
 class Unlink(TreeMessage, frozen=True, tag="tree.unlink"):
     """I, `sender`, do not have you as a neighbour; look again if you have me."""
+
+
+MESSAGES = defined_in(globals())

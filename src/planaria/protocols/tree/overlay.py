@@ -7,19 +7,23 @@ from typing import Any
 
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
-from planaria.core.node import Command, Node
+from planaria.core.node import Command, Leave, Node
 from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.core.state import State
 from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.lookups import GAP_MAX
-from planaria.protocols.dht.node import Leave, Lookup
+from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
+from planaria.protocols.dht.node import Lookup
 from planaria.protocols.dht.overlay import CONTACTS, give_places, walk_lookups
 from planaria.protocols.dht.overlay import healing_bound as dht_bound
+from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
-from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.host import TreeHost, TreeHostState, speaker
 from planaria.protocols.tree.legitimacy import RightTree, is_tree, violations
-from planaria.protocols.tree.place import REFRESH_PERIOD
+from planaria.protocols.tree.messages import MESSAGES as TREE_MESSAGES
+from planaria.protocols.tree.place import REFRESH_PERIOD, neighbours_in
 from planaria.protocols.tree.reference_tree import reference_tree
 
 
@@ -30,6 +34,7 @@ class TreeOverlay(Overlay):
     """
 
     name = "tree"
+    messages = (*RING_MESSAGES, *DHT_MESSAGES, *TREE_MESSAGES)
     calm = SILENCE_MAX + 2  # a neighbour found late may still be dropped for its silence before
     delay_max = SILENCE_MAX / 2  # there and back within the silence that shows a neighbour gone
 
@@ -64,9 +69,13 @@ class TreeOverlay(Overlay):
         """An arbitrary message to anybody."""
         return rng.choice(ids), forge_message(ids, self.space, rng)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message speaks, whoever sent it."""
+        return speaker(message)
+
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Compare with the one right ring and the one right tree."""
-        return violations(_hosts(nodes), channel, self.space, self.tree)
+        return violations(_hosts(states), channel, self.space, self.tree)
 
     def may_crash(self, node: Node) -> bool:
         """All but one contact: who joins after all contacts died has nobody to ask."""
@@ -77,7 +86,7 @@ class TreeOverlay(Overlay):
         assert isinstance(node, TreeHost)
         return None if node.dht.leaving or node.id == CONTACTS[0] else Leave()
 
-    def publish(self, node: Node, number: int) -> Command | None:
+    def publication(self, id: NodeId, number: int) -> Command | None:
         """Look a key up."""
         return Lookup(stable_hash("publication", number) % self.space.size)
 
@@ -85,9 +94,10 @@ class TreeOverlay(Overlay):
         """Intervals to heal in if no message takes longer than `delay`; see `healing_bound`."""
         return healing_bound(n, delay)
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """The shape of the present tree."""
-        return shape({id: it for id, it in _hosts(nodes).items() if not it.dht.leaving})
+        present = {id: it for id, it in _hosts(states).items() if not it.dht.leaving}
+        return shape(present, self.space)
 
 
 def healing_bound(n: int, delay: float) -> int:
@@ -111,10 +121,9 @@ def give_links(hosts: Sequence[TreeHost]) -> None:
         host.place.searched = host.dht.keyset
 
 
-def shape(hosts: Mapping[NodeId, TreeHost]) -> dict[str, Any]:
+def shape(hosts: Mapping[NodeId, TreeHostState], space: KeySpace) -> dict[str, Any]:
     """Figures of a tree of hosts, for people and programs."""
-    links = {id: host.neighbours for id, host in hosts.items()}
-    space = next(iter(hosts.values())).dht.space
+    links = {id: neighbours_in(host.place) for id, host in hosts.items()}
     hops = walk_lookups({id: host.dht for id, host in hosts.items()}, space)
     return {
         "hosts": len(hosts),
@@ -125,5 +134,5 @@ def shape(hosts: Mapping[NodeId, TreeHost]) -> dict[str, Any]:
     }
 
 
-def _hosts(nodes: Mapping[NodeId, Node]) -> dict[NodeId, TreeHost]:
-    return {id: node for id, node in nodes.items() if isinstance(node, TreeHost)}
+def _hosts(states: Mapping[NodeId, State]) -> dict[NodeId, TreeHostState]:
+    return {id: state for id, state in states.items() if isinstance(state, TreeHostState)}

@@ -10,12 +10,13 @@ again.
 from msgspec import Struct
 
 from planaria.core.ids import NodeId, is_node_id
-from planaria.core.node import Effect, Send, Stateful
+from planaria.core.node import Effect, Send
+from planaria.core.state import State, Stateful
 from planaria.protocols.dht.keys import Keyset
 from planaria.protocols.dht.member import DhtMember, Located, Unlocated
 from planaria.protocols.tree.messages import Link, TreeMessage, Unlink
 from planaria.protocols.tree.reference_tree import ReferenceTree
-from planaria.protocols.tree.search import Neighbours, View, neighbours
+from planaria.protocols.tree.search import KnownKeysets, Neighbours, neighbours
 
 REFRESH_PERIOD = 16  # timeouts between searches for no reason
 SEARCHES_MAX = 4  # between two timeouts; what asks for more waits for the next one
@@ -35,8 +36,24 @@ class TreeLink(Effect, frozen=True, gc=False):
 class Answer(Struct, frozen=True):
     """A keyset that a lookup of the running search found."""
 
-    owner: NodeId
-    predecessor: NodeId
+    owner: int
+    predecessor: int
+
+
+class TreePlaceState(State):
+    """The neighbours, the running search and its reasons, and who waits to hear of it."""
+
+    parent: int | None
+    children: tuple[int, ...]
+    searched: Keyset | None
+    searching: Keyset | None
+    answers: list[Answer]
+    asked: list[int]
+    dirty: bool
+    age: int
+    searches: int
+    suspects: dict[int, int]
+    claims: list[int]
 
 
 class TreePlace(Stateful):
@@ -58,19 +75,7 @@ class TreePlace(Stateful):
         "tree",
     )
 
-    variables = (
-        "parent",
-        "children",
-        "searched",
-        "searching",
-        "answers",
-        "asked",
-        "dirty",
-        "age",
-        "searches",
-        "suspects",
-        "claims",
-    )
+    state_type = TreePlaceState
 
     def __init__(self, dht: DhtMember, tree: ReferenceTree) -> None:
         self.dht, self.tree = dht, tree
@@ -89,7 +94,7 @@ class TreePlace(Stateful):
     @property
     def neighbours(self) -> list[NodeId]:
         """The hosts beside me, the parent first."""
-        return [*([] if self.parent is None else [self.parent]), *self.children]
+        return neighbours_in(self)
 
     # Inputs
 
@@ -110,11 +115,10 @@ class TreePlace(Stateful):
             self.dirty = True
         return effects + self.review()
 
-    def on_message(self, message: TreeMessage) -> list[Effect]:
-        """A neighbour, or somebody who thinks so, says what it thinks."""
+    def on_message(self, message: TreeMessage, sender: NodeId | None) -> list[Effect]:
+        """A neighbour, or somebody who thinks so, says what it thinks; others cannot for it."""
         self._repair()
-        sender = message.sender
-        if sender == self.dht.id:
+        if sender is None or sender != message.sender or sender == self.dht.id:
             return []
         near = sender in self.neighbours
         if isinstance(message, Link):
@@ -150,13 +154,16 @@ class TreePlace(Stateful):
         return self._go_on(self.searching)
 
     def review(self) -> list[Effect]:
-        """Search, if there is a reason and no search is under way."""
+        """Search, if there is a reason and no search is under way.
+
+        Hosts ask after every input, so also what came for the DHT alone finds sound neighbours.
+        """
+        self._repair()
         mine = self.dht.keyset
         if self.searching is not None or mine is None or not 0 <= self.searches < SEARCHES_MAX:
             return []
         if not self.dirty and mine == self.searched:
             return []
-        self._repair()
         self.searching, self.answers, self.asked = mine, [], []
         self.dirty, self.age = False, 0
         self.searches += 1
@@ -172,16 +179,18 @@ class TreePlace(Stateful):
 
     def _go_on(self, mine: Keyset) -> list[Effect]:
         """As far as the answers go; then look up what is missing, or adopt what was found."""
-        keysets = [self.dht.space.keyset(it.owner, it.predecessor) for it in self.answers]
-        view = View(self.tree, [mine, *keysets])
-        found = neighbours(mine, view)
-        if not view.wanted:
+        keyset = self.dht.host_keys.keyset
+        known = KnownKeysets(
+            self.tree, [mine, *(keyset(it.owner, it.predecessor) for it in self.answers)]
+        )
+        found = neighbours(mine, known)
+        if not known.wanted:
             return self._finish(mine, found)
         if len(self.answers) >= LOOKUPS_MAX:
             self.searching, self.dirty = None, True
             return []
         effects: list[Effect] = []
-        for key in dict.fromkeys(view.wanted):
+        for key in dict.fromkeys(known.wanted):
             if key not in self.asked:
                 self.asked.append(key)
                 effects += self.dht.lookup(key)
@@ -190,7 +199,7 @@ class TreePlace(Stateful):
     def _finish(self, mine: Keyset, found: Neighbours) -> list[Effect]:
         """Adopt what was found, unless things changed meanwhile."""
         self.searching = None
-        ids = {self.dht.space.key(it.owner): it.owner for it in self.answers}
+        ids = {self.dht.host_keys.key(it.owner): it.owner for it in self.answers}
         above = None if found.parent is None else ids.get(found.parent[1])
         below = tuple(ids[last] for _, last in found.children if last in ids)
         if mine != self.dht.keyset or any(id in self.suspects for id in (above, *below)):
@@ -246,3 +255,8 @@ class TreePlace(Stateful):
     def _waiting(self) -> bool:
         """Is a lookup of the running search under way?"""
         return any(key in self.dht.lookups.pending for key in self.asked)
+
+
+def neighbours_in(place: TreePlace | TreePlaceState) -> list[NodeId]:
+    """The hosts beside the one at this place, the parent first."""
+    return [*([] if place.parent is None else [place.parent]), *place.children]

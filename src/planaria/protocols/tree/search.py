@@ -25,7 +25,7 @@ class Neighbours(Struct, frozen=True):
         return [*([] if self.parent is None else [self.parent]), *self.children]
 
 
-class View:
+class KnownKeysets:
     """What is known of the DHT during one search; `wanted` is what must be looked up to go on."""
 
     __slots__ = ("keysets", "tree", "wanted")
@@ -44,26 +44,26 @@ class View:
         return None
 
 
-def neighbours(mine: Keyset, view: View) -> Neighbours:
-    """The neighbours of the host with keyset `mine`; true if `view.wanted` is empty afterwards."""
-    if isinstance(view.tree, WideTree):
-        return Neighbours(_wide_parent(mine, view), _wide_children(mine, view))
-    low, high = view.tree.subtree(view.tree.topmost(mine))
-    children = (_left_child(mine, low, view), _right_child(mine, high, view))
+def neighbours(mine: Keyset, known: KnownKeysets) -> Neighbours:
+    """The neighbours of the host with keyset `mine`; true if `known.wanted` is empty afterwards."""
+    if isinstance(known.tree, WideTree):
+        return Neighbours(_wide_parent(mine, known), _wide_children(mine, known))
+    low, high = known.tree.subtree(known.tree.topmost(mine))
+    children = (_left_child(mine, low, known), _right_child(mine, high, known))
     return Neighbours(
-        _parent(mine, low, high, view), tuple(child for child in children if child is not None)
+        _parent(mine, low, high, known), tuple(child for child in children if child is not None)
     )
 
 
-def _parent(mine: Keyset, low: int, high: int, view: View) -> Keyset | None:
+def _parent(mine: Keyset, low: int, high: int, known: KnownKeysets) -> Keyset | None:
     """par(k) of Definition 3: of the hosts around my subtree the one with the deeper topmost key.
 
     Both lookups are made even if one would do: the answer must not depend on which came first.
     """
-    tree = view.tree
+    tree = known.tree
     top = tree.topmost(mine)
-    before = view.owner(low - 1) if low > tree.first else None
-    after = view.owner(high + 1) if high < tree.last else None
+    before = known.owner(low - 1) if low > tree.first else None
+    after = known.owner(high + 1) if high < tree.last else None
     found = []
     # A keyset that goes round may own the key beside my subtree and sit on the other side of me.
     if before is not None and tree.topmost(before) < top:
@@ -73,50 +73,50 @@ def _parent(mine: Keyset, low: int, high: int, view: View) -> Keyset | None:
     return max(found, key=lambda keyset: tree.depth(tree.topmost(keyset)), default=None)
 
 
-def _left_child(mine: Keyset, low: int, view: View) -> Keyset | None:
+def _left_child(mine: Keyset, low: int, known: KnownKeysets) -> Keyset | None:
     """The owner of the topmost key between the beginning of my subtree and my own keys."""
-    tree = view.tree
-    high = _own_piece(mine, view)[0] - 1
+    tree = known.tree
+    high = _own_piece(mine, known)[0] - 1
     if low > high:
         return None
-    edge = view.owner(low)
+    edge = known.owner(low)
     if edge is None:
         return None
     if not low <= tree.topmost(edge) <= high:  # it only reaches into the region: leave it out
-        low = _piece_with(edge, low, view)[1] + 1
-    return view.owner(tree.top(low, high)) if low <= high else None
+        low = _piece_with(edge, low, known)[1] + 1
+    return known.owner(tree.top(low, high)) if low <= high else None
 
 
-def _right_child(mine: Keyset, high: int, view: View) -> Keyset | None:
+def _right_child(mine: Keyset, high: int, known: KnownKeysets) -> Keyset | None:
     """The mirror image of the left child."""
-    tree = view.tree
-    low = _own_piece(mine, view)[1] + 1
+    tree = known.tree
+    low = _own_piece(mine, known)[1] + 1
     if low > high:
         return None
-    edge = view.owner(high)
+    edge = known.owner(high)
     if edge is None:
         return None
     if not low <= tree.topmost(edge) <= high:
-        high = _piece_with(edge, high, view)[0] - 1
-    return view.owner(tree.top(low, high)) if low <= high else None
+        high = _piece_with(edge, high, known)[0] - 1
+    return known.owner(tree.top(low, high)) if low <= high else None
 
 
-def _own_piece(mine: Keyset, view: View) -> Interval:
-    return _piece_with(mine, view.tree.topmost(mine), view)
+def _own_piece(mine: Keyset, known: KnownKeysets) -> Interval:
+    return _piece_with(mine, known.tree.topmost(mine), known)
 
 
-def _piece_with(keyset: Keyset, key: int, view: View) -> Interval:
+def _piece_with(keyset: Keyset, key: int, known: KnownKeysets) -> Interval:
     """The interval of `keyset` that holds `key`."""
-    pieces = view.tree.pieces(keyset)
+    pieces = known.tree.pieces(keyset)
     return next((piece for piece in pieces if piece[0] <= key <= piece[1]), pieces[0])
 
 
-def _wide_parent(mine: Keyset, view: View) -> Keyset | None:
+def _wide_parent(mine: Keyset, known: KnownKeysets) -> Keyset | None:
     """Up from my topmost key to the first key that is its owner's topmost (as printed)."""
-    tree = view.tree
+    tree = known.tree
     assert isinstance(tree, WideTree)
     for key in tree.ancestors(tree.topmost(mine)):
-        owner = view.owner(key)
+        owner = known.owner(key)
         if owner is None:
             return None
         if tree.topmost(owner) == key:
@@ -124,16 +124,16 @@ def _wide_parent(mine: Keyset, view: View) -> Keyset | None:
     return None
 
 
-def _wide_children(mine: Keyset, view: View) -> tuple[Keyset, ...]:
+def _wide_children(mine: Keyset, known: KnownKeysets) -> tuple[Keyset, ...]:
     """Down from my topmost key, leaving out what belongs to hosts that sit elsewhere."""
-    tree = view.tree
+    tree = known.tree
     found: list[Keyset] = []
     pending = tree.children(tree.topmost(mine))[::-1]
     while pending:
         key = pending.pop()
-        if _settled(tree.subtree(key), view):
+        if _owners_sit_elsewhere(tree.subtree(key), known):
             continue
-        owner = view.owner(key)
+        owner = known.owner(key)
         if owner is None:
             continue
         if tree.topmost(owner) == key:
@@ -143,14 +143,14 @@ def _wide_children(mine: Keyset, view: View) -> tuple[Keyset, ...]:
     return tuple(found)
 
 
-def _settled(region: Interval, view: View) -> bool:
+def _owners_sit_elsewhere(region: Interval, known: KnownKeysets) -> bool:
     """Do all keys of `region` belong to known hosts whose topmost key is not in it?"""
     key, high = region
-    known = len(view.wanted)
+    wanted = len(known.wanted)
     while key <= high:
-        owner = view.owner(key)
-        if owner is None or region[0] <= view.tree.topmost(owner) <= high:
-            del view.wanted[known:]
+        owner = known.owner(key)
+        if owner is None or region[0] <= known.tree.topmost(owner) <= high:
+            del known.wanted[wanted:]
             return False
-        key = _piece_with(owner, key, view)[1] + 1
+        key = _piece_with(owner, key, known)[1] + 1
     return True

@@ -1,8 +1,11 @@
 """A run as one HTML file that moves: places, directed links, turns, publications spreading."""
 
+from typing import Protocol
+
 from msgspec.json import encode
 
-from planaria.simulator.worlds.mobile_books import Books
+from planaria.simulator.worlds.mobile_book import ReachBook
+from planaria.simulator.worlds.mobile_measures import Measures
 
 PUBLICATIONS_SHOWN = 20  # a menu longer than this is no menu
 
@@ -86,9 +89,24 @@ setInterval(() => {
 """
 
 
-def animation(books: Books) -> str:
+class Seen(Protocol):
+    """A world after a run."""
+
+    book: ReachBook
+    measures: Measures
+
+
+def animation(world: Seen) -> str:
     """One page that shows every second of a run; `#30` in its address starts at a frame."""
-    publications = list(books.publications.values())[:PUBLICATIONS_SHOWN]
+    book, measures = world.book, world.measures
+    publications = [
+        {
+            "publisher": it.node,
+            "second": int(it.time),
+            "arrivals": {id: int(when) for id, when in book.holders(it).items()},
+        }
+        for it in list(book.published.values())[:PUBLICATIONS_SHOWN]
+    ]
     data = {
         "pictures": [
             {
@@ -96,9 +114,9 @@ def animation(books: Books) -> str:
                 "places": {id: (round(x, 4), round(y, 4)) for id, (x, y) in it.places.items()},
                 "links": it.links,
             }
-            for it in books.pictures
+            for it in measures.pictures
         ],
         "publications": publications,
-        "turned": books.turned,
+        "turned": measures.turned,
     }
     return _PAGE.replace("/*DATA*/", encode(data).decode())

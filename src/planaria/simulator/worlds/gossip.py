@@ -9,20 +9,20 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from msgspec import structs
-
 from planaria.core.chance import derive, stream
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import NOTHING, Deliver, Effects, Node, Publish
 from planaria.core.overlay import Start
+from planaria.core.state import State, encode_state
 from planaria.protocols.gossip.hierarchy import filter_of
-from planaria.protocols.gossip.memory import EventMemory
+from planaria.protocols.gossip.memory import event_memory
 from planaria.protocols.gossip.messages import Event
-from planaria.protocols.gossip.node import GossipNode
+from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
+from planaria.protocols.registry import PRODUCTS
 from planaria.simulator.delays import fixed
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.links import Loss, Rule
@@ -105,7 +105,7 @@ def disseminate_once(
     simulator = Simulator(seed, delay=fixed(1))
     rows = {name: GroupReach(0, 0) for name in topics}
     for node in nodes:
-        node.memory = EventMemory()  # each event is an experiment of its own
+        node.memory = event_memory()  # each event is an experiment of its own
         for name in node.groups:
             rows[name].members += 1
             rows[name].alive += node.id not in dead
@@ -134,15 +134,20 @@ def _member(node: Node, topic: str) -> bool:
     return isinstance(node, GossipNode) and topic in node.groups
 
 
+def still_copy(id: NodeId, state: State, configuration: Configuration, rng: Random) -> GossipNode:
+    """A process with the tables of this moment, which do not change any more."""
+    copy = StillNode(id, configuration, rng)
+    copy.restore(encode_state(state))
+    return copy
+
+
 def still_copies(nodes: Mapping[NodeId, Node], rng: Random) -> list[GossipNode]:
-    """The processes with their tables of this moment, which do not change any more."""
-    copies: list[GossipNode] = []
-    for id, node in sorted(nodes.items()):
-        if isinstance(node, GossipNode):
-            copy = StillNode(id, node.configuration, rng)
-            copy.restore(node.snapshot())
-            copies.append(copy)
-    return copies
+    """Such copies of all processes."""
+    return [
+        still_copy(id, node.state(), node.configuration, rng)
+        for id, node in sorted(nodes.items())
+        if isinstance(node, GossipNode)
+    ]
 
 
 class MeasuredGossip(GossipOverlay):
@@ -178,12 +183,16 @@ class MeasuredGossip(GossipOverlay):
         self.seed = rng.getrandbits(63)
         return start
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """Per group: sizes, messages per event, the three reliabilities with 95 % intervals."""
-        found = super().metrics(nodes)
+        found = super().metrics(states)
         if not self.events:
             return found
-        still = still_copies(nodes, stream(self.seed, "events"))
+        events = stream(self.seed, "events")
+        still = [
+            still_copy(id, state, self.configuration, events)
+            for id, state in sorted(states.items())
+        ]
         runs = [
             disseminate_once(
                 still,
@@ -207,8 +216,6 @@ class MeasuredGossip(GossipOverlay):
         return {**found, "published_on": filter_of(self.topic), "events": self.events}
 
 
-_DIALS = structs.asdict(Parameters())
-
 GOSSIP = Kind(
     make=MeasuredGossip,
     options=(
@@ -218,10 +225,6 @@ GOSSIP = Kind(
         Option("failures", "stillborn", "For everybody, or per observer.", FAILURES),
         Option("loss", 0.15, "Share of the messages of events that links lose."),
         Option("level", -1, "The group to publish on: 0 is the top, -1 the bottom."),
-        Option("g", _DIALS["g"], "Processes of a group that relay an event upwards."),
-        Option("a", _DIALS["a"], "Superprocesses that a relay sends to."),
-        Option("z", _DIALS["z"], "Size of a supertopic table."),
-        Option("b", _DIALS["b"], "Views hold (b+1) ln S members."),
-        Option("c", _DIALS["c"], "Events go to ln S + c members."),
+        *PRODUCTS["gossip"].options,
     ),
 )

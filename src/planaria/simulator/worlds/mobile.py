@@ -2,10 +2,11 @@
 
 A host is the simulated device around a node: at each timeout it looks who is in range, tells the
 node by LinkUp and LinkDown, and loses what is sent to somebody out of range. The world is what all
-hosts share: where everybody is, what time it is, and the books of the run.
+hosts share: where everybody is and what time it is, as the driver's clock has it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import ceil
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -14,28 +15,40 @@ from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import (
-    NOTHING,
-    Clock,
     Command,
-    Deliver,
     Effect,
     Effects,
     LinkDown,
     LinkUp,
     Node,
-    Publish,
     Send,
+    Subscribe,
 )
 from planaria.core.overlay import Channel, Start, Violation
-from planaria.protocols.mobile.graphs import Graph, Point, parse_graph, radio_range, size_and_degree
+from planaria.core.state import State
+from planaria.protocols.mobile.dissemination import EMBARGO
 from planaria.protocols.mobile.heights import Heights
-from planaria.protocols.mobile.messages import MobileMessage
-from planaria.protocols.mobile.node import ORIENTATIONS, MobileNode
+from planaria.protocols.mobile.layer import ASK_MAX, REFUSED, SILENCE_MAX, Layer
+from planaria.protocols.mobile.link import Link
+from planaria.protocols.mobile.messages import ITEMS_MAX, MobileMessage
+from planaria.protocols.mobile.node import MobileNode, MobileState
 from planaria.protocols.mobile.overlay import MobileOverlay, members, unwrap
+from planaria.protocols.registry import PRODUCTS
 from planaria.simulator.checkers import SafetyBroken
+from planaria.simulator.engine import TICKS_PER_SECOND, Entry
 from planaria.simulator.pictures.mobile import animation
 from planaria.simulator.trial import Trial
-from planaria.simulator.worlds.mobile_books import Books
+from planaria.simulator.worlds.graphs import (
+    Graph,
+    Point,
+    diameter,
+    parse_graph,
+    parts,
+    radio_range,
+    size_and_degree,
+)
+from planaria.simulator.worlds.mobile_book import ReachBook
+from planaria.simulator.worlds.mobile_measures import Measures, Picture
 from planaria.simulator.worlds.motion import (
     SECONDS_MAX,
     WALKERS_MAX,
@@ -47,25 +60,36 @@ from planaria.simulator.worlds.motion import (
 from planaria.simulator.worlds.registry import Kind, Option, Output
 
 SILENT_MAX = 20  # seconds without a sign until a device counts as gone
-SKEW_MAX = 10  # a clock further ahead than this is wrong, and does not move the world
+# Intervals until a device notices that another one is gone, a layer that a neighbour is, and that
+# one who was asked will not answer, one after the other, and until that one is asked again.
+PATIENCE = 24 + SILENCE_MAX + ASK_MAX + REFUSED
 
 
 class World:
-    """Time, places, hosts, and the books."""
+    """Time, places, hosts. Watches the run: its clock is the driver's."""
 
-    def __init__(self, motion: Motion) -> None:
-        self.motion = motion
+    kinds = ("start", "stop", "timeout")
+
+    def __init__(self, overlay: "MovingOverlay", motion: Motion) -> None:
+        self.overlay, self.motion = overlay, motion
         self.now = 0
         self.hosts: dict[NodeId, Host] = {}
-        self.books = Books()
+        self.alive: dict[NodeId, None] = {}
+        self.awake: dict[NodeId, int] = {}  # when each was switched on, or last had a timeout
+        self.book = ReachBook(self.layer_graph)
+        self.measures = Measures()
 
-    def hear_clock(self, seconds: int) -> None:
-        """The first right clock to reach a new second moves the world there."""
-        if self.now < seconds <= self.now + SKEW_MAX:
-            self.now = seconds
-            self.books.picture(
-                self.now, self.places(), {i: h.carried for i, h in self.hosts.items()}
-            )
+    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """A device is switched on or off, or time passes for it."""
+        if kind == "stop":
+            del self.alive[node]
+        elif kind == "start":
+            self.alive[node] = None
+            self.awake[node] = self.now
+            self.measures.start(node, self.now)
+        else:
+            self._tick(tick // TICKS_PER_SECOND)
+            self.awake[node] = self.now
 
     def places(self) -> dict[NodeId, Point]:
         """Where every host is now."""
@@ -74,42 +98,54 @@ class World:
     def near(self, id: NodeId) -> list[NodeId]:
         """Who is heard in range of `id`: a radio notices a death as silence, after a while."""
         near = self.motion.near(id, self.hosts, self.now)
-        return [peer for peer in near if self.now - self.hosts[peer].awake <= SILENT_MAX]
+        return [peer for peer in near if self.now - self.awake.get(peer, 0) <= SILENT_MAX]
 
-    def graph(self, alive: Mapping[NodeId, Node]) -> dict[NodeId, list[NodeId]]:
-        """Who is in range of whom among those that live."""
-        near = self.motion.near
-        return {id: sorted(near(id, alive, self.now)) for id in sorted(alive)}
+    def states(self) -> dict[NodeId, State]:
+        """The states of all that live."""
+        return {id: self.hosts[id].state() for id in self.alive}
+
+    def layer_graph(self, topic: str) -> dict[NodeId, list[NodeId]]:
+        """Who is linked with whom in a layer."""
+        return self.overlay.layer_graph(self.states(), topic)
+
+    def _tick(self, second: int) -> None:
+        """At each new second see whether links form a cycle, and keep a picture of one layer."""
+        if second <= self.now:
+            return
+        self.now = second
+        judge, states = self.overlay.judge, self.states()
+        layers = [members(states, topic) for topic in self.overlay.topics]
+        self.measures.cyclic |= any(judge.cyclic(layer) for layer in layers)
+        if self.measures.wants_picture(len(self.hosts)):
+            picture = Picture(second, self.places(), judge.directions(layers[0]))
+            self.measures.pictures.append(picture)
 
 
 class Host(Node):
-    """The device that carries a node: its radio, its clock, and our eye on it."""
+    """The device that carries a node: its radio, and our eye on it."""
 
-    __slots__ = ("awake", "carried", "world")
-    reads_clock: ClassVar[bool] = True
+    __slots__ = ("carried", "world")
+    state_type: ClassVar[type[State]] = MobileState
 
     def __init__(self, carried: MobileNode, world: World) -> None:
         super().__init__(carried.id)
         self.carried, self.world = carried, world
-        self.awake = world.now  # when it last had a timeout
         world.hosts[self.id] = self
-        world.books.appear(self.id, world.now)
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand it on; with several layers, see that it moves no other (Theorem 1)."""
         if len(self.carried.layers) > 1 and isinstance(message, MobileMessage):
             before = self._others(message.layer)
-            effects = self.carried.on_message(message)
+            effects = self.carried.on_message(message, sender)
             if before != self._others(message.layer):
                 detail = f"{type(message).__name__} of {message.layer} moved another layer"
                 raise SafetyBroken("independent-layers", self.world.now, detail)
         else:
-            effects = self.carried.on_message(message)
-        return self._transmit(effects)
+            effects = self.carried.on_message(message, sender)
+        return self.transmit(effects)
 
     def on_timeout(self) -> Effects:
         """Look around, then let the node act."""
-        self.awake = self.world.now
         near = dict.fromkeys(self.world.near(self.id))
         effects: list[Effect] = []
         for peer in [peer for peer in self.carried.reach if peer not in near]:
@@ -119,53 +155,44 @@ class Host(Node):
         before = self._turns()
         effects += self.carried.on_timeout()
         linked = any(layer.neighbours() for layer in self.carried.layers.values())
-        self.world.books.timeout(self.id, self.world.now, self._turns() - before, linked=linked)
-        return self._transmit(effects)
+        turns = self._turns() - before
+        self.world.measures.timeout(self.id, self.world.now, turns, linked=linked)
+        return self.transmit(effects)
 
     def on_command(self, command: Command) -> Effects:
-        """The clock is the world's; the rest is for the node."""
-        if isinstance(command, Clock):
-            self.world.hear_clock(command.seconds)
-            return NOTHING
-        effects = self.carried.on_command(command)
-        if isinstance(command, Publish):
-            self.world.books.published(self.id, command.payload, self.world.now)
-        return self._transmit(effects)
+        """What the application asks for is for the node."""
+        return self.transmit(self.carried.on_command(command))
 
-    def snapshot(self) -> dict[str, Any]:
+    def state(self) -> State:
+        """The state is the node's."""
+        return self.carried.state()
+
+    def snapshot(self) -> bytes:
         """The state is the node's."""
         return self.carried.snapshot()
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, data: bytes) -> Effects:
         """The state is the node's."""
-        self.carried.restore(snapshot)
+        return self.carried.restore(data)
 
-    def _transmit(self, effects: Effects) -> Effects:
+    def transmit(self, effects: Effects) -> Effects:
         """Nothing sent out of range arrives anywhere."""
         heard: list[Effect] = []
         for effect in effects:
             if isinstance(effect, Send):
                 if not self.world.motion.reaches(self.id, effect.target, self.world.now):
                     continue
-                self.world.books.sent(effect.message)
-            elif isinstance(effect, Deliver):
-                self.world.books.delivered(self.id, effect.payload, self.world.now)
+                self.world.measures.sent(effect.message, self.world.book.published)
             heard.append(effect)
         return heard
 
     def _turns(self) -> int:
         return sum(layer.turns for layer in self.carried.layers.values())
 
-    def _others(self, topic: str) -> str:
-        """All there is to see of all layers but one."""
-        others = [layer for name, layer in self.carried.layers.items() if name != topic]
-        return repr(
-            [
-                (it.links, it.turns, it.refused, it.leaving, vars(it.orientation), it.news.input)
-                for it in others
-            ]
-            + [(it.news.local, len(it.news.seen), len(it.news.store)) for it in others]
-        )
+    def _others(self, topic: str) -> list[bytes]:
+        """All layers but one."""
+        layers = self.carried.layers.items()
+        return [layer.snapshot() for name, layer in layers if name != topic]
 
 
 class MovingOverlay(MobileOverlay):
@@ -174,7 +201,6 @@ class MovingOverlay(MobileOverlay):
     def __init__(
         self,
         graph: str = "grid",
-        orientation: str = Heights.name,
         publications: int = 0,
         layers: int = 1,
         moving: int = 60,
@@ -183,36 +209,55 @@ class MovingOverlay(MobileOverlay):
         padding: int = 0,
         walk: int = 0,
     ) -> None:
-        super().__init__(orientation, layers, connection_points, echo, padding, walk)
+        super().__init__(layers, connection_points, echo, padding, walk)
         if publications < 0:
             raise UsageError(f"publications {publications}: at least 0")
         if not 0 <= moving <= SECONDS_MAX // 2:
             raise UsageError(f"moving {moving}: from 0 to {SECONDS_MAX // 2}")
         self.graph = graph
         self.publications, self.moving = publications, moving
-        self.world = World(Standing(Graph((), ()), 0))
+        self.world = World(self, Standing(Graph((), ()), 0))
+
+    # Make
 
     def spawn(self, id: NodeId, rng: Random) -> Node:
         """A host with its node, at its old place or as a newcomer."""
         world = self.world
         if id not in world.hosts:
             world.motion.join(id, list(world.hosts))
-        return Host(self.member(id, rng), world)
+        return self.host(self.member(id, rng))
+
+    def host(self, carried: MobileNode) -> Host:
+        """The device for a node."""
+        return Host(carried, self.world)
 
     def fresh(self, n: int, rng: Random) -> list[Node]:
         """All hosts where they are at second 0; no links yet."""
         motion, count = self.motion(n, rng)
-        self.world = World(motion)
-        return [Host(self.member(id, rng), self.world) for id in range(count)]
+        self.world = World(self, motion)
+        return [self.host(self.member(id, rng)) for id in range(count)]
 
     def legitimate(self, n: int, rng: Random) -> list[Node]:
         """All links of second 0 up, all heights or values equal."""
         nodes = self.fresh(n, rng)
-        self.neighbours = self.world.graph({node.id: node for node in nodes})
-        for node in nodes:
-            for peer in self.neighbours[node.id]:
-                unwrap(node).on_command(LinkUp(peer))
-        return self.join_up(nodes)
+        reach, carried = self.reach(self.world.hosts), {it.id: unwrap(it) for it in nodes}
+        for id, node in carried.items():
+            for peer in reach[id]:
+                node.on_command(LinkUp(peer))
+        for id, node in carried.items():
+            for peer in reach[id]:
+                for topic in self.topics:
+                    self.link(node.layers[topic], carried[peer].layers[topic])
+        return nodes
+
+    def link(self, mine: Layer, other: Layer) -> None:
+        """My side of a link that begins up, between nodes of equal heights."""
+        orientation, theirs = mine.orientation, other.orientation
+        assert isinstance(orientation, Heights)
+        assert isinstance(theirs, Heights)
+        orientation.views[other.id] = (theirs.height, theirs.lid)
+        orientation.settled = True
+        connect(mine, other)
 
     def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
         """The named first state, with publications spread over the motion, or over a while."""
@@ -222,47 +267,9 @@ class MovingOverlay(MobileOverlay):
         start.schedule = "\n".join(lines)
         return start
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
-        """The layers', that some node still moves, and who misses what it should have."""
-        self.neighbours = self.world.graph(nodes)
-        found = super().violations(nodes, channel)
-        self.world.books.cyclic |= any(violation.invariant == "acyclic" for violation in found)
-        if not found:
-            missed = self.world.books.missed(self._layer_graph(nodes))
-            found += [Violation("agreement", id, f"lacks {payload!r}") for payload, id in missed]
-        motion = self.world.motion
-        if nodes and self.world.now <= motion.until:  # where nobody is left, nobody moves
-            found.append(Violation("moving", None, f"until second {motion.until}"))
-        return found
-
-    def damaged(self, nodes: Mapping[NodeId, Node]) -> None:
-        """Nobody is owed what was under way: its last copy may be gone."""
-        self.world.books.damaged(nodes)
-
-    def bound(self, n: int, delay: float) -> int:
-        """The layers', on the graph that the nodes will stand still on, once they do."""
-        motion, now = self.world.motion, self.world.now
-        alive, still = self.neighbours, max(now, motion.until)
-        graph = {id: motion.near(id, alive, still) for id in alive}
-        layers = [it for id in alive for it in self.world.hosts[id].carried.layers.values()]
-        backlog = len({(it.topic, item) for it in layers for item in it.news.store})
-        return self.bound_on(graph, n, delay, backlog) + still - now
-
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
-        """Where the orientation is safe, and the books of the run."""
-        told = {"orientation": self.orientation, "safe_on": ORIENTATIONS[self.orientation].safe}
-        return told | self.world.books.metrics(self._layer_graph(nodes))
-
-    def _layer_graph(self, nodes: Mapping[NodeId, Node]) -> dict[NodeId, list[NodeId]]:
-        """Who is linked with whom in the first layer, members only."""
-        layers = members(nodes, self.topics[0])
-        return {
-            id: [peer for peer in layer.neighbours() if peer in layers]
-            for id, layer in layers.items()
-        }
-
-    def _moves(self) -> bool:
-        return self.graph.startswith(("waypoint", "trace"))
+    def subscriptions(self, id: NodeId) -> list[Subscribe]:
+        """All topics."""
+        return [Subscribe(topic) for topic in self.topics]
 
     def motion(self, n: int, rng: Random) -> tuple[Motion, int]:
         """What moves, and how many nodes: as the graph option says."""
@@ -288,29 +295,90 @@ class MovingOverlay(MobileOverlay):
         graph = parse_graph(self.graph, n, rng)
         return Standing(graph, seed), graph.n
 
+    def _moves(self) -> bool:
+        return self.graph.startswith(("waypoint", "trace"))
+
+    # Judge
+
+    def observer(self) -> World:
+        """The world sees who lives, and what time it is."""
+        return self.world
+
+    def book(self) -> ReachBook:
+        """The world's."""
+        return self.world.book
+
+    def reach(self, ids: Iterable[NodeId]) -> dict[NodeId, list[NodeId]]:
+        """Who is in range of whom."""
+        near, among = self.world.motion.near, dict.fromkeys(ids)
+        return {id: sorted(near(id, among, self.world.now)) for id in sorted(among)}
+
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
+        """The layers', and that some node still moves."""
+        found = super().violations(states, channel)
+        motion = self.world.motion
+        if states and self.world.now <= motion.until:  # where nobody is left, nobody moves
+            found.append(Violation("moving", None, f"until second {motion.until}"))
+        return found
+
+    def bound(self, n: int, delay: float) -> int:
+        """Some patience, and four times the way of a turn through the network, once it stands.
+
+        A turn waits for those of all neighbours and goes one hop, each a delay and a timeout, so
+        the way is the diameter and the largest degree of the graph; level heights take it twice at
+        most, the flood of a publication once. A walk that was cut short adds its embargo. A link
+        takes one beat of what is stored after the other, each once the last is acknowledged: a
+        beat, the acknowledgement, and a timeout for each. Of an unknown graph all that is certain
+        is its size.
+        """
+        world = self.world
+        alive = world.alive if world.awake else world.hosts  # nobody watched it yet
+        still = max(world.now, world.motion.until)
+        graph = {id: world.motion.near(id, alive, still) for id in alive}
+        layers = [it for id in alive for it in world.hosts[id].carried.layers.values()]
+        backlog = len({(it.topic, item) for it in layers for item in it.news.store})
+        way = diameter(graph) + max(map(len, graph.values())) if graph else n
+        beats = 4 * way + 2 * (backlog // ITEMS_MAX)
+        walks = 2 * EMBARGO if self.walk else 0
+        return ceil(PATIENCE + beats * (1 + delay) + walks) + still - world.now
+
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
+        """The first layer's graph, who got what, and what the world measured."""
+        graph, book = self.layer_graph(states, self.topics[0]), self.world.book
+        return {
+            "nodes": len(graph),
+            "links": sum(map(len, graph.values())) // 2,
+            "parts": parts(graph),
+            "publications": len(book.published),
+            "delivered": book.given(),
+            "duplicated": sum(it.kind == "twice" for it in book.breaches),
+            "missed": len(book.missed(self.world.now)),
+            "rounds": book.rounds(),
+            **self.world.measures.metrics(list(graph)),
+        }
+
+
+def connect(mine: Layer, other: Layer) -> None:
+    """The rest of a link that begins up: both ends have said who they are, and owe nothing."""
+    mine.said = (mine.orientation.greet(), 0)
+    mine.connect(other.id, Link(replayed=True))
+
 
 def _animation(trial: Trial) -> str:
     assert isinstance(trial.overlay, MovingOverlay)
-    return animation(trial.overlay.world.books)
+    return animation(trial.overlay.world)
 
 
-MOBILE = Kind(
-    make=MovingOverlay,
-    options=(
-        Option(
-            "graph",
-            "grid",
-            "path:N, ring:N, star:N, complete:N, tree:N, grid:RxC, rgg:N[:D], "
-            "waypoint:N[:D] or trace:FILE; without a size, --n nodes.",
-        ),
-        Option("orientation", Heights.name, "Who may speak.", tuple(ORIENTATIONS)),
-        Option("publications", 0, "How many publications, by nodes drawn at random."),
-        Option("layers", 1, "How many topics; every node is in all of them."),
-        Option("moving", 60, "Seconds (intervals) of motion before the nodes stand still."),
-        Option("connection-points", 0, "Links a node asks for; 0: all in range."),
-        Option("echo", False, "Send a publication back to whom it came from, as Table 4 does."),
-        Option("padding", 0, "Pad payloads to a multiple of this many bytes."),
-        Option("walk", 0, "Hand a publication over so many times, on average, then flood it."),
+OPTIONS = (
+    Option(
+        "graph",
+        "grid",
+        "path:N, ring:N, star:N, complete:N, tree:N, grid:RxC, rgg:N[:D], "
+        "waypoint:N[:D] or trace:FILE; without a size, --n nodes.",
     ),
-    outputs=(Output("html", "An animation of the run, in one file.", _animation),),
+    Option("publications", 0, "How many publications, by nodes drawn at random."),
+    Option("moving", 60, "Seconds (intervals) of motion before the nodes stand still."),
+    *PRODUCTS["mobile"].options,
 )
+OUTPUTS = (Output("html", "An animation of the run, in one file.", _animation),)
+MOBILE = Kind(make=MovingOverlay, options=OPTIONS, outputs=OUTPUTS)

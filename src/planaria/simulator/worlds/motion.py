@@ -7,7 +7,7 @@ from random import Random
 from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
-from planaria.protocols.mobile.graphs import Graph, Point, component, in_range
+from planaria.simulator.worlds.graphs import Graph, Point, component, in_range
 
 SECONDS_MAX = 100_000  # of motion that is ever computed
 WALKERS_MAX = 1000  # who is in range is found by looking at all pairs, every second

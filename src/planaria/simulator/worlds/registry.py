@@ -1,7 +1,8 @@
-"""Which overlays there are by name, and what each adds to `planaria sim`. Loads none until asked.
+"""What `planaria sim` knows of each overlay: worlds, outputs, checkers. Loads none until asked.
 
-A reference is a registered name, `package.module:Name` or `path/to/file.py:Name`, where Name is
-an `Overlay` class or, for one with options or outputs of its own, a `Kind`.
+The product's overlays are in `protocols/registry`; some have a world here, in which they are
+simulated. A reference is a name, `package.module:Name` or `path/to/file.py:Name`, where Name is an
+`Overlay` class or, for one with options or outputs of its own, a `Kind`.
 """
 
 import inspect
@@ -17,29 +18,22 @@ from msgspec import Struct
 from planaria.core.errors import UsageError, unknown
 from planaria.core.ids import stable_hash
 from planaria.core.overlay import Overlay
+from planaria.protocols.registry import PRODUCTS, Option
 from planaria.simulator.engine import Observer
 from planaria.simulator.trial import Trial
 
-REGISTERED: Mapping[str, str] = {
+__all__ = ["REGISTERED", "Kind", "Option", "Output", "find_kind"]
+
+WORLDS: Mapping[str, str] = {
     "content": "planaria.simulator.worlds.content:CONTENT",
-    "dht": "planaria.protocols.dht.overlay:DhtOverlay",
     "gossip": "planaria.simulator.worlds.gossip:GOSSIP",
     "mobile": "planaria.simulator.worlds.mobile:MOBILE",
     "ring": "planaria.simulator.worlds.ring:RING",
-    "tree": "planaria.simulator.worlds.tree:TREE",
 }
-
-
-class Option(Struct, frozen=True):
-    """A keyword argument of `Kind.make`, offered as `--name`; its default says its type.
-
-    A boolean becomes a pair of flags, `--name` and `--no-name`.
-    """
-
-    name: str
-    default: int | float | str | bool
-    help: str
-    choices: tuple[str, ...] = ()
+# Where to find each overlay of the product as it is simulated.
+REGISTERED: Mapping[str, str] = {
+    name: WORLDS.get(name, PRODUCTS[name].place) for name in sorted(PRODUCTS)
+}
 
 
 class Output(Struct, frozen=True):
@@ -61,6 +55,8 @@ class Kind(Struct, frozen=True):
 
 def find_kind(reference: str) -> Kind:
     """The overlay that `reference` names, or `UsageError` that says why there is none."""
+    if reference in PRODUCTS and reference not in WORLDS:
+        return Kind(PRODUCTS[reference].make, PRODUCTS[reference].options)
     target = REGISTERED.get(reference, reference)
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name:

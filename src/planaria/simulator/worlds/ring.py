@@ -1,5 +1,6 @@
 """What the `ring` overlay adds to `planaria sim`: its options and its picture."""
 
+from planaria.protocols.registry import PRODUCTS
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.shape import draw
 from planaria.simulator.trial import Trial
@@ -7,13 +8,13 @@ from planaria.simulator.worlds.registry import Kind, Option, Output
 
 
 def _picture(trial: Trial) -> str:
-    return draw(trial.simulator.nodes, TOPIC)
+    return draw(trial.simulator.states(), TOPIC)
 
 
 RING = Kind(
     make=RingOverlay,
     options=(
-        Option("supervisors", 1, "How many supervisors serve the topic, in turn."),
+        *PRODUCTS["ring"].options,
         Option("histories", True, "Corrupt and forge publications too, not the ring alone."),
     ),
     outputs=(Output("svg", "Draw the ring with its shortcuts.", _picture),),

@@ -9,30 +9,24 @@ from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation
 from planaria.core.ids import NodeId
 from planaria.core.node import Publish, Unsubscribe
-from planaria.lab.mobile.anonymity import Sighting, best_guess, first_sender, watched
-from planaria.literal.mobile import graph_of, table_4
-from planaria.protocols.mobile.graphs import Edge, Graph, complete, grid, parse_graph
-from planaria.protocols.mobile.layer import Layer
-from planaria.protocols.mobile.legitimacy import cyclic
-from planaria.protocols.mobile.messages import Beat
-from planaria.protocols.mobile.overlay import unwrap
+from planaria.lab.mobile import figures as figures
+from planaria.lab.mobile.anonymity import best_guess, first_sender, watched
+from planaria.lab.mobile.figures import TOPIC, legitimate
+from planaria.lab.mobile.variants import EdgeBitsOverlay, oriented
+from planaria.protocols.mobile.layer import LayerState
+from planaria.protocols.mobile.overlay import sides
 from planaria.simulator.checkers import DeliveredOnce
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.engine import Entry
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.graphs import Edge, Graph, complete, grid, parse_graph
 from planaria.simulator.worlds.mobile import MovingOverlay
 from planaria.simulator.worlds.motion import Motion, Standing
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
 
-TOPIC = "layer/0"
-FAIR_INTERVALS = 200
 SPREADS = 5  # publications of one run, one after the other
-SPREAD_INTERVALS_MAX = 2_000  # a publication that takes longer is one that never comes
-PRINTED_ROUNDS = 40  # of Table 4 as printed, which would go on for ever
+SPREAD = ("links", "rounds", "rounds_max", "sends", "later", "spoken", "delivered", "duplicated")
 WATCHED_TIMES = 6  # each honest node publishes
-
-Figures = dict[str, Any]
 
 
 class Scripted(Standing):
@@ -64,15 +58,19 @@ class ScriptedOverlay(MovingOverlay):
         return Scripted(self.scripted, self.later), self.scripted.n
 
 
-def legitimate(overlay: MovingOverlay, seed: int, *watchers: Any) -> Trial:
-    """A trial from a legitimate start in which nothing may be delivered twice."""
-    return Trial(overlay, Spec(64, seed, "legitimate"), [DeliveredOnce(), *watchers])
-
-
-def layers(trial: Trial, topic: str = TOPIC) -> dict[NodeId, Layer]:
+def layers(trial: Trial, topic: str = TOPIC) -> dict[NodeId, LayerState]:
     """Everybody's side of one layer."""
-    carried = {id: unwrap(node).layers for id, node in trial.simulator.nodes.items()}
-    return {id: them[topic] for id, them in carried.items() if topic in them}
+    return sides(trial.simulator.states(), topic)
+
+
+class ScriptedEdgeBits(ScriptedOverlay, EdgeBitsOverlay):
+    """Edge bits on a scripted graph."""
+
+
+SCRIPTED: Mapping[str, type[ScriptedOverlay]] = {
+    "heights": ScriptedOverlay,
+    "edge-bits": ScriptedEdgeBits,
+}
 
 
 # Section 3.3: whose turn it is
@@ -80,31 +78,8 @@ def layers(trial: Trial, topic: str = TOPIC) -> dict[NodeId, Layer]:
 
 def fairness(cell: Cell) -> Result:
     """Turns over 200 intervals from a legitimate start."""
-    overlay = MovingOverlay(str(cell.parameters["graph"]), str(cell.parameters["orientation"]))
-    trial = legitimate(overlay, cell.seed)
-    apart, cycles = 0, 0
-    for _ in range(FAIR_INTERVALS):
-        trial.simulator.run_interval()
-        sides = layers(trial)
-        apart = max(
-            [apart]
-            + [abs(a.turns - sides[b].turns) for a in sides.values() for b in a.neighbours()]
-        )
-        cycles += bool(cyclic(sides))
-    figures = overlay.metrics(trial.simulator.states())
-    turns = [side.turns for side in layers(trial).values()]
-    return Result(
-        {
-            "nodes": len(turns),
-            "executions": figures["executions_per_round"],
-            "ratio": max(turns) / max(1, min(turns)),
-            "longest_wait": figures["longest_wait"],
-            "concurrency": figures["concurrency"],
-            "silent": sum(not count for count in turns),
-            "apart": apart,
-            "cyclic": cycles,
-        }
-    )
+    graph, orientation = str(cell.parameters["graph"]), str(cell.parameters["orientation"])
+    return Result(figures.fairness(graph, orientation, cell.seed))
 
 
 # Section 4: how news spread
@@ -113,48 +88,10 @@ def fairness(cell: Cell) -> Result:
 def spread(cell: Cell) -> Result:
     """Publications one after the other, each until all have it; then silence?"""
     asked = cell.parameters
-    graph = str(asked["graph"])
-    overlay = MovingOverlay(graph, str(asked["orientation"]), echo=bool(asked["echo"]))
-    trial = legitimate(overlay, cell.seed)
-    trial.simulator.run(10 * INTERVAL)
-    rng, books = stream(cell.seed, "publisher"), overlay.world.books
-    n = len(trial.simulator.nodes)
-    rounds = []
-    for number in range(SPREADS):
-        payload = b"%d" % number
-        trial.simulator.command(rng.choice(sorted(trial.simulator.nodes)), Publish(TOPIC, payload))
-        arrivals, began = books.publications[payload].arrivals, trial.simulator.interval
-        while len(arrivals) < n and trial.simulator.interval - began < SPREAD_INTERVALS_MAX:
-            trial.simulator.run_interval()
-        rounds.append(max(arrivals.values()) - books.publications[payload].second)
-    degrees = [len(side.neighbours()) for side in layers(trial).values()]
-    turn = max(20, 1 + max(degrees)) * INTERVAL  # of neighbours one speaks at a time
-    trial.simulator.run(turn)
-    copies = books.copies
-    trial.simulator.run(turn)
-    delivered = sum(len(it.arrivals) for it in books.publications.values())
-    gone = sum(len(it.arrivals) > 1 for it in books.publications.values())
-    return Result(
-        {
-            "links": sum(degrees) // 2,
-            "rounds": sum(rounds) / SPREADS,
-            "rounds_max": max(rounds),
-            "sends": copies / SPREADS,
-            "later": books.copies - copies,
-            "spoken": gone / SPREADS,
-            "delivered": delivered / (SPREADS * n),
-            "duplicated": books.duplicated,
-            **printed(graph, n),
-        }
-    )
-
-
-def printed(graph: str, n: int) -> Figures:
-    """Table 4 as printed, with sets, for 40 rounds; and what plain flooding sends."""
-    drawn = parse_graph(graph, n, Random(0))
-    lids = tuple(Random(1).sample(range(drawn.n), drawn.n))
-    copies = table_4(graph_of(drawn.n, drawn.edges), lids, 0, PRINTED_ROUNDS, lists=False)
-    return {"table_4": sum(copies), "flooding": 2 * len(drawn.edges) - drawn.n + 1}
+    graph, orientation, echo = str(asked["graph"]), str(asked["orientation"]), bool(asked["echo"])
+    found = figures.spread(graph, orientation, cell.seed, publications=SPREADS, echo=echo)
+    n = parse_graph(graph, figures.N, Random(0)).n
+    return Result({name: found[name] for name in SPREAD} | figures.printed(graph, n))
 
 
 def relay(cell: Cell) -> Result:
@@ -162,13 +99,14 @@ def relay(cell: Cell) -> Result:
     line = Graph(((0, 0), (0.5, 0), (1, 0)), ((0, 1), (1, 2)))
     trial = legitimate(overlay := ScriptedOverlay(line, {(0, 2): 12}), cell.seed)
     trial.simulator.command(0, Publish(TOPIC, b"m"))
-    arrivals = overlay.world.books.publications[b"m"].arrivals
-    while 1 not in arrivals:
+    book = overlay.world.book
+    publication = book.find(b"m")
+    while 1 not in book.holders(publication):
         trial.simulator.run(1)
-    before = 2 in arrivals
+    before = 2 in book.holders(publication)
     trial.simulator.remove(1)
     trial.simulator.run(60 * INTERVAL)
-    return Result({"before": before, "got": 2 in arrivals})
+    return Result({"before": before, "got": 2 in book.holders(publication)})
 
 
 # Notes 2 and 4, Lemma 4: joins, motion, faults, partition and merge
@@ -177,7 +115,7 @@ def relay(cell: Cell) -> Result:
 def healing(cell: Cell) -> Result:
     """A trial from any first state, with publications."""
     asked = cell.parameters
-    overlay = MovingOverlay(str(asked["graph"]), str(asked["orientation"]), publications=4)
+    overlay = oriented(str(asked["orientation"]), str(asked["graph"]), publications=4)
     spec = Spec(64, cell.seed, str(asked["start"]), intervals=500)
     outcome = Trial(overlay, spec, [DeliveredOnce()]).run()
     return Result(
@@ -199,17 +137,16 @@ def merging(cell: Cell) -> Result:
     right = [(a + 16, b + 16) for a, b in left.edges]
     places = tuple((x / 2 + side / 2, y) for side in (0, 1) for x, y in left.places)
     bridges = {(4 * row + 3, 16 + 4 * row): 40 for row in range(links)}
-    orientation = str(cell.parameters["orientation"])
-    overlay = ScriptedOverlay(
-        Graph(places, (*left.edges, *right)), bridges, orientation=orientation
-    )
+    kind = SCRIPTED[str(cell.parameters["orientation"])]
+    overlay = kind(Graph(places, (*left.edges, *right)), bridges)
     trial = legitimate(overlay, cell.seed)
     trial.simulator.run(8 * INTERVAL)
     for id, payload in ((0, b"left"), (31, b"right")):
         trial.simulator.command(id, Publish(TOPIC, payload))
     trial.simulator.run(31 * INTERVAL)
     silent = sum(not side.turns for side in layers(trial).values())
-    apart = [len(it.arrivals) for it in overlay.world.books.publications.values()]
+    book = overlay.world.book
+    apart = [len(book.holders(it)) for it in book.published.values()]
     trial.simulator.run(3 * INTERVAL)
     trial.simulator.command(5, Publish(TOPIC, b"after"))
     outcome = trial.run()
@@ -259,7 +196,7 @@ def figure_2_1(cell: Cell) -> Result:
             if number not in inside:
                 trial.simulator.command(id, Unsubscribe(topic))
     trial.simulator.run(60 * INTERVAL)
-    first, second = (len(layers(trial, topic)[5].neighbours()) for topic in overlay.topics)
+    first, second = (len(overlay.world.layer_graph(topic)[5]) for topic in overlay.topics)
     return Result({"first": first, "second": second})
 
 
@@ -277,7 +214,7 @@ def connections(cell: Cell) -> Result:
         for other in range(id):
             motion.edges[other][id] = None
         trial.simulator.run(10 * INTERVAL)
-    graph = {id: side.neighbours() for id, side in layers(trial).items()}
+    graph = overlay.world.layer_graph(TOPIC)
     sets = list(combinations(sorted(graph), int(cell.parameters["gone"])))
     return Result({"sets": len(sets), "cutting": sum(not whole(graph, gone) for gone in sets)})
 
@@ -297,32 +234,15 @@ def whole(graph: Mapping[NodeId, list[NodeId]], gone: tuple[NodeId, ...]) -> boo
 # Note 5: who published?
 
 
-class Watch:
-    """The first copy of each publication at the observers."""
-
-    kinds = ("deliver",)
-
-    def __init__(self, observers: list[NodeId]) -> None:
-        self.observers = observers
-        self.first: dict[bytes, tuple[NodeId, NodeId]] = {}
-
-    def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
-        """A message arrives at an observer."""
-        beat = entry.message
-        if node in self.observers and isinstance(beat, Beat) and beat.sender not in self.observers:
-            for item in beat.items:
-                self.first.setdefault(item.payload, (beat.sender, node))
-
-
 def anonymity(cell: Cell) -> Result:
     """How often some who watch name the publisher, having learnt from another run."""
     graph = str(cell.parameters["graph"])
     observers = [int(id) for id in str(cell.parameters["observers"]).split("+")]
     neighbours = parse_graph(graph, 64, Random(0)).neighbours()
     walk, honest = int(cell.parameters["walk"]), len(neighbours) - len(observers)
+    seeds = [stream(cell.seed, "watch", half).getrandbits(32) for half in ("learnt", "judged")]
     learnt, judged = (
-        _sightings(graph, walk, observers, stream(cell.seed, "watch", half).getrandbits(32))
-        for half in ("learnt", "judged")
+        figures.sightings(graph, walk, observers, seed, WATCHED_TIMES) for seed in seeds
     )
     return Result(
         {
@@ -333,18 +253,3 @@ def anonymity(cell: Cell) -> Result:
             "bound": min(1.0, len(watched(neighbours, observers)) / honest),
         }
     )
-
-
-def _sightings(graph: str, walk: int, observers: list[NodeId], seed: int) -> list[Sighting]:
-    """Every honest node publishes some times, in random order."""
-    watch = Watch(observers)
-    trial = legitimate(MovingOverlay(graph, walk=walk), seed, watch)
-    rng = stream(seed, "publishers")
-    turns = [id for id in sorted(trial.simulator.nodes) if id not in observers] * WATCHED_TIMES
-    rng.shuffle(turns)
-    publishers = {b"%d" % number: id for number, id in enumerate(turns)}
-    for payload, publisher in publishers.items():
-        trial.simulator.command(publisher, Publish(TOPIC, payload))
-        trial.simulator.run(rng.randrange(INTERVAL // 2, 3 * INTERVAL // 2))
-    trial.simulator.run(100 * INTERVAL)
-    return [Sighting(watch.first.get(payload), id) for payload, id in publishers.items()]

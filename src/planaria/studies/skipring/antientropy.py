@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.msgpack import encode
 
 from planaria.core.chance import stream
-from planaria.core.codec import Codec
+from planaria.core.codec import to_wire
 from planaria.core.message import Message
 from planaria.core.node import Effect, Send
 from planaria.literal.trie import LiteralSubscriber, Publish, unpack
@@ -35,12 +35,11 @@ class Wire:
     """Counts what is sent, how long the longest chain of answers is, and what was sent in vain."""
 
     def __init__(self) -> None:
-        self.codec = Codec()
         self.bytes = self.messages = self.rounds = self.redundant = 0
 
     def carry(self, message: Message, depth: int, extra: int = 0) -> None:
         """Count a message and `extra` bytes that the message class does not hold."""
-        self.bytes += len(self.codec.encode(message)) + extra
+        self.bytes += len(to_wire(message)) + extra
         self.messages += 1
         self.rounds = max(self.rounds, depth)
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from planaria.core.node import Effect, Send
 from planaria.literal.flooding import LiteralFlooding
-from planaria.protocols.publications.publication import Publication
+from planaria.protocols.publications.publication import Publication, key
 from planaria.protocols.skipring.broadcast import Broadcast, view
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.labels import predecessor, shortcut_labels, successor
@@ -42,12 +42,13 @@ def _by_broadcast(graph: Graph, origin: int, *, doubt: bool) -> tuple[list[Effec
     def handle(target: int, message: Any) -> list[Effect]:
         node = nodes[target]
         if isinstance(message, Arc):
-            return node.on_arc(views[target], message).effects
+            return node.on_arc(views[target], message, name)
         assert isinstance(message, Flood)
-        return node.on_flood(views[target], message).effects
+        return node.on_flood(views[target], message, name)
 
     publication = Publication(origin, 0, 0, 0, 0, b"payload")
-    return nodes[origin].publish(views[origin], publication), handle
+    name = key(publication)
+    return nodes[origin].publish(views[origin], publication, name), handle
 
 
 def _by_literal(graph: Graph, origin: int) -> tuple[list[Effect], Handler]:

@@ -16,7 +16,7 @@ from planaria.literal.skipring.reference import reference_labels, skip_ring_edge
 from planaria.protocols.skipring.labels import label_bits, label_index, predecessor, successor
 from planaria.protocols.skipring.labels import shortcut_labels as computed_by_us
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.shape import draw, members
+from planaria.protocols.skipring.shape import draw, members, neighbours
 from planaria.simulator.trial import Spec, Trial
 
 Graph = dict[str, list[str]]
@@ -30,9 +30,9 @@ GROWING_MAX = 400  # intervals
 def grown(n: int, seed: int) -> Graph:
     """The ring of `n` subscribers that joined at once, by label."""
     trial = _joined(n, seed)
-    ring = members(trial.simulator.nodes, RingOverlay().topic)
+    ring = members(trial.simulator.states(), RingOverlay().topic)
     label = {id: label_bits(one.label or 0) for id, one in ring.items()}
-    return {label[id]: [label[other] for _, other in one.neighbours()] for id, one in ring.items()}
+    return {label[id]: [label[other] for other in neighbours(one)] for id, one in ring.items()}
 
 
 def defined(n: int) -> Graph:
@@ -46,7 +46,7 @@ def defined(n: int) -> Graph:
 
 def picture(n: int, seed: int) -> str:
     """The same ring as `grown`, drawn."""
-    return draw(_joined(n, seed).simulator.nodes, RingOverlay().topic)
+    return draw(_joined(n, seed).simulator.states(), RingOverlay().topic)
 
 
 def _joined(n: int, seed: int) -> Trial:

@@ -164,7 +164,7 @@ def _our_ring(start: str, n: int, seed: int) -> Spreading:
     _say(overlay, first, COMMON)  # what it sends is lost: only anti-entropy is looked at
     for other in others:
         store = other.topics[overlay.topic].history.store
-        for publication in held_publications(first, overlay.topic):
+        for publication in held_publications(first.state(), overlay.topic):
             store.insert(publication)
     if start == "newcomer":
         newcomer = overlay.spawn(n, simulator.rng)
@@ -176,7 +176,7 @@ def _our_ring(start: str, n: int, seed: int) -> Spreading:
     return _watch(
         n,
         simulator.run_interval,
-        lambda: [{*held_publications(peer, overlay.topic)} for peer in order],
+        lambda: [{*held_publications(peer.state(), overlay.topic)} for peer in order],
     )
 
 
@@ -228,16 +228,16 @@ def silence(cell: Cell) -> Result:
     peers = [node for node in nodes if isinstance(node, Peer)]
     _say(overlay, peers[0], COMMON)
     for peer in peers[1:]:
-        for publication in held_publications(peers[0], overlay.topic):
+        for publication in held_publications(peers[0].state(), overlay.topic):
             peer.topics[overlay.topic].history.store.insert(publication)
     for node in nodes:
         simulator.add(node)
     traffic = Traffic(overlay.supervisors)
     simulator.watch(traffic)
-    before = [held_publications(peer, overlay.topic) for peer in peers]
+    before = [held_publications(peer.state(), overlay.topic) for peer in peers]
     for _ in range(BACKLOG_PATIENCE):
         simulator.run_interval()
-    after = [held_publications(peer, overlay.topic) for peer in peers]
+    after = [held_publications(peer.state(), overlay.topic) for peer in peers]
     periodic = traffic.by_tag["check"] + traffic.by_tag["introduce_shortcut"]
     changed = sum(one != other for one, other in zip(before, after, strict=True))
     return Result({"changed": changed, "exchanges": traffic.between_peers - periodic})

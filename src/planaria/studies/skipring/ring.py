@@ -268,11 +268,11 @@ def _database(rules: str, n: int, seed: int) -> Result:
     if rules == "ours":
         served = Watched(rules, n, seed)
         nodes = list(served.simulator.nodes.values())
-        table = served.overlay.serving(nodes)
+        topic = served.overlay.serving(nodes)
         count = rng.randrange(2 * n)
-        table.database.entries[:] = [rng.choice([None, *range(n + 2)]) for _ in range(count)]
-        table.on_timeout()
-        entries = list(table.database.entries)
+        topic.database.entries[:] = [rng.choice([None, *range(n + 2)]) for _ in range(count)]
+        topic.on_timeout()
+        entries = list(topic.database.entries)
         return _healed(1 if None not in entries and len({*entries}) == len(entries) else None)
     run = Run.joining(AMENDMENTS[rules], n, seed)
     run.overlay.corrupt(run.supervisor, range(n + 1), rng)
@@ -324,13 +324,13 @@ def operation(cell: Cell) -> Result:
         ring.simulator.command(leaver, Unsubscribe(ring.overlay.topic))
     for _ in range(OPERATION_INTERVALS):
         ring.simulator.run_interval()
-    traffic, nodes = ring.traffic, ring.simulator.nodes
+    traffic, states = ring.traffic, ring.simulator.states()
     everyday = OPERATION_INTERVALS * (2 * expected_of_ours(n) + 1)
     return Result(
         {
             "supervisor": traffic.to_supervisors + traffic.from_supervisors - everyday,
             "peers": traffic.between_peers - sum(traffic.by_tag[tag] for tag in PERIODIC),
-            "done": not ring.overlay.violations(nodes, ring.simulator.channel()),
+            "done": not ring.overlay.violations(states, ring.simulator.channel()),
         }
     )
 

@@ -1,0 +1,167 @@
+"""Records: sealing and decoding, durable appends, reading into Arrow, memory, starting.
+
+    python benchmarks/records.py [--json] [--quick]
+
+Payloads of 128 bytes. CPU figures count all threads of the process.
+`durable_per_s`: publications in records of 32, at most 32 records in flight, each counted when its
+commit is acknowledged; `row_commit_per_s`: one publication, one record, one commit after the other;
+`fdatasync_ms`: what the disk takes to make 4 KiB durable; all three in one run.
+`arrow_rows_per_cpu_s`: the whole history from disk in batches, checksums verified.
+`bytes_per_publication`: Python's memory after a start, with history on disk.
+`start_cpu_s_at_1e6`: from opening to the first answer, 10^6 publications stored in records of 32;
+without --quick also 10^7, and 10^6 in records of one.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Semaphore
+from time import perf_counter, process_time
+from typing import Any
+
+from planaria.network.store.database import Database
+from planaria.records.arrow import to_arrow
+from planaria.records.record import Draft, Record, decode, seal
+from planaria.records.store import Store
+
+STREAM = (1, bytes(12))
+PAYLOAD = bytes(range(128))
+NOW = 1_700_000_000
+SIZES = (1, 8, 32, 128)
+IN_FLIGHT = 32
+
+
+def records(publications: int, size: int, first: int = 0) -> Iterator[Record]:
+    drafts = [Draft(PAYLOAD)] * size
+    for number in range(first, first + publications, size):
+        yield seal(STREAM, number, drafts, time=NOW + number // 10_000)
+
+
+def codec(size: int) -> dict[str, float]:
+    """CPU microseconds per publication to seal, and to decode and take the payloads out."""
+    rounds = max(1, 60_000 // size)
+    before = process_time()
+    sealed = list(records(rounds * size, size))
+    between = process_time()
+    for one in sealed:
+        decode(one.data).payloads(one.first, one.end)
+    after = process_time()
+    each = 1e6 / (rounds * size)
+    return {
+        "seal": round((between - before) * each, 2),
+        "decode": round((after - between) * each, 2),
+    }
+
+
+def durable(store: Store, publications: int, size: int, in_flight: int) -> float:
+    """Publications acknowledged in a second."""
+    room = Semaphore(in_flight)
+    failed: list[Exception] = []
+
+    def told(error: Exception | None) -> None:
+        if error is not None:
+            failed.append(error)
+        room.release()
+
+    begin = perf_counter()
+    for one in records(publications, size):
+        room.acquire()
+        store.append([one])
+        store.commit(told)
+    for _ in range(in_flight):
+        room.acquire()
+    if failed:
+        raise failed[0]
+    return publications / (perf_counter() - begin)
+
+
+def fdatasync_ms(directory: Path) -> float:
+    with (directory / "sync").open("wb", buffering=0) as file:
+        begin = perf_counter()
+        for _ in range(50):
+            file.write(bytes(4096))
+            os.fdatasync(file.fileno())
+        return (perf_counter() - begin) / 50 * 1e3
+
+
+def fill(directory: Path, publications: int, size: int) -> None:
+    with Database(directory) as database:
+        durable(database.topic("news"), publications, size, 4096)
+
+
+def start_cpu_s(directory: Path) -> float:
+    before = process_time()
+    with Database(directory) as database:
+        database.topic("news").vector()
+        return process_time() - before
+
+
+def memory(directory: Path) -> float:
+    """Bytes of Python's memory per publication that is on disk."""
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    with Database(directory) as database:
+        store = database.topic("news")
+        used = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        return used / len(store)
+
+
+def arrow_rows_per_cpu_s(directory: Path) -> float:
+    with Database(directory) as database:
+        store = database.topic("news")
+        to_arrow(store.read({}, limit=1).slices)  # imports
+        rows, vector = 0, store.read({}, limit=1).vector
+        before = process_time()
+        while (batch := store.read(vector, limit=32_768)).slices:
+            rows += to_arrow(batch.slices).num_rows
+            vector = batch.vector
+        return rows / (process_time() - before)
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"codec_us_per_publication": {size: codec(size) for size in SIZES}}
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        found["fdatasync_ms"] = round(fdatasync_ms(root), 2)
+        with Database(root / "appends") as database:
+            publications = 32 * 1_000 if quick else 32 * 10_000
+            many = durable(database.topic("many"), publications, 32, IN_FLIGHT)
+            found["durable_per_s"] = round(many)
+            one = durable(database.topic("one"), 200 if quick else 1_000, 1, 1)
+            found["row_commit_per_s"] = round(one)
+        fill(root / "small", 32 * 2_000, 32)
+        found["bytes_per_publication"] = round(memory(root / "small"), 1)
+        fill(root / "million", 1_000_000, 32)
+        size = sum(file.stat().st_size for file in (root / "million").iterdir())
+        found["disk_bytes_per_publication"] = round(size / 1_000_000, 1)
+        found["arrow_rows_per_cpu_s"] = round(arrow_rows_per_cpu_s(root / "million"))
+        found["start_cpu_s_at_1e6"] = round(start_cpu_s(root / "million"), 2)
+        if not quick:
+            fill(root / "single", 1_000_000, 1)
+            found["start_cpu_s_at_1e6_records_of_1"] = round(start_cpu_s(root / "single"), 2)
+            fill(root / "large", 10_000_000, 32)
+            found["start_cpu_s_at_1e7"] = round(start_cpu_s(root / "large"), 2)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="end within a minute")
+    options = parser.parse_args()
+    found = measure(options.quick)
+    if options.json:
+        print(json.dumps(found, indent=1))
+        return
+    print(__doc__)
+    for name, value in found.items():
+        print(f"{name:34} {value}")
+
+
+if __name__ == "__main__":
+    main()

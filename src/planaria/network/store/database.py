@@ -1,0 +1,248 @@
+"""The records of all topics of one node, in one SQLite file that always opens.
+
+Write-ahead log, `synchronous=FULL`, one row per record with checksums, one writer. Bodies stay on
+disk: in memory lives an entry per record. Whatever a crash, a full disk or a damaged file left
+behind: what can be read is kept, the rest is set aside with one line, and nothing is served that
+is not, byte for byte, what was written.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from planaria.core.errors import CapacityExceeded
+from planaria.network.store.directory import CLEAN, DAMAGED, IN_USE, Directory
+from planaria.network.store.opening import Report, is_damage, open_anew, open_file
+from planaria.network.store.rows import entry_of, head_of, pack_state, topic_id, unpack_state
+from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
+from planaria.records.lanes import Drops, Entry
+from planaria.records.positions import Intervals
+from planaria.records.record import Record, Stream, intact
+from planaria.records.store import Committed, Store
+
+SELECT_MAX = 500  # rows of one query
+
+State = tuple[Drops, int, Intervals]
+
+_log = logging.getLogger("planaria.store")
+
+
+class Database:
+    """An open store directory. Use it from one thread; `topic` gives the store of a topic."""
+
+    def __init__(self, path: Path | str, report: Report = _log.warning) -> None:
+        """Open `path`, whatever is in it; `report` gets a line for all that is not as it was."""
+        self.report = report
+        self._directory = Directory(Path(path))
+        self._stores: dict[str, SqliteStore] = {}
+        self._damaged = False
+        self.writer: Writer | None = None
+        try:
+            self.reading, self._writing = open_file(self._directory, report)
+            wrong = self._scan_whole()
+        except BaseException:
+            self._directory.release()
+            raise
+        if self._writing is not None:
+            self._directory.mark(IN_USE)
+            self.writer = Writer(self._writing, report, self.found_damage)
+        if wrong:
+            self.set_aside(wrong, "the heads of")
+
+    def topic(self, name: str) -> "SqliteStore":
+        """The store of a topic."""
+        if name not in self._stores:
+            number = topic_id(name)
+            store = SqliteStore(self, number)
+            store.restore(self._heads.pop(number, []), self._states.pop(number, {}))
+            self._stores[name] = store
+            if self.writer is not None:
+                self.writer.name(number, name)
+        return self._stores[name]
+
+    def topics(self) -> list[str]:
+        """The names of all topics that were ever opened here."""
+        rows = self.reading.execute("SELECT name FROM topics").fetchall()
+        return sorted({*self._stores, *(name for (name,) in rows if isinstance(name, str))})
+
+    def close(self) -> None:
+        """Write what is pending and let go of the directory."""
+        self.reading.close()
+        if self.writer is not None and self._writing is not None:
+            self.writer.close()
+            self._writing.close()
+            if self.writer.stalled is None and not self._damaged:
+                self._directory.mark(CLEAN)
+        self._directory.release()
+
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def row(self) -> int:
+        """The number of a new row."""
+        self._next_row += 1
+        return self._next_row - 1
+
+    def found_damage(self, error: sqlite3.Error) -> None:
+        """The file is not what it should be: the next start saves what can be read of it."""
+        if not self._damaged:
+            self._damaged = True
+            self._directory.mark(DAMAGED)
+            self.report(f"{self._directory.path}: damaged ({error}); start again to mend it")
+
+    def set_aside(self, rows: Sequence[int], what: str = "the bytes of") -> None:
+        """Move rows out of the way that are not what was written."""
+        if self.writer is not None:
+            for row in rows:
+                self.writer.set_aside(row)
+        path = self._directory.path
+        self.report(f"{path}: {what} {len(rows)} records are damaged; set aside, peers have them")
+
+    def bodies(self, rows: Sequence[int]) -> dict[int, bytes]:
+        """What the file has as bodies of these rows."""
+        found: dict[int, bytes] = {}
+        for at in range(0, len(rows), SELECT_MAX):
+            part = rows[at : at + SELECT_MAX]
+            try:
+                found.update(self._select(part))
+            except sqlite3.Error as error:
+                if is_damage(error):
+                    self.found_damage(error)
+                found.update(self._one_by_one(part))
+        return found
+
+    def _select(self, rows: Sequence[int]) -> list[tuple[int, bytes]]:
+        marks = ", ".join("?" * len(rows))
+        query = f"SELECT id, body FROM records WHERE id IN ({marks})"  # noqa: S608
+        return self.reading.execute(query, rows).fetchall()
+
+    def _one_by_one(self, rows: Sequence[int]) -> Iterable[tuple[int, bytes]]:
+        for row in rows:
+            try:
+                yield from self._select([row])
+            except sqlite3.Error:
+                continue  # this one is what cannot be read
+
+    def _scan_whole(self) -> list[int]:
+        """Read the heads of all rows, of what can be saved if the file is damaged."""
+        try:
+            return self._scan()
+        except sqlite3.Error as error:
+            if self._writing is None:
+                self.report(f"{self._directory.path}: cannot be read further ({error})")
+                return []
+            self.reading.close()
+            self._writing.close()
+            why = f"is damaged ({error})"
+            self.reading, self._writing = open_anew(self._directory, self.report, why)
+            return self._scan()
+
+    def _scan(self) -> list[int]:
+        """Read the heads of all rows; returns the rows whose checksum is wrong."""
+        self._heads: dict[int, list[tuple[Entry, int]]] = {}
+        self._states: dict[int, dict[Stream, State]] = {}
+        self._next_row, wrong = 1, []
+        for row, head in self.reading.execute("SELECT id, head FROM records"):
+            described = entry_of(row, head)
+            self._next_row = max(self._next_row, row + 1)
+            if described is None:
+                wrong.append(row)
+            else:
+                topic, entry, low = described
+                self._heads.setdefault(topic, []).append((entry, low))
+        for topic, who, incarnation, state in self.reading.execute("SELECT * FROM streams"):
+            known = unpack_state(state)
+            if known is not None:
+                self._states.setdefault(topic, {})[who, incarnation] = known
+        return wrong
+
+
+class SqliteStore(Store):
+    """The store of one topic in a database."""
+
+    def __init__(self, database: Database, topic: int) -> None:
+        super().__init__()
+        self._database = database
+        self._topic = topic
+
+    def restore(self, heads: Iterable[tuple[Entry, int]], states: dict[Stream, State]) -> None:
+        """Take what the file has of this topic."""
+        once: dict[int, tuple[Entry, int]] = {}
+        for entry, low in heads:
+            if entry.place in once:
+                self._erase(entry)
+            else:
+                once[entry.place] = (entry, low)
+        for stream, (gone, newest, delivered) in states.items():
+            self.index.lane(stream).gone = gone
+            for lo, hi in delivered:
+                self.delivered.add(stream, lo, hi, newest)
+        self.index.load(list(once.values()))
+        for entry, _ in once.values():
+            self.delivered.add(entry.stream, entry.first, entry.end, entry.time)
+
+    def commit(self, done: Committed) -> None:
+        """Call `done`, in the writer's thread, once all that was appended so far is on disk."""
+        if self._database.writer is None:
+            done(CapacityExceeded("the store is read-only"))
+        else:
+            self._database.writer.commit(done)
+
+    def _together(self) -> AbstractContextManager[object]:
+        writer = self._database.writer
+        return nullcontext() if writer is None else writer.together()
+
+    def _admit(self, records: Sequence[Record]) -> None:
+        writer = self._database.writer
+        if writer is None:
+            raise CapacityExceeded("the store is read-only: nothing can be published here")
+        if writer.stalled is not None:
+            raise CapacityExceeded(f"the store cannot write ({writer.stalled}): try again later")
+        size = sum(len(record.data) for record in records)
+        if writer.pending_bytes and writer.pending_bytes + size > PENDING_BYTES_MAX:
+            raise CapacityExceeded(f"{writer.pending_bytes} bytes are not on disk yet: slow down")
+
+    def _write(self, entry: Entry, record: Record) -> None:
+        entry.row = self._database.row()
+        if self._database.writer is not None:
+            head = head_of(self._topic, record)
+            self._database.writer.insert(entry.row, head, record.data)
+
+    def _erase(self, entry: Entry) -> None:
+        if self._database.writer is not None:
+            self._database.writer.erase(entry.row)
+
+    def _note(self, stream: Stream) -> None:
+        if self._database.writer is None:
+            return
+        lane, numbers = self.index.lanes.get(stream), self.delivered.numbers(stream)
+        state = None
+        if lane is not None:
+            state = pack_state(lane.gone, self.delivered.newest(stream), numbers)
+        self._database.writer.note(self._topic, stream, state)
+
+    def _load(self, entries: Sequence[Entry]) -> list[Record | None]:
+        writer = self._database.writer
+        bodies: dict[int, bytes | None] = {}
+        if writer is not None and writer.pending_bytes:
+            bodies = {entry.row: writer.body(entry.row) for entry in entries}
+        rest = sorted({entry.row for entry in entries if bodies.get(entry.row) is None})
+        bodies.update(self._database.bodies(rest))
+        found = [_record(bodies.get(entry.row), entry) for entry in entries]
+        damaged = {
+            entry.row: entry for entry, record in zip(entries, found, strict=True) if record is None
+        }
+        if damaged:
+            self._database.set_aside(list(damaged))
+            for entry in damaged.values():
+                self._damaged(entry)
+        return found
+
+
+def _record(body: object, entry: Entry) -> Record | None:
+    return intact(body, entry.place) if isinstance(body, bytes) else None

@@ -1,0 +1,64 @@
+"""What a row of the database says, and how it is known to be what was written."""
+
+from struct import Struct as Layout
+from zlib import crc32
+
+from planaria.core.ids import stable_hash
+from planaria.records.lanes import Drops, Entry
+from planaria.records.positions import Intervals
+from planaria.records.record import RECORD_KEY_BITS, Record
+
+VERSION = 1
+APPLICATION = 0x504C5243  # 'PLRC': whose database this is
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, head BLOB NOT NULL, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS set_aside (id INTEGER PRIMARY KEY, head BLOB, body BLOB);
+CREATE TABLE IF NOT EXISTS streams (topic INTEGER, publisher INTEGER, incarnation BLOB, state BLOB,
+    PRIMARY KEY (topic, publisher, incarnation)) WITHOUT ROWID;
+"""
+
+_HEAD = Layout("<qqqqqII12s16s")
+_CHECK = Layout("<I")
+
+
+def topic_id(name: str) -> int:
+    """The number of a topic, from its name alone: no other row is needed to know it."""
+    return stable_hash("topic", name, bits=63)
+
+
+def head_of(topic: int, record: Record) -> bytes:
+    """What a row says of its record beside the bytes, with a checksum."""
+    head = _HEAD.pack(
+        topic, record.publisher, record.first, record.low, record.time, record.count,
+        len(record.data), record.incarnation, record.key,
+    )  # fmt: skip
+    return head + _CHECK.pack(crc32(head))
+
+
+def entry_of(row: int, data: object) -> tuple[int, Entry, int] | None:
+    """The topic, entry and low in a row's head; None if its checksum is wrong."""
+    if not isinstance(data, bytes) or len(data) != _HEAD.size + _CHECK.size:
+        return None
+    if _CHECK.pack(crc32(data[: _HEAD.size])) != data[_HEAD.size :]:
+        return None
+    topic, publisher, first, low, time, count, size, incarnation, key = _HEAD.unpack_from(data)
+    place = time << RECORD_KEY_BITS | int.from_bytes(key, "big")
+    return topic, Entry(place, (publisher, incarnation), first, first + count, size, row), low
+
+
+def pack_state(gone: Drops, newest: int, delivered: Intervals) -> bytes:
+    """What is remembered of a stream beyond its records, with a checksum."""
+    state = gone.pack() + newest.to_bytes(8, "little") + delivered.pack()
+    return _CHECK.pack(crc32(state)) + state
+
+
+def unpack_state(data: object) -> tuple[Drops, int, Intervals] | None:
+    """What `pack_state` made; None if its checksum is wrong."""
+    if not isinstance(data, bytes) or data[:4] != _CHECK.pack(crc32(data[4:])):
+        return None
+    try:
+        gone, rest = Drops.unpack(data[4:])
+        return gone, int.from_bytes(rest[:8], "little"), Intervals.unpack(rest[8:])
+    except ValueError:
+        return None

@@ -1,0 +1,118 @@
+"""One topic at one peer: its place in the ring, and the topic's history."""
+
+from collections.abc import Callable
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Effect, Joined
+from planaria.core.state import State, Stateful
+from planaria.protocols.ring.messages import Check, Introduce, Remove
+from planaria.protocols.skipring.broadcast import View, view
+from planaria.protocols.skipring.broadcast_messages import Nack
+from planaria.protocols.skipring.history import PUBLICATION_MESSAGES, History, HistoryState
+from planaria.protocols.skipring.messages import (
+    Greeting,
+    IntroduceShortcut,
+    Moved,
+    RemoveConnections,
+    SetData,
+    Wake,
+)
+from planaria.protocols.skipring.subscriber import Subscriber, SubscriberState
+
+
+class MembershipState(State):
+    """Place, history, and whether the application waits to hear that it is a member."""
+
+    subscriber: SubscriberState
+    history: HistoryState
+    awaited: bool
+
+
+class Membership(Stateful):
+    """One topic at one peer: its place in the ring, and what it holds and delivers."""
+
+    __slots__ = ("awaited", "history", "subscriber")
+    state_type = MembershipState
+
+    def __init__(self, subscriber: Subscriber, history: History) -> None:
+        self.subscriber, self.history = subscriber, history
+        self.awaited = False
+
+    def subscribe(self) -> None:
+        """The application wants this topic, and to be told when it is a member."""
+        self.subscriber.leaving = False
+        self.awaited = True
+
+    def on_message(self, message: Message) -> list[Effect]:
+        """Any message about this topic."""
+        handler = _HANDLERS.get(type(message))
+        effects = handler(self, message) if handler else []
+        return effects + self._joined() if self.awaited else effects
+
+    def on_timeout(self) -> list[Effect]:
+        """The ring's timeout, with the history's digest on every message; then the history's."""
+        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest())]
+        neighbours = [id for _, id in self.subscriber.neighbours()]
+        effects += self.history.on_timeout(neighbours)
+        return effects + self._joined() if self.awaited else effects
+
+    def publish(self, payload: bytes) -> list[Effect]:
+        """Publish on this topic."""
+        return self.history.publish(self._view(), payload)
+
+    def on_link_down(self, peer: NodeId) -> list[Effect]:
+        """A send to `peer` failed."""
+        effects = self.history.link_down(self._view(), peer)
+        return [*effects, *self.subscriber.on_link_down(peer)]
+
+    def on_link_up(self, peer: NodeId) -> None:
+        """The way to `peer` is open: it is not missing, and its link is empty."""
+        self.subscriber.on_link_up(peer)
+        self.history.broadcast.ready(peer)
+
+    def _joined(self) -> list[Effect]:
+        """Tell the application once that it is a member and knows of nothing wrong."""
+        one = self.subscriber
+        if not one.member or one.alarmed or one.leaving:
+            return []
+        self.awaited = False
+        return [Joined(one.topic)]
+
+    def _on_place(self, message: Message) -> list[Effect]:
+        """Whatever concerns the place alone."""
+        return [*self.subscriber.on_message(message)]
+
+    def _on_greeting(self, message: Greeting | IntroduceShortcut) -> list[Effect]:
+        """A neighbour speaks, and shows what it holds."""
+        effects = self._on_place(message)
+        one = self.subscriber
+        if message.digest is not None and one.member and not one.leaving:
+            effects += self.history.on_digest(message.sender[1], message.digest)
+        return effects
+
+    def _on_publication(self, message: Message) -> list[Effect]:
+        """Whatever concerns publications alone."""
+        return self.history.on_message(self._view(), message)
+
+    def _on_nack(self, message: Nack) -> list[Effect]:
+        """A share was refused: where its receiver is may be wrong as well."""
+        self.subscriber.doubt(message.sender, message.label)
+        return self._on_publication(message)
+
+    def _view(self) -> View:
+        one = self.subscriber
+        one.repair()
+        return view(one.label, one.id, one.neighbours(), one.alarmed)
+
+
+_HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
+    **dict.fromkeys(PUBLICATION_MESSAGES, Membership._on_publication),
+    **dict.fromkeys(
+        (SetData, Moved, Wake, RemoveConnections, Check, Introduce, Remove), Membership._on_place
+    ),
+    Greeting: Membership._on_greeting,
+    IntroduceShortcut: Membership._on_greeting,
+    Nack: Membership._on_nack,
+}

@@ -1,0 +1,1 @@
+"""Publications in records: sealing, packing, positions, windows, stores, reconciliation."""

@@ -1,0 +1,237 @@
+"""Which records a store holds, shows and hides: everything but their bytes.
+
+What is shown is decided by the window over the order of retention; lanes, sums and quotas are
+derived from it.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+
+from planaria.core.ids import NodeId
+from planaria.records.lanes import Drops, Entry, Lane
+from planaria.records.record import RECORD_KEY_BITS, Place, Stream
+from planaria.records.sums import Sums, compared
+from planaria.records.window import LIMIT_MAX, Window, kept
+
+HIDDEN_SLACK = 1024  # records beyond what the windows may show, before a purge
+
+
+class Index:
+    """The entries of all records held, by place and by stream.
+
+    `erased` collects what is no longer held, for the store to delete, and `unshown` the places of
+    all that is no longer shown.
+    """
+
+    __slots__ = (
+        "_capped", "_quotas", "erased", "hidden", "lanes", "names", "order", "publications",
+        "shown", "sums", "unshown", "window", "windows",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.window = Window()
+        self.windows: Sequence[Window] = (self.window,)  # what each of them shows is held
+        self.hidden: dict[Place, Entry] = {}
+        self.lanes: dict[Stream, Lane] = {}
+        self.names: list[Stream] = []  # of the lanes, sorted
+        self.erased: list[Entry] = []
+        self.unshown: list[Place] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self.shown: dict[Place, Entry] = {}
+        self.order: list[Place] = []  # of what is shown
+        self.publications = 0
+        self.sums = Sums()
+        self._quotas: dict[NodeId, tuple[list[Place], int]] = {}  # only under a quota
+        self._capped = 0  # publications, of each publisher at most its quota
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self.shown or place in self.hidden
+
+    def lane(self, stream: Stream) -> Lane:
+        """The lane of a stream, made if it is new."""
+        lane = self.lanes.get(stream)
+        if lane is None:
+            lane = self.lanes[stream] = Lane()
+            insort(self.names, stream)
+        return lane
+
+    def add(self, entry: Entry, low: int) -> bool:
+        """Hold a record that is not held; False if the window has no room for it.
+
+        What has no room beside it is hidden or erased.
+        """
+        lane = self.lane(entry.stream)
+        lane.low = max(lane.low, low)
+        if entry.place < self.window.lowest:
+            lane.erase(entry, aged=True)
+            return False
+        self._show(entry)
+        for surplus in self._surplus(entry.publisher):
+            self._unshow(surplus)
+            if surplus is entry:
+                lane.erase(entry, aged=False)
+                return False
+            self._drop(surplus)
+        return True
+
+    def load(self, entries: Sequence[tuple[Entry, int]]) -> None:
+        """Hold records that were held before, each with its low, whatever the window says."""
+        for entry, low in entries:
+            lane = self.lane(entry.stream)
+            lane.low = max(lane.low, low)
+            self.hidden[entry.place] = entry
+        self.sort()
+
+    def discard(self, entry: Entry) -> None:
+        """Hold a record no longer whose bytes are lost: its numbers may come again."""
+        if self.hidden.pop(entry.place, None) is None and entry.place in self.shown:
+            self._unshow(entry)
+
+    def show(self, window: Window) -> None:
+        """Show what `window` keeps of all that is held, and hide the rest."""
+        before, self.window = self.window, window
+        if window == before:
+            return
+        if window[1:] == before[1:] and window.lo > before.lo:
+            while self.order and self.order[0] < window.lowest:
+                lowest = self.shown[self.order[0]]
+                self._unshow(lowest)
+                self._drop(lowest)
+        else:
+            self.sort()
+
+    def purge(self, windows: Sequence[Window]) -> None:
+        """Erase from now on what neither the window nor one of `windows` would show."""
+        if self.windows != (self.window, *windows):
+            self.windows = (self.window, *windows)
+            self._purge()
+
+    def sort(self) -> None:
+        """Divide anew all that is held."""
+        held = {**self.hidden, **self.shown}
+        self._clear()
+        for lane in self.lanes.values():
+            lane.clear()
+        self.order = sorted(kept(held.values(), self.window))
+        for place in self.order:
+            entry = self.shown[place] = held.pop(place)
+            self.publications += entry.count
+            self.sums.add(place, 1)
+            self._count(entry, 1)
+            self.lane(entry.stream).entries.append(entry)
+        for lane in self.lanes.values():
+            lane.derive()
+        self.hidden = held
+        self._note_hidden()
+
+    def between(self, lo: int, cut: int) -> list[Place]:
+        """The places shown from the second `lo` on that a digest with this cut covers."""
+        start = bisect_left(self.order, lo << RECORD_KEY_BITS)
+        return [p for p in self.order[start:] if compared(p >> RECORD_KEY_BITS, cut)]
+
+    def held(self) -> frozenset[Stream]:
+        """The streams of which a record is held, shown or hidden."""
+        shown = [stream for stream, lane in self.lanes.items() if lane.entries]
+        return frozenset([*shown, *(entry.stream for entry in self.hidden.values())])
+
+    def forget(self, stream: Stream) -> None:
+        """Forget a stream of which no record is held."""
+        if self.lanes.pop(stream, None) is not None:
+            del self.names[bisect_left(self.names, stream)]
+
+    def _show(self, entry: Entry) -> None:
+        place = entry.place
+        self.shown[place] = entry
+        if self.order and place < self.order[-1]:
+            insort(self.order, place)
+        else:
+            self.order.append(place)
+        self.publications += entry.count
+        self.sums.add(place, 1)
+        self.lane(entry.stream).show(entry)
+        self._count(entry, 1)
+
+    def _unshow(self, entry: Entry) -> None:
+        del self.shown[entry.place]
+        self.unshown.append(entry.place)
+        del self.order[bisect_left(self.order, entry.place)]
+        self.publications -= entry.count
+        self.sums.add(entry.place, -1)
+        self.lane(entry.stream).unshow(entry)
+        self._count(entry, -1)
+
+    def _count(self, entry: Entry, sign: int) -> None:
+        if self.window.per_publisher is None:
+            self._capped += sign * entry.count
+            return
+        places, sum = self._quotas.get(entry.publisher, ([], 0))
+        if sign > 0:
+            insort(places, entry.place)
+        else:
+            del places[bisect_left(places, entry.place)]
+        quota, after = self.window.quota, sum + sign * entry.count
+        self._capped += min(quota, after) - min(quota, sum)
+        self._quotas[entry.publisher] = (places, after)
+        if not places:
+            del self._quotas[entry.publisher]
+
+    def _surplus(self, publisher: NodeId) -> Iterator[Entry]:
+        """What has no room any more, the lowest first; to be taken out before the next."""
+        window = self.window
+        while window.per_publisher is not None:
+            places, sum = self._quotas.get(publisher, ([], 0))
+            if not places or sum - self.shown[places[0]].count < window.quota:
+                break
+            yield self.shown[places[0]]
+        while self.order and self._capped >= window.limit:
+            lowest = self.shown[self.order[0]]
+            above = self._capped - lowest.count
+            if window.per_publisher is not None:
+                sum = self._quotas[lowest.publisher][1]
+                cap = min(window.quota, sum) - min(window.quota, sum - lowest.count)
+                above = self._capped - cap
+            if above < window.limit:
+                break
+            yield lowest
+
+    def _drop(self, entry: Entry) -> None:
+        """A record out of the window: hidden if another window might show it, else erased."""
+        lane, aged = self.lane(entry.stream), entry.place < self.window.lowest
+        if self._wanted(entry.place):
+            lane.hid.drop(entry, aged=aged)
+            self.hidden[entry.place] = entry
+            if len(self.hidden) > HIDDEN_SLACK + sum(min(w.limit, LIMIT_MAX) for w in self.windows):
+                self._purge()
+        else:
+            lane.erase(entry, aged=aged)
+            self.erased.append(entry)
+
+    def _wanted(self, place: Place) -> bool:
+        """Might another window show what this one does not? By its age, or by its limits."""
+        if place < self.window.lowest:
+            return any(place >= other.lowest for other in self.windows)
+        return any(other[1:] != self.window[1:] for other in self.windows)
+
+    def _purge(self) -> None:
+        if not self.hidden:
+            return
+        if all(window[1:] == (LIMIT_MAX, None) for window in self.windows):
+            lowest = min(window.lowest for window in self.windows)
+            keep = {place for place in self.hidden if place >= lowest}
+        else:
+            held = [*self.hidden.values(), *self.shown.values()]
+            keep = {place for window in self.windows for place in kept(held, window)}
+        for place in sorted(place for place in self.hidden if place not in keep):
+            entry = self.hidden.pop(place)
+            self.lane(entry.stream).erase(entry, aged=place < self.window.lowest)
+            self.erased.append(entry)
+        self._note_hidden()
+
+    def _note_hidden(self) -> None:
+        for lane in self.lanes.values():
+            lane.hid = Drops()
+        for place in sorted(self.hidden):
+            entry = self.hidden[place]
+            self.lane(entry.stream).hid.drop(entry, aged=place < self.window.lowest)

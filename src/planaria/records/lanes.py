@@ -1,0 +1,213 @@
+"""What is known of each stream's records: where they stand, what they cover, what is gone.
+
+Derived from the records alone, and small: no payloads. An entry with its share of the tables
+around it takes about 500 bytes, whatever the record's size (`benchmarks/records.py`).
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from struct import Struct as Layout
+
+from planaria.core.ids import NodeId
+from planaria.records.positions import Interval, Intervals
+from planaria.records.record import PUBLICATIONS_MAX, RECORD_KEY_BITS, Place, Record, Stream
+
+_GONE = Layout("<QQQ")
+
+Segment = tuple["Entry", int, int]  # an entry, and which of its numbers
+
+
+class Entry:
+    """A record without its bytes. `row` is where the store keeps them."""
+
+    __slots__ = ("end", "first", "place", "row", "size", "stream")
+
+    def __init__(
+        self, place: Place, stream: Stream, first: int, end: int, size: int, row: int = 0
+    ) -> None:
+        self.place, self.stream, self.first, self.end = place, stream, first, end
+        self.size, self.row = size, row
+
+    @classmethod
+    def of(cls, record: Record) -> "Entry":
+        """The entry of a record."""
+        return cls(record.place, record.stream, record.first, record.end, len(record.data))
+
+    def describes(self, record: Record) -> bool:
+        """Does it say what the record says?"""
+        mine = (self.place, self.stream, self.first, self.end, self.size)
+        return mine == (record.place, record.stream, record.first, record.end, len(record.data))
+
+    def describe(self, record: Record) -> None:
+        """Say what the record says."""
+        self.place, self.stream, self.first = record.place, record.stream, record.first
+        self.end, self.size = record.end, len(record.data)
+
+    @property
+    def publisher(self) -> NodeId:
+        """Whose quota it counts in."""
+        return self.stream[0]
+
+    @property
+    def count(self) -> int:
+        """How many publications it holds."""
+        return self.end - self.first
+
+    @property
+    def time(self) -> int:
+        """The second it was sealed in."""
+        return self.place >> RECORD_KEY_BITS
+
+
+class Drops:
+    """The numbers of a stream that a window dropped, and what cannot come any more.
+
+    A publisher's times never decrease. So once a record of a later second is dropped, nothing
+    numbered below one of an earlier second will be kept: below `firm` no number may still come.
+    Within the last second the order is that of keys, and numbers dropped there are just `last`.
+    """
+
+    __slots__ = ("firm", "last", "time")
+
+    def __init__(self) -> None:
+        self.firm = 0
+        self.time = 0
+        self.last = Intervals()
+
+    def drop(self, entry: Entry, *, aged: bool) -> None:
+        """Note a record that fell out of the window, by its age or by a count."""
+        if aged or entry.time < self.time:
+            self.firm = max(self.firm, entry.end)
+            return
+        if entry.time > self.time:
+            self.firm = max([self.firm, *(end for _, end in self.last)])
+            self.time, self.last = entry.time, Intervals()
+        self.last.add(entry.first, entry.end)
+
+    def pack(self) -> bytes:
+        """All of it as bytes, for a store."""
+        return _GONE.pack(self.firm, self.time, len(self.last)) + self.last.pack()
+
+    @classmethod
+    def unpack(cls, data: bytes) -> tuple["Drops", bytes]:
+        """What `pack` made, and the bytes after it; raises ValueError otherwise."""
+        drops = cls()
+        if len(data) < _GONE.size:
+            raise ValueError(f"drops in {len(data)} bytes")
+        drops.firm, drops.time, size = _GONE.unpack_from(data)
+        end = _GONE.size + 16 * size
+        drops.last = Intervals.unpack(data[_GONE.size : end])
+        return drops, data[end:]
+
+
+class Lane:
+    """One stream: its shown records by number, and up to where nothing is missing."""
+
+    __slots__ = ("covered", "entries", "gone", "hid", "low")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.covered = Intervals()
+        self.low = 0  # the publisher vouches for nothing below
+        self.gone = Drops()  # deleted, or never kept
+        self.hid = Drops()  # hidden: comes back with the window
+
+    @property
+    def floor(self) -> int:
+        """Below this number nothing may still come."""
+        return max(self.low, self.gone.firm, self.hid.firm)
+
+    def clear(self) -> None:
+        """Forget what is shown."""
+        self.entries, self.covered = [], Intervals()
+
+    def derive(self) -> None:
+        """Put entries that were added in any order by number, and say what they cover."""
+        self.entries.sort(key=_number)
+        for entry in self.entries:
+            self.covered.add(entry.first, entry.end)
+
+    def show(self, entry: Entry) -> None:
+        """Take an entry up."""
+        if self.entries and entry.first <= self.entries[-1].first:
+            insort(self.entries, entry, key=_number)
+        else:
+            self.entries.append(entry)
+        self.covered.add(entry.first, entry.end)
+
+    def unshow(self, entry: Entry) -> None:
+        """Take an entry out; what another one covers stays covered."""
+        at = bisect_left(self.entries, _number(entry), key=_number)
+        if self.entries[at : at + 1] != [entry]:
+            return
+        del self.entries[at]
+        self.covered.remove(entry.first, entry.end)
+        for other in list(self.overlapping(entry.first, entry.end)):
+            self.covered.add(other.first, other.end)
+
+    def erase(self, entry: Entry, *, aged: bool) -> None:
+        """Remember of a record that is not held what cannot come any more."""
+        self.gone.drop(entry, aged=aged)
+        self.gone.firm = max(self.gone.firm, self.low)
+
+    def overlapping(self, lo: int, hi: int) -> Iterator[Entry]:
+        """The entries with a number from `lo` to before `hi`, by number."""
+        start = bisect_left(self.entries, (lo - PUBLICATIONS_MAX, 0), key=_number)
+        for at in range(start, len(self.entries)):
+            entry = self.entries[at]
+            if entry.first >= hi:
+                return
+            if entry.end > lo:
+                yield entry
+
+    def settled(self, start: int) -> int:
+        """The first number from `start` and the floor on that may still come."""
+        at = max(start, self.floor)
+        while True:
+            end = self.covered.contiguous(at)
+            end = self.gone.last.contiguous(end)
+            end = self.hid.last.contiguous(end)
+            if end == at:
+                return at
+            at = end
+
+    def missing(self, lo: int, hi: int) -> tuple[list[Interval], list[Interval]]:
+        """What of the numbers from `lo` to before `hi` may still come, and what is expired."""
+        coming, expired = Intervals(), Intervals()
+        for a, b in self.covered.missing(lo, hi):
+            expired.add(a, min(b, self.floor))
+            coming.add(max(a, self.floor), b)
+            for drops in (self.gone.last, self.hid.last):
+                for dropped in drops.common(a, b):
+                    coming.remove(*dropped)
+                    expired.add(*dropped)
+        return list(coming), list(expired)
+
+    def segments(self, lo: int, hi: int) -> Iterator[Segment]:
+        """Which entry has the body of each number from `lo` to before `hi`, by number.
+
+        Of several entries with one number the highest place wins, whatever came first.
+        """
+        entries = self.overlapping(lo, hi)
+        upcoming, active = next(entries, None), list[tuple[int, int, Entry]]()
+        best, start, at = None, lo, lo
+        while at < hi:
+            while upcoming is not None and upcoming.first <= at:
+                heappush(active, (-upcoming.place, upcoming.end, upcoming))
+                upcoming = next(entries, None)
+            while active and active[0][1] <= at:
+                heappop(active)
+            winner = active[0][2] if active else None
+            if winner is not best:
+                if best is not None:
+                    yield best, start, at
+                best, start = winner, at
+            later = hi if upcoming is None else upcoming.first
+            at = min(later, hi if winner is None else winner.end, hi)
+        if best is not None:
+            yield best, start, at
+
+
+def _number(entry: Entry) -> tuple[int, Place]:
+    return entry.first, entry.place

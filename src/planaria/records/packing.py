@@ -1,0 +1,129 @@
+"""A publisher packs what it publishes into records: at once when idle, else after a short linger.
+
+Pure: who drives it hands in the time. A lone publication never waits; under load those of one
+millisecond, or a record full, share one key, one hash, one message and one row.
+"""
+
+from collections import deque
+
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.ids import NodeId
+from planaria.records.record import (
+    HEADER_NAME_BYTES_MAX,
+    HEADER_VALUE_BYTES_MAX,
+    HEADERS_MAX,
+    INCARNATION_BYTES,
+    PAYLOAD_BYTES_MAX,
+    PUBLICATION_KEY_BYTES_MAX,
+    SEQUENCE_MAX,
+    Draft,
+    Record,
+    Stream,
+    seal,
+)
+
+LINGER_MICROSECONDS = 1_000
+PACKED_PUBLICATIONS = 128  # in a record: larger ones cost no less per publication
+PACKED_BYTES = 64 << 10  # of payload; beyond it a record is not cheaper, and delays control frames
+UNSETTLED_BYTES_MAX = 16 << 20  # published and not acknowledged; then the publisher is refused
+DRAFT_BYTES = 64  # what a draft counts beside its own bytes
+
+
+class Packer:
+    """Numbers the publications of one process on one topic, in an incarnation of its own.
+
+    Drafts wait until `take` seals them; records stay until they are `acknowledge`d, so that a
+    retry is the same bytes.
+    """
+
+    __slots__ = ("_bytes", "_last", "_next", "_time", "_waiting", "_weights", "stream", "unsettled")
+
+    def __init__(self, publisher: NodeId, incarnation: bytes) -> None:
+        """`incarnation`: fresh bytes of the operating system at every start of a process."""
+        if len(incarnation) != INCARNATION_BYTES:
+            raise UsageError(f"incarnation of {len(incarnation)} bytes: {INCARNATION_BYTES}")
+        self.stream: Stream = (publisher, incarnation)
+        self.unsettled: deque[Record] = deque()  # sealed and not acknowledged, by number
+        self._next = 0  # the number of the first draft that waits
+        self._waiting: list[Draft] = []
+        self._weights: list[int] = []
+        self._bytes = 0  # of drafts and records not acknowledged
+        self._last: int | None = None  # when the last record was sealed
+        self._time = 0  # of the last record: times of a stream never decrease
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def due(self) -> int | None:
+        """When the next record is to be taken, in microseconds; None if nothing waits."""
+        if not self._waiting:
+            return None
+        full = len(self._waiting) >= PACKED_PUBLICATIONS or sum(self._weights) >= PACKED_BYTES
+        return 0 if self._last is None or full else self._last + LINGER_MICROSECONDS
+
+    def offer(self, draft: Draft) -> int:
+        """Number a publication; it leaves with the next record.
+
+        Raises UsageError if no record can hold it, and CapacityExceeded, with nothing numbered,
+        while too much is not acknowledged.
+        """
+        weight = _weigh(draft)
+        if self._bytes and self._bytes + weight > UNSETTLED_BYTES_MAX:
+            raise CapacityExceeded(f"{self._bytes} bytes are not acknowledged yet: slow down")
+        number = self._next + len(self._waiting)
+        if number >= SEQUENCE_MAX:
+            raise CapacityExceeded("this incarnation has no more numbers: start another")
+        self._waiting.append(draft)
+        self._weights.append(weight)
+        self._bytes += weight
+        return number
+
+    def take(self, now: int, *, time: int, low: int = 0) -> Record | None:
+        """Seal the next record if one is due at `now`, in microseconds of any steady clock.
+
+        `time` is the present in seconds, `low` the lowest number still vouched for.
+        """
+        due = self.due
+        if due is None or now < due:
+            return None
+        size = count = 0
+        for weight in self._weights[:PACKED_PUBLICATIONS]:
+            if count and size + weight > PACKED_BYTES:
+                break
+            size, count = size + weight, count + 1
+        self._time = max(self._time, time)
+        drafts, low = self._waiting[:count], min(low, self._next)
+        record = seal(self.stream, self._next, drafts, time=self._time, low=low)
+        del self._waiting[:count], self._weights[:count]
+        self._next += count
+        self._bytes += len(record.data) - size
+        self._last = now
+        self.unsettled.append(record)
+        return record
+
+    def acknowledge(self, before: int) -> None:
+        """All numbers below `before` are where they should be: their records need no retry."""
+        while self.unsettled and self.unsettled[0].end <= before:
+            self._bytes -= len(self.unsettled.popleft().data)
+
+
+def _weigh(draft: Draft) -> int:
+    """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
+    payload, key, headers, timestamp = draft
+    if timestamp is not None and not -(1 << 63) <= timestamp < 1 << 63:
+        raise UsageError(f"timestamp {timestamp}: microseconds in 64 bits")
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        raise UsageError(f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}, split it")
+    if key is not None and len(key) > PUBLICATION_KEY_BYTES_MAX:
+        raise UsageError(f"key of {len(key)} bytes: at most {PUBLICATION_KEY_BYTES_MAX}")
+    if len(headers) > HEADERS_MAX:
+        raise UsageError(f"{len(headers)} headers: at most {HEADERS_MAX}")
+    weight = DRAFT_BYTES + len(payload) + len(key or b"")
+    for name, value in headers:
+        encoded = len(name.encode())
+        if encoded > HEADER_NAME_BYTES_MAX or len(value) > HEADER_VALUE_BYTES_MAX:
+            bounds = f"{HEADER_NAME_BYTES_MAX} and {HEADER_VALUE_BYTES_MAX}"
+            raise UsageError(f"header {name:.40}: name and value have at most {bounds} bytes")
+        weight += encoded + len(value) + 8
+    return weight

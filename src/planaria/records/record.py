@@ -1,0 +1,369 @@
+"""A record: consecutive publications of one publisher, sealed once into bytes.
+
+The record, not the publication, is hashed, stored, forwarded and reconciled. Its bytes are columns
+(little endian), so that a reader can hand them to Arrow without touching a row:
+
+    head        mark, version, columns, count, publisher, first, low, time, incarnation, pairs
+    timestamps  count x int64, microseconds since 1970       (if any publication has one)
+    payloads    (count + 1) x uint32 offsets
+    keys        (count + 1) x uint32 offsets                 (if any publication has one)
+    headers     (count + 1) x uint32 offsets into pairs, then (pairs + 1) x uint32 offsets of
+                names and of values                          (if any publication has one)
+    validity    one bit per publication, least significant first: has it a key?
+    data        payloads, keys, names, values, each without separators
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import accumulate, pairwise
+from operator import sub
+from struct import Struct as Layout
+from struct import error as StructError  # noqa: N812
+from struct import pack, unpack_from
+from typing import NamedTuple
+
+from planaria.core.codec import FRAME_BYTES_MAX
+from planaria.core.errors import MalformedMessage, UsageError
+from planaria.core.ids import NodeId, is_node_id
+
+RECORD_KEY_BYTES = 16
+RECORD_KEY_BITS = 8 * RECORD_KEY_BYTES
+INCARNATION_BYTES = 12  # 96 bits of the operating system's: no two process starts share them
+TIME_BITS = 40  # seconds since 1970, for 34,000 years
+TIME_MAX = (1 << TIME_BITS) - 1
+PLACE_BITS = TIME_BITS + RECORD_KEY_BITS
+SEQUENCE_MAX = 2**63 - 1
+PUBLICATIONS_MAX = 4096  # in one record; bounds what one message makes a receiver do
+# A message around one record needs at most a topic of 1024 bytes and some integers.
+RECORD_BYTES_MAX = FRAME_BYTES_MAX - 4096
+HEADERS_MAX = 64  # of one publication
+HEADER_NAME_BYTES_MAX = 255
+HEADER_VALUE_BYTES_MAX = 8192
+PUBLICATION_KEY_BYTES_MAX = 1024
+
+Stream = tuple[NodeId, bytes]  # publisher and incarnation: whoever numbers publications from 0
+Place = int  # a record's place in the order of retention: its time, then its key
+Headers = tuple[tuple[str, bytes], ...]
+
+_HEAD = Layout("<2sBBIqqqq12sI")
+_MARK, _VERSION = b"PR", 1
+KEYS, HEADERS, TIMESTAMPS = 1, 2, 4  # columns that may be left out
+# Head, two offsets, a validity byte and a timestamp: what one publication costs beside itself.
+PAYLOAD_BYTES_MAX = RECORD_BYTES_MAX - _HEAD.size - 64
+
+
+class MalformedRecord(MalformedMessage):
+    """Bytes that are not one whole, sound record."""
+
+
+class Draft(NamedTuple):
+    """What an application publishes: not numbered yet. `timestamp` in microseconds since 1970."""
+
+    payload: bytes
+    key: bytes | None = None
+    headers: Headers = ()
+    timestamp: int | None = None
+
+
+class Publication(NamedTuple):
+    """One publication as its reader sees it; its identity is its position."""
+
+    publisher: NodeId
+    incarnation: bytes
+    sequence: int
+    payload: bytes
+    key: bytes | None
+    headers: Headers
+    timestamp: int
+
+
+class Record:
+    """A sealed record. `low` is the lowest number that its publisher still vouches for."""
+
+    __slots__ = (
+        "columns", "count", "data", "first", "incarnation", "key", "low", "pairs", "publisher",
+        "time",
+    )  # fmt: skip
+
+    count: int
+    first: int
+    incarnation: bytes
+    low: int
+    pairs: int
+    publisher: NodeId
+    time: int
+
+    def __init__(self, data: bytes, key: bytes) -> None:
+        """Read the head of bytes known to be sound: sealed here, or decoded before."""
+        self.data, self.key = data, key
+        (
+            _, _, self.columns, self.count, self.publisher, self.first, self.low, self.time,
+            self.incarnation, self.pairs,
+        ) = _HEAD.unpack_from(data)  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self.data == other.data
+
+    def __hash__(self) -> int:
+        return int.from_bytes(self.key[:8], "big")
+
+    def __repr__(self) -> str:
+        span = f"{self.publisher}/{self.incarnation.hex()[:8]} [{self.first}, {self.end})"
+        return f"<Record {span} at {self.time}, {self.key.hex()[:8]}>"
+
+    @property
+    def stream(self) -> Stream:
+        """Who numbers these publications."""
+        return self.publisher, self.incarnation
+
+    @property
+    def end(self) -> int:
+        """The number after the last."""
+        return self.first + self.count
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in the order of retention, (time, key), as one integer."""
+        return self.time << RECORD_KEY_BITS | int.from_bytes(self.key, "big")
+
+    def offsets(self) -> "Offsets":
+        """Where the columns lie in `data`."""
+        return Offsets(self.columns, self.count, self.pairs, self.data)
+
+    def payloads(self, lo: int, hi: int) -> list[bytes]:
+        """The payloads of the numbers from `lo` to before `hi`."""
+        at = self.offsets()
+        return _cells(self.data, at.payloads, at.payload_data, lo - self.first, hi - self.first)
+
+    def publications(self, lo: int, hi: int) -> list[Publication]:
+        """The publications numbered from `lo` to before `hi`."""
+        lo, hi = max(lo, self.first), min(hi, self.end)
+        at, rows = self.offsets(), range(lo - self.first, hi - self.first)
+        payloads = self.payloads(lo, hi)
+        keys: list[bytes | None] = [None] * len(rows)
+        headers: list[Headers] = [()] * len(rows)
+        if self.columns & KEYS:
+            keys = at.key_cells(rows)
+        if self.columns & HEADERS:
+            headers = at.header_cells(rows)
+        if self.columns & TIMESTAMPS:
+            times = unpack_from(f"<{len(rows)}q", self.data, at.timestamps + 8 * rows.start)
+        else:
+            times = (self.time * 1_000_000,) * len(rows)
+        numbers = range(lo, hi)
+        each = zip(numbers, payloads, keys, headers, times, strict=True)
+        who, start = self.publisher, self.incarnation
+        return [Publication(who, start, n, p, k, h, t) for n, p, k, h, t in each]
+
+
+class Offsets:
+    """Where the columns of a record lie in its bytes."""
+
+    __slots__ = (
+        "data", "end", "header_rows", "key_data", "keys", "name_data", "names", "payload_data",
+        "payloads", "timestamps", "validity", "value_data", "values",
+    )  # fmt: skip
+
+    def __init__(self, columns: int, count: int, pairs: int, data: bytes) -> None:
+        self.data = data
+        self.timestamps = _HEAD.size
+        if not columns:  # payloads alone, as nearly always
+            at = self.payloads = _HEAD.size
+            at += 4 * (count + 1)
+            self.keys = self.header_rows = self.names = self.values = self.validity = at
+            self.payload_data = at
+            self.end = at + self._last(self.payloads, count)
+            self.key_data = self.name_data = self.value_data = self.end
+            return
+        self.payloads = self.timestamps + 8 * count * bool(columns & TIMESTAMPS)
+        at = self.payloads + 4 * (count + 1)
+        self.keys = self.header_rows = self.names = self.values = at
+        if columns & KEYS:
+            at += 4 * (count + 1)
+            self.header_rows = self.names = self.values = at
+        if columns & HEADERS:
+            self.names = at + 4 * (count + 1)
+            self.values = self.names + 4 * (pairs + 1)
+            at = self.values + 4 * (pairs + 1)
+        self.validity = at
+        at += (count + 7) // 8 * bool(columns & KEYS)
+        self.payload_data = at
+        at += self._last(self.payloads, count)
+        self.key_data = at
+        if columns & KEYS:
+            at += self._last(self.keys, count)
+        self.name_data = self.value_data = at
+        if columns & HEADERS:
+            self.value_data = at + self._last(self.names, pairs)
+            at = self.value_data + self._last(self.values, pairs)
+        self.end = at
+
+    def _last(self, table: int, entries: int) -> int:
+        """The last offset of a table: how long its data is; 0 if the bytes end before."""
+        at = table + 4 * entries
+        return int.from_bytes(self.data[at : at + 4], "little")
+
+    def key_cells(self, rows: range) -> list[bytes | None]:
+        """The keys of `rows`, None for those without."""
+        cells = _cells(self.data, self.keys, self.key_data, rows.start, rows.stop)
+        bits = self.data[self.validity : self.payload_data]
+        return [
+            cell if bits[row >> 3] >> (row & 7) & 1 else None
+            for row, cell in zip(rows, cells, strict=True)
+        ]
+
+    def header_cells(self, rows: range) -> list[Headers]:
+        """The headers of `rows`."""
+        bounds = unpack_from(f"<{len(rows) + 1}I", self.data, self.header_rows + 4 * rows.start)
+        lo, hi = bounds[0], bounds[-1]
+        names = [c.decode() for c in _cells(self.data, self.names, self.name_data, lo, hi)]
+        values = _cells(self.data, self.values, self.value_data, lo, hi)
+        pairs = list(zip(names, values, strict=True))
+        return [tuple(pairs[a - lo : b - lo]) for a, b in pairwise(bounds)]
+
+
+def _cells(data: bytes, table: int, start: int, lo: int, hi: int) -> list[bytes]:
+    """The cells `lo` to before `hi` of a column of bytes."""
+    bounds = unpack_from(f"<{hi - lo + 1}I", data, table + 4 * lo)
+    return [data[start + a : start + b] for a, b in pairwise(bounds)]
+
+
+def record_key(data: bytes) -> bytes:
+    """The 128-bit key of a record's bytes. Compute it once, where the record enters."""
+    return blake2b(data, digest_size=RECORD_KEY_BYTES, person=b"planaria record").digest()
+
+
+def intact(data: bytes, place: Place) -> Record | None:
+    """The record of that place in bytes which were a record once; None if they are another's."""
+    key = (place & (1 << RECORD_KEY_BITS) - 1).to_bytes(RECORD_KEY_BYTES, "big")
+    if record_key(data) != key or len(data) < _HEAD.size:
+        return None
+    record = Record(data, key)
+    return record if record.place == place else None
+
+
+def seal(stream: Stream, first: int, drafts: Sequence[Draft], *, time: int, low: int = 0) -> Record:
+    """Make the one record of `drafts`, numbered from `first`; a retry sends the same bytes.
+
+    Raises UsageError if a bound is exceeded.
+    """
+    try:
+        return decode(_encode(stream, first, drafts, time, low))
+    except (MalformedRecord, StructError) as error:
+        raise UsageError(f"cannot seal this record: {error}") from None
+
+
+def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low: int) -> bytes:
+    count, columns = len(drafts), 0
+    payloads, keys, headers, timestamps = zip(*drafts, strict=True) if drafts else ((),) * 4
+    tables, data = [_table(payloads)], [*payloads]
+    if keys.count(None) < count:
+        columns |= KEYS
+        cells = [key or b"" for key in keys]
+        tables.append(_table(cells))
+        data += cells
+    pairs = [pair for row in headers for pair in row]
+    validity = b""
+    if columns & KEYS:
+        bits = sum((key is not None) << row for row, key in enumerate(keys))
+        validity = bits.to_bytes((count + 7) // 8, "little")
+    if pairs:
+        columns |= HEADERS
+        names, values = [name.encode() for name, _ in pairs], [value for _, value in pairs]
+        tables += [_table(headers), _table(names), _table(values)]
+        data += [*names, *values]
+    times = b""
+    if timestamps.count(None) < count:
+        columns |= TIMESTAMPS
+        stamps = [time * 1_000_000 if at is None else at for at in timestamps]
+        times = pack(f"<{count}q", *stamps)
+    publisher, incarnation = stream
+    head = _HEAD.pack(
+        _MARK, _VERSION, columns, count, publisher, first, low, time, incarnation, len(pairs)
+    )
+    return b"".join([head, times, *tables, validity, *data])
+
+
+def _table(cells: Sequence[bytes] | Sequence[Headers]) -> bytes:
+    """The offsets of a column whose cells follow each other."""
+    return pack(f"<{len(cells) + 1}I", *accumulate(map(len, cells), initial=0))
+
+
+def decode(data: bytes) -> Record:
+    """The record in `data`, every field and column checked, with its key computed this once.
+
+    Raises MalformedRecord, in one line, on anything else.
+    """
+    if not _HEAD.size <= len(data) <= RECORD_BYTES_MAX:
+        raise MalformedRecord(f"record of {len(data)} bytes: at most {RECORD_BYTES_MAX}")
+    if data[:3] != _MARK + bytes([_VERSION]):
+        raise MalformedRecord(f"no record of version {_VERSION}: begins with {data[:3].hex()}")
+    record = Record(data, b"")
+    _check_head(record)
+    _check_columns(record)
+    record.key = record_key(data)
+    return record
+
+
+def _check_head(record: Record) -> None:
+    if not 1 <= record.count <= PUBLICATIONS_MAX:
+        raise MalformedRecord(f"{record.count} publications: 1 to {PUBLICATIONS_MAX} in a record")
+    if not is_node_id(record.publisher):
+        raise MalformedRecord(f"publisher {record.publisher} cannot name a node")
+    if not 0 <= record.low <= record.first <= SEQUENCE_MAX - record.count:
+        raise MalformedRecord(f"number {record.first} from low {record.low}: out of range")
+    if not 0 <= record.time <= TIME_MAX:
+        raise MalformedRecord(f"time {record.time} out of range")
+    if record.columns & ~(KEYS | HEADERS | TIMESTAMPS):
+        raise MalformedRecord(f"unknown columns {record.columns:#x}")
+    if bool(record.pairs) != bool(record.columns & HEADERS):
+        raise MalformedRecord(f"{record.pairs} headers in columns {record.columns:#x}")
+    if record.pairs > record.count * HEADERS_MAX:
+        raise MalformedRecord(f"{record.pairs} headers: at most {HEADERS_MAX} a publication")
+
+
+def _check_columns(record: Record) -> None:
+    at, count, pairs, data = record.offsets(), record.count, record.pairs, record.data
+    if at.end != len(data):
+        raise MalformedRecord(f"columns end at {at.end}, the record at {len(data)}")
+    _check_table("payload", data, at.payloads, count, PAYLOAD_BYTES_MAX)
+    if record.columns & KEYS:
+        lengths = _check_table("key", data, at.keys, count, PUBLICATION_KEY_BYTES_MAX)
+        _check_validity(data[at.validity : at.payload_data], lengths)
+    if record.columns & HEADERS:
+        rows = _check_table("headers", data, at.header_rows, count, HEADERS_MAX)
+        if sum(rows) != pairs:
+            raise MalformedRecord(f"{pairs} headers, but {sum(rows)} belong to publications")
+        _check_table("header value", data, at.values, pairs, HEADER_VALUE_BYTES_MAX)
+        lengths = _check_table("header name", data, at.names, pairs, HEADER_NAME_BYTES_MAX)
+        _check_names(data[at.name_data : at.value_data], lengths)
+
+
+def _check_table(what: str, data: bytes, table: int, entries: int, largest: int) -> list[int]:
+    """Check the offsets of one column; returns the lengths of its cells."""
+    bounds = unpack_from(f"<{entries + 1}I", data, table)
+    lengths = list(map(sub, bounds[1:], bounds))
+    if bounds[0] != 0 or min(lengths) < 0:
+        raise MalformedRecord(f"{what} offsets do not ascend from 0")
+    if max(lengths) > largest:
+        raise MalformedRecord(f"{what} of {max(lengths)}: at most {largest}")
+    return lengths
+
+
+def _check_validity(validity: bytes, lengths: list[int]) -> None:
+    bits = int.from_bytes(validity, "little")
+    if bits >> len(lengths):
+        raise MalformedRecord("validity bits beyond the last publication")
+    if any(length and not bits >> row & 1 for row, length in enumerate(lengths)):
+        raise MalformedRecord("a key where there is none")
+
+
+def _check_names(names: bytes, lengths: list[int]) -> None:
+    """Header names are UTF-8, and no name begins inside a character."""
+    try:
+        names.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedRecord(f"header names: {error.reason}") from None
+    starts = accumulate(lengths[:-1])
+    if any(names[at : at + 1] and 0x80 <= names[at] < 0xC0 for at in starts):
+        raise MalformedRecord("a header name begins inside a character")

@@ -1,0 +1,382 @@
+"""The records of one topic, in the order of retention, read by position. Knows nothing of peers.
+
+`append` makes records visible at once; `commit` says when they are on disk. What is delivered is
+decided by positions never seen before, what is kept by the window, what is read by the vector:
+three questions, and none answers another.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from typing import NamedTuple
+
+from planaria.core.errors import CapacityExceeded
+from planaria.records.index import Index
+from planaria.records.lanes import Entry, Lane
+from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
+from planaria.records.record import SEQUENCE_MAX, Place, Publication, Record, Stream
+from planaria.records.retained import Retained
+from planaria.records.sums import Sum, by_prefix
+from planaria.records.window import Window
+
+RECORDS_MAX = 1 << 22  # of one topic: about 2 GB of entries in memory
+READ_PUBLICATIONS = 8192  # in a batch, unless its reader wants another number
+READ_BYTES_MAX = 16 << 20  # in a batch: the last record may go beyond
+LOAD_RECORDS_MAX = 256  # bodies in memory at a time where all that is shown is passed over
+DISPUTES_MAX = 16  # held records that a new one is compared with
+
+Committed = Callable[[Exception | None], None]
+
+
+class Arrival(NamedTuple):
+    """What a record brought: numbers to deliver, and numbers said otherwise before."""
+
+    record: Record
+    new: list[Interval]
+    disputed: list[Interval]
+
+
+class Slice(NamedTuple):
+    """Part of a record: its numbers from `lo` to before `hi`; `late` if they were skipped."""
+
+    record: Record
+    lo: int
+    hi: int
+    late: bool = False
+
+    def publications(self) -> list[Publication]:
+        """The publications themselves."""
+        return self.record.publications(self.lo, self.hi)
+
+
+class Batch(NamedTuple):
+    """What a reader gets, in publisher order, and from where to go on."""
+
+    slices: list[Slice]
+    vector: dict[Stream, Mark]
+
+    def publications(self) -> list[Publication]:
+        """The publications themselves, in order."""
+        return [one for part in self.slices for one in part.publications()]
+
+
+class Lacks(NamedTuple):
+    """Which part of a range is not here: what may still come, and what is expired."""
+
+    coming: dict[Stream, list[Interval]]
+    expired: dict[Stream, list[Interval]]
+
+
+class Store(ABC):
+    """Holds the records of one topic; subclasses keep their bytes."""
+
+    def __init__(self) -> None:
+        self.index = Index()
+        self.delivered = Delivered()
+        self._retained: Retained | None = None
+        self._audited: list[Place] = []
+
+    # What subclasses do with bytes
+
+    @abstractmethod
+    def _admit(self, records: Sequence[Record]) -> None:
+        """Raise CapacityExceeded, with nothing changed, if these cannot be taken now."""
+
+    @abstractmethod
+    def _write(self, entry: Entry, record: Record) -> None:
+        """Keep a record's bytes."""
+
+    @abstractmethod
+    def _erase(self, entry: Entry) -> None:
+        """Keep them no longer."""
+
+    @abstractmethod
+    def _note(self, stream: Stream) -> None:
+        """Keep what is remembered of a stream beyond its records."""
+
+    @abstractmethod
+    def _load(self, entries: Sequence[Entry]) -> list[Record | None]:
+        """The records of these entries; None where the bytes are not what was written."""
+
+    def _together(self) -> AbstractContextManager[object]:
+        """What is written within becomes durable together, or not at all."""
+        return nullcontext()
+
+    @abstractmethod
+    def commit(self, done: Committed) -> None:
+        """Call `done` once all that was appended so far is on disk, or with what prevents it."""
+
+    # Writing
+
+    def append(self, records: Iterable[Record]) -> list[Arrival]:
+        """Hold records, visible at once; says of each which numbers were never seen before.
+
+        Raises CapacityExceeded, with nothing changed, when the store can take no more now.
+        """
+        records = list(records)
+        if len(self.index.shown) + len(self.index.hidden) + len(records) > RECORDS_MAX:
+            raise CapacityExceeded(f"{RECORDS_MAX} records in one topic: shorten its retention")
+        self._admit(records)
+        with self._together():
+            arrivals = [self._append(record) for record in records]
+            self._erase_dropped()
+        return arrivals
+
+    def _append(self, record: Record) -> Arrival:
+        place, stream = record.place, record.stream
+        if place in self.index:
+            return Arrival(record, [], [])
+        disputed = self._disputed(record)
+        entry = Entry.of(record)
+        expired = place < self.index.window.lowest
+        held = self.index.add(entry, record.low)
+        new = [] if expired else self.delivered.add(stream, record.first, record.end, record.time)
+        if held:
+            self._write(entry, record)
+            self._retain(record)
+        else:
+            self._note(stream)
+        return Arrival(record, new, disputed)
+
+    def _disputed(self, record: Record) -> list[Interval]:
+        """The numbers of a new record that a held one gives another body."""
+        lane = self.index.lanes.get(record.stream)
+        if lane is None or not lane.covered.common(record.first, record.end):
+            return []
+        found = Intervals()
+        others = list(islice(lane.overlapping(record.first, record.end), DISPUTES_MAX))
+        for other in self._load(others):
+            if other is not None:
+                lo, hi = max(record.first, other.first), min(record.end, other.end)
+                pairs = zip(record.publications(lo, hi), other.publications(lo, hi), strict=True)
+                for mine, held in pairs:
+                    if mine[3:6] != held[3:6]:  # payload, key and headers
+                        found.add(mine.sequence, mine.sequence + 1)
+        return list(found)
+
+    def show(self, window: Window) -> None:
+        """Show what `window` keeps of all that is held, and hide the rest at once."""
+        if window != self.index.window:
+            self._retained = None
+            self.index.show(window)
+            with self._together():
+                self._erase_dropped()
+
+    def purge(self, windows: Sequence[Window]) -> None:
+        """Delete from now on what neither the window nor one of `windows` would show."""
+        self.index.purge(windows)
+        with self._together():
+            self._erase_dropped()
+
+    def forget(self, before: int) -> None:
+        """Forget what was delivered of streams that were last heard of before that second."""
+        for stream in self.delivered.forget(before, self.index.held()):
+            self.index.forget(stream)
+            self._note(stream)
+
+    def _erase_dropped(self) -> None:
+        unshown, self.index.unshown = self.index.unshown, []
+        if self._retained is not None and unshown:
+            quota = self.index.window.per_publisher is not None
+            if quota or not self._retained.without(unshown):
+                self._retained = None
+        erased, self.index.erased = self.index.erased, []
+        for entry in erased:
+            self._erase(entry)
+        for stream in dict.fromkeys(entry.stream for entry in erased):
+            self._note(stream)
+
+    # Reading
+
+    def __contains__(self, place: Place) -> bool:
+        """Is this record held, shown or hidden?"""
+        return place in self.index
+
+    def __len__(self) -> int:
+        """How many publications the shown records hold."""
+        return self.index.publications
+
+    def get(self, places: Iterable[Place]) -> list[Record]:
+        """The records shown at these places, in their order; without those that are not here."""
+        shown = self.index.shown
+        return self._sound([shown[place] for place in places if place in shown])
+
+    def read(
+        self, after: Vector, to: Vector | None = None, limit: int = READ_PUBLICATIONS
+    ) -> Batch:
+        """Read on from `after`, stream by stream in the order of their names, by number.
+
+        Stops in each stream where a number may still come, and at `to`. Equal arguments give the
+        same at every store that holds the range. A reader that fixes `to` (say `vector()`) until
+        it is reached is fair to all streams, however fast one of them grows.
+        """
+        while True:
+            wanted, vector = self._wanted(after, to, max(1, limit))
+            found = self._load([entry for entry, *_ in wanted])
+            if None not in found:
+                parts = zip(found, wanted, strict=True)
+                slices = [Slice(record, *part[1:]) for record, part in parts if record is not None]
+                return Batch(slices, vector)
+
+    def _wanted(
+        self, after: Vector, to: Vector | None, limit: int
+    ) -> tuple[list[tuple[Entry, int, int, bool]], dict[Stream, Mark]]:
+        """The entries of a batch, with what of each, and the vector after it."""
+        wanted: list[tuple[Entry, int, int, bool]] = []
+        vector, room, size = dict(after), limit, 0
+        for stream in self.index.names:
+            lane, mark = self.index.lanes[stream], after.get(stream, START)
+            end = lane.settled(mark.next)
+            if to is not None:
+                end = min(end, to.get(stream, START).next)
+            for entry, lo, hi, late in _parts(lane, mark, end):
+                if room <= 0 or size >= READ_BYTES_MAX:
+                    return wanted, vector
+                cut = min(hi, lo + room)
+                wanted.append((entry, lo, cut, late))
+                room, size = room - (cut - lo), size + entry.size
+                vector[stream] = _passed(vector.get(stream, START), lo, cut)
+                if cut < hi:
+                    return wanted, vector
+            if end > mark.next or mark.skipped:
+                vector[stream] = _settled(lane, vector.get(stream, START), end)
+        return wanted, vector
+
+    def vector(self) -> dict[Stream, Mark]:
+        """How far each stream can be read without passing a number that may still come."""
+        ends = {stream: self.index.lanes[stream].settled(0) for stream in self.index.names}
+        return {stream: Mark(end) for stream, end in ends.items() if end > 0}
+
+    def lacks(self, after: Vector, to: Vector) -> Lacks:
+        """Which part of the range from `after` to `to` cannot be read here."""
+        lacks = Lacks({}, {})
+        for stream in sorted(to):
+            lane = self.index.lanes.get(stream) or Lane()
+            parts = lane.missing(after.get(stream, START).next, to[stream].next)
+            for kind, intervals in zip(lacks, parts, strict=True):
+                if intervals:
+                    kind[stream] = intervals
+        return lacks
+
+    def low(self, stream: Stream) -> int | None:
+        """The lowest number of a stream that is shown: what its publisher can vouch for."""
+        lane = self.index.lanes.get(stream)
+        return next((lo for lo, _ in lane.covered), None) if lane else None
+
+    def retained(self, key: bytes | None = None) -> Publication | None:
+        """The last publication with this key; of the whole topic if the key is None.
+
+        The last by time, then by publisher, incarnation and number: the same at every store.
+        """
+        if self._retained is None:
+            self._retained = self._make_retained()
+        position = self._retained.position(key)
+        return None if position is None else self.at(*position)
+
+    def _make_retained(self) -> Retained:
+        """Take up all that is shown, also beyond holes; each position with its one body."""
+        retained = Retained()
+        for stream in list(self.index.names):
+            parts = list(self.index.lanes[stream].segments(0, SEQUENCE_MAX))
+            for at in range(0, len(parts), LOAD_RECORDS_MAX):
+                chunk = parts[at : at + LOAD_RECORDS_MAX]
+                found = self._load([entry for entry, *_ in chunk])
+                for record, (_, lo, hi) in zip(found, chunk, strict=True):
+                    if record is not None:
+                        retained.take(record, lo, hi)
+        return retained
+
+    def _retain(self, record: Record) -> None:
+        """Keep the last publications up to date; if bodies compete, make them anew when asked."""
+        if self._retained is None:
+            return
+        lane = self.index.lane(record.stream)
+        if len(list(islice(lane.overlapping(record.first, record.end), 2))) != 1:
+            self._retained = None
+            return
+        try:
+            self._retained.take(record, record.first, record.end)
+        except CapacityExceeded:
+            self._retained = None
+
+    def at(self, stream: Stream, number: int) -> Publication | None:
+        """The publication at a position, if it is shown."""
+        lane = self.index.lanes.get(stream) or Lane()
+        for entry, lo, hi in lane.segments(number, number + 1):
+            for record in self._sound([entry]):
+                return record.publications(lo, hi)[0]
+        return None
+
+    # Reconciling
+
+    def digest(self, lo: int, cut: int) -> Sum:
+        """A hint of what is shown from the second `lo` on, without what is on its way at `cut`."""
+        return self.index.sums.digest(lo, cut)
+
+    def buckets(self, lo: int, cut: int, seconds: int) -> dict[int, Sum]:
+        """The same, divided into buckets of so many seconds."""
+        return self.index.sums.buckets(lo, cut, seconds)
+
+    def prefixes(self, lo: int, cut: int, bits: int) -> dict[int, Sum]:
+        """The same, divided by the first `bits` of the keys; made from the places themselves."""
+        return by_prefix(self.places(lo, cut), bits)
+
+    def places(self, lo: int, cut: int) -> list[Place]:
+        """The places that such a digest covers, ascending: what a trie to descend is built of."""
+        return self.index.between(lo, cut)
+
+    def audit(self, limit: int) -> int:
+        """Check the next `limit` records against their bytes; returns the repairs.
+
+        At the beginning of each pass everything that is derived from entries is made anew.
+        """
+        if not self._audited:
+            self.index.sort()
+            self._retained = None
+            self._audited = sorted([*self.index.shown, *self.index.hidden], reverse=True)
+        places = [self._audited.pop() for _ in range(min(limit, len(self._audited)))]
+        held = {**self.index.hidden, **self.index.shown}
+        entries = [held[place] for place in places if place in held]
+        records = self._load(entries)
+        pairs = [(e, r) for e, r in zip(entries, records, strict=True) if r is not None]
+        wrong = [(entry, record) for entry, record in pairs if not entry.describes(record)]
+        for entry, record in wrong:
+            entry.describe(record)
+        if wrong:
+            self.index.sort()
+            self._retained = None
+        return len(entries) - len(pairs) + len(wrong)
+
+    def _sound(self, entries: Sequence[Entry]) -> list[Record]:
+        return [record for record in self._load(entries) if record is not None]
+
+    def _damaged(self, entry: Entry) -> None:
+        """Hold a record no longer whose bytes are not what was written: peers bring it back."""
+        self.index.discard(entry)
+        self._retained = None
+
+
+def _parts(lane: Lane, mark: Mark, end: int) -> Iterator[tuple[Entry, int, int, bool]]:
+    """What came of the numbers that a reader skipped, then what follows up to `end`."""
+    for lo, hi in mark.skipped:
+        for part in lane.segments(lo, hi):
+            yield *part, True
+    for part in lane.segments(mark.next, end):
+        yield *part, False
+
+
+def _passed(mark: Mark, lo: int, hi: int) -> Mark:
+    """The mark of a reader that was given these numbers; below `next` they were skipped."""
+    if lo >= mark.next:
+        return Mark(hi, mark.skipped)
+    skipped = Intervals(mark.skipped)
+    skipped.remove(lo, hi)
+    return Mark(mark.next, tuple(skipped))
+
+
+def _settled(lane: Lane, mark: Mark, end: int) -> Mark:
+    """The mark of a reader that was given all up to `end`: what is expired is not waited for."""
+    skipped = Intervals(mark.skipped)
+    skipped.remove(0, lane.floor)
+    return Mark(max(mark.next, end), tuple(skipped))

@@ -1,0 +1,222 @@
+"""What a peer's application asks for and is told, and what the driver reports."""
+
+from random import Random
+
+import pytest
+
+from planaria.core.errors import UsageError
+from planaria.core.node import (
+    Busy,
+    Clock,
+    Command,
+    Deliver,
+    Effect,
+    Joined,
+    Leave,
+    LinkDown,
+    LinkUp,
+    Persist,
+    Publish,
+    Published,
+    Ready,
+    Send,
+    Subscribe,
+)
+from planaria.protocols.publications.retention import Rejected, Retention
+from planaria.protocols.skipring.broadcast_messages import Arc
+from planaria.protocols.skipring.messages import Unsubscribe
+from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC, RingOverlay
+from planaria.protocols.skipring.peer import Peer
+from planaria.simulator.engine import Entry
+from retention_lab import DAY, Topic
+from ring_lab import RingLab
+
+
+class Told:
+    """What applications were told, in order."""
+
+    kinds = ("effect",)
+
+    def __init__(self, lab: RingLab) -> None:
+        self.rows: list[tuple[int, Effect]] = []
+        lab.simulator.watch(self)
+
+    def record(self, tick: int, kind: str, node: int, entry: Entry, effect: object) -> None:
+        assert isinstance(effect, Effect)
+        self.rows.append((node, effect))
+
+    def of(self, kind: type[Effect]) -> list[tuple[int, Effect]]:
+        return [(node, effect) for node, effect in self.rows if isinstance(effect, kind)]
+
+
+def peer_of(lab: RingLab, id: int = 0) -> Peer:
+    node = lab.simulator.nodes[id]
+    assert isinstance(node, Peer)
+    return node
+
+
+def test_publishing_is_answered_first_then_on_disk_then_sent_and_delivered() -> None:
+    effects = peer_of(RingLab.legitimate(8)).on_command(Publish(TOPIC, b"p"))
+    kinds = [type(effect) for effect in effects]
+    assert kinds[:2] == [Published, Persist], "on disk before it leaves"
+    assert kinds[-2:] == [Deliver, Persist]
+    assert {*kinds[2:-2]} == {Send}
+    assert isinstance(effects[0], Published)
+    assert isinstance(effects[-2], Deliver)
+    assert (effects[0].topic, effects[0].publisher, effects[0].sequence) == (TOPIC, 0, 0)
+    assert effects[0].id == effects[-2].id
+
+
+def test_everybody_knows_a_publication_by_the_id_that_its_publisher_was_told() -> None:
+    lab = RingLab.legitimate(8)
+    told = Told(lab)
+    for id in (0, 3, 3):
+        lab.simulator.command(id, Publish(TOPIC, b"same"))
+    lab.run(3)
+    ids = [it.id for _, it in told.of(Published) if isinstance(it, Published)]
+    assert len({*ids}) == 3
+    for node in range(8):
+        delivered = [
+            it.id for who, it in told.of(Deliver) if who == node if isinstance(it, Deliver)
+        ]
+        assert sorted(delivered) == sorted(ids)
+
+
+def test_what_is_received_is_forwarded_delivered_and_only_then_marked_on_disk() -> None:
+    """A crash in between repeats a delivery; the other order would lose one."""
+    lab = RingLab.legitimate(16)
+    (first, *_) = [
+        effect
+        for effect in peer_of(lab).on_command(Publish(TOPIC, b"p"))
+        if isinstance(effect, Send)
+    ]
+    kinds = [type(it) for it in peer_of(lab, first.target).on_message(first.message, 0)]
+    assert kinds[-2:] == [Deliver, Persist]
+    assert {*kinds[:-2]} <= {Send}
+    again = peer_of(lab, first.target).on_message(first.message, 0)
+    assert [it for it in again if not isinstance(it, Send)] == [], "nothing new, nothing to store"
+
+
+def test_a_publication_stamped_anew_keeps_its_id_and_is_not_delivered_again() -> None:
+    topic = Topic(2, Retention(age=DAY))
+    node = topic.nodes[0]
+    effects = node.publish(topic.view(0), b"said")
+    published = effects[0]
+    assert isinstance(published, Published)
+    ((name, (said, _)),) = node.publisher.rejectable.items()
+    node.horizon.votes.clear()
+    node.read_clock(topic.now + 10 * DAY)
+    again = node.on_message(topic.view(0), Rejected("t", 1, name))
+    assert [type(it) for it in again] == [Persist, Send], "on disk before it leaves again"
+    other = topic.nodes[1]
+    other.horizon.votes.clear()
+    other.read_clock(topic.now + 10 * DAY)
+    sends = [it for it in again if isinstance(it, Send)]
+    (delivered,) = [
+        it for it in other.on_message(topic.view(1), sends[0].message) if isinstance(it, Deliver)
+    ]
+    assert delivered.id == published.id
+    assert said.sequence == delivered.sequence
+
+
+def test_a_subscriber_is_told_once_that_it_has_joined() -> None:
+    lab = RingLab.unrecorded(5)
+    told = Told(lab)
+    lab.heal(60)
+    lab.run(5)
+    assert sorted(node for node, _ in told.of(Joined)) == lab.peers
+    assert {effect for _, effect in told.of(Joined)} == {Joined(TOPIC)}
+    lab.simulator.command(2, Subscribe(TOPIC))
+    lab.run(2)
+    assert [node for node, _ in told.of(Joined)][5:] == [2], "asked again, it is told again"
+
+
+def test_nobody_is_told_that_it_has_joined_while_it_leaves_or_is_alarmed() -> None:
+    lab = RingLab.legitimate(4)
+    membership = peer_of(lab).topics[TOPIC]
+    membership.subscribe()
+    membership.subscriber.inquiry.alarm(5)
+    assert not [it for it in membership.on_timeout() if isinstance(it, Joined)]
+    membership.subscriber.inquiry.calm()
+    membership.subscriber.leaving = True
+    assert not [it for it in membership.on_timeout() if isinstance(it, Joined)]
+
+
+@pytest.mark.parametrize(
+    ("command", "word", "instead"),
+    [
+        (Subscribe("a/+"), "wildcards", "gossip"),
+        (Subscribe("#"), "wildcards", "gossip"),
+        (Subscribe("a/*/c"), "wildcards", "gossip"),
+        (Subscribe("a", where="x > 1"), "where", "content"),
+        (Subscribe("a", client=4), "client", "share"),
+        (Publish(TOPIC, b"p", attributes={"x": 1}), "attributes", "payload"),
+        (Publish(TOPIC, b"p", key=b"k"), "key", "payload"),
+        (Publish(TOPIC, b"p", key=b""), "key", "payload"),
+        (Publish(TOPIC, b"p", headers={"a": "b"}), "headers", "payload"),
+        (Publish(TOPIC, b"p", timestamp=0), "timestamp", "payload"),
+        (Publish("elsewhere", b"p"), "subscribe", "before"),
+        (Subscribe("$SYS/a"), "reserved", "SYS"),
+    ],
+)
+def test_what_a_ring_cannot_do_it_refuses_in_one_line(
+    command: Command, word: str, instead: str
+) -> None:
+    peer = peer_of(RingLab.legitimate(2))
+    before = peer.snapshot()
+    with pytest.raises(UsageError) as refusal:
+        peer.on_command(command)
+    said = str(refusal.value)
+    assert word in said
+    assert instead in said
+    assert "\n" not in said
+    assert peer.snapshot() == before
+
+
+def test_leave_leaves_all_topics() -> None:
+    peer = Peer(1, (SUPERVISOR_BASE,), Random(1))
+    for topic in ("a", "b", "c"):
+        peer.on_command(Subscribe(topic))
+        peer.topics[topic].subscriber.label = 0
+    asked = [it.message for it in peer.on_command(Leave()) if isinstance(it, Send)]
+    assert asked == [Unsubscribe(topic, 1) for topic in ("a", "b", "c")]
+
+
+def test_a_neighbour_that_is_back_is_accused_no_more() -> None:
+    lab = RingLab.legitimate(8)
+    peer, one = peer_of(lab), lab.member(0)
+    neighbour = one.ring[0][1]
+    peer.on_command(LinkDown(neighbour))
+    assert one.missing == [neighbour]
+    peer.on_command(LinkUp(7 if neighbour != 7 else 6))
+    assert one.missing == [neighbour]
+    peer.on_command(LinkUp(neighbour))
+    assert one.missing == []
+
+
+def test_no_share_goes_over_a_full_link_and_no_exchange_begins_there() -> None:
+    lab = RingLab.legitimate(8)
+    peer = peer_of(lab)
+    busy = lab.member(0).neighbours()[0][1]
+
+    def arcs(number: int) -> list[int]:
+        effects = peer.on_command(Publish(TOPIC, b"%d" % number))
+        sends = [it for it in effects if isinstance(it, Send)]
+        return [it.target for it in sends if isinstance(it.message, Arc)]
+
+    assert busy in arcs(1)
+    peer.on_command(Busy(busy))
+    assert busy not in arcs(2)
+    digest = peer_of(lab, busy).topics[TOPIC].history.digest()
+    assert peer.topics[TOPIC].history.on_digest(busy, digest) == []
+    peer.on_command(Ready(busy))
+    assert busy in arcs(3)
+    assert peer.topics[TOPIC].history.on_digest(busy, digest) != []
+
+
+def test_a_clock_reaches_every_topic() -> None:
+    peer = Peer(1, RingOverlay().supervisors, Random(1))
+    for topic in ("a", "b"):
+        peer.on_command(Subscribe(topic))
+    peer.on_command(Clock(77))
+    assert [one.history.horizon.seconds for one in peer.topics.values()] == [77, 77]

@@ -1,0 +1,179 @@
+"""Any sequence of appends, settings, reads and restarts, beside a twin made of the definitions."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from planaria.network.store.database import Database
+from planaria.records.memory import MemoryStore
+from planaria.records.positions import START, Mark, skip
+from planaria.records.record import Record, Stream
+from planaria.records.store import Store
+from planaria.records.window import Window
+from records_lab import NOW, A, B, NaiveStore, any_record, flat, settle
+
+WINDOWS = [
+    Window(),
+    Window(lo=NOW + 2),
+    Window(lo=NOW + 4, limit=4),
+    Window(limit=3),
+    Window(limit=5, per_publisher=3),
+    Window(lo=NOW + 1, per_publisher=2),
+]
+windows = st.sampled_from(WINDOWS)
+seeds = st.integers(0, 400)
+HIGHEST = 16  # no record of `any_record` has a number so high
+
+
+class Machine(RuleBasedStateMachine):
+    """A store in memory beside its twin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twin = NaiveStore()
+        self.windows = [Window()]
+        self.store = self.make()
+
+    def make(self) -> Store:
+        return MemoryStore()
+
+    @rule(drawn=st.lists(seeds, min_size=1, max_size=4))
+    def append(self, drawn: list[int]) -> None:
+        records = [any_record(Random(seed)) for seed in drawn]
+        arrivals = self.store.append(records)
+        for one, arrival in zip(records, arrivals, strict=True):
+            if one not in self.twin.records:
+                held = self.disputes(self.twin.records, one)
+                shown = self.disputes(self.twin.kept(self.twin.window), one)
+                assert shown <= {*flat(arrival.disputed)} <= held
+            assert flat(arrival.new) == self.twin.append(one)
+        self.keep(records)
+
+    def disputes(self, others: list[Record], one: Record) -> set[int]:
+        """The numbers to which one of the others gives another body."""
+        found = set()
+        for other in others:
+            first, end = max(one.first, other.first), min(one.end, other.end)
+            if other.stream == one.stream and first < end:
+                pairs = zip(
+                    one.publications(first, end), other.publications(first, end), strict=True
+                )
+                found |= {mine.sequence for mine, body in pairs if mine[3:6] != body[3:6]}
+        return found
+
+    @rule(window=windows)
+    def show(self, window: Window) -> None:
+        self.store.show(window)
+        self.twin.window = window
+        self.keep()
+
+    @rule(others=st.lists(windows, max_size=2))
+    def purge(self, others: list[Window]) -> None:
+        self.store.purge(others)
+        self.windows = others
+        self.keep()
+
+    def keep(self, fresh: Sequence[Record] = ()) -> None:
+        """Nothing that a window of the grace shows is deleted; the twin forgets what is."""
+        windows = [self.twin.window, *self.store.index.windows]
+        wanted = [one for window in windows for one in self.twin.kept(window)]
+        for one in wanted:
+            if one not in fresh or one in self.twin.kept(self.twin.window):
+                assert one.place in self.store
+        self.twin.drop([one for one in self.twin.records if one.place in self.store])
+
+    @rule(seed=seeds, limit=st.integers(1, 9))
+    def read(self, seed: int, limit: int) -> None:
+        random = Random(seed)
+        vector = {of: Mark(random.randrange(6)) for of in (A, B) if random.random() < 0.5}
+        before = {of: vector.get(of, START).next for of in (A, B)}
+        got: dict[Stream, list[int]] = {A: [], B: []}
+        while (batch := self.store.read(vector, limit=limit)).slices:
+            rows = batch.publications()
+            assert len(rows) <= limit
+            for row in rows:
+                stream = (row.publisher, row.incarnation)
+                got[stream].append(row.sequence)
+                assert row == self.twin.body(stream, row.sequence)
+            vector = batch.vector
+        for of in (A, B):
+            end = self.twin.next(of, before[of])
+            expected = [n for n in range(before[of], end) if self.twin.body(of, n) is not None]
+            assert got[of] == expected
+
+    @rule(seed=seeds)
+    def skip(self, seed: int) -> None:
+        """What is skipped is read as late, all of it, and nothing twice."""
+        random = Random(seed)
+        vector = skip({}, A, random.randrange(1, 9))
+        batch = self.store.read(vector)
+        skipped = [n for n in range(vector[A].next) if self.twin.body(A, n) is not None]
+        late = [(part.lo, part.hi) for part in batch.slices if part.late]
+        assert flat(late) == skipped
+        assert not {*flat(batch.vector[A].skipped)} & {*skipped}
+
+    @invariant()
+    def same(self) -> None:
+        twin, store = self.twin, self.store
+        shown = twin.kept(twin.window)
+        assert store.places(0, NOW + 1000) == sorted(one.place for one in shown)
+        assert len(store) == sum(one.count for one in shown)
+        keys = sum(int.from_bytes(one.key, "big") for one in shown)
+        assert store.digest(0, NOW + 1000) == (keys % 2**128, len(shown))
+        streams = {one.stream for one in twin.records} | {one.stream for one, _ in twin.dropped}
+        ends = {of: twin.next(of) for of in streams}
+        assert store.vector() == {of: Mark(end) for of, end in ends.items() if end}
+        for of in sorted(streams):
+            lacks = store.lacks({}, {of: Mark(HIGHEST)})
+            absent = [n for n in range(HIGHEST) if twin.body(of, n) is None]
+            assert flat(lacks.expired.get(of, [])) == [n for n in absent if twin.gone(of, n)]
+            assert flat(lacks.coming.get(of, [])) == [n for n in absent if not twin.gone(of, n)]
+
+    @rule(key=st.sampled_from([None, b"k", b"l", b"none"]))
+    def retained(self, key: bytes | None) -> None:
+        assert self.store.retained(key) == self.twin.retained(key)
+
+    @rule(limit=st.integers(1, 50))
+    def audit(self, limit: int) -> None:
+        assert self.store.audit(limit) == 0
+
+
+class DiskMachine(Machine):
+    """The same on disk, with restarts."""
+
+    def make(self) -> Store:
+        self._directory = tempfile.TemporaryDirectory()
+        self._said: list[str] = []
+        self._database = Database(Path(self._directory.name), self._said.append)
+        return self._database.topic("news")
+
+    @rule()
+    def restart(self) -> None:
+        self._database.close()
+        self._database = Database(Path(self._directory.name), self._said.append)
+        self.store = self._database.topic("news")
+        self.store.purge(WINDOWS)
+        self.store.show(self.twin.window)
+        self.store.purge(self.windows)
+        self.keep()
+
+    @rule()
+    def commit(self) -> None:
+        settle(self.store)
+
+    def teardown(self) -> None:
+        self._database.close()
+        self._directory.cleanup()
+        assert self._said == []
+
+
+TestMemoryStore = Machine.TestCase
+TestSqliteStore = DiskMachine.TestCase
+EXAMPLES = settings.default.max_examples if settings.default else 100  # many more in a campaign
+TestMemoryStore.settings = settings(max_examples=EXAMPLES // 2, stateful_step_count=25)
+TestSqliteStore.settings = settings(max_examples=EXAMPLES // 5, stateful_step_count=25)
