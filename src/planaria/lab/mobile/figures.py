@@ -42,6 +42,12 @@ def legitimate(overlay: MovingOverlay, seed: int, *watchers: Any) -> Trial:
     return Trial(overlay, Spec(N, seed, "legitimate"), [DeliveredOnce(), *watchers])
 
 
+def publish(trial: Trial, node: NodeId, payload: bytes) -> None:
+    """Let the application at `node` publish now."""
+    trial.applications.plan([Ask(trial.time, Publish(TOPIC, payload), node)])
+    trial.applications.run(0)
+
+
 def fairness(graph: str, orientation: str = "heights", seed: int = 0) -> Figures:
     """Turns over 200 intervals from a legitimate start: how many, how long apart, who had none.
 
@@ -95,8 +101,7 @@ def spread(
     rng, n, rounds = stream(seed, "publisher"), len(simulator.nodes), []
     for number in range(publications):
         publisher = rng.choice(sorted(simulator.nodes))
-        trial.applications.plan([Ask(trial.time, Publish(TOPIC, b"%d" % number), publisher)])
-        trial.applications.run(0)
+        publish(trial, publisher, b"%d" % number)
         publication, began = book.find(b"%d" % number), simulator.interval
         while len(book.holders(publication)) < n:
             if simulator.interval - began >= SPREAD_INTERVALS_MAX:
