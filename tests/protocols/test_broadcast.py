@@ -253,7 +253,7 @@ def test_an_arc_meant_for_another_label_is_delivered_but_given_back() -> None:
     history = History("t", 3 + BASE, Random(0), Retention(), ordered=False)
     effects = history.on_message(here, misdirected)
     assert effects[0] == nack
-    assert [type(effect) for effect in effects[1:]] == [Persist, Deliver]
+    assert [type(effect) for effect in effects[1:]] == [Deliver, Persist]
 
 
 def test_a_refusal_reroutes_the_arc_once() -> None:
@@ -325,7 +325,7 @@ def test_what_anti_entropy_brings_is_delivered_and_starts_no_broadcast() -> None
     history = History("t", BASE, Random(0), Retention(), ordered=False)
     brought = Push("t", BASE + 1, 1, [publication(BASE + 1)], [])
     effects = history.on_message(Cluster(16).view(BASE), brought)
-    assert [type(effect) for effect in effects] == [Persist, Deliver]
+    assert [type(effect) for effect in effects] == [Deliver, Persist]
     assert list(history.store.publications()) == [publication(BASE + 1)]
 
 
