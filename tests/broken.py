@@ -10,6 +10,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Deliver, Effects, Node, Send
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.simulator.engine import Entry, Simulator
 from toys import Note, sorted_list
 
@@ -87,8 +88,16 @@ class Repeating(_Broken):
     name, node = "tests/broken.py:Repeating", RepeatingNode
 
 
+class ChattyState(State):
+    """Whether it is sane."""
+
+    sane: bool
+
+
 class ChattyNode(Node):
     """Tells itself what it hears, so its inbox is never empty; repairs itself at timeouts."""
+
+    state_type = ChattyState
 
     def __init__(self, id: NodeId) -> None:
         super().__init__(id)
@@ -120,11 +129,11 @@ class Chatty(Overlay):
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         return rng.choice(ids), Note(1)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         return [
             Violation("sane", id, "is not")
-            for id, node in nodes.items()
-            if isinstance(node, ChattyNode) and not node.sane
+            for id, state in states.items()
+            if isinstance(state, ChattyState) and not state.sane
         ]
 
 

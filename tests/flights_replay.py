@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 import flights
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
-from planaria.filters.sql import parse
+from planaria.core.node import Deliver, Publish, Subscribe
 from planaria.protocols.content.overlay import RECONFIGURATION, ContentOverlay
 from planaria.protocols.dht.overlay import CONTACTS
-from planaria.protocols.routing.commands import DeliverTo, PublishContent, SubscribeTo
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
 
@@ -65,8 +64,8 @@ class Replay:
 
     def record(self, tick: int, kind: str, node: NodeId, entry: object, effect: object) -> None:
         """See what clients are handed."""
-        if type(effect) is DeliverTo:
-            self.got[node, effect.client].append(int(effect.payload))
+        if type(effect) is Deliver:
+            self.got[node, effect.client] += [int(it.payload) for it in effect.publications]
 
     def run(self, some: Sequence[flights.Row], each_interval: int, between: int) -> None:
         """Publish so many flights in each interval, with a change every `between` intervals."""
@@ -81,7 +80,7 @@ class Replay:
                 due += between * INTERVAL
             self.ticks.append(self.simulator.tick)
             publishers = self._present(ending=due - self.simulator.tick <= GRACE)
-            command = PublishContent(flights.attributes(row), b"%d" % number)
+            command = Publish("flights", b"%d" % number, flights.attributes(row))
             self.simulator.command(self.rng.choice(publishers), command)
         self.simulator.run(self.within)
 
@@ -146,4 +145,4 @@ class Replay:
         for client in range(min(count, len(self.wishes))):
             self.asked[id, client] = text = self.wishes.pop()
             self.got[id, client] = array("q")
-            self.simulator.command(id, SubscribeTo(client, parse(text)))
+            self.simulator.command(id, Subscribe(where=text, client=client))

@@ -3,22 +3,25 @@
 from collections.abc import Callable
 from random import Random
 
+from planaria.core.book import Due
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
-from planaria.protocols.routing.commands import PublishContent, SubscribeTo
+from planaria.core.node import Publish, Subscribe
 from planaria.protocols.routing.overlay import RoutingOverlay, TreeBroker
-from planaria.protocols.routing.workload import random_attributes, random_filter
+from planaria.protocols.routing.workload import TOPIC, random_attributes, random_filter
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
-from planaria.simulator.worlds.definitions import DeliveryBook
+from planaria.simulator.worlds.definitions import keep_book, subscriptions_of
 
 NOTICE = 3 * INTERVAL  # by then both ends of a changed link know of it
+REACH = 6 * INTERVAL  # by then a publication is everywhere in a tree of 13 brokers
 
 
 class ChangingTree:
     """A run in which brokers join and crash; `book` says what was delivered to whom."""
 
-    def __init__(self, overlay: RoutingOverlay, n: int, seed: int) -> None:
+    def __init__(self, overlay: RoutingOverlay, n: int, seed: int, within: int = REACH) -> None:
+        """A publication has `within` ticks to arrive."""
         self.overlay = overlay
         self.simulator = Simulator(seed)
         self.rng: Random = stream(seed, "tree")
@@ -26,8 +29,8 @@ class ChangingTree:
         nodes = overlay.legitimate(n, self.simulator.rng)
         for node in nodes:
             self.simulator.add(node)
-        self.book = DeliveryBook(self.simulator.nodes)
-        self.simulator.watch(self.book)
+        self.book = keep_book(self.simulator, within / INTERVAL)
+        self.stops: list[tuple[NodeId, int]] = []
         self.published = 0
         self.next = n
         self.make: Callable[..., TreeBroker] = TreeBroker
@@ -57,7 +60,7 @@ class ChangingTree:
             id, [], None, self.overlay.timing, self.simulator.rng, **self.overlay.options
         )
         self.simulator.add(broker)
-        self.simulator.command(id, SubscribeTo(0, (random_filter(self.rng),)))
+        self.simulator.command(id, Subscribe(where=random_filter(self.rng)))
         self._tell([id, *self.neighbours(id), below])
         return id
 
@@ -71,6 +74,7 @@ class ChangingTree:
         for orphan in orphans:
             self.parents[orphan] = None if orphan == heir else heir
         self.simulator.remove(id)
+        self.stops.append((id, self.simulator.tick))
         self._tell(touched)
         return id
 
@@ -79,19 +83,21 @@ class ChangingTree:
         id = self.rng.choice(sorted(self.parents))
         old = self.broker(id)
         self.simulator.remove(id)
+        self.stops.append((id, self.simulator.tick))
         broker = self.make(
             id, [], None, self.overlay.timing, self.simulator.rng, **self.overlay.options
         )
-        for client, wanted in old.clients.items():
-            broker.subscribe(client, list(wanted.values()))
+        self.simulator.note("restart", id, "none")
         self.simulator.add(broker)
+        for command in subscriptions_of(old):
+            self.simulator.command(id, command)
         self._tell([id])
         return id
 
     def publish(self) -> None:
         id = self.rng.choice(sorted(self.simulator.nodes))
         attributes = random_attributes(self.rng)
-        self.simulator.command(id, PublishContent(attributes, b"%d" % self.published))
+        self.simulator.command(id, Publish(TOPIC, b"%d" % self.published, attributes))
         self.published += 1
 
     def run(self, ticks: int, every: int) -> None:
@@ -105,6 +111,20 @@ class ChangingTree:
                 if id in self.parents:
                     broker = self.broker(id)
                     broker.neighbours, broker.upwards = self.neighbours(id), self.parents[id]
+
+    def missed(self) -> list[Due]:
+        """What should have arrived by now and did not, unless its publisher's broker ended with
+        it: what only it had is gone."""
+        return [it for it in self.book.missed(self.now) if not self._just_taken(it)]
+
+    @property
+    def now(self) -> float:
+        return self.simulator.tick / INTERVAL
+
+    def _just_taken(self, due: Due) -> bool:
+        """Had a broker only just taken this from its own client when it crashed or restarted?"""
+        it, tick = due.publication, due.publication.time * INTERVAL
+        return any(node == it.node and at - INTERVAL < tick <= at for node, at in self.stops)
 
     def _tell(self, touched: list[NodeId]) -> None:
         for id in dict.fromkeys(touched):

@@ -1,4 +1,4 @@
-"""A study without a sweep: cells run here, one after another, and the tables made of their rows."""
+"""A study without a sweep: cells run here, one after another, and what is made of their rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import summary_schema
-from planaria.studies.study import Experiment, Study
+from planaria.studies import study as studies
+from planaria.studies.facts import Found, Summary, Summed, summed
+from planaria.studies.report import Page, body
+from planaria.studies.study import Experiment, Study, Tables
+
+Rows = Mapping[str, DataFrame]
 
 
 def rows_of(
@@ -21,14 +26,26 @@ def rows_of(
     }
 
 
-def made(
-    spark: SparkSession, study: Study, rows: Mapping[str, DataFrame]
-) -> dict[str, list[dict[str, Any]]]:
+def found_in(study: Study, rows: Rows, scale: str = "quick") -> dict[str, Summary]:
+    """Rows of each experiment summed up, as a reproduction does it."""
+    return {it.name: summed(rows[it.name], it.summed) for it in study.experiments(scale)}
+
+
+def made(study: Study, found: Found) -> dict[str, list[dict[str, Any]]]:
     """All tables of the study; each has just the columns that it promises."""
-    tables = study.tables(spark, rows)
-    for name, table in tables.items():
-        assert tuple(table.columns) == tuple(study.promised[name]), name
-    return {name: table.toArrow().to_pylist() for name, table in tables.items()}
+    return {name: table.to_pylist() for name, table in studies.made(study, found).items()}
+
+
+def page(study: Study, tables: Tables) -> str:
+    """The study's page, figures and all."""
+    return str(body(Page(study, tables, study.figures(tables), [])))
+
+
+def summary(
+    spark: SparkSession, data: Sequence[tuple[Any, ...]], schema: str, wanted: Summed
+) -> Summary:
+    """Rows written down, summed up."""
+    return summed(spark.createDataFrame(data, schema), wanted)
 
 
 def ran(experiment: Experiment, study: Study, cells: Sequence[Cell]) -> pyarrow.Table:
@@ -36,7 +53,7 @@ def ran(experiment: Experiment, study: Study, cells: Sequence[Cell]) -> pyarrow.
     work = experiment.work(study.name)
     rows = []
     for cell in cells:
-        summary = experiment.run(cell).summary
-        assert sorted(summary) == sorted(experiment.columns), experiment.name
-        rows.append({"cell": cell.key(work.name), "seed": cell.seed, **cell.parameters, **summary})
+        found = experiment.run(cell).summary
+        assert sorted(found) == sorted(experiment.columns), experiment.name
+        rows.append({"cell": cell.key(work.name), "seed": cell.seed, **cell.parameters, **found})
     return pyarrow.Table.from_pylist(rows, summary_schema(work, experiment.cells))

@@ -1,6 +1,7 @@
 """The whole tree obeys the rules of `tidy.py`, and each rule catches what it is there for."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +52,23 @@ def test_a_circle_of_packages_is_found() -> None:
     ]
     assert tidy.import_cycles(files) != []
     assert tidy.import_cycles(files[:2]) == []
+
+
+CITED = re.compile(r"(?<![\w.\"'])([A-Z]\d{1,2})(?!\w)")
+
+
+def cited_rules() -> set[str]:
+    """The rules that docstrings and comments of the product name, such as E21 or R3."""
+    said = [it for file in tree() if file.path.startswith("src") for it in file.text.splitlines()]
+    return {rule for line in said for rule in CITED.findall(line)} - {"L0", "L8"}  # an SVG's path
+
+
+def test_every_rule_that_the_code_names_is_defined_in_the_docs() -> None:
+    pages = "\n".join(path.read_text() for path in sorted((ROOT / "docs").rglob("*.md")))
+    defined = set(re.findall(r"^\|\s*\W{0,3}([A-Z]\d{1,2})\b", pages, re.MULTILINE))
+    defined |= set(re.findall(r"\*\*([A-Z]\d{1,2})\b", pages))
+    assert len(cited_rules()) > 40
+    assert cited_rules() - defined == set()
 
 
 CORE = "src/planaria/core/node.py"

@@ -1,28 +1,26 @@
 """A study of a paper that says: twice x is x + x, and twice x is x times x."""
 
-from collections.abc import Mapping, Sequence
-
-import pyspark.sql.functions as sql
-from pyspark.sql import DataFrame, SparkSession
+from collections.abc import Mapping
 
 from planaria.spark.grid import Cell, crossed
 from planaria.spark.sweep import Result
 from planaria.studies.charts import Point, lines
-from planaria.studies.study import (
-    CHECKS,
-    CLAIMS,
-    LITERAL,
-    Block,
-    Experiment,
-    Figure,
-    Prose,
-    Rows,
-    Shown,
-    Study,
-    Table,
-)
+from planaria.studies.facts import Found, Summed, exact, most
+from planaria.studies.judge import Asked, Check, Claim, Facts, exactly, only
+from planaria.studies.study import REAL, VERDICTS, WHOLE, Experiment, Study, Tables
 
 SIZES = {"quick": [1, 2, 3], "paper": [1, 2, 3, 4], "beyond": [1, 2, 3, 4, 5]}
+SUMMED = Summed(("x",), {"twice": "twice"})
+ASKED = Asked(
+    (
+        Claim("sum <&>", "=", 6.0, "twice"),
+        Claim("square", "=", 9.0, "twice", "letter", meaning="slip"),
+    ),
+    (Check("small", "<=", 8.0, "most"),),
+)
+PAGE = """<p>There are {{ tables.points|length }} points.</p>
+{{ figure("line", "A line") }}
+{{ table("points", "All points") }}"""
 
 
 def double(cell: Cell) -> Result:
@@ -37,40 +35,35 @@ def fragile(cell: Cell) -> Result:
 
 def experiments(scale: str) -> list[Experiment]:
     cells = crossed({"x": SIZES[scale]}, [0])
-    return [Experiment("double", {"twice": "float64"}, double, cells, share=2)]
+    return [Experiment("double", {"twice": "float64"}, double, cells, SUMMED, share=2)]
 
 
 def fragile_experiments(scale: str) -> list[Experiment]:
     cells = crossed({"x": SIZES[scale]}, [0])
-    return [Experiment("double", {"twice": "float64"}, fragile, cells, share=2)]
+    return [Experiment("double", {"twice": "float64"}, fragile, cells, SUMMED, share=2)]
 
 
-def tables(spark: SparkSession, rows: Rows) -> Mapping[str, DataFrame]:
-    points = rows["double"].select("x", "twice").orderBy("x")
-    three = points.where("x = 3")
-    said = spark.createDataFrame([("sum <&>", 6.0), ("square", 9.0)], "claim string, paper double")
-    claims = said.crossJoin(three).withColumn("measured", sql.col("twice"))
-    checked = points.agg(sql.max("twice").alias("measured")).withColumn("bound", sql.lit(8.0))
-    letter = claims.where("claim = 'square'").withColumn("literal", sql.lit(10.0))
-    return {
-        "points": points,
-        "claims": claims.withColumn("holds", sql.col("paper") == sql.col("measured")),
-        "literal": letter.withColumn("holds", sql.col("paper") == sql.col("literal")),
-        "checks": checked.withColumn("check", sql.lit("small")).withColumn(
-            "holds", sql.col("measured") <= sql.col("bound")
-        ),
-    }
+def facts(found: Found) -> Facts:
+    runs = found["double"]
+    three = exact(runs.where(x=3)["twice"])
+    return only(twice=three, letter=exactly(10.0), most=most(runs["twice"]))
 
 
-def page(read: Mapping[str, Table]) -> Sequence[Block]:
+def tables(found: Found) -> Tables:
+    return {"points": [{**at, "twice": it["twice"].mean} for at, it in found["double"].by("x")]}
+
+
+def figures(read: Tables) -> Mapping[str, str]:
     points = [Point(row["x"], row["twice"]) for row in read["points"]]
-    return [
-        Prose(f"<p>There are {len(points)} points.</p>"),
-        Figure("line", "A line", lines({"twice": points}, x="x", y="y")),
-        Shown("points", "All points"),
-    ]
+    return {"line": lines({"twice": points}, x="x", y="y")}
 
 
-PROMISED = {"points": ("x", "twice"), "claims": CLAIMS, "literal": LITERAL, "checks": CHECKS}
-STUDY = Study("toy", "A toy", "Nobody: Nothing. 2026.", PROMISED, experiments, tables, page)
-FRAGILE = Study("toy", "A toy", "Nobody.", PROMISED, fragile_experiments, tables, page)
+PROMISED = {"points": {"x": WHOLE, "twice": REAL}, **VERDICTS}
+STUDY = Study(
+    "toy", "A toy", "Nobody: Nothing. 2026.", PROMISED, experiments,
+    lambda _: ASKED, facts, tables, figures, PAGE,
+)  # fmt: skip
+FRAGILE = Study(
+    "toy", "A toy", "Nobody.", PROMISED, fragile_experiments,
+    lambda _: ASKED, facts, tables, figures, PAGE,
+)  # fmt: skip

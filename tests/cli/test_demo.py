@@ -164,9 +164,10 @@ def test_the_demo_fails_if_a_network_does_not_heal(
     text = capsys.readouterr().out
     assert "networks healed: 1 of 1" in text
     assert "legitimate means healed: every invariant holds" in text.lower()
-    summary = text[text.index("Now the papers") :].splitlines()[1:3]
+    summary = text[text.index("Now the papers") :].splitlines()[1:4]
     assert summary == [
-        "toy:  1 of 2 claims hold,  1 of 1 of Planaria's own checks",
+        "toy:  1 of 2 claims hold,  0 undecided,  1 of 1 own checks",
+        "the others do not: a slip of the pen (1)",
         f"report: {tmp_path}/0/report.html",
     ]
     shown = text.replace(str(tmp_path), "").replace(HUNTED, "hunted.py")

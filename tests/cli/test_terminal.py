@@ -73,8 +73,10 @@ def test_a_trial_fits_into_80_columns(
 def test_what_spark_found_fits_into_80_columns() -> None:
     error = {"cells": 3, "error": LONG, "replay": REPLAY}
     claim = {"study": "damulticast", "claim": LONG, "n": 128, "paper": 1.5, "measured": None}
-    check = {"study": "damulticast", "check": LONG, "measured": 2.0, "bound": 1.0, "holds": False}
-    verdict = Verdict([{**claim, "holds": False}], [check], [error], "report.html")
+    claim |= {"holds": "no", "meaning": "ours", "cause": None, "relation": "<="}
+    check = {"study": "damulticast", "check": LONG, "measured": 2.0, "bound": 1.0}
+    check |= {"holds": "no", "relation": "<="}
+    verdict = Verdict([claim], [check], [error], "report.html")
     assert widest(in_words(verdict, verbose=True)) <= WIDTH
     figures = dict.fromkeys(
         ("copies messages hops delay repeats strays memory memory_max duplicates lost".split()),

@@ -10,6 +10,7 @@ from planaria.lab.routing.analysis import (
     OMEGAS,
     PAPER,
     RHOS,
+    Setting,
     combinations,
     control,
     control_limit,
@@ -98,3 +99,20 @@ def test_what_few_publications_show_of_the_saving_at_500_000_is_chance() -> None
     assert 0.04 < (exact / 2_000) ** 0.5 / exact < 0.06
     assert found.saved_error < 0.04 * exact
     assert abs(found.saved - exact) < 3 * found.saved_error
+
+
+@pytest.mark.parametrize("home", [1, 2])
+def test_with_local_interests_filtering_always_wins_and_simulation_and_closed_form_agree(
+    home: int,
+) -> None:
+    """Section 4.2, of classes that are wanted below one broker of a level only."""
+    local = Setting(home=home)
+    for omega, rho, mu in combinations():
+        assert crossing(local, omega, rho, mu) is None
+    run = simulate(local, 20_000, 60.0, 1 / 600, 600.0, 2_000, Random(1))
+    assert run.saved == pytest.approx(saved(local, 20_000, 1.0), rel=0.01)
+    assert PAPER.links - run.transmissions == pytest.approx(run.saved, rel=0.02)
+    assert run.control == pytest.approx(control(local, 20_000, 60.0, 1 / 600), rel=0.02)
+    assert control(local, 20_000, 60.0, 1 / 600) < control(PAPER, 20_000, 60.0, 1 / 600)
+    limit = control(local, 1e9, 60.0, 1 / 600)
+    assert control_limit(local, 60.0) == pytest.approx(limit)

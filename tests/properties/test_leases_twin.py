@@ -13,9 +13,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from planaria.core.state import decode_state
 from planaria.filters.sql import parse
 from planaria.protocols.routing import leases as module
-from planaria.protocols.routing.leases import LeaseTable
+from planaria.protocols.routing.leases import LeaseTable, LeaseTableState
 from planaria.protocols.routing.messages import STAMPS
 
 LEASES_MAX, DESTINATIONS_MAX = 2, 3
@@ -75,7 +76,8 @@ class LeasesAndList(RuleBasedStateMachine):
         if known and not refused:
             self.links[destination] = link
         if taken:
-            link[id] = Entry(condition, sent, 2)
+            fresh = old is not None and old.overruns == 2  # a late message does not make it older
+            link[id] = Entry(condition, max(sent, old.sent) if old and fresh else sent, 2)
         filter = FILTERS[condition]
         assert self.table.insert(destination, id, filter, sent % STAMPS) == news
 
@@ -96,7 +98,11 @@ class LeasesAndList(RuleBasedStateMachine):
 
     @rule(destination=destinations)
     def begin_anew(self, destination: int) -> None:
-        self.table.forgive(destination)
+        self.sent += 1
+        self.table.forgive(destination, self.sent % STAMPS)
+        if destination in self.links:
+            anew = {id: it._replace(sent=self.sent) for id, it in self.links[destination].items()}
+            self.links[destination] = anew
         self.cancels = {it: kept for it, kept in self.cancels.items() if it[0] != destination}
 
     @rule()
@@ -122,7 +128,7 @@ class LeasesAndList(RuleBasedStateMachine):
             for id in range(4):
                 old.remove(destination, id)
         self.table = LeaseTable(self.pi, self.pis, self.late)
-        self.table.restore(snapshot)
+        self.table.load(decode_state(LeaseTableState, snapshot))
 
     @invariant()
     def has_the_entries_of_the_list(self) -> None:

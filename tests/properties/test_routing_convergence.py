@@ -87,11 +87,28 @@ def test_who_begins_anew_is_not_bound_by_its_former_cancels() -> None:
     broker = Broker(1, timing(4, (0, 1.5), 1), Random(0))
     broker.link_up(0)
     id = filter_id(EVERYTHING)
-    broker.on_message(Update(0, 500, (), (id,)))
-    broker.on_message(Update(0, 1, ((id, EVERYTHING),)))
+    broker.on_message(Update(0, 500, (), (id,), session=1))
+    broker.on_message(Update(0, 1, ((id, EVERYTHING),), session=1))
     assert broker.table.of(0) == {}
-    broker.on_message(Update(0, 1, ((id, EVERYTHING),), hello=True))
+    broker.on_message(Update(0, 1, ((id, EVERYTHING),), session=2))
     assert [lease.filter for lease in broker.table.of(0).values()] == [EVERYTHING]
+    broker.on_message(Update(0, 900, ((id, EVERYTHING),), session=2))
+    broker.on_message(Update(0, 2, (), session=3))
+    broker.on_message(Update(0, 3, (), (id,), session=3))  # numbers of before mean nothing
+    assert broker.table.of(0) == {}
+
+
+def test_a_lease_keeps_the_newest_number_that_renewed_it() -> None:
+    """A late renewal gave it an older one: a cancel from between the two then ended it."""
+    table = LeaseTable(10)
+    for stamp in (9, 5):
+        table.insert(2, 7, EVERYTHING, stamp)
+    assert not table.cancel(2, 7, stamp=7)
+    assert table.get(2, 7) is not None
+    lease = table.of(2)[7]
+    lease.stamp, lease.flag = 1 << 30, 0  # a fault: at the next overrun it is not believed
+    table.insert(2, 7, EVERYTHING, 10)
+    assert table.cancel(2, 7, stamp=11)
 
 
 def test_a_cancel_that_was_never_sent_is_not_legitimate() -> None:

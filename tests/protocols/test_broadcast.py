@@ -175,7 +175,7 @@ def test_an_arc_meant_for_another_label_is_delivered_but_given_back() -> None:
     assert receive(cluster.nodes[3 + BASE], here, misdirected) == [nack]
     effects = history(3 + BASE).on_message(here, misdirected)
     assert effects[0] == nack
-    assert [type(effect) for effect in effects[1:]] == [Persist, Deliver]
+    assert [type(effect) for effect in effects[1:]] == [Deliver, Persist]
 
 
 def test_a_refusal_reroutes_the_arc_once() -> None:
@@ -247,7 +247,7 @@ def test_what_anti_entropy_brings_is_delivered_and_starts_no_broadcast() -> None
     mine, said = history(BASE), record(BASE + 1)
     brought = Push("t", BASE + 1, 1, [said.data], [])
     effects = mine.on_message(Cluster(16).view(BASE), brought)
-    assert [type(effect) for effect in effects] == [Persist, Deliver]
+    assert [type(effect) for effect in effects] == [Deliver, Persist]
     assert mine.holdings.at([said.place]) == [said]
 
 

@@ -16,6 +16,7 @@ from planaria.core.node import (
     Send,
     Subscribe,
 )
+from planaria.core.overlay import Violation
 from planaria.filters.filters import Filter
 from planaria.filters.matching import LEAF_MAX
 from planaria.filters.values import point
@@ -156,10 +157,14 @@ def test_brokers_whose_index_forgot_an_entry_are_not_legitimate() -> None:
     """They would not forward what is wanted until the index is made anew."""
     overlay = RoutingOverlay(subscriptions=10)
     brokers = {node.id: node for node in overlay.legitimate(3, Random(1))}
-    assert overlay.violations(brokers, []) == []
+
+    def judged() -> list[Violation]:
+        return overlay.violations({id: it.state() for id, it in brokers.items()}, [])
+
+    assert judged() == []
     index = brokers[1].table._index  # type: ignore[attr-defined]
-    index.remove(next(iter(index._filters)))
-    found = overlay.violations(brokers, [])
+    index.remove(next(iter(index.filters)))
+    found = judged()
     assert [(it.invariant, it.node) for it in found] == [("index", 1)]
     assert Judge(UNIVERSE).mask(Filter(())) == (1 << len(UNIVERSE)) - 1
 

@@ -13,7 +13,8 @@ from planaria.core.chance import derive, stream
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effects
-from planaria.lab.gossip.experiment import Setting, failure_sweep, run
+from planaria.lab.gossip.baselines import Work, da_multicast, hierarchical
+from planaria.lab.gossip.experiment import Reading, Setting, failure_sweep, read_as, run
 from planaria.lab.gossip.prediction import complete, predict, reached_distribution
 from planaria.lab.gossip.sampling import distinct, others, uniform
 from planaria.protocols.gossip.memory import event_memory
@@ -212,3 +213,29 @@ def test_measuring_does_not_disturb_the_trial() -> None:
         assert set(keys) <= set(row)
         assert row["parasites"] == 0
     assert [row["members"] for row in found["groups"]] == [3, 8, 20]
+
+
+def test_the_papers_reading_sends_g_times_a_upwards_and_ours_one_more() -> None:
+    """Figure 7 as it reads; the same through the alternatives of section VI-E."""
+    small = Setting(sizes=(10, 60))
+    for reading, wanted in (("paper", 5.0), ("planaria", 6.0 - 5 / 60)):
+        asked: Reading = "paper" if reading == "paper" else "planaria"
+        bottom = run(read_as(small, asked), 1_500, Random(3))[1]
+        sent = sum(row.intergroup_sent for row in bottom) / len(bottom)
+        assert sent == pytest.approx(wanted, abs=0.2)
+        job = Work((10, 60), runs=800, reading=asked)
+        within = 60 * small.parameters.fanout(60) + 10 * small.parameters.fanout(10)
+        got = da_multicast(job, Random(4)).of_interested.mean
+        assert da_multicast(job, Random(4)).messages.mean == pytest.approx(
+            within * got + wanted, rel=0.01
+        )
+
+
+def test_hierarchical_broadcast_has_as_many_clusters_as_topics_and_sends_what_it_should() -> None:
+    """Everybody sends ceil(ln m + c) within, ceil(ln N + c) between."""
+    work = Work((10, 20, 60), runs=20, loss=0.0)
+    found = hierarchical(work, Random(1))
+    assert work.clusters == 3
+    assert found.messages.mean == 90 * (9 + 7)
+    assert found.memory == 9 + 7
+    assert found.of_interested.mean == 1.0

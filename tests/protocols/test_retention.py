@@ -91,7 +91,7 @@ def test_without_an_age_limit_no_clock_hides_or_deletes_anything() -> None:
 def test_what_is_newer_than_the_present_is_never_hidden() -> None:
     """A clock that was ahead is corrected: what it stamped stands in the future for a while."""
     for ahead in (60, 3 * 3600, 10**8, TIME_MAX - NOW):
-        assert offered(NOW + ahead) == [Persist, Deliver]
+        assert offered(NOW + ahead) == [Deliver, Persist]
 
 
 def test_the_present_is_the_low_median_of_the_own_clock_and_the_neighbours() -> None:
@@ -237,7 +237,7 @@ def test_more_settings_than_fit_a_slot_are_left_out() -> None:
 
 def test_an_expired_publication_is_refused() -> None:
     lo = horizon_at(NOW).lo
-    assert offered(lo) == [Persist, Deliver]
+    assert offered(lo) == [Deliver, Persist]
     (refused,) = history_at(NOW).on_message(HERE, flood(lo - 1))
     assert refused == Send(1, Rejected("t", 9, record(lo - 1).key))
     clockless = history(9, POLICY)

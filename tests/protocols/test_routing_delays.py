@@ -6,14 +6,13 @@ from random import Random
 import pytest
 
 from planaria.core.ids import NodeId
-from planaria.filters.sql import parse
+from planaria.core.node import Publish, Subscribe
 from planaria.protocols.routing.arbitrary import scramble
-from planaria.protocols.routing.commands import PublishContent, SubscribeTo
 from planaria.protocols.routing.overlay import TreeBroker
 from planaria.protocols.routing.timing import Delays, timing, timing_of_each, timing_on_path
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.engine import Simulator
-from planaria.simulator.worlds.definitions import DeliveryBook
+from planaria.simulator.worlds.definitions import keep_book
 
 RHO = 2
 NEAR: Delays = (0.0, 1.5)  # half an interval on the way, then up to one to the timeout
@@ -35,10 +34,9 @@ class Chain:
             rng = Random(id)
             self.simulator.add(TreeBroker(id, near, None, SLOWEST, rng, delays=delays))
         self.lapsed = 0
-        self.book = DeliveryBook()
-        self.simulator.watch(self.book)
+        self.book = keep_book(self.simulator, within=30)
         for id in (1, 2):
-            self.simulator.command(id, SubscribeTo(0, parse("TRUE")))
+            self.simulator.command(id, Subscribe())
         self.simulator.run(40 * INTERVAL)
 
     def broker(self, id: NodeId) -> TreeBroker:
@@ -48,14 +46,14 @@ class Chain:
 
     def missed(self, intervals: int) -> int:
         """How many deliveries do not arrive; `lapsed` counts the times without an entry."""
-        start = self.simulator.tick
+        self.book.illegitimate(self.simulator.tick / INTERVAL)
         for number in range(2 * intervals):
             self.simulator.run(INTERVAL // 2)
-            self.simulator.command(number % 3, PublishContent({"a": number}, b"%d" % number))
+            self.simulator.command(number % 3, Publish("t", b"%d" % number, {"a": number}))
             self.lapsed += not self.broker(0).table.of(2)
         self.simulator.run(30 * INTERVAL)
-        assert self.book.breaches(since=start) == []
-        return len(self.book.missed(start, 0, self.simulator.tick))
+        assert self.book.wrong() == []
+        return len(self.book.missed(self.simulator.tick / INTERVAL))
 
     def expiry(self) -> dict[NodeId, int]:
         """Both ends fall silent: after how many intervals has broker 0 forgotten each?"""

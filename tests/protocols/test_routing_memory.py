@@ -5,12 +5,11 @@ from random import Random
 import pytest
 
 from planaria.core.errors import CapacityExceeded
-from planaria.core.node import Send
-from planaria.filters.sql import parse
+from planaria.core.node import Deliver, Send, Subscribe
 from planaria.protocols.routing import recent
 from planaria.protocols.routing.broker import Broker
-from planaria.protocols.routing.commands import DeliverTo, SubscribeTo
 from planaria.protocols.routing.messages import Notify
+from planaria.protocols.routing.notifications import Notification
 from planaria.protocols.routing.recent import Memory, Recent
 from planaria.protocols.routing.timing import timing
 
@@ -22,12 +21,16 @@ def notify(age: int = 0, number: int = 1) -> Notify:
     return Notify(1, number.to_bytes(16, "big"), {"a": 1}, b"p", age)
 
 
+def kept(age: int = 0) -> Notification:
+    return Notification(notify().id, {"a": 1}, b"p", age)
+
+
 @pytest.mark.parametrize("moment", range(PERIOD))
 def test_an_id_is_remembered_for_three_periods_whenever_it_came(moment: int) -> None:
     """Two for which it may be replayed, and less than one on its way (the sum of both)."""
     memory = Memory(PERIOD)
     memory.age = moment
-    memory.remember(notify(), [])
+    memory.remember(kept(), [])
     for _ in range(3 * PERIOD):
         memory.tick()
         assert memory.knows(notify().id)
@@ -38,9 +41,9 @@ def test_an_id_is_remembered_for_three_periods_whenever_it_came(moment: int) -> 
 
 def test_a_notification_is_accepted_and_replayed_for_two_periods_of_its_life() -> None:
     memory = Memory(PERIOD)
-    ages = [age for age in range(-3, 5 * PERIOD) if not memory.too_old(notify(age))]
+    ages = [age for age in range(-3, 5 * PERIOD) if not memory.too_old(kept(age))]
     assert ages == list(range(2 * PERIOD))
-    memory.remember(notify(PERIOD), [])
+    memory.remember(kept(PERIOD), [])
     replayed = 0
     while [*memory.replayed(2)]:
         memory.tick()
@@ -51,7 +54,7 @@ def test_a_notification_is_accepted_and_replayed_for_two_periods_of_its_life() -
 def served() -> Broker:
     broker = Broker(0, TIMING, Random(1))
     broker.set_links([1, 2], 1)
-    broker.on_command(SubscribeTo(0, parse("a = 1")))
+    broker.on_command(Subscribe(where="a = 1"))
     return broker
 
 
@@ -60,7 +63,7 @@ def test_a_notification_of_an_age_that_cannot_be_is_delivered_to_nobody(age: int
     """With a negative age it was replayed, and delivered, about twenty times."""
     broker = served()
     assert broker.on_message(notify(age)) == []
-    broker.memory.recent[0] = {notify().id: Recent(notify(age), [])}
+    broker.memory.recent[0] = {notify().id: Recent(kept(age), [])}
     assert [it for it in broker.link_up(3) if _is_notify(it)] == []
 
 
@@ -69,7 +72,7 @@ def test_a_notification_of_an_age_that_cannot_be_is_delivered_to_nobody(age: int
 def test_a_forged_memory_is_replayed_for_two_periods_at_most(arrived: int, generation: int) -> None:
     """The bound for what nobody published: max(delta, 2 memory), then the way to the last."""
     broker = served()
-    broker.memory.recent[generation] = {notify().id: Recent(notify(), [], arrived)}
+    broker.memory.recent[generation] = {notify().id: Recent(kept(), [], arrived)}
     broker.memory.age = 3
     if not 0 <= arrived < TIMING.memory:  # then as old as it can be
         assert [it.age for it in broker.memory.replayed(9)] == [3 + generation * TIMING.memory]
@@ -85,7 +88,7 @@ def test_generations_that_a_fault_added_or_took_are_repaired(sizes: tuple[int, i
     broker = served()
     broker.memory.seen = [{} for _ in range(sizes[0])]
     broker.memory.recent = [{} for _ in range(sizes[1])]
-    assert any(isinstance(it, DeliverTo) for it in broker.on_message(notify()))
+    assert any(isinstance(it, Deliver) for it in broker.on_message(notify()))
     assert (len(broker.memory.seen), len(broker.memory.recent)) == (4, 2)
 
 
@@ -97,7 +100,7 @@ def test_more_than_can_be_remembered_is_refused_and_never_delivered_twice(
     broker, given = served(), []
     for number in [*range(20), *range(20)]:
         effects = broker.on_message(notify(0, number))
-        given += [it.id for it in effects if isinstance(it, DeliverTo)]
+        given += [it.publications[0].id for it in effects if isinstance(it, Deliver)]
     assert len(given) == len(set(given)) == 5
     with pytest.raises(CapacityExceeded, match="more slowly"):
         broker.publish({"a": 1}, b"")

@@ -11,18 +11,25 @@ from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import Effects, Node, Send
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
-from planaria.protocols.ring.sorted_ring import HOPS_MAX, SILENCE_MAX, SortedRing
+from planaria.protocols.ring.sorted_ring import HOPS_MAX, SILENCE_MAX, SortedRing, SortedRingState
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, must_heal
 
 
+class RingNodeState(State):
+    """The member's."""
+
+    ring: SortedRingState
+
+
 class RingNode(Node):
     """A node that is nothing but a member of one sorted ring."""
 
-    variables = ("ring",)
+    state_type = RingNodeState
 
     def __init__(self, id: NodeId, label: RingLabel) -> None:
         super().__init__(id)
@@ -98,17 +105,19 @@ class RingOverlay(Overlay):
         ]
         return rng.choice(ids), rng.choice(garbage)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         found = []
-        for (_, id), before, after in self.expected(sorted(nodes)):
-            node = nodes[id]
-            assert isinstance(node, RingNode)
-            if (node.ring.predecessor, node.ring.successor) != (before, after):
-                detail = f"{node.ring.neighbours()}, should be {before}, {after}"
+        for (label, id), before, after in self.expected(sorted(states)):
+            state = states[id]
+            assert isinstance(state, RingNodeState)
+            member = SortedRing("test", id, label)
+            member.load(state.ring)
+            if (member.predecessor, member.successor) != (before, after):
+                detail = f"{member.neighbours()}, should be {before}, {after}"
                 found.append(Violation("ring", id, detail))
         for target, message in channel:
             ref = getattr(message, "ref", getattr(message, "sender", None))
-            if target in nodes and ref is not None and ref[0] != self.label(ref[1]):
+            if target in states and ref is not None and ref[0] != self.label(ref[1]):
                 found.append(Violation("channel", target, f"a false label in flight: {message}"))
         return found
 

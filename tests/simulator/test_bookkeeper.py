@@ -168,6 +168,22 @@ def test_faults_excuse_what_they_can_cause(faults: str) -> None:
     assert trial.book.summary(trial.time).published == 4
 
 
+class Remembering(Tellers):
+    """Who owes everything that memory did not lose."""
+
+    def book(self) -> Book:
+        wants = super().book().wants
+        return Book(wants, within=2, history=True, own=False)
+
+
+def test_a_history_is_owed_unless_memory_was_overwritten() -> None:
+    for faults, missed in (("", 1), ("\nat 2 for 1 loss rate=0", 1), ("\nat 2 corrupt count=1", 0)):
+        trial = Trial(Remembering(Deaf), spec("at 1 publish node=1" + faults))
+        trial.suffer()
+        trial.simulator.run(900)
+        assert len(trial.violations()) == missed, faults
+
+
 def outcome(*, asks: bool) -> tuple[object, ...]:
     faults = "at 1 publish count=4\nat 2 corrupt share=1\nat 3 replay count=30"
     trial = Trial(Tellers(Repeating), spec(faults, "corrupt"))

@@ -11,8 +11,8 @@ from msgspec import structs
 from planaria.cli.main import main
 from planaria.core.errors import InvariantViolation
 from planaria.core.ids import NodeId
-from planaria.core.node import Node
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.simulator import trial as trial_module
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.engine import Simulator
@@ -35,7 +35,7 @@ class Promising(ProbeOverlay):
     def unnoticed(self, n: int) -> int:
         return 1000 * n
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         return [Violation("never", None, "is it")]
 
 

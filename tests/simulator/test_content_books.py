@@ -1,51 +1,68 @@
-"""The books of `planaria sim content` keep clients' deliveries to Definition 1."""
+"""The book of `planaria sim content` keeps clients' deliveries to Definition 1."""
 
 import pytest
 
-from planaria.protocols.routing.commands import DeliverTo
+from planaria.core.book import Book
+from planaria.core.node import Deliver
+from planaria.protocols.routing.messages import Notify
+from planaria.protocols.routing.notifications import Notification
+from planaria.protocols.routing.recent import Recent
+from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial
 from planaria.simulator.worlds.content import ContentWorld
 
 
-def running() -> tuple[ContentWorld, Trial]:
-    world = ContentWorld(subscriptions=12)
-    trial = Trial(world, Spec(3, 1, start="legitimate"))
+def running() -> tuple[Book, Trial]:
+    trial = Trial(ContentWorld(subscriptions=12), Spec(3, 1, start="legitimate"))
     for _ in range(12):
-        trial.simulator.run_interval()
-        assert trial.violations() == []
-    return world, trial
+        trial.applications.run(INTERVAL)
+        assert trial.judged() == []
+    assert trial.book is not None
+    return trial.book, trial
 
 
-@pytest.mark.parametrize("kind", ["duplicated", "unwanted", "unpublished"])
+def test_clients_publish_all_the_time_and_the_figures_of_a_run_say_so() -> None:
+    outcome = Trial(ContentWorld(subscriptions=12), Spec(4, 1, start="legitimate")).run()
+    figures = outcome.metrics
+    assert figures["published"] > 20
+    assert figures["due"] == figures["once"] > 10
+    assert figures["late"] == figures["missed"] == figures["twice"] == figures["unwanted"] == 0
+
+
+@pytest.mark.parametrize("kind", ["twice", "unwanted", "never published"])
 def test_a_wrong_delivery_in_a_legitimate_network_is_a_violation_once(kind: str) -> None:
-    world, trial = running()
-    trial.simulator.run_interval()
-    book = world.books.deliveries
-    client = next(client for client, given in book.delivered.items() if given)
-    payloads = {
-        "duplicated": next(iter(book.delivered[client])),
-        "unpublished": b"nobody said this",
-        "unwanted": next(it for it in book.published if it not in book.delivered[client]),
-    }
-    payload = payloads[kind]
-    known = payload if payload in book.published else payloads["duplicated"]
-    attributes = book.published[known].attributes
-    false = DeliverTo.one("", b"id", payload, client=client[1], attributes=attributes)
+    book, trial = running()
+    trial.applications.run(INTERVAL)
+    due = next(it for it in book.due(trial.time) if book.when(it) is not None)
+    node, client, _ = due.client
+    id = bytes(16) if kind == "never published" else due.publication.id
     if kind == "unwanted":
-        book.wishes[client] = []
-    world.books.record(client[0], false)
-    assert [(it.invariant, it.node) for it in trial.violations()] == [(kind, client[0])]
-    assert trial.violations() == []
+        client = 99
+    book.effect(trial.time, node, Deliver.one("t", id, b"", client=client))
+    (found,) = trial.violations()
+    assert (found.invariant, found.node, kind in found.detail) == ("delivery", node, True)
+    assert trial.violations() == [found]
+    assert trial.judged() == [found]
+    assert trial.judged() == []
 
 
 def test_what_was_wrong_while_the_network_was_is_forgiven() -> None:
-    world, trial = running()
-    client, given = next(iter(world.books.deliveries.delivered.items()))
-    false = DeliverTo.one("", b"id", next(iter(given)), client=client[1], attributes={})
-    world.books.record(client[0], false)
+    book, trial = running()
+    book.effect(trial.time, 1, Deliver.one("t", bytes(16), b"", client=0))
     trial.simulator.nodes[1].table.entries.clear()  # type: ignore[attr-defined]
-    assert trial.violations() != []
+    assert trial.judged() != []
     for _ in range(40):
-        trial.simulator.run_interval()
-        last = trial.violations()
+        trial.applications.run(INTERVAL)
+        last = trial.judged()
     assert last == []
+
+
+def test_what_nobody_published_is_legitimate_neither_in_memory_nor_in_flight() -> None:
+    _, trial = running()
+    forged = Notification(bytes(16), {"kind": "fire", "level": 3, "urgent": True})
+    memory = trial.simulator.nodes[1].memory  # type: ignore[attr-defined]
+    memory.recent[0][forged.id] = Recent(forged, [])
+    assert [(it.invariant, it.node) for it in trial.violations()] == [("memory", 1)]
+    del memory.recent[0][forged.id]
+    trial.simulator.inject(2, Notify(1, forged.id, forged.attributes))
+    assert [(it.invariant, it.node) for it in trial.violations()] == [("channel", 2)]

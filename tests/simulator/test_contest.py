@@ -4,15 +4,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Deliver, Effects, Node, Publish, Send
+from planaria.core.node import Command, Effects, Node, Publish, Published, Send
 from planaria.lab.contest.baseline_messages import Copy
-from planaria.lab.contest.baselines import SERVER
+from planaria.lab.contest.baselines import SERVER, Spreader
 from planaria.lab.contest.contenders import CONTENDERS, OVERLAYS
-from planaria.lab.contest.contest import FAULTS, Contest, Figures, size
-from planaria.lab.contest.workload import AFTER, CALM, FAULT, PHASES, Ledger, make_workload
+from planaria.lab.contest.contest import FAULTS, Contest, Figures, Refused
+from planaria.lab.contest.workload import (
+    AFTER,
+    CALM,
+    FAULT,
+    PHASES,
+    Ledger,
+    make_workload,
+    number_of,
+)
 from planaria.simulator.engine import Simulator
 
 
@@ -37,12 +45,14 @@ def test_workload_is_the_same_for_a_seed_and_every_phase_has_events(
         (event.phase for event in work.events), key=PHASES.index
     )
     assert {event.phase for event in work.events} == {CALM, FAULT, AFTER}
-    for event in work.events:
-        wanted = [
-            id for id, wish in work.wishes.items() if f"{event.topic}/".startswith(f"{wish}/")
-        ]
-        assert sorted(event.publishers) == work.interested(event.topic) == sorted(wanted)
-        assert all(event.topic in work.wanted(id) for id in event.publishers)
+    for number, event in enumerate(work.events):
+        publish = event.ask.command
+        assert isinstance(publish, Publish)
+        topic = publish.topic
+        wanted = [id for id, wish in work.wishes.items() if f"{topic}/".startswith(f"{wish}/")]
+        assert sorted(event.publishers) == work.interested(topic) == sorted(wanted)
+        assert all(topic in work.wanted(id) for id in event.publishers)
+        assert number_of(publish) == number
     assert 0 not in work.victims
     assert len(work.victims) == n // 4
     assert sorted(work.halves[0] + work.halves[1]) == list(range(n))
@@ -69,19 +79,19 @@ def test_workload_of_impossible_size_is_refused(
 
 
 class Line(Node):
-    """Hands everything to the next of three, twice, and delivers what it gets, twice."""
+    """Hands everything to the next of three, twice."""
 
     def on_command(self, command: Command) -> Effects:
         assert isinstance(command, Publish)
-        return [Send(self.id + 1, Copy(command.topic, command.payload, self.id))] * 2
+        published = Published(command.topic, command.payload)
+        return [published, *[Send(self.id + 1, Copy(command.topic, command.payload, self.id))] * 2]
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         assert isinstance(message, Copy)
-        onward = [Send(self.id + 1, message)] if self.id < 3 else []
-        return [*onward, Deliver.one(message.topic, message.payload, message.payload)]
+        return [Send(self.id + 1, message)] if self.id < 3 else []
 
 
-def test_ledger_counts_hops_copies_repeats_strays_and_doubles() -> None:
+def test_ledger_counts_hops_copies_repeats_and_strays() -> None:
     work = make_workload(4, 1, 3, 0)
     ledger = Ledger(work)
     simulator = Simulator(0)
@@ -89,16 +99,11 @@ def test_ledger_counts_hops_copies_repeats_strays_and_doubles() -> None:
     for id in range(4):
         simulator.add(Line(id))
     ledger.phase = CALM
-    event = work.events[0]
-    ledger.publish(event, 0, 0)
-    simulator.command(0, Publish(event.topic, event.payload))
+    simulator.command(0, work.events[0].ask.command)
     simulator.run(1000)
     assert (ledger.messages[CALM], ledger.copies[CALM]) == (6, 6)
     assert [ledger.hops[id, 0] for id in range(4)] == [0, 1, 2, 3]
-    assert (ledger.repeats, ledger.twice, ledger.strays) == (3, 3, 0)
-    assert ledger.due(CALM, {0: 1, 1: 1, 3: 1}) == [(1, 0), (3, 0)]
-    assert ledger.due(AFTER, simulator.nodes) == []
-    assert 0 < ledger.delay((1, 0)) < ledger.delay((3, 0)) < 2
+    assert (ledger.repeats, ledger.strays, ledger.published) == (3, 0, {0})
 
 
 def test_ledger_takes_no_other_message_for_an_event() -> None:
@@ -112,9 +117,42 @@ def test_ledger_takes_no_other_message_for_an_event() -> None:
     assert (ledger.messages[CALM], ledger.copies[CALM], ledger.hops) == (1, 0, {})
 
 
-def test_size_counts_all_that_a_snapshot_holds() -> None:
-    assert size({"a": [1, 2]}) < size({"a": [1, 2, 3]}) < size({"a": [1, 2, 1 << 160]})
-    assert size({3: Copy("t", b"x" * 50, 1)}) > 50
+def test_events_are_asked_of_whoever_lives_at_times_of_their_phase() -> None:
+    work = make_workload(8, 2, 12, 1)
+    for phase, times in ((CALM, [0, 2, 4, 6]), (FAULT, [0, 0.5, 1, 1.5]), (AFTER, [0, 2, 4, 6])):
+        assert [event.ask.at for event in work.phase(phase)] == times
+    event = work.phase(AFTER)[1]
+    first, second, *_ = event.publishers
+    assert event.ask.node == first
+    asked = event.asked(100, {second})
+    assert asked is not None
+    assert (asked.at, asked.node, asked.command) == (102, second, event.ask.command)
+    assert event.asked(100, set()) is None
+
+
+def test_contest_owes_events_to_survivors_who_want_them_and_not_to_their_publisher() -> None:
+    contest = Contest("flooding", "crash", 8, 3, 6, 1)
+    contest.run()
+    due = [(it.client[0], number_of(it.publication.command)) for it in contest.due(CALM, AFTER)]
+    wanted = [
+        (id, number_of(event.ask.command))
+        for event in contest.workload.events
+        if event.phase != FAULT and isinstance(event.ask.command, Publish)
+        for id in contest.workload.interested(event.ask.command.topic)
+        if id not in contest.workload.victims
+    ]
+    publishers = {(it.node, number_of(it.command)) for it in contest.book.published.values()}
+    assert sorted(due) == sorted(set(wanted) - publishers)
+    assert publishers & set(wanted)
+
+
+def test_contender_that_refuses_an_event_has_no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Spreader, command: Command) -> Effects:
+        raise CapacityExceeded("no room")
+
+    monkeypatch.setattr(Spreader, "on_command", full)
+    with pytest.raises(Refused, match="flooding: 2 events were refused"):
+        run("flooding", "none")
 
 
 # The contenders

@@ -204,13 +204,26 @@ def test_a_full_link_drops_and_says_so_until_it_is_ready() -> None:
     assert office.clerk(1).commands == [Busy(0), Ready(0)]
 
 
+class Forgers(Clerks):
+    """All garbage comes from nobody."""
+
+    def link_of(self, message: Message, ids: Sequence[NodeId], rng: Random) -> NodeId | None:
+        return None
+
+
 def test_what_nobody_sent_has_no_sender() -> None:
-    office = Office("at 2 forge count=5\nat 3 replay count=5")
+    office = Office("at 2 forge count=5\nat 3 replay count=5", Forgers())
     office.until(5)
     senders = office.clerk(1).senders + office.clerk(0).senders
     assert senders.count(None) == 10
-    scrambled = Office("at 1.05 scramble share=1")
+    scrambled = Office("at 1.05 scramble share=1", Forgers())
     for _ in range(20):
         scrambled.simulator.inject(1, Note(1), delay=150, sender=0)
     scrambled.until(2)
     assert {None, 0} == set(scrambled.clerk(1).senders)
+
+
+def test_garbage_may_lie_on_any_link() -> None:
+    office = Office("at 2 forge count=30\nat 3 replay count=30")
+    office.until(5)
+    assert {None, 0, 1} == {*office.clerk(1).senders, *office.clerk(0).senders}

@@ -12,8 +12,9 @@ from planaria.cli.main import main
 from planaria.core.chance import combination
 from planaria.core.errors import InvariantViolation, UsageError
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver, Node
+from planaria.core.node import Deliver
 from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.core.state import State
 from planaria.simulator import trial as trial_module
 from planaria.simulator.checkers import DeliveredOnce, SafetyBroken
 from planaria.simulator.engine import ENVIRONMENT, Entry
@@ -142,7 +143,7 @@ class Flapping(ProbeOverlay):
     def __init__(self, script: str) -> None:
         self.script = list(script)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         bad = self.script.pop(0) == "-" if self.script else False
         return [Violation("script", None, "says no")] if bad else []
 

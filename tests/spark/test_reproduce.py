@@ -11,14 +11,16 @@ from pyspark.sql import SparkSession
 
 import toy_study
 from planaria.cli.main import main
+from planaria.cli.reproduce import in_words as printed
 from planaria.cli.reproduce import worst
 from planaria.core.errors import UsageError
 from planaria.spark.checks import NothingMeasured
 from planaria.spark.grid import crossed
 from planaria.studies import study as studies
+from planaria.studies.judge import counted
 from planaria.studies.report import claims_beside_literal, figure
-from planaria.studies.reproduce import Reproduction, StudyBroken, Verdict
-from planaria.studies.study import Experiment
+from planaria.studies.reproduce import Reproduction, Verdict
+from planaria.studies.study import Experiment, StudyBroken
 
 pytest_plugins = ("spark_session",)
 
@@ -61,16 +63,16 @@ def test_a_false_claim_of_a_paper_is_a_finding_and_not_a_failure(
     done: tuple[Path, Verdict],
 ) -> None:
     _, verdict = done
-    assert [(it["claim"], it["holds"]) for it in verdict.claims] == [
-        ("sum <&>", True),
-        ("square", False),
+    assert [(it["claim"], it["holds"], it["meaning"]) for it in verdict.claims] == [
+        ("sum <&>", "yes", None),
+        ("square", "no", "slip"),
     ]
     assert verdict.good
 
 
 def test_a_failed_check_of_ours_is_a_failure(spark: SparkSession, tmp_path: Path) -> None:
     verdict = Reproduction([toy_study.STUDY], "beyond", str(tmp_path / "out")).run(spark)
-    assert [it["holds"] for it in verdict.checks] == [False]  # 10 is more than 8
+    assert [it["holds"] for it in verdict.checks] == ["no"]  # 10 is more than 8
     assert not verdict.good
 
 
@@ -91,10 +93,10 @@ def test_the_report_fetches_nothing_and_escapes_what_studies_say(
 
 def test_the_report_puts_the_literal_reading_beside_the_claim() -> None:
     claims = [{"claim": "a", "n": 4}, {"claim": "a", "n": 8}, {"claim": "b", "n": 8}]
-    literal = [{"claim": "a", "n": 8, "literal": 3.0, "holds": False}]
+    literal = [{"claim": "a", "n": 8, "literal": 3.0, "holds": "no"}]
     joined = claims_beside_literal({"claims": claims, "literal": literal})
     assert [it["literal"] for it in joined] == [None, 3.0, None]
-    assert [it["literal_holds"] for it in joined] == [None, False, None]
+    assert [it["literal_holds"] for it in joined] == [None, "no", None]
 
 
 def test_the_same_command_goes_on_and_a_larger_scale_adds_only_what_is_missing(
@@ -126,19 +128,22 @@ def test_a_sweep_of_which_every_simulation_raises_is_one_line_with_a_command_tha
     spark: SparkSession, tmp_path: Path
 ) -> None:
     cells = crossed({"x": [3]}, [0, 1])
-    barren = Experiment("double", {"twice": "float64"}, toy_study.fragile, cells)
+    columns = {"twice": "float64"}
+    barren = Experiment("double", columns, toy_study.fragile, cells, toy_study.SUMMED)
     study = structs.replace(toy_study.FRAGILE, experiments=lambda _: [barren])
-    told = r"^toy-double: all 2 simulations raised KeyError.*; replay: planaria reproduce toy .*$"
-    with pytest.raises(NothingMeasured, match=told):
+    words = r"^toy-double: all 2 simulations raised KeyError.*; replay: planaria reproduce toy .*$"
+    with pytest.raises(NothingMeasured, match=words):
         Reproduction([study], "quick", str(tmp_path / "out")).run(spark)
 
 
 def test_a_study_that_breaks_its_word_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    wrong = {**toy_study.PROMISED, "points": ("x", "thrice")}
+    wrong = {**toy_study.PROMISED, "points": {"x": "int64", "thrice": "float64"}}
     study = structs.replace(toy_study.STUDY, promised=wrong)
     with pytest.raises(StudyBroken, match="toy/points has no column thrice"):
         Reproduction([study], "quick", str(tmp_path / "a")).run(spark)
-    study = structs.replace(toy_study.STUDY, promised={**toy_study.PROMISED, "more": ("x",)})
+    study = structs.replace(
+        toy_study.STUDY, promised={**toy_study.PROMISED, "more": {"x": "int64"}}
+    )
     with pytest.raises(StudyBroken, match="more"):
         Reproduction([study], "quick", str(tmp_path / "b")).run(spark)
 
@@ -154,15 +159,33 @@ def test_the_command_prints_the_claims_and_the_path_of_the_report(
     assert main(["reproduce", "toy", "--out", out]) == 0
     text = capsys.readouterr().out
     assert text == (
-        f"toy:  1 of 2 claims hold,  1 of 1 of Planaria's own checks\nreport: {out}/report.html\n"
+        "toy:  1 of 2 claims hold,  0 undecided,  1 of 1 own checks\n"
+        f"the others do not: a slip of the pen (1)\nreport: {out}/report.html\n"
     )
     assert main(["reproduce", "toy", "--out", out, "-v"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("paper  claim    claimed  measured  holds\n")
     assert text.count("\ntoy ") == 2
     assert main(["reproduce", "--scale", "beyond", "--out", out, "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [it["holds"] for it in told["checks"]] == [False]
+    answer = json.loads(capsys.readouterr().out)
+    assert [it["holds"] for it in answer["checks"]] == ["no"]
+
+
+def test_the_closing_line_and_the_table_of_the_report_agree(done: tuple[Path, Verdict]) -> None:
+    """Both count by the judge: here one of two holds, the other is a slip of the pen."""
+    _, verdict = done
+    counts = counted(verdict.claims)
+    assert (counts.yes, counts.claims, counts.meanings) == (1, 2, {"slip": 1})
+    row = next(
+        line
+        for line in Path(verdict.report).read_text().splitlines()
+        if 'href="#toy">A toy</a></td>' in line
+    )
+    cells = [it.partition("</td>")[0] for it in row.split('<td class="number">')[1:]]
+    assert cells == ["2", "1", "0", "1", "0", "0", "1", "0", "1", "1", "0", "0"]
+    closing = printed(verdict).splitlines()[:2]
+    assert closing[0].startswith(f"toy:  {cells[1]} of {cells[0]} claims hold,  {cells[2]} undec")
+    assert closing[1] == f"the others do not: a slip of the pen ({cells[6]})"
 
 
 @pytest.mark.parametrize(
@@ -190,10 +213,15 @@ def test_a_wrong_command_is_one_line_that_says_what_to_do(
     assert error.count("\n") == 1
 
 
-def test_of_a_claim_tried_at_several_sizes_one_that_fails_is_shown_else_the_largest() -> None:
-    tried = [("a", 4, True), ("a", 8, False), ("a", 16, True), ("b", 4, True), ("b", 8, True)]
+def test_of_a_claim_tried_at_several_sizes_the_worst_is_shown_else_the_largest() -> None:
+    tried = [("a", 4, "yes"), ("a", 8, "no"), ("a", 16, "undecided"), ("b", 4, "yes")]
+    tried += [("b", 8, "yes"), ("c", 4, "undecided"), ("c", 8, "yes")]
     claims = [{"study": "x", "claim": it[0], "n": it[1], "holds": it[2]} for it in tried]
-    assert [(it["claim"], it["n"]) for it in worst(claims)] == [("a", 8), ("b", 8)]
+    assert [(it["claim"], it["n"]) for it in worst(claims)] == [
+        ("a", 8),
+        ("b", 8),
+        ("c", 4),
+    ]
 
 
 def test_an_output_directory_of_another_version_is_refused(tmp_path: Path) -> None:

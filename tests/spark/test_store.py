@@ -15,6 +15,7 @@ from planaria.spark import store as store_module
 from planaria.spark.imports import imported_files
 from planaria.spark.session import PACKAGE
 from planaria.spark.store import Store, code_version
+from planaria.studies.compare import Comparison
 from spark_lab import contents
 
 TABLE = pyarrow.table({"cell": ["a", "b"]})
@@ -162,7 +163,7 @@ def edited(file: Path) -> None:
 def test_only_what_a_worker_imports_is_in_the_version(house: Path) -> None:
     runs = ["planaria.studies.damulticast.runs"]
     before, whole = code_version(modules=runs), code_version()
-    for page in ("studies/damulticast/page.py", "studies/damulticast/study.py", "cli/hunt.py"):
+    for page in ("studies/damulticast/tables.py", "studies/damulticast/study.py", "cli/hunt.py"):
         edited(house / page)
         edited(house / "protocols/mobile/layer.py")
     assert code_version(modules=runs) == before
@@ -172,6 +173,17 @@ def test_only_what_a_worker_imports_is_in_the_version(house: Path) -> None:
         edited(house / place)
         versions.add(code_version(modules=runs))
     assert len(versions) == 5
+
+
+def test_a_comma_in_the_page_of_the_comparison_voids_no_run(house: Path) -> None:
+    before = Comparison(6, 2, 3, 1)
+    for page in ("studies/compare.py", "studies/compare_page.py", "studies/advice.py"):
+        edited(house / page)
+    after = Comparison(6, 2, 3, 1)
+    assert (after.version, after.store.out) == (before.version, before.store.out)
+    assert code_version(modules=after.work().imports) == before.version
+    edited(house / "lab/contest/baselines.py")
+    assert Comparison(6, 2, 3, 1).version != before.version
 
 
 def test_a_file_of_ones_own_counts_with_what_it_imports(house: Path, tmp_path: Path) -> None:

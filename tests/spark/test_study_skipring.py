@@ -6,27 +6,20 @@ from functools import partial
 from itertools import combinations, permutations
 from typing import Any
 
-import pyspark.sql.functions as sql
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.testing import assertDataFrameEqual
 
 from planaria.core.chance import stream
 from planaria.literal.skipring.reference import skip_ring
 from planaria.spark.grid import Cell
+from planaria.studies.facts import Summary
+from planaria.studies.judge import Sized, checks, claims
 from planaria.studies.skipring import graph as graphs
-from planaria.studies.skipring.claims import CLAIMS, CONSTANT, PROMISES, Claim
-from planaria.studies.skipring.page import page
-from planaria.studies.skipring.study import STUDY
-from planaria.studies.skipring.tables import (
-    checks,
-    errata,
-    measured_claims,
-    recovery,
-    tables,
-)
-from planaria.studies.study import Experiment, Figure, Shown
-from study_lab import rows_of
+from planaria.studies.skipring.facts import FORMULAS, SUMMED, facts
+from planaria.studies.skipring.study import ASKED, STUDY
+from planaria.studies.skipring.tables import errata, recovery
+from planaria.studies.study import Experiment
+from study_lab import found_in, made, page, rows_of, summary
 
 pytest_plugins = ("spark_session",)
 
@@ -35,38 +28,21 @@ pytest_plugins = ("spark_session",)
 
 
 def test_promised_tables_are_those_of_the_issue() -> None:
-    assert STUDY.promised["claims"] == (
-        "claim",
-        "n",
-        "paper",
-        "measured",
-        "low",
-        "high",
-        "holds",
-    )
-    assert STUDY.promised["recovery"] == (
-        "start",
-        "n",
-        "intervals",
-        "low",
-        "high",
-        "max",
-        "seeds",
-    )
-    assert STUDY.promised["antientropy"] == (
-        "stored",
-        "differing",
-        "method",
-        "bytes",
-        "messages",
-        "bound",
-    )
+    promised = {name: tuple(columns) for name, columns in STUDY.promised.items()}
+    first = ("claim", "n", "paper", "measured", "low", "high", "holds")
+    assert promised["claims"] == (*first, "runs", "relation", "meaning", "cause")
+    assert promised["literal"][:4] == ("claim", "n", "literal", "holds")
+    assert promised["recovery"] == ("start", "n", "intervals", "low", "high", "max", "seeds")
+    exchanged = ("stored", "differing", "method", "bytes", "messages", "bound")
+    assert promised["antientropy"] == exchanged
 
 
-def test_every_claim_reads_an_experiment_that_is_run_and_no_two_say_the_same() -> None:
-    names = {experiment.name for experiment in STUDY.experiments("quick")}
-    assert {claim.source for claim in CLAIMS} <= names
-    assert len({claim.text for claim in CLAIMS}) == len(CLAIMS)
+def test_no_two_claims_say_the_same_and_a_cause_has_one_meaning() -> None:
+    assert len({claim.text for claim in ASKED.claim}) == len(ASKED.claim)
+    causes: dict[str, set[str]] = {}
+    for claim in ASKED.claim:
+        causes.setdefault(claim.cause or claim.text, set()).add(claim.meaning)
+    assert all(len(meanings) == 1 for meanings in causes.values())
 
 
 def small_cells(experiment: Experiment) -> list[Cell]:
@@ -86,190 +62,156 @@ def some_rows(spark: SparkSession) -> dict[str, DataFrame]:
     return rows_of(spark, STUDY, {it.name: small_cells(it) for it in STUDY.experiments("quick")})
 
 
-def test_study_makes_all_tables_and_its_page_from_real_rows(
-    spark: SparkSession, some_rows: Mapping[str, DataFrame]
-) -> None:
-    made = {
-        name: table.select(*STUDY.promised[name]).toArrow().to_pylist()
-        for name, table in tables(spark, some_rows).items()
-    }
-    assert set(made) == set(STUDY.promised)
-    assert all(made.values()), "a table is empty"
-    assert {row["claim"] for row in made["claims"]} == {claim.text for claim in CLAIMS}
-    assert all(row["holds"] for row in made["checks"])
-    blocks = page(made)
-    assert {block.table for block in blocks if isinstance(block, Shown)} <= set(made)
-    figures = [block for block in blocks if isinstance(block, Figure)]
-    assert len({figure.name for figure in figures}) == len(figures) >= 8
-    assert all(figure.svg.rstrip().endswith("</svg>") for figure in figures)
+@pytest.fixture(scope="module")
+def some(some_rows: Mapping[str, DataFrame]) -> dict[str, Summary]:
+    return found_in(STUDY, some_rows)
+
+
+def test_study_makes_all_tables_and_its_page_from_real_rows(some: Mapping[str, Summary]) -> None:
+    tables = made(STUDY, some)
+    assert all(tables.values()), "a table is empty"
+    assert {row["claim"] for row in tables["claims"]} == {claim.text for claim in ASKED.claim}
+    assert [row["check"] for row in tables["checks"] if row["holds"] != "yes"] == []
+    text = page(STUDY, tables)
+    assert text.count("<figure") == len(STUDY.figures(tables)) == 9
+    known = facts(some)
+    assert [name for name in ASKED.names() if not known.get(name)] == []  # none is misspelt
 
 
 # What makes a claim true
 
 
-def test_claims_are_judged_for_every_n_and_all_rules(spark: SparkSession) -> None:
-    claims = [
-        Claim("constant", "load", "cost", CONSTANT, "at most", "mean", literal="text"),
-        Claim("all heal", "load", "healed", "1", "equals", "share", literal="text"),
-        Claim("worst", "load", "cost", "n / 4", "below", "max", where="n = 64", literal="text"),
-        Claim("twice n", "load", "2 * n", "2 * n", literal="text"),
-    ]
-    data = [
-        ("ours", 16, 2.0, True),
-        ("ours", 16, 4.0, True),
-        ("ours", 64, 4.0, True),
-        ("ours", 64, 5.0, True),
-        ("text", 16, 4.0, True),
-        ("text", 64, 7.0, False),
-        ("text", 64, 7.0, True),
-    ]
-    rows = {"load": spark.createDataFrame(data, "rules string, n int, cost double, healed boolean")}
-    found = measured_claims(spark, rows, claims).select(
-        "claim", "rules", "n", "paper", "measured", "holds"
-    )
-    expected = [
-        ("constant", "ours", 16, 4.5, 3.0, True),
-        ("constant", "ours", 64, 4.5, 4.5, True),
-        ("constant", "text", 16, 6.0, 4.0, True),
-        ("constant", "text", 64, 6.0, 7.0, False),
-        ("all heal", "ours", 16, 1.0, 1.0, True),
-        ("all heal", "ours", 64, 1.0, 1.0, True),
-        ("all heal", "text", 16, 1.0, 1.0, True),
-        ("all heal", "text", 64, 1.0, 0.5, False),
-        ("worst", "ours", 64, 16.0, 5.0, True),
-        ("worst", "text", 64, 16.0, 7.0, True),
-        ("twice n", "ours", 16, 32.0, 32.0, True),
-        ("twice n", "ours", 64, 128.0, 128.0, True),
-        ("twice n", "text", 16, 32.0, 32.0, True),
-        ("twice n", "text", 64, 128.0, 128.0, True),
-    ]
-    schema = "claim string, rules string, n long, paper double, measured double, holds boolean"
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
+def verdicts(known: Mapping[str, Sized], words: str) -> dict[int | None, str]:
+    asked = [claim for claim in ASKED.claim if words in claim.text]
+    return {row["n"]: row["holds"] for row in claims(asked, known)}
 
 
-@pytest.mark.parametrize(
-    ("relation", "true", "false"),
-    [
-        ("equals", 4.0, 4.1),
-        ("at most", 4.0, 4.1),
-        ("below", 3.9, 4.0),
-        ("at least", 4.0, 3.9),
-    ],
-)
-def test_false_figure_makes_a_claim_false(
-    spark: SparkSession, relation: str, true: float, false: float
-) -> None:
-    claim = Claim("it is four", "load", "cost", "4", relation, rules="'ours'")
-    rows = {
-        "load": spark.createDataFrame(
-            [("ours", 16, true), ("ours", 64, false)], "rules string, n int, cost double"
-        )
-    }
-    found = measured_claims(spark, rows, [claim]).orderBy("n").collect()
-    assert [row.holds for row in found] == [True, False]
-
-
-NEVER_HEALED = [("11", "ours", 16, False, None)]
 LEMMA = "lemma string, rules string, n int, healed boolean, intervals int"
 
 
 @pytest.mark.parametrize("healed", [0, 1])
-def test_ring_that_never_heals_makes_lemma_11_false(spark: SparkSession, healed: int) -> None:
-    [lemma] = [claim for claim in CLAIMS if claim.text.startswith("Lemma 11")]
-    data = [("11", "ours", 16, True, 5)] * healed + NEVER_HEALED
-    rows = {"lemmas": spark.createDataFrame(data, LEMMA)}
-    found = {row.rules: row for row in measured_claims(spark, rows, [lemma]).collect()}
-    assert (found["ours"].n, found["ours"].paper) == (16, 32.0)
-    assert (found["ours"].measured, found["ours"].holds) == (None, False)
-    assert found["amended"].holds is False  # no run of the text: it is said, not left out
-
-
-def test_claims_of_which_no_run_came_to_its_end_stay_and_do_not_hold(
-    spark: SparkSession, some_rows: Mapping[str, DataFrame]
+def test_ring_that_never_heals_makes_lemma_11_false(
+    spark: SparkSession, some: Mapping[str, Summary], healed: int
 ) -> None:
-    rows = {**some_rows, "lemmas": some_rows["lemmas"].where("lemma != '11' and n < 64")}
-    rows["operations"] = rows["operations"].where("n != 16")
-    made = tables(spark, rows)
-    found = {row.claim: row for row in made["claims"].collect()}
-    assert {*found} == {claim.text for claim in CLAIMS}
+    data = [("11", "ours", 16, True, 5)] * healed + [("11", "ours", 16, False, None)]
+    lemmas = summary(spark, data, LEMMA, SUMMED["lemmas"])
+    tables = made(STUDY, {**some, "lemmas": lemmas})
+    [row] = [row for row in tables["claims"] if row["claim"].startswith("Lemma 11")]
+    assert (row["n"], row["paper"], row["measured"], row["holds"]) == (16, 32.0, None, "no")
+    [text] = [row for row in tables["literal"] if row["claim"].startswith("Lemma 11")]
+    assert (text["n"], text["holds"]) == (None, "undecided")  # no run of the text: it is said
+
+
+def test_claims_of_which_no_run_came_to_its_end_stay_and_are_undecided(
+    some: Mapping[str, Summary],
+) -> None:
+    rows = {**some, "lemmas": some["lemmas"].where(lemma=lambda it: it != "11")}
+    rows["operations"] = some["operations"].where(n=0)
+    tables = made(STUDY, rows)
+    found = {row["claim"]: row for row in tables["claims"]}
+    assert {*found} == {claim.text for claim in ASKED.claim}
     lost = [row for text, row in found.items() if text.startswith(("Lemma 11", "Theorem 7: a sub"))]
-    assert [(row.paper, row.holds) for row in lost] == [(None, False)] * 3
-    literal = {claim.text for claim in CLAIMS if claim.rules != "'ours'"}
-    assert {row.claim for row in made["literal"].collect()} == literal
+    assert [(row["measured"], row["holds"]) for row in lost] == [(None, "undecided")] * 3
+    literal = {claim.text for claim in ASKED.claim if claim.literal}
+    assert {row["claim"] for row in tables["literal"]} == literal
+
+
+OPERATIONS = "operation string, n int, supervisor double, peers int, done boolean"
+
+
+@pytest.mark.parametrize(("far", "verdict"), [(3.0, "yes"), (4.4, "undecided"), (6.0, "no")])
+def test_what_is_constant_may_grow_by_half_and_not_more(
+    spark: SparkSession, some: Mapping[str, Summary], far: float, verdict: str
+) -> None:
+    """3 at 16 subscribers; at 256 the mean of four, with its interval."""
+    data = [("subscribe", 16, 3.0, 1, True)] * 2
+    data += [("subscribe", 256, far + it, 1, True) for it in (-0.2, -0.1, 0.1, 0.2)]
+    operations = summary(spark, data, OPERATIONS, SUMMED["operations"])
+    found = verdicts(facts({**some, "operations": operations}), "a subscribe costs the supervisor")
+    assert found[256] == verdict
+
+
+def test_formulas_are_those_of_the_paper() -> None:
+    at_16 = {name: formula(16) for name, formula in FORMULAS.items()}
+    assert at_16 == {"n": 16, "log n": 4, "log n, rounded up": 4, "2 log n": 8, "2 n": 32,
+                     "4 n - 4": 60}  # fmt: skip
+    assert FORMULAS["log n, rounded up"](17) == 5
 
 
 def test_check_does_not_hold_if_one_ring_never_heals(
-    spark: SparkSession, some_rows: Mapping[str, DataFrame]
+    some_rows: Mapping[str, DataFrame], some: Mapping[str, Summary]
 ) -> None:
-    one = some_rows["recovery"].withColumn("intervals", sql.expr("nullif(intervals, intervals)"))
-    rows = {**some_rows, "recovery": some_rows["recovery"].unionByName(one.limit(1))}
-    [start] = [row.start for row in one.limit(1).collect()]
-    found = [row for row in checks(spark, rows).collect() if not row.holds]
-    assert [row.check for row in found] == [f"intervals to heal, start {start}, in units of log2 n"]
-    assert found[0].measured is None
+    rows = some_rows["recovery"]
+    one = rows.limit(1).selectExpr(
+        *(it for it in rows.columns if it != "intervals"), "cast(null as bigint) intervals"
+    )
+    start = one.collect()[0].start
+    spoiled = found_in(STUDY, {**some_rows, "recovery": rows.unionByName(one)})["recovery"]
+    found = checks(ASKED.check, facts({**some, "recovery": spoiled}))
+    bad = [row for row in found if row["holds"] != "yes"]
+    assert [row["check"] for row in bad] == [
+        f"intervals to heal, start {start}, in units of log2 n"
+    ]
+    assert (bad[0]["measured"], bad[0]["holds"]) == (None, "no")
+
+
+RECOVERY = (
+    "start string, n int, intervals int, healed boolean, requests double, configurations double, "
+    "peak_in double, peak_out double, messages double"
+)
+
+
+def recovered(spark: SparkSession, *intervals: int | None) -> list[Mapping[str, Any]]:
+    data = [("fresh", 16, it, it is not None, *(0.0,) * 5) for it in intervals]
+    return list(recovery(summary(spark, data, RECOVERY, SUMMED["recovery"])))
 
 
 def test_recovery_keeps_a_size_at_which_nothing_healed(spark: SparkSession) -> None:
-    rows = spark.createDataFrame([("fresh", 16, None)], "start string, n int, intervals int")
-    [row] = recovery(rows).collect()
-    assert (row.n, row.intervals, row.max, row.seeds) == (16, None, None, 0)
+    [row] = recovered(spark, None)
+    assert (row["n"], row["intervals"], row["max"], row["seeds"]) == (16, None, None, 0)
 
 
 def test_recovery_has_mean_interval_worst_and_seeds(spark: SparkSession) -> None:
-    data = [("fresh", 16, value) for value in (3, 4, 5, None)]
-    rows = spark.createDataFrame(data, "start string, n int, intervals int")
-    found = recovery(rows).select(*STUDY.promised["recovery"])
-    expected = [("fresh", 16, 4.0, 4.0 - 2.4841, 4.0 + 2.4841, 5, 3)]
-    schema = "start string, n int, intervals double, low double, high double, max long, seeds long"
-    assertDataFrameEqual(
-        found, spark.createDataFrame(expected, schema), rtol=1e-3, ignoreNullable=True
-    )
+    [row] = recovered(spark, 3, 4, 5, None)
+    assert (row["intervals"], row["max"], row["seeds"]) == (4.0, 5, 3)
+    assert (row["low"], row["high"]) == (pytest.approx(1.5159, 1e-3), pytest.approx(6.4841, 1e-3))
 
 
 def test_errata_count_states_that_did_not_heal(spark: SparkSession) -> None:
     data = [("E4", True, 5), ("E4", False, None), ("none", True, 7), ("E10", True, 3)]
-    rows = spark.createDataFrame(
-        [(name, "fifo", healed, after) for name, healed, after in data],
-        "left_out string, scheduler string, healed boolean, intervals int",
-    )
-    found = errata(rows).collect()
-    assert [row.left_out for row in found] == ["none", "E4", "E10"]
-    assert [row.not_healed for row in found] == [0, 1, 0]
-    assert [row.max for row in found] == [7, 5, 3]
+    rows = [(name, "fifo", healed, after) for name, healed, after in data]
+    schema = "left_out string, scheduler string, healed boolean, intervals int"
+    found = errata(summary(spark, rows, schema, SUMMED["errata"]))
+    assert [row["left_out"] for row in found] == ["none", "E4", "E10"]
+    assert [row["not_healed"] for row in found] == [0, 1, 0]
+    assert [row["max"] for row in found] == [7, 5, 3]
 
 
-def worse(
-    rows: Mapping[str, DataFrame], name: str, change: Mapping[str, Any]
-) -> dict[str, DataFrame]:
-    """The same rows, with one experiment's results spoiled."""
-    spoiled = rows[name]
-    for column, value in change.items():
-        kind = dict(spoiled.dtypes)[column]
-        spoiled = spoiled.selectExpr(
-            *(each for each in spoiled.columns if each != column),
-            f"cast({value} as {kind}) {column}",
-        )
-    return {**rows, name: spoiled}
+WORSE = {
+    "recovery": {"healed": "false", "intervals": "1000"},
+    "states": {"healed": "false"},
+    "lemmas": {"healed": "false"},
+    "buildring": {"healed": "false"},
+    "quiet": {"ring": "1", "messages": "4.5"},
+    "requests": {"expected": "1.1"},
+    "operations": {"done": "false"},
+    "backlog": {"equal": "false"},
+    "silence": {"exchanges": "1"},
+    "broadcast": {"reached": "1", "messages": "99999", "hops_max": "99"},
+    "antientropy": {"equal": "false", "messages": "10"},
+}
 
 
 def test_checks_fail_when_a_promise_is_broken(
-    spark: SparkSession, some_rows: Mapping[str, DataFrame]
+    some_rows: Mapping[str, DataFrame], some: Mapping[str, Summary]
 ) -> None:
     rows = dict(some_rows)
-    rows = worse(rows, "recovery", {"healed": "false", "intervals": "1000"})
-    rows = worse(rows, "states", {"healed": "false"})
-    rows = worse(rows, "lemmas", {"healed": "false"})
-    rows = worse(rows, "buildring", {"healed": "false"})
-    rows = worse(rows, "quiet", {"ring": "1", "messages": "4.5"})
-    rows = worse(rows, "requests", {"expected": "1.1"})
-    rows = worse(rows, "operations", {"done": "false"})
-    rows = worse(rows, "backlog", {"equal": "false"})
-    rows = worse(rows, "silence", {"exchanges": "1"})
-    rows = worse(rows, "broadcast", {"reached": "1", "messages": "99", "hops_max": "9"})
-    rows = worse(rows, "antientropy", {"equal": "false", "messages": "10"})
-    found = checks(spark, rows).collect()
-    assert len(found) == len(PROMISES)
-    assert [row.check for row in found if row.holds] == []
+    for name, change in WORSE.items():
+        kinds = dict(rows[name].dtypes)
+        spoiled = {it: f"cast({value} as {kinds[it]}) {it}" for it, value in change.items()}
+        rows[name] = rows[name].selectExpr(*(spoiled.get(it, it) for it in rows[name].columns))
+    found = checks(ASKED.check, facts(found_in(STUDY, rows)))
+    assert [row["check"] for row in found if row["holds"] != "no"] == []
 
 
 # What is measured

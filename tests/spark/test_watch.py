@@ -116,7 +116,7 @@ def test_ctrl_c_while_a_command_makes_its_tables_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    slow = structs.replace(toy_study.STUDY, tables=lambda spark, _: endless(spark))
+    slow = structs.replace(toy_study.STUDY, tables=lambda _: endless(spark))
     monkeypatch.setattr(toy_study, "SLOW", slow, raising=False)
     monkeypatch.setattr(studies, "STUDIES", {"toy": "toy_study:SLOW"})
     monkeypatch.setattr(compare, "CONTENDERS", dict.fromkeys(("star",)))

@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "planaria.cli.demo:demo",
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
+    "keys": "planaria.cli.keys:keys",
     "reproduce": "planaria.cli.reproduce:reproduce",
     "sim": "planaria.cli.sim:sim",
     "trace": "planaria.cli.trace:trace",

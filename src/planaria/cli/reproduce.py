@@ -82,11 +82,12 @@ def run(reproduction: "Reproduction", master: str | None) -> "Verdict":
 
 
 def worst(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row of each claim that was tried at several sizes: one that fails, else the largest."""
+    """One row of each claim that was tried at several sizes: the worst, else the largest."""
+    order = ("yes", "undecided", "no")
     chosen: dict[tuple[str, str], dict[str, Any]] = {}
     for claim in claims:
         name = (claim["study"], claim["claim"])
-        if name not in chosen or chosen[name]["holds"]:
+        if name not in chosen or order.index(claim["holds"]) >= order.index(chosen[name]["holds"]):
             chosen[name] = claim
     return list(chosen.values())
 
@@ -100,11 +101,11 @@ def in_words(verdict: "Verdict", *, verbose: bool = False) -> str:
     head = ["paper", "claim", "claimed", "measured", "holds"]
     lines = [*aligned([head, *claims], (2, 3), wrapped=1), ""] if verbose else []
     studies = list(dict.fromkeys(it["study"] for it in [*verdict.claims, *verdict.checks]))
-    lines += aligned([_counted(verdict, study) for study in studies])
-    failed = [it for it in verdict.checks if not it["holds"]]
+    lines += aligned([_counted(verdict, study) for study in studies]) + _meanings(verdict)
+    failed = [it for it in verdict.checks if it["holds"] != "yes"]
     if failed:
-        head = ["paper", "failed check", "measured", "bound", "holds"]
-        rows = [_row(it, "check", it["measured"], it["bound"]) for it in failed]
+        head = ["paper", "failed check", "bound", "measured", "holds"]
+        rows = [_row(it, "check", it["bound"], it["measured"]) for it in failed]
         lines += ["", *aligned([head, *rows], (2, 3), wrapped=1)]
     for it in verdict.errors:
         lines += filled(f"error in {it['cells']:,}: {it['error']}", "  ") + command(it["replay"])
@@ -113,18 +114,35 @@ def in_words(verdict: "Verdict", *, verbose: bool = False) -> str:
 
 def _counted(verdict: "Verdict", study: str) -> list[str]:
     """One paper in a line: how many of its claims hold, and of Planaria's own checks."""
-    claims = [it["holds"] for it in verdict.claims if it["study"] == study]
-    checks = [it["holds"] for it in verdict.checks if it["study"] == study]
+    from planaria.studies.judge import counted
+
+    claims = counted([it for it in verdict.claims if it["study"] == study])
+    checks = [it["holds"] == "yes" for it in verdict.checks if it["study"] == study]
     return [
         f"{study}:",
-        f"{sum(claims)} of {len(claims)} claims hold,",
-        f"{sum(checks)} of {len(checks)} of Planaria's own checks",
+        f"{claims.yes} of {claims.claims} claims hold,",
+        f"{claims.undecided} undecided,",
+        f"{sum(checks)} of {len(checks)} own checks",
     ]
+
+
+def _meanings(verdict: "Verdict") -> list[str]:
+    """What it means that the others do not hold, all papers together."""
+    from planaria.studies.judge import MEANINGS, counted
+
+    studies = dict.fromkeys(it["study"] for it in verdict.claims)
+    counts = [counted([it for it in verdict.claims if it["study"] == name]) for name in studies]
+    found = {
+        words: sum(it.meanings.get(name, 0) for it in counts) for name, words in MEANINGS.items()
+    }
+    there = [f"{words} ({number})" for words, number in found.items() if number]
+    return filled(f"the others do not: {', '.join(there)}", "  ") if there else []
 
 
 def _row(it: dict[str, Any], name: str, first: object, second: object) -> list[str]:
     from planaria.studies.report import figure
 
     size = f", n = {it['n']:,}" if it.get("n") else ""
-    holds = "yes" if it["holds"] else "NO"
-    return [it["study"], f"{it[name]}{size}", figure(first), figure(second), holds]
+    holds = "NO" if it["holds"] == "no" else it["holds"]
+    stated = f"{it['relation']} {figure(first)}"
+    return [it["study"], f"{it[name]}{size}", stated, figure(second), holds]

@@ -203,9 +203,6 @@ class Node(Stateful):
 
     def restore(self, data: bytes) -> Effects:
         """Take a stored state, however old or wrong; bytes that are none leave the node fresh."""
-        if not isinstance(data, bytes):
-            super().restore(data)  # LEGACY
-            return NOTHING
         try:
             state = decode_state(self.state_type, data)
         except MalformedState as error:

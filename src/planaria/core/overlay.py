@@ -20,6 +20,7 @@ from planaria.core.state import State
 
 if TYPE_CHECKING:
     from planaria.core.book import Book
+    from planaria.core.workload import Ask
 
 Channel = Iterable[tuple[NodeId, Message]]  # messages in flight, each with its target
 
@@ -150,6 +151,14 @@ class Overlay(ABC):
         """What the application at a new node `id` is subscribed to from the beginning."""
         return ()
 
+    def everyday(self, interval: int) -> "Sequence[Ask]":
+        """What applications ask for in this interval of a run, besides what a scenario says."""
+        return ()
+
+    def arrival(self, delay: float) -> float:
+        """Intervals in which a publication arrives if no message takes longer than `delay`."""
+        return 0
+
     def book(self) -> "Book | None":
         """A new book for a run, if what the applications get is to be judged; None: it is not."""
         return None
@@ -160,12 +169,6 @@ class Overlay(ABC):
         A world in which nodes move needs the driver's time, say.
         """
         return None
-
-    def damaged(self, nodes: Mapping[NodeId, Node]) -> None:  # noqa: B027 - most keep no books
-        """Memory was overwritten: what only it held is lost, and `violations` must not ask for it.
-
-        An overlay whose judge keeps books of a run excuses here what was under way.
-        """
 
     def called(self, id: NodeId) -> str:
         """What people call a node in a sentence: its number, or what it is."""

@@ -6,7 +6,6 @@ bytes back, or leaves the component as it was made and says why.
 """
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any, ClassVar, TypeVar
 
 from msgspec import MsgspecError, Struct, convert, msgpack, to_builtins
@@ -37,12 +36,9 @@ class Stateful:
     __slots__ = ()
 
     state_type: ClassVar[type[State]] = State
-    variables: ClassVar[tuple[str, ...]] = ()  # LEGACY
 
     def state(self) -> State:
         """The variables as they are now. Not a copy: read it before the next input."""
-        if self.state_type is State:
-            return self  # type: ignore[return-value]  # LEGACY
         values = (getattr(self, name) for name in self.state_type.__struct_fields__)
         return self.state_type(
             *[value.state() if isinstance(value, Stateful) else value for value in values]
@@ -59,17 +55,7 @@ class Stateful:
 
     def snapshot(self) -> bytes:
         """The state as bytes, to store, to compare or to come back to."""
-        if self.state_type is State:
-            return {name: deepcopy(getattr(self, name)) for name in self.variables}  # type: ignore[return-value]  # LEGACY
         return encode_state(self.state())
-
-    def restore(self, snapshot: Any) -> Any:  # noqa: D102 - LEGACY
-        if isinstance(snapshot, bytes):
-            self.load(decode_state(self.state_type, snapshot))
-            return
-        for name in self.variables:
-            if name in snapshot:
-                setattr(self, name, deepcopy(snapshot[name]))
 
 
 def encode_state(state: State) -> bytes:

@@ -74,12 +74,12 @@ def action_of(ask: Ask) -> Action:
 
 
 def offers(
-    ask: Ask, members: Sequence[NodeId], overlay: Overlay, rng: Random, number: int = 0
+    ask: Ask, members: Sequence[NodeId], overlay: Overlay | None, rng: Random, number: int = 0
 ) -> Iterator[tuple[NodeId, Command]]:
     """Whom to ask for what, in the order to try: the node named, or all that may, drawn at random.
 
     `members` are the nodes that live, in a fixed order; `number` is how many publications were
-    asked for before, so that each is another one.
+    asked for before, so that each is another one. What has a topic needs no overlay.
     """
     possible = [id for id in members if ask.node in (None, id)]
     found = {id: _command(ask.command, overlay, id, number) for id in possible}
@@ -92,9 +92,9 @@ def offers(
         candidates.remove(id)
 
 
-def _command(command: Command, overlay: Overlay, id: NodeId, number: int) -> Command | None:
+def _command(command: Command, overlay: Overlay | None, id: NodeId, number: int) -> Command | None:
     if isinstance(command, Publish) and not command.topic:
-        return overlay.publication(id, number)
+        return overlay.publication(id, number) if overlay else None
     return command
 
 

@@ -5,7 +5,7 @@ values: one look-up then leaves the filters for that value and those that do not
 be split so is sieved, 64 filters at a time (`sieve`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planaria.filters.filters import Attributes, Filter, matches
@@ -31,6 +31,11 @@ class MatchingIndex:
 
     def __len__(self) -> int:
         return len(self._filters)
+
+    @property
+    def filters(self) -> Mapping[Key, Filter]:
+        """All filters, each under its key."""
+        return self._filters
 
     def add(self, key: Key, filter: Filter) -> None:
         """Put `filter` under `key`, instead of what was there."""

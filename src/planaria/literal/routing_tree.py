@@ -10,6 +10,7 @@ from planaria.core.node import Effect
 from planaria.filters.filters import Filter
 from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.leases import Destination, LeaseTable
+from planaria.protocols.routing.link import Link
 from planaria.protocols.routing.overlay import TreeBroker
 
 
@@ -52,6 +53,10 @@ class PrintedTreeBroker(TreeBroker):
             return effects
         self.announcer.told.pop(neighbour, None)
         return []
+
+    def _meet(self, neighbour: NodeId, link: Link, session: int) -> list[Effect]:
+        effects = super()._meet(neighbour, link, session)
+        return effects if self.exchanges else []
 
     def link_down(self, neighbour: NodeId) -> list[Effect]:
         """A lost link, with or without unsubscribing what was behind it."""

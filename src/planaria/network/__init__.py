@@ -1,1 +1,1 @@
-"""What runs the protocols on real machines."""
+"""The live network: the protocol classes of the simulator, run by real processes over TLS."""

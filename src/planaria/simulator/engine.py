@@ -143,12 +143,24 @@ class Simulator:
 
     # Inputs from outside
 
-    def command(self, id: NodeId, command: Command) -> None:
-        """The application at node `id` asks for something, at once, or when it is resumed."""
-        if id in self._held:
+    def command(self, id: NodeId, command: Command, cause: Entry | None = None) -> None:
+        """The application at node `id` asks for something, at once, or when it is resumed.
+
+        With a `cause` it is this driver that reports something, at once.
+        """
+        if cause is None and id in self._held:
             self._asked.setdefault(id, []).append(command)
             return
-        self._command(self.nodes[id], command, Entry(id, None, ENVIRONMENT, 0, 0))
+        node, cause = self.nodes[id], cause or Entry(id, None, ENVIRONMENT, 0, 0)
+        try:
+            effects = node.on_command(command)
+        except Exception:
+            self._note("refuse", id, cause, command)
+            raise
+        self._note("command", id, cause, command)
+        if effects is None:
+            raise _returned_none(node, "on_command")
+        self._perform(id, effects, cause)
 
     def tell(self, id: NodeId, command: Command) -> None:
         """Report something of its links to node `id` at the end of this tick, if it lives then."""
@@ -288,7 +300,7 @@ class Simulator:
             observer.record(self.tick, "timeout", id, entry, None)
         if node.reads_clock:
             seconds = self.tick // TICKS_PER_SECOND + self.clock_skew.get(id, 0)
-            self._command(node, Clock(seconds), entry)
+            self.command(id, Clock(seconds), entry)
             if self._lives[id] != entry.source:
                 return  # its power was cut as it took the time down
         effects = node.on_timeout()
@@ -300,17 +312,6 @@ class Simulator:
     def _next_period(self, id: NodeId) -> int:
         drifted = 1 + self.drift * (2 * self._period.random() - 1)
         return max(1, round(INTERVAL * drifted * self.slowness.get(id, 1.0)))
-
-    def _command(self, node: Node, command: Command, cause: Entry) -> None:
-        try:
-            effects = node.on_command(command)
-        except Exception:
-            self._note("refuse", node.id, cause, command)
-            raise
-        self._note("command", node.id, cause, command)
-        if effects is None:
-            raise _returned_none(node, "on_command")
-        self._perform(node.id, effects, cause)
 
     def _perform(self, source: NodeId, effects: Effects, cause: Entry) -> None:
         buckets, delay, draw, tick = self._buckets, self.delay, self._draw, self.tick
@@ -381,9 +382,9 @@ class Simulator:
 
     def _link_down(self, entry: Entry) -> None:
         """Tell the sender, if anybody does, that its message was not acknowledged."""
-        sender = self.nodes.get(entry.source)
-        if self.detects_failed_sends and sender is not None and entry.message is not None:
-            self._command(sender, LinkDown(entry.target, (entry.message,)), entry)
+        source, message = entry.source, entry.message
+        if self.detects_failed_sends and source in self.nodes and message is not None:
+            self.command(source, LinkDown(entry.target, (message,)), entry)
 
     def _note(self, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         for observer in self._observers[kind]:

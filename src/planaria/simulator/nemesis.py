@@ -11,16 +11,16 @@ from typing import Any
 from msgspec import Struct
 
 from planaria.core.chance import stream
-from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Node, Restarted
 from planaria.core.overlay import Overlay
-from planaria.core.workload import Ask, ask_of, offers
+from planaria.core.workload import Ask, ask_of
+from planaria.simulator.applications import put
 from planaria.simulator.damage import damage, slots_of, values_of
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.doors import PowerCut
-from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator, WrongHandler
+from planaria.simulator.engine import ENVIRONMENT, Entry, Simulator
 from planaria.simulator.links import (
     Duplication,
     FullLinks,
@@ -265,22 +265,10 @@ class Nemesis:
 
     def _ask(self, ask: Ask, injection: Injection) -> None:
         """Ask the node that is named, or others until one can."""
-        members = sorted(self.simulator.nodes)
-        for tried, (id, command) in enumerate(
-            offers(ask, members, self.overlay, self._rng, self._published)
-        ):
-            injection.injected += not tried
-            try:
-                self.simulator.command(id, command)
-                injection.affected += 1
-                return
-            except WrongHandler:
-                raise
-            except UsageError:
-                continue  # not this one
-            except CapacityExceeded:
-                break  # a full node says no: its publisher is told, nothing was published
-        injection.refused += 1
+        done = put(self.simulator, ask, self.overlay, self._rng, self._published)
+        injection.injected += done is not None
+        injection.affected += done is True
+        injection.refused += done is not True
 
     # State and channels
 
@@ -302,7 +290,6 @@ class Nemesis:
             self.simulator.note("fault", id, " ".join([action.kind, *hit]))
             injection.injected += 1
             injection.affected += bool(hit)
-        self.overlay.damaged(self.simulator.nodes)
 
     def _forge(self, action: Action, injection: Injection) -> None:
         ids = sorted({*self.simulator.nodes, *self.departed})

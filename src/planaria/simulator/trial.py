@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from planaria.core.book import MISSED
 from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation, PlanariaError, UsageError
 from planaria.core.overlay import Overlay, Violation
 from planaria.core.scenario import WORKLOAD
+from planaria.simulator.applications import Applications
 from planaria.simulator.checkers import Bookkeeper, DeliveredOnce, SafetyBroken
 from planaria.simulator.delays import INTERVAL, parse_delay, parse_phases
 from planaria.simulator.engine import Observer, Simulator, TooManyMessages
@@ -146,6 +147,7 @@ class Trial:
         use_scheduler(self.simulator, spec.scheduler, stream(spec.seed, "scheduler"))
         faults = compose(parse_schedule(start.schedule, f"start {spec.start}"), spec.faults)
         self.nemesis = Nemesis(self.simulator, overlay, faults)
+        self.applications = Applications(self.simulator, overlay)
         self.n = overlay.population(self.simulator.states())
         self.bound: int | None = None
 
@@ -169,31 +171,30 @@ class Trial:
 
         What was delivered wrongly counts once; what is missed counts until it is delivered.
         """
-        found = self.overlay.violations(self.simulator.states(), self.simulator.channel())
-        if self.book is None:
-            return found
-        found = found or self.book.violations(self.time)
-        if any(it.invariant != MISSED for it in found):
+        found = self.violations()
+        if self.book is not None and any(it.invariant != MISSED for it in found):
             self.book.illegitimate(self.time)
         return found
 
     def suffer(self) -> None:
         """Let the whole fault schedule happen: until all that it slowed down has come about."""
         while (due := self.nemesis.next_tick) is not None:
-            self.simulator.run(max(0, due - self.simulator.tick))
+            self.applications.run(max(0, due - self.simulator.tick))
             self.nemesis.advance()
-        self.simulator.run(self.simulator.overdue() // INTERVAL * INTERVAL)
+        self.applications.run(self.simulator.overdue() // INTERVAL * INTERVAL)
         calm = self.spec.start == "legitimate" and all(
             it.kind in WORKLOAD for it in self.nemesis.report
         )
-        if self.book is not None and not calm:
-            self.book.illegitimate(self.time)
+        if self.book is not None:
+            self.book.within = max(self.book.within, self.overlay.arrival(self.delay))
+            if not calm:
+                self.book.illegitimate(self.time)
 
     def heal(self) -> Iterable[list[Violation]]:
         """Run interval by interval, yielding what is wrong at each end, until calm or the bound."""
         calm, self.bound = 0, self.spec.intervals or self._bound()
         for _ in range(self.bound + self.overlay.calm - 1):
-            self.simulator.run_interval()
+            self.applications.run(INTERVAL)
             found = self.judged()
             yield found
             calm = 0 if found else calm + 1
@@ -277,6 +278,8 @@ class Trial:
         outcome.intervals, outcome.messages = healed, messages
         outcome.metrics = self.overlay.metrics(self.simulator.states())
         outcome.metrics |= self.overlay.totals(self.simulator.states())
+        if self.book is not None and "delivered" not in outcome.metrics:  # a world may say more
+            outcome.metrics |= structs.asdict(self.book.summary(self.time))
         if legitimate:
             outcome.relapse = self._relapse()
             outcome.metrics |= self._rates(outcome.metrics)
@@ -290,7 +293,7 @@ class Trial:
 
     def _relapse(self) -> list[Violation]:
         for _ in range(self.spec.closure):
-            self.simulator.run_interval()
+            self.applications.run(INTERVAL)
             if found := self.judged():
                 return found
         return []

@@ -55,12 +55,17 @@ def lines(
     y: str,
     log: str = "",
     dashed: Sequence[str] = (),
+    beside: Sequence[str] = (),
 ) -> str:
-    """One line per series, with bars where there are intervals; `log` names logarithmic axes."""
+    """One line per series, with bars where there are intervals; `log` names logarithmic axes.
+
+    A series in `beside` is dotted, in the colour of the one before it.
+    """
 
     def plot(axes: "Axes") -> None:
+        colour = None
         for name, points in series.items():
-            style = "--" if name in dashed else "-"
+            style = "--" if name in dashed else ":" if name in beside else "-"
             known = [point for point in points if point.low is not None and point.high is not None]
             (line,) = axes.plot(
                 [point.x for point in points],
@@ -69,7 +74,9 @@ def lines(
                 marker=None if name in dashed else "o",
                 markersize=3.5,
                 label=name,
+                color=colour if name in beside else None,
             )
+            colour = line.get_color()
             if known:
                 below = [max(0.0, point.y - (point.low or 0.0)) for point in known]
                 above = [max(0.0, (point.high or 0.0) - point.y) for point in known]

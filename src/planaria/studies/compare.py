@@ -6,17 +6,16 @@ DIR/sweep/                  the rows of every run, from which all of it is made
 """
 
 import io
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import pyspark.sql.functions as sql
-from msgspec import Struct, structs
+import pyarrow
+from msgspec import Struct
 from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria.lab.contest.contenders import CONTENDERS, OVERLAYS
-from planaria.lab.contest.contest import FAULTS, Contest
+from planaria.lab.contest.contest import FAULTS
 from planaria.lab.contest.workload import make_workload
 from planaria.spark.checks import raised_in
 from planaria.spark.grid import Cell, crossed
@@ -25,45 +24,23 @@ from planaria.spark.sweep import Result, Sweep, Work, progress_line
 from planaria.spark.watch import watched
 from planaria.studies.advice import advice, broken
 from planaria.studies.compare_page import page, picture
+from planaria.studies.compare_runs import COLUMNS, contest
+from planaria.studies.facts import Summed, summed
+from planaria.studies.study import REAL, WHOLE, WORD, Columns
 
 SHARE = 2  # runs of one task: a few seconds
-COLUMNS = {
-    "copies": "float64",
-    "messages": "float64",
-    "upkeep": "float64",
-    "hops": "float64",
-    "delay": "float64",
-    "repeats": "float64",
-    "strays": "float64",
-    "memory": "float64",
-    "memory_max": "float64",
-    "twice": "int64",
-    "lost": "float64",
-    "lost_after": "float64",
-    "settled": "int64",
-    "recovery": "int64",
+TABLE: Columns = {
+    **dict.fromkeys(("contender", "kind", "fault"), WORD),
+    **dict.fromkeys(("copies", "messages", "upkeep", "hops", "delay", "repeats", "strays"), REAL),
+    "duplicates": WHOLE,
+    **dict.fromkeys(("lost", "lost_after", "memory", "memory_max", "settled", "recovered"), REAL),
+    "recovery": REAL,
+    "recovery_max": WHOLE,
+    "seeds": WHOLE,
 }
-TABLE = (
-    "contender",
-    "kind",
-    "fault",
-    "copies",
-    "messages",
-    "upkeep",
-    "hops",
-    "delay",
-    "repeats",
-    "strays",
-    "duplicates",
-    "lost",
-    "lost_after",
-    "memory",
-    "memory_max",
-    "settled",
-    "recovered",
-    "recovery",
-    "recovery_max",
-    "seeds",
+SUMMED = Summed(
+    ("contender", "fault"),
+    {name: name for name in COLUMNS} | {"recovered": "recovery is not null"},
 )
 
 
@@ -89,7 +66,8 @@ class Comparison:
         make_workload(n, topics, events, 0)  # wrong sizes are an error now
         self.asked = f"--n {n} --topics {topics} --events {events} --seeds {seeds}"
         self.sizes = {"n": n, "topics": topics, "events": events}
-        self.store = Store(out or f"out/compare/{code_version()}")
+        self.version = code_version(modules=[contest.__module__])
+        self.store = Store(out or f"out/compare/{self.version}")
         self.cells = crossed(
             {
                 "contender": list(CONTENDERS),
@@ -110,7 +88,7 @@ class Comparison:
 
     def sweep(self) -> Sweep:
         """All runs. Raises UsageError if the directory is not ours."""
-        self.store.claim("comparison", code_version())
+        self.store.claim("comparison", self.version)
         return Sweep(self.work(), self.cells, self.store.below("sweep"), share=SHARE)
 
     def one_cell(self, key: str) -> Result | None:
@@ -127,8 +105,8 @@ class Comparison:
         sweep.run(spark)
         rows = sweep.rows(spark)
         raised = raised_in(sweep.work.name, rows, len(sweep.cells))
-        made = table(rows.where("error is null")).toArrow()
-        found = made.to_pylist()
+        found = table(rows)
+        made = pyarrow.Table.from_pylist(found, pyarrow.schema(list(TABLE.items())))
         told = advice(found, _raising(rows))
         verdict = Verdict(found, told, broken(found), raised, self.store.shown)
         store, sink = self.store, io.BytesIO()
@@ -137,44 +115,33 @@ class Comparison:
         store.write("compare.csv", sink.getvalue())
         drawn = picture(found)
         store.write("compare.svg", drawn.encode())
-        version = code_version()
-        store.write("compare.html", page(verdict, drawn, self.sizes, version).encode())
+        store.write("compare.html", page(verdict, drawn, self.sizes, self.version).encode())
         return verdict
 
 
-def contest(cell: Cell) -> Result:
-    """One contender, one fault, one seed."""
-    asked = cell.parameters
-    n, topics, events = (int(asked[name]) for name in ("n", "topics", "events"))
-    run = Contest(str(asked["contender"]), str(asked["fault"]), n, topics, events, cell.seed)
-    return Result(structs.asdict(run.run()))
-
-
-def table(rows: DataFrame) -> DataFrame:
+def table(rows: DataFrame) -> list[dict[str, Any]]:
     """Means over seeds; `recovery` is of those runs that recovered, `recovered` says how many."""
     averaged = [name for name in COLUMNS if name not in ("twice", "recovery")]
-    kind = sql.when(sql.col("contender").isin(*OVERLAYS), "overlay").otherwise("baseline")
-    recovered = sql.avg(sql.col("recovery").isNotNull().cast("double"))
-    found = rows.groupBy("contender", "fault").agg(
-        *(sql.avg(name).alias(name) for name in averaged),
-        sql.sum("twice").alias("duplicates"),
-        recovered.alias("recovered"),
-        sql.avg("recovery").alias("recovery"),
-        sql.max("recovery").alias("recovery_max"),
-        sql.count("*").alias("seeds"),
-    )
-    return (
-        found.withColumn("kind", kind)
-        .orderBy(_place("contender", list(CONTENDERS)), _place("fault", FAULTS))
-        .select(*TABLE)
-    )
+    found = []
+    for at, runs in summed(rows, SUMMED).by("contender", "fault"):
+        took = runs["recovery"]
+        found.append(
+            {
+                **at,
+                **{name: runs[name].mean for name in (*averaged, "recovered")},
+                "kind": "overlay" if at["contender"] in OVERLAYS else "baseline",
+                "duplicates": round(runs["twice"].total),
+                "recovery": took.mean if took.runs else None,
+                "recovery_max": round(took.most) if took.runs else None,
+                "seeds": runs["twice"].runs,
+            }
+        )
+    contenders, faults = list(CONTENDERS), list(FAULTS)
+    found.sort(key=lambda row: (contenders.index(row["contender"]), faults.index(row["fault"])))
+    return [{name: row[name] for name in TABLE} for row in found]
 
 
 def _raising(rows: DataFrame) -> list[str]:
     """The contenders of which a run raised."""
-    named = rows.where("error is not null").select("contender").distinct()
-    return [row.contender for row in named.orderBy(_place("contender", list(CONTENDERS))).collect()]
-
-
-def _place(name: str, order: Sequence[str]) -> Any:
-    return sql.array_position(sql.array(*map(sql.lit, order)), sql.col(name))
+    named = rows.where("error is not null").select("contender").distinct().collect()
+    return sorted((row.contender for row in named), key=list(CONTENDERS).index)

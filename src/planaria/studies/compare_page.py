@@ -2,14 +2,11 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from planaria.studies.advice import by_fault, in_calm, outcome
 from planaria.studies.charts import draw
+from planaria.studies.report import environment, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,21 +71,17 @@ def _shade(row: Mapping[str, Any] | None) -> float:
 
 def page(verdict: "Verdict", svg: str, sizes: Mapping[str, int], version: str) -> str:
     """Everything in one file."""
-    environment = Environment(
-        loader=PackageLoader("planaria.studies", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = files("planaria.studies").joinpath("templates/report.css").read_text(encoding="utf-8")
-    return environment.get_template("compare.html").render(
-        verdict=verdict,
-        sizes=sizes,
-        seeds=max((row["seeds"] for row in verdict.table), default=0),
-        calm=in_calm(verdict.table),
-        faults=by_fault(verdict.table),
-        data=b64encode(svg.encode()).decode(),
-        style=Markup(style),  # noqa: S704  ours
-        version=version,
+    return (
+        environment()
+        .get_template("compare.html")
+        .render(
+            verdict=verdict,
+            sizes=sizes,
+            seeds=max((row["seeds"] for row in verdict.table), default=0),
+            calm=in_calm(verdict.table),
+            faults=by_fault(verdict.table),
+            data=b64encode(svg.encode()).decode(),
+            style=style(),
+            version=version,
+        )
     )

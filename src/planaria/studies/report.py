@@ -5,6 +5,7 @@ One HTML file with everything in it, for a screen and for paper.
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -12,7 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
-from planaria.studies.study import Block, Figure, Prose, Shown, Study, Table
+from planaria.studies.judge import MEANINGS, causes, counted, together
+from planaria.studies.study import Row, Study, Table, Tables, said
 
 ROWS_SHOWN = 60  # of one table; all of them are in its CSV
 LISTED = ("claims", "literal", "checks")  # these have their own place on every page
@@ -22,25 +24,31 @@ class Page(Struct, frozen=True):
     """What became of one study."""
 
     study: Study
-    tables: Mapping[str, Table]
-    blocks: Sequence[Block]
-    errors: Sequence[Mapping[str, Any]]
+    tables: Tables
+    figures: Mapping[str, str]
+    errors: Sequence[Row]
 
 
 def report(pages: Sequence[Page], scale: str, version: str) -> str:
     """The whole document."""
-    environment = Environment(
+    shown = [_page(page) for page in pages]
+    template = environment().get_template("report.html")
+    return template.render(
+        pages=shown, scale=scale, version=version, style=style(), meanings=MEANINGS
+    )
+
+
+def environment() -> Environment:
+    """Templates that refuse names they do not know."""
+    found = Environment(
         loader=PackageLoader("planaria.studies", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["figure"] = figure
-    template = environment.get_template("report.html")
-    return template.render(
-        pages=[_page(page) for page in pages], scale=scale, version=version, style=_style()
-    )
+    found.filters |= {"figure": figure, "number": number, "percent": percent}
+    return found
 
 
 def figure(value: object) -> str:
@@ -56,63 +64,89 @@ def figure(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def claims_beside_literal(tables: Mapping[str, Table]) -> list[dict[str, Any]]:
+def number(value: float) -> str:
+    """A figure within a sentence."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value < 0.9 or value >= 1 else f"{value:.4g}"
+
+
+def percent(value: float) -> str:
+    """A share within a sentence."""
+    return f"{100 * value:.3g} %"
+
+
+def claims_beside_literal(tables: Tables) -> list[dict[str, Any]]:
     """Each claim with what the paper's text alone gives for it, if that was tried."""
+    texts = {(row["claim"], row.get("n")): row for row in tables["literal"]}
     rows = []
     for claim in tables["claims"]:
-        same = [
-            row
-            for row in tables["literal"]
-            if row["claim"] == claim["claim"] and row.get("n") == claim.get("n")
-        ]
-        literal = same[0] if same else {"literal": None, "holds": None}
-        rows.append({**claim, "literal": literal["literal"], "literal_holds": literal["holds"]})
+        same = texts.get((claim["claim"], claim.get("n")), {"literal": None, "holds": None})
+        rows.append({**claim, "literal": same["literal"], "literal_holds": same["holds"]})
     return rows
 
 
 def _page(page: Page) -> dict[str, Any]:
     claims = claims_beside_literal(page.tables)
+    letters = [
+        together([row for row in same if row["literal_holds"]], "literal_holds")
+        for same in causes(claims).values()
+    ]
     return {
         "study": page.study,
         "claims": claims,
         "sized": any("n" in claim for claim in claims),
-        "false": sum(not claim["holds"] for claim in claims),
-        "literal_false": sum(claim["literal_holds"] is False for claim in claims),
+        "counts": counted(claims),
+        "literal_no": letters.count("no"),
         "checks": page.tables["checks"],
+        "checks_no": sum(check["holds"] != "yes" for check in page.tables["checks"]),
         "errors": page.errors,
-        "blocks": [_block(page, block) for block in page.blocks],
+        "body": body(page),
         "files": [name for name in page.tables if name not in LISTED],
     }
 
 
-def _block(page: Page, block: Block) -> dict[str, Any]:
-    if isinstance(block, Prose):
-        return {"kind": "prose", "html": Markup(block.html)}  # noqa: S704  the study's own words
-    if isinstance(block, Figure):
+def body(page: Page) -> Markup:
+    """The study's own template, filled from its tables and figures."""
+    lookup = environment()
+    macros: Any = lookup.get_template("blocks.html").module
+
+    def shown(name: str, caption: str) -> Any:
+        rows = page.tables[name]
+        columns = list(page.study.promised[name])
+        numeric = [it for it in columns if _numeric(rows, it)]
+        left_out = max(0, len(rows) - ROWS_SHOWN)
+        part = (rows[:ROWS_SHOWN], columns, numeric, left_out)
+        return macros.table(page.study.name, name, caption, *part)
+
+    def drawn(name: str, caption: str) -> Any:
         # As an image: the ids inside one figure must not meet those of another.
-        data = b64encode(block.svg.encode()).decode()
-        return {"kind": "figure", "name": block.name, "caption": block.caption, "data": data}
-    rows = page.tables[block.table]
-    return {
-        "kind": "table",
-        "name": block.table,
-        "caption": block.caption,
-        "columns": page.study.promised[block.table],
-        "rows": rows[:ROWS_SHOWN],
-        "left_out": max(0, len(rows) - ROWS_SHOWN),
-        "numeric": _numeric(block, page),
+        data = b64encode(page.figures[name].encode()).decode()
+        return macros.figure(page.study.name, name, caption, data)
+
+    context = {
+        "said": partial(said, page.tables),
+        "tables": page.tables,
+        "table": shown,
+        "figure": drawn,
+        "counts": counted(page.tables["claims"]),
+        "at": at,
+        **page.study.numbers(page.tables),
     }
+    return Markup(lookup.from_string(page.study.page).render(context))  # noqa: S704  ours
 
 
-def _numeric(block: Shown, page: Page) -> list[str]:
-    rows = page.tables[block.table]
-    return [
-        name
-        for name in page.study.promised[block.table]
-        if all(isinstance(row[name], int | float | None) for row in rows)
-    ]
+def at(rows: Table, **where: object) -> Row:
+    """The row of a table in which these columns have these values."""
+    return next(row for row in rows if all(row[key] == value for key, value in where.items()))
 
 
-def _style() -> Markup:
+def _numeric(rows: Table, column: str) -> bool:
+    values = [row[column] for row in rows]
+    return all(isinstance(it, int | float | None) and not isinstance(it, bool) for it in values)
+
+
+def style() -> Markup:
+    """The style sheet of all pages."""
     css = files("planaria.studies").joinpath("templates/report.css").read_text(encoding="utf-8")
     return Markup(css)  # noqa: S704  ours

@@ -1,10 +1,11 @@
-"""What it takes to reproduce a paper: sweeps, tables of their rows, and a page about them.
+"""What it takes to reproduce a paper: sweeps, facts, claims, tables, figures and a page.
 
-A study's tables are written as Parquet and CSV under the names and columns that it promises. Two
-kinds of tables mean the same in every study:
+A study's tables are written as Parquet and CSV under the names and columns that it promises. Three
+tables mean the same in every study, and the one judge makes them (`planaria.studies.judge`):
 
-- `claims`: what the paper claims; `holds` says whether Planaria confirms it. A false claim is a
-  finding about the paper. `literal` has the same claims, measured on the paper's text alone.
+- `claims`: what the paper claims; `holds` says whether Planaria confirms it, and `meaning` what a
+  `no` means. A claim that does not hold is a finding.
+- `literal`: the same claims, measured on the paper's text alone.
 - `checks`: what Planaria promises. One that does not hold is a failure of Planaria.
 """
 
@@ -13,12 +14,15 @@ from importlib import import_module
 from math import nan
 from typing import Any
 
+import pyarrow
 from msgspec import Struct
-from pyspark.sql import DataFrame, SparkSession
 
-from planaria.core.errors import unknown
+from planaria.core.errors import PlanariaError, unknown
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result, Work
+from planaria.studies import judge
+from planaria.studies.facts import Found, Summed
+from planaria.studies.judge import Asked, Facts
 
 SCALES = ("quick", "paper", "beyond")
 STUDIES: Mapping[str, str] = {
@@ -28,12 +32,23 @@ STUDIES: Mapping[str, str] = {
     "leases": "planaria.studies.leases.study:STUDY",
     "mobile": "planaria.studies.mobile.study:STUDY",
 }
-CLAIMS = ("claim", "paper", "measured", "holds")
-LITERAL = ("claim", "literal", "holds")
-CHECKS = ("check", "measured", "bound", "holds")
+REAL, WHOLE, WORD, TRUTH = "float64", "int64", "string", "bool"
+INTERVAL = {"low": REAL, "high": REAL}
+JUDGED = {"relation": WORD, "meaning": WORD, "cause": WORD}
+CLAIMS = {"claim": WORD, "paper": REAL, "measured": REAL, "holds": WORD, **INTERVAL, "runs": WHOLE}
+CLAIMS |= JUDGED
+LITERAL = {"claim": WORD, "literal": REAL, "holds": WORD, **INTERVAL, "runs": WHOLE}
+CHECKS = {"check": WORD, "measured": REAL, "bound": REAL, "holds": WORD, "relation": WORD}
+VERDICTS = {"claims": CLAIMS, "literal": LITERAL, "checks": CHECKS}
 
-Rows = Mapping[str, DataFrame]  # of each experiment: its cells that raised nothing
-Table = Sequence[Mapping[str, Any]]  # a table as a page reads it
+Row = Mapping[str, Any]
+Table = Sequence[Row]
+Tables = Mapping[str, Table]
+Columns = Mapping[str, str]  # of a table, with their Arrow types
+
+
+class StudyBroken(PlanariaError):
+    """A study lacks what it promised: a mistake in the study."""
 
 
 class Experiment(Struct, frozen=True):
@@ -43,6 +58,7 @@ class Experiment(Struct, frozen=True):
     columns: Mapping[str, str]  # of the summary, with their Arrow types
     run: Callable[[Cell], Result]
     cells: Sequence[Cell]
+    summed: Summed
     share: int = 1
 
     def work(self, study: str) -> Work:
@@ -55,28 +71,9 @@ class Experiment(Struct, frozen=True):
         return Work(name, self.columns, self.run, replay)
 
 
-class Prose(Struct, frozen=True):
-    """Paragraphs of a page, as HTML; figures in it come from the tables."""
-
-    html: str
-
-
-class Figure(Struct, frozen=True):
-    """A picture of a page, also written as NAME.svg."""
-
-    name: str
-    caption: str
-    svg: str
-
-
-class Shown(Struct, frozen=True):
-    """A table of a page."""
-
-    table: str
-    caption: str
-
-
-Block = Prose | Figure | Shown
+def nothing(_: Tables) -> Mapping[str, Any]:
+    """No numbers but those of the tables."""
+    return {}
 
 
 class Study(Struct, frozen=True):
@@ -85,13 +82,43 @@ class Study(Struct, frozen=True):
     name: str
     title: str
     paper: str  # authors, title and place, as one cites it
-    promised: Mapping[str, Sequence[str]]  # the columns of each table
+    promised: Mapping[str, Columns]  # of each table
     experiments: Callable[[str], Sequence[Experiment]]
-    tables: Callable[[SparkSession, Rows], Mapping[str, DataFrame]]
-    page: Callable[[Mapping[str, Table]], Sequence[Block]]
+    asked: Callable[[Found], Asked]  # the claims and checks
+    facts: Callable[[Found], Facts]
+    tables: Callable[[Found], Tables]  # beside the three of the judge
+    figures: Callable[[Tables], Mapping[str, str]]  # as SVG, by name
+    page: str  # a template
+    numbers: Callable[[Tables], Mapping[str, Any]] = nothing  # for the page, beside the tables
 
 
-def said(tables: Mapping[str, Table], words: str, table: str = "claims") -> Mapping[str, Any]:
+def made(study: Study, found: Found) -> dict[str, pyarrow.Table]:
+    """All tables of a study. Raises StudyBroken unless they are just what it promises."""
+    asked = study.asked(found)
+    missing: dict[str, judge.Sized] = {name: {} for name in asked.names()}  # no run came to its end
+    facts = {**missing, **study.facts(found)}
+    tables = {
+        **study.tables(found),
+        "claims": judge.claims(asked.claim, facts),
+        "literal": judge.literal(asked.claim, facts),
+        "checks": judge.checks(asked.check, facts),
+    }
+    if sorted(tables) != sorted(study.promised):
+        promised = sorted(study.promised)
+        raise StudyBroken(f"{study.name} promises {promised}, it made {sorted(tables)}")
+    return {name: _typed(study, name, rows) for name, rows in tables.items()}
+
+
+def _typed(study: Study, name: str, rows: Table) -> pyarrow.Table:
+    columns = study.promised[name]
+    for column in columns:
+        if any(column not in row for row in rows):
+            raise StudyBroken(f"{study.name}/{name} has no column {column}")
+    schema = pyarrow.schema(list(columns.items()))
+    return pyarrow.Table.from_pylist([{it: row[it] for it in columns} for row in rows], schema)
+
+
+def said(tables: Tables, words: str, table: str = "claims") -> Row:
     """The first claim with these words; what nothing is known of is NaN, which can be printed."""
     row = next(row for row in tables[table] if words in row["claim"])
     return {name: nan if value is None else value for name, value in row.items()}

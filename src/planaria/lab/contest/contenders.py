@@ -7,12 +7,15 @@ in the ring, or the layer, of each. Gossip and content know hierarchies themselv
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from msgspec import structs
+
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effects, Node, Publish, Subscribe
+from planaria.core.node import Effects, Node, Publish, Subscribe
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.core.state import State
+from planaria.core.workload import Ask
 from planaria.filters.filters import Filter
 from planaria.filters.sql import parse
 from planaria.lab.contest.baselines import BASELINES, FLOOD_LINKS
@@ -23,8 +26,6 @@ from planaria.protocols.gossip.node import Configuration
 from planaria.protocols.gossip.overlay import CONTACTS, GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.mobile.node import MobileNode
-from planaria.protocols.routing.commands import PublishContent
-from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import Peer
 from planaria.simulator.worlds.mobile import Host, MovingOverlay
@@ -100,7 +101,7 @@ class Content(ContentOverlay):
     def __init__(self, workload: Workload) -> None:
         super().__init__(brokers=len(workload.wishes))
         self.workload = workload
-        self._judge = Judge([{"subject": f"{topic}/"} for topic in workload.topics])
+        self._judge = self.judge([{"subject": f"{topic}/"} for topic in workload.topics])
 
     def wishes(self, id: NodeId) -> list[tuple[int, Filter]]:
         """All subjects that begin with the topic."""
@@ -146,8 +147,10 @@ CONTENDERS: Mapping[str, Callable[[Workload], Overlay]] = {
 }
 
 
-def publication(overlay: Overlay, topic: str, payload: bytes) -> Command:
-    """How a node of `overlay` is told to publish."""
-    if isinstance(overlay, Content):
-        return PublishContent({"subject": f"{topic}/"}, payload)
-    return Publish(topic, payload)
+def worded(ask: Ask, overlay: Overlay) -> Ask:
+    """The same as a node of `overlay` is asked for it: content goes by attributes."""
+    command = ask.command
+    if not (isinstance(overlay, Content) and isinstance(command, Publish)):
+        return ask
+    attributes = {"subject": f"{command.topic}/"}
+    return structs.replace(ask, command=structs.replace(command, attributes=attributes))

@@ -4,26 +4,26 @@ All join at once and settle; then events in calm, events while the fault lasts, 
 events again. The times are the same for all.
 """
 
-from collections import deque
-from typing import Any
-
 from msgspec import Struct
-from msgspec.msgpack import encode
 
+from planaria.core.book import Book, Due
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
+from planaria.core.node import Publish, Subscribe
 from planaria.core.overlay import Overlay
-from planaria.lab.contest.contenders import CONTENDERS, publication
+from planaria.lab.contest.contenders import CONTENDERS, worded
 from planaria.lab.contest.workload import (
     AFTER,
     CALM,
     EVERY,
     FAULT,
-    PHASES,
-    Event,
     Ledger,
+    below,
     make_workload,
+    number_of,
 )
+from planaria.simulator.applications import Applications
+from planaria.simulator.checkers import Bookkeeper
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import Loss, Partition, Rule
@@ -31,12 +31,15 @@ from planaria.simulator.links import Loss, Partition, Rule
 FAULTS = ("none", "crash", "busiest", "loss", "partition", "corrupt")
 SETTLE_MAX = 300  # intervals until the network must stand
 QUIET = 15  # intervals after the events in calm: what is on its way arrives
-HURRY = 2  # intervals in which all events of the fault are published
 LASTS = 10  # intervals of loss or partition
 HEAL = 150  # intervals to heal, for all alike
 TAIL = 40  # intervals for the last events to arrive
 STEADY = 3  # interval ends in a row that must be legitimate
 LOSS = 0.2
+
+
+class Refused(Exception):
+    """A contender did not take an event: its figures would be of another workload."""
 
 
 class Figures(Struct):
@@ -51,7 +54,7 @@ class Figures(Struct):
     strays: float  # copies to a process that did not ask
     memory: float  # bytes of state per process, as msgpack
     memory_max: float
-    twice: int = 0  # deliveries of what an application had, in the whole run
+    twice: int = 0  # deliveries of events that an application had, in the whole run
     lost: float = 0.0  # of events before and during the fault, among survivors
     lost_after: float = 0.0  # of events after the time to heal
     settled: int | None = None  # intervals until all who joined at once were in place
@@ -69,6 +72,9 @@ class Contest:
         self.ledger = Ledger(self.workload)
         self.rng = stream(seed, "fault", fault)
         self.simulator.watch(self.ledger)
+        self.book = Book(_wants, within=QUIET, own=False)
+        self.simulator.watch(Bookkeeper(self.book, self.workload.subscriptions, in_force=True))
+        self.applications = Applications(self.simulator, self.overlay)
         start = self.overlay.start("fresh", n, stream(seed, "start"), self.simulator.rng)
         if (world := self.overlay.observer()) is not None:
             self.simulator.watch(world)
@@ -78,21 +84,19 @@ class Contest:
     def run(self) -> Figures:
         """All phases."""
         settled = self._until_steady()
-        self._calm()
+        self._enter(CALM)
+        self._pass(EVERY * len(self.workload.phase(CALM)) + QUIET)
         calm = self._in_calm()
-        self.ledger.phase = FAULT
-        rule, events = self._begin(), self._events(FAULT)
+        rule = self._begin()
+        self._enter(FAULT)
         if rule is None:
-            recovery = self._heal(LASTS + HEAL, events)
+            recovery = self._heal(LASTS + HEAL)
         else:
-            self._heal(LASTS, events)
+            self._heal(LASTS)
             self.simulator.rules.remove(rule)
-            recovery = self._heal(HEAL, [])
-        self.ledger.phase = AFTER
-        for event in self._events(AFTER):
-            self._publish(event)
-            self._pass(EVERY)
-        self._pass(TAIL)
+            recovery = self._heal(HEAL)
+        self._enter(AFTER)
+        self._pass(EVERY * len(self.workload.phase(AFTER)) + TAIL)
         return self._figures(settled, recovery, calm)
 
     # Phases
@@ -108,46 +112,32 @@ class Contest:
                 return wrong
         return None
 
-    def _calm(self) -> None:
-        self.ledger.phase = CALM
-        for event in self._events(CALM):
-            self._publish(event)
-            self._pass(EVERY)
-        self._pass(QUIET)
+    def _enter(self, phase: str) -> None:
+        """From now on the events of `phase` are published, each at its time."""
+        self.ledger.phase, now = phase, self.simulator.tick / INTERVAL
+        events = self.workload.phase(phase)
+        asks = [event.asked(now, self.simulator.nodes) for event in events]
+        self.applications.plan([worded(it, self.overlay) for it in asks if it is not None])
 
-    def _heal(self, limit: int, events: list[Event]) -> int | None:
-        """Intervals until legitimate for all the rest of `limit`; the events fall in the first."""
+    def _heal(self, limit: int) -> int | None:
+        """Intervals until legitimate for all the rest of `limit`."""
         wrong = 0
-        due: dict[int, list[Event]] = {}
-        for number, event in enumerate(events):
-            due.setdefault(number * HURRY * INTERVAL // len(events), []).append(event)
         for interval in range(1, limit + 1):
-            for tick in range((interval - 1) * INTERVAL, interval * INTERVAL):
-                for event in due.get(tick, []):
-                    self._publish(event)
-                self.simulator.run(1)
+            self._pass(1)
             if self._violated():
                 wrong = interval
         return wrong if limit - wrong >= STEADY else None
-
-    def _events(self, phase: str) -> list[Event]:
-        return [event for event in self.workload.events if event.phase == phase]
-
-    def _publish(self, event: Event) -> None:
-        nodes = self.simulator.nodes
-        publisher = next((id for id in event.publishers if id in nodes), None)
-        if publisher is None:
-            return
-        self.ledger.publish(event, publisher, self.simulator.tick)
-        self.simulator.command(publisher, publication(self.overlay, event.topic, event.payload))
 
     def _violated(self) -> bool:
         return bool(self.overlay.violations(self.simulator.states(), self.simulator.channel()))
 
     def _pass(self, intervals: int) -> None:
-        self.simulator.run(intervals * INTERVAL)
+        self.applications.run(intervals * INTERVAL)
+        if self.applications.refused:
+            raise Refused(f"{self.overlay.name}: {self.applications.refused} events were refused")
 
     def _begin(self) -> Rule | None:
+        """The fault happens; the rule, if it lasts."""
         simulator = self.simulator
         if self.fault == "crash":
             for id in self.workload.victims:
@@ -179,16 +169,16 @@ class Contest:
     def _in_calm(self) -> Figures:
         """What nothing but events and upkeep cost."""
         ledger, nodes = self.ledger, self.simulator.nodes
-        pairs = [pair for pair in ledger.due(CALM, nodes) if pair in ledger.delivered]
-        got, memory = max(1, len(pairs)), [size(node.snapshot()) for node in nodes.values()]
-        intervals = EVERY * len(self._events(CALM)) + QUIET
+        given = [it for it in self.due(CALM) if self.book.when(it) is not None]
+        got, memory = max(1, len(given)), [len(node.snapshot()) for node in nodes.values()]
+        intervals = EVERY * len(self.workload.phase(CALM)) + QUIET
         copies, messages = ledger.copies[CALM], ledger.messages[CALM]
         return Figures(
             copies=copies / got,
             messages=messages / got,
             upkeep=(messages - copies) / (intervals * len(nodes)),
-            hops=sum(ledger.hops.get(pair, 0) for pair in pairs) / got,
-            delay=sum(map(ledger.delay, pairs)) / got,
+            hops=sum(ledger.hops.get(_pair(it), 0) for it in given) / got,
+            delay=sum(map(self._delay, given)) / got,
             repeats=ledger.repeats / got,
             strays=ledger.strays / got,
             memory=sum(memory) / len(memory),
@@ -196,33 +186,38 @@ class Contest:
         )
 
     def _figures(self, settled: int | None, recovery: int | None, calm: Figures) -> Figures:
-        ledger, nodes = self.ledger, self.simulator.nodes
-        due = {phase: ledger.due(phase, nodes) for phase in PHASES}
-        calm.settled, calm.recovery, calm.twice = settled, recovery, ledger.twice
-        calm.lost = _share(due[CALM] + due[FAULT], ledger.delivered)
-        calm.lost_after = _share(due[AFTER], ledger.delivered)
+        calm.settled, calm.recovery = settled, recovery
+        known, breaches = self.book.published, self.book.breaches
+        calm.twice = sum(it.kind == "twice" and it.id in known for it in breaches)
+        calm.lost = self._lost(CALM, FAULT)
+        calm.lost_after = self._lost(AFTER)
         return calm
 
+    def due(self, *phases: str) -> list[Due]:
+        """What was to be delivered of the events of `phases` to those who live now."""
+        nodes, events = self.simulator.nodes, self.workload.events
+        return [
+            it
+            for it in self.book.due(self.simulator.tick / INTERVAL)
+            if it.client[0] in nodes and events[_pair(it)[1]].phase in phases
+        ]
 
-def _share(due: list[tuple[NodeId, int]], delivered: dict[tuple[NodeId, int], int]) -> float:
-    return sum(pair not in delivered for pair in due) / max(1, len(due))
+    def _lost(self, *phases: str) -> float:
+        """The share of it that was not delivered."""
+        due = self.due(*phases)
+        return sum(self.book.when(it) is None for it in due) / max(1, len(due))
+
+    def _delay(self, due: Due) -> float:
+        """Intervals from publication to delivery."""
+        when = self.book.when(due)
+        assert when is not None
+        return when - due.publication.time
 
 
-def size(state: object) -> int:
-    """The bytes of a snapshot as msgpack: one measure for all."""
-    return len(encode(_plain(state)))
+def _wants(subscription: Subscribe, publication: Publish) -> bool:
+    return below(publication.topic, subscription.pattern)
 
 
-def _plain(thing: Any) -> Any:
-    """Lists of pairs for dicts, bytes for keys of more than 64 bits, fields for the rest."""
-    if isinstance(thing, int) and not -(2**63) <= thing < 2**64:
-        return thing.to_bytes((thing.bit_length() + 8) // 8, "big", signed=True)
-    if isinstance(thing, dict):
-        return [[_plain(key), _plain(value)] for key, value in thing.items()]
-    if isinstance(thing, list | tuple | deque):
-        return [_plain(each) for each in thing]
-    if isinstance(thing, set | frozenset):
-        return [_plain(each) for each in sorted(thing)]
-    if isinstance(thing, Struct):
-        return [_plain(getattr(thing, name)) for name in thing.__struct_fields__]
-    return thing
+def _pair(due: Due) -> tuple[NodeId, int]:
+    """The node, and which event."""
+    return due.client[0], number_of(due.publication.command)

@@ -13,12 +13,10 @@ from random import Random
 import numpy as np
 from msgspec import Struct
 
-from planaria.lab.gossip.experiment import Setting, run, spread
+from planaria.lab.gossip.experiment import Reading, Setting, read_as, run, spread
 from planaria.lab.gossip.sampling import Bools, Ints, below, distinct, others
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.simulator.worlds.reach import Estimate, estimated
-
-CLUSTERS = 30  # of the hierarchical broadcast
 
 
 class Baseline(Struct, frozen=True):
@@ -42,6 +40,12 @@ class Work(Struct, frozen=True):
     parameters: Parameters = Parameters()
     loss: float = 0.15
     runs: int = 200
+    reading: Reading = "planaria"  # of daMulticast
+
+    @property
+    def clusters(self) -> int:
+        """N of hierarchical broadcast, 'the total number of groups (i.e., topics)'."""
+        return len(self.sizes)
 
     @property
     def bottom(self) -> int:
@@ -55,9 +59,9 @@ class Work(Struct, frozen=True):
 
 
 def da_multicast(work: Work, rng: Random) -> Baseline:
-    """The protocol of this package."""
+    """The algorithm of the paper, as it reads or as Planaria runs it."""
     setting = Setting(work.sizes, work.parameters, work.loss, level=work.level)
-    groups = run(setting, work.runs, rng)
+    groups = run(read_as(setting, work.reading), work.runs, rng)
     rows = list(zip(*groups, strict=True))
     sent = [float(sum(row.sent + row.intergroup_sent for row in event)) for event in rows]
     got = [sum(row.reached for row in event[: work.bottom + 1]) for event in rows]
@@ -108,21 +112,22 @@ def multicast_subscribers(work: Work, rng: Random) -> Baseline:
     return _baseline(work, sent.tolist(), [0.0] * work.runs, got.tolist(), memory)
 
 
-def hierarchical(work: Work, rng: Random, clusters: int = CLUSTERS) -> Baseline:
+def hierarchical(work: Work, rng: Random) -> Baseline:
     """(c) Clusters that do not depend on interests; every process gossips within and between."""
-    n, c = sum(work.sizes), work.parameters.c
+    n, c, clusters = sum(work.sizes), work.parameters.c, work.clusters
     m = -(-n // clusters)
-    within, between = min(_table(m, c), m - 1), min(_table(clusters, c), clusters - 1)
-    inner = others(rng, work.runs * clusters, m, within).reshape(work.runs, clusters * m, within)
-    cluster = np.arange(clusters * m) // m
+    places = clusters * m
+    within = min(_table(m, c), m - 1)
+    between = min(_table(clusters, c), places - m)
+    inner = others(rng, work.runs * clusters, m, within).reshape(work.runs, places, within)
+    cluster = np.arange(places) // m
     inner = inner + (cluster * m)[None, :, None]
-    drawn = distinct(rng, work.runs * clusters * m, between, clusters - 1)
-    drawn = drawn.reshape(work.runs, clusters * m, between)
-    away = drawn + (drawn >= cluster[None, :, None])
-    outer = away * m + below(rng, m, *away.shape)
+    drawn = distinct(rng, work.runs * places, between, max(1, places - m))
+    drawn = drawn.reshape(work.runs, places, between)
+    outer = drawn + m * (drawn >= (cluster * m)[None, :, None])
     targets = np.concatenate([inner, outer], axis=2)
-    place = _places(rng, work, clusters * m)
-    alive = np.zeros((work.runs, clusters * m), dtype=np.bool_)
+    place = _places(rng, work, places)
+    alive = np.zeros((work.runs, places), dtype=np.bool_)
     wants = np.zeros_like(alive)
     rows = np.arange(work.runs)[:, None]
     alive[rows, place] = True

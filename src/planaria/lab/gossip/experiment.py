@@ -23,7 +23,8 @@ class Setting(Struct, frozen=True):
     """What an experiment is made of; the defaults are section VII's.
 
     `sizes` go from the top down; the event is published on `level`. `failures`: 'stillborn'
-    processes have failed for everybody, 'observer' failures are drawn for each pair.
+    processes have failed for everybody, 'observer' failures are drawn for each pair. With `coins`
+    a relay throws one for each entry of its table, as in Figure 7; else it sends to exactly a.
     """
 
     sizes: tuple[int, ...] = (10, 100, 1000)
@@ -34,6 +35,18 @@ class Setting(Struct, frozen=True):
     level: int = -1
     coins: bool = False
     publisher_relays: bool = True
+
+
+Reading = Literal["paper", "planaria"]
+
+
+def read_as(setting: Setting, reading: Reading) -> Setting:
+    """The same by the paper's rules as Figure 7 reads (errata 1, 2, 18, 19 amended), or by ours.
+
+    The paper's publisher elects itself like anybody else; ours always relays (errata 4, 20).
+    """
+    printed = reading == "paper"
+    return structs.replace(setting, coins=printed, publisher_relays=not printed)
 
 
 def run(setting: Setting, runs: int, rng: Random) -> list[list[GroupReach]]:

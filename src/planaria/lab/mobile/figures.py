@@ -10,6 +10,7 @@ from typing import Any
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
 from planaria.core.node import Node, Publish
+from planaria.core.workload import Ask
 from planaria.lab.mobile.anonymity import Link, Sighting, walk_ends
 from planaria.lab.mobile.attack import Log, Seen, Watch, by_link, by_turns, floods
 from planaria.lab.mobile.variants import oriented
@@ -39,6 +40,12 @@ Figures = dict[str, Any]
 def legitimate(overlay: MovingOverlay, seed: int, *watchers: Any) -> Trial:
     """A trial from a legitimate start in which nothing may be delivered twice."""
     return Trial(overlay, Spec(N, seed, "legitimate"), [DeliveredOnce(), *watchers])
+
+
+def publish(trial: Trial, node: NodeId, payload: bytes) -> None:
+    """Let the application at `node` publish now."""
+    trial.applications.plan([Ask(trial.time, Publish(TOPIC, payload), node)])
+    trial.applications.run(0)
 
 
 def fairness(graph: str, orientation: str = "heights", seed: int = 0) -> Figures:
@@ -94,7 +101,7 @@ def spread(
     rng, n, rounds = stream(seed, "publisher"), len(simulator.nodes), []
     for number in range(publications):
         publisher = rng.choice(sorted(simulator.nodes))
-        simulator.command(publisher, Publish(TOPIC, b"%d" % number))
+        publish(trial, publisher, b"%d" % number)
         publication, began = book.find(b"%d" % number), simulator.interval
         while len(book.holders(publication)) < n:
             if simulator.interval - began >= SPREAD_INTERVALS_MAX:
@@ -172,10 +179,12 @@ def sightings(
     simulator.watch(eyes)
     publishers = [id for id in sorted(simulator.nodes) if id not in observers] * times
     rng.shuffle(publishers)
+    tick = simulator.tick
     for number, publisher in enumerate(publishers):
-        simulator.command(publisher, Publish(TOPIC, b"%d" % number))
-        simulator.run(rng.randrange(INTERVAL // 2, 3 * INTERVAL // 2))
-    simulator.run(SIGHTED * INTERVAL)
+        ask = Ask(tick / INTERVAL, Publish(TOPIC, b"%d" % number), publisher)
+        trial.applications.plan([ask])
+        tick += rng.randrange(INTERVAL // 2, 3 * INTERVAL // 2)
+    trial.applications.run(tick - simulator.tick + SIGHTED * INTERVAL)
     return [Sighting(eyes.first.get(b"%d" % it), id) for it, id in enumerate(publishers)]
 
 
@@ -200,16 +209,17 @@ def guesses(
     """Was the publisher named, of publications by random nodes at random times, by observers that
     know everybody's turns?"""
     overlay = MovingOverlay(graph, walk=walk)
-    simulator, rng = legitimate(overlay, seed).simulator, stream(seed, "publishers")
+    trial = legitimate(overlay, seed)
+    simulator, rng = trial.simulator, stream(seed, "publishers")
     eyes = Eyes(observers, simulator.nodes)
     simulator.watch(eyes)
-    simulator.run(PAST * INTERVAL)
     honest = [id for id in sorted(simulator.nodes) if id not in observers]
     publishers = {b"%d" % number: rng.choice(honest) for number in range(publications)}
+    tick = PAST * INTERVAL
     for payload, publisher in publishers.items():
-        simulator.command(publisher, Publish(TOPIC, payload))
-        simulator.run(rng.randrange(2 * INTERVAL))
-    simulator.run(PAST * INTERVAL)
+        trial.applications.plan([Ask(tick / INTERVAL, Publish(TOPIC, payload), publisher)])
+        tick += rng.randrange(2 * INTERVAL)
+    trial.applications.run(tick + PAST * INTERVAL)
     log = log_of(overlay)
     ends = walk_ends(log.neighbours, observers, walk)
     known = floods(log, Watch(tuple(observers)), (0.0, 1.0))

@@ -19,11 +19,16 @@ CROSSING_MAX = 10_000_000  # subscriptions; beyond it we say that the curves do 
 
 
 class Setting(Struct, frozen=True):
-    """The tree and the number of filter classes; the defaults are the paper's."""
+    """The tree and the number of filter classes; the defaults are the paper's.
+
+    Interests are local if `home` is not 0: those in one class are all below one broker of that
+    level.
+    """
 
     degree: int = 3
     levels: int = 5
     classes: int = 1000
+    home: int = 0
 
     @property
     def depth(self) -> int:
@@ -40,19 +45,25 @@ class Setting(Struct, frozen=True):
         """All links of the tree."""
         return sum(self.degree**level for level in range(1, self.levels))
 
+    def homes(self, level: int) -> int:
+        """Brokers of a level below which a class may be wanted."""
+        return int(self.degree ** max(0, level - self.home))
+
 
 PAPER = Setting()
 
 
 def mean_below(setting: Setting, subscriptions: float, level: int) -> float:
-    """The mean number of subscriptions for one class below one broker of `level` (root: 0)."""
-    return subscriptions / (setting.classes * float(setting.degree**level))
+    """The mean number of subscriptions for one class below such a broker of `level` (root: 0)."""
+    return subscriptions / (setting.classes * float(setting.homes(level)))
 
 
 def transmissions(setting: Setting, subscriptions: float) -> float:
     """How many links one notification crosses: up to the root always, down where it is wanted."""
     down = sum(
-        (setting.degree**level - 1) * -expm1(-mean_below(setting, subscriptions, level))
+        setting.homes(level)
+        * (1 - setting.degree**-level)  # never back to where it came from
+        * -expm1(-mean_below(setting, subscriptions, level))
         for level in range(1, setting.levels)
     )
     return float(setting.depth + down)
@@ -73,7 +84,7 @@ def control(setting: Setting, subscriptions: float, rho: float, mu: float) -> fl
     for level in range(1, setting.levels):
         mean = mean_below(setting, subscriptions, level)
         each = -expm1(-mean) / rho + 2 * mu * mean * exp(-mean)
-        found += setting.degree**level * setting.classes * each
+        found += setting.homes(level) * setting.classes * each
     return found
 
 
@@ -82,7 +93,8 @@ def control_limit(setting: Setting, period: float) -> float:
 
     That period is rho hop by hop; by the printed flag rule it is pi, once in a leasing period.
     """
-    return setting.links * setting.classes / period
+    told = sum(setting.homes(level) for level in range(1, setting.levels))
+    return told * setting.classes / period
 
 
 def crossing(setting: Setting, omega: float, rho: float, mu: float) -> float | None:

@@ -43,16 +43,19 @@ def simulate(
     start, end = _lifetimes(subscriptions, mu, seconds, rng)
     leaf = below(rng, setting.leaves, len(start))
     topic = below(rng, setting.classes, len(start))
+    if setting.home:  # the leaves below the broker at which the class is at home
+        wide = setting.degree ** (setting.depth - setting.home)
+        leaf = topic % setting.degree**setting.home * wide + leaf % wide
     times = np.sort(uniform(rng, publications)) * seconds
     source = below(rng, setting.leaves, publications)
     wanted = below(rng, setting.classes, publications)
     messages, crossed = 0.0, float(publications * setting.depth)
     saved: Floats = np.full(setting.classes, float(setting.links - setting.depth))
+    wanted_below = _by_level(setting, leaf * setting.classes + topic, start, end)
     for level in range(1, setting.levels):
         width = setting.degree ** (setting.depth - level)
         brokers = setting.degree**level
-        key = (leaf // width) * setting.classes + topic
-        present = _present(key, start, end)
+        present = wanted_below[level]
         phase = uniform(rng, brokers) * rho
         messages += _messages(present, phase[present[0] // setting.classes], rho, seconds)
         crossed += _downwards(present, times, source // width, wanted, setting.classes, brokers)
@@ -80,6 +83,16 @@ def _lifetimes(subscriptions: int, mu: float, seconds: float, rng: Random) -> tu
 def _poisson(mean: float, rng: Random) -> int:
     """Large means only: the normal approximation is closer than the error of one run."""
     return max(0, round(rng.gauss(mean, mean**0.5)))
+
+
+def _by_level(setting: Setting, key: Ints, start: Floats, end: Floats) -> dict[int, Present]:
+    """When each class is wanted below each broker: from the leaves up, each of those below it."""
+    found = {setting.depth: _present(key, start, end)}
+    for level in range(setting.depth - 1, 0, -1):
+        key, start, end = found[level + 1]
+        above = key // setting.classes // setting.degree
+        found[level] = _present(above * setting.classes + key % setting.classes, start, end)
+    return found
 
 
 def _present(key: Ints, start: Floats, end: Floats) -> Present:

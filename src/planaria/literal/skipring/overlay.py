@@ -10,6 +10,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Node
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.literal.skipring.amendments import ALL, E22, READINGS
 from planaria.literal.skipring.messages import (
     Check,
@@ -25,8 +26,8 @@ from planaria.literal.skipring.messages import (
     Unsubscribe,
 )
 from planaria.literal.skipring.reference import Place, skip_ring
-from planaria.literal.skipring.subscriber import Subscriber
-from planaria.literal.skipring.supervisor import Supervisor
+from planaria.literal.skipring.subscriber import Subscriber, SubscriberState
+from planaria.literal.skipring.supervisor import Supervisor, SupervisorState
 
 SUPERVISOR: NodeId = 0
 TOPIC = "literal"
@@ -121,12 +122,12 @@ class LiteralSkipRing(Overlay):
 
     # Judge
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Where database, labels, left, right, ring and shortcuts are not exactly SR(n)."""
-        subscribers = [node for node in nodes.values() if isinstance(node, Subscriber)]
-        members = {node.id for node in subscribers if node.wants}
-        supervisor = nodes[SUPERVISOR]
-        assert isinstance(supervisor, Supervisor)
+        subscribers = {id: it for id, it in states.items() if isinstance(it, SubscriberState)}
+        members = {id for id, it in subscribers.items() if it.wants}
+        supervisor = states[SUPERVISOR]
+        assert isinstance(supervisor, SupervisorState)
         places = skip_ring(len(members)) if members else {}
         database = supervisor.database
         if set(database) != set(places):
@@ -136,15 +137,15 @@ class LiteralSkipRing(Overlay):
         owner = {bits: id for bits, id in database.items() if id is not None}
         label_of = {id: bits for bits, id in owner.items()}
         found = []
-        for node in subscribers:
-            found += _compare(node, label_of.get(node.id), places, owner)
+        for id, it in subscribers.items():
+            found += _compare(id, it, label_of.get(id), places, owner)
         return found
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """Means since the start of the run, in intervals of the nodes that live."""
-        subscribers = [node for node in nodes.values() if isinstance(node, Subscriber)]
-        supervisor = nodes[SUPERVISOR]
-        assert isinstance(supervisor, Supervisor)
+        subscribers = [it for it in states.values() if isinstance(it, SubscriberState)]
+        supervisor = states[SUPERVISOR]
+        assert isinstance(supervisor, SupervisorState)
         sent = sum(node.sent for node in subscribers)
         timeouts = sum(node.timeouts for node in subscribers)
         return {
@@ -166,12 +167,13 @@ def _settle(node: Subscriber, bits: str, place: Place, owner: Mapping[str, NodeI
 
 
 def _compare(
-    node: Subscriber,
+    id: NodeId,
+    it: SubscriberState,
     bits: str | None,
     places: Mapping[str, Place],
     owner: Mapping[str, NodeId],
 ) -> list[Violation]:
-    """What `node` stores against what the holder of `bits` (None: a leaver) must store."""
+    """What a subscriber stores against what the holder of `bits` (None: a leaver) must store."""
     place = Place(None, None, None, frozenset()) if bits is None else places[bits]
     wanted: dict[str, Any] = {"label": bits}
     for name in ("left", "right", "ring"):
@@ -179,9 +181,9 @@ def _compare(
         wanted[name] = None if other is None else (other, owner[other])
     wanted["shortcuts"] = {other: owner[other] for other in place.shortcuts}
     return [
-        Violation(name, node.id, f"is {getattr(node, name)}, should be {value}")
+        Violation(name, id, f"is {getattr(it, name)}, should be {value}")
         for name, value in wanted.items()
-        if getattr(node, name) != value
+        if getattr(it, name) != value
     ]
 
 

@@ -6,12 +6,12 @@ a successor that is not above it.
 """
 
 from random import Random
-from typing import ClassVar
 
 from planaria.core import node as core
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects
+from planaria.core.state import State
 from planaria.literal.skipring.amendments import E13_TEXT, E14_TEXT
 from planaria.literal.skipring.labels import Endless, chain, inverse, position
 from planaria.literal.skipring.messages import (
@@ -31,18 +31,26 @@ from planaria.literal.skipring.ring import OPPOSITE, SIDES, RingNode
 SILENCE_MAX = 4  # E21: so many timeouts without a CHECK, and a ring neighbour is not believed
 
 
+class SubscriberState(State):
+    """The variables of the text, what the amendments add, and counts for whoever measures."""
+
+    label: str | None
+    left: Ref | None
+    right: Ref | None
+    ring: Ref | None
+    shortcuts: dict[str, int | None]
+    silence: dict[int, int]
+    wants: bool
+    deepest: int | None
+    hung: bool
+    sent: int
+    timeouts: int
+
+
 class Subscriber(RingNode):
     """A subscriber of the one topic there is; `supervisor` is hard-coded, as in the paper."""
 
-    variables: ClassVar[tuple[str, ...]] = (
-        "label",
-        "left",
-        "right",
-        "ring",
-        "shortcuts",
-        "silence",
-        "wants",
-    )
+    state_type = SubscriberState
 
     def __init__(
         self, id: NodeId, rng: Random, amendments: frozenset[str], supervisor: NodeId

@@ -1,12 +1,12 @@
 """Algorithm 3: the supervisor's part of BuildSR, with the failure detector of section 3.3."""
 
 from random import Random
-from typing import ClassVar
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, LinkDown, Send
 from planaria.core.node import Node as CoreNode
+from planaria.core.state import State
 from planaria.literal.skipring.amendments import E6_TEXT
 from planaria.literal.skipring.labels import inverse, label, position
 from planaria.literal.skipring.messages import (
@@ -22,6 +22,17 @@ class Undefined(Exception):
     """The text asks for something that does not exist, so the action goes no further."""
 
 
+class SupervisorState(State):
+    """The database, whose turn it is, whom the failure detector suspects, and counts."""
+
+    database: dict[str, int | None]
+    next: int
+    suspects: list[int]
+    requests: int
+    timeouts: int
+    undefined: int
+
+
 class Supervisor(CoreNode):
     """Keeps the database, answers requests, configures one subscriber per timeout.
 
@@ -29,7 +40,7 @@ class Supervisor(CoreNode):
     on average; a node that speaks is no longer suspected.
     """
 
-    variables: ClassVar[tuple[str, ...]] = ("database", "next")
+    state_type = SupervisorState
 
     def __init__(
         self, id: NodeId, rng: Random, amendments: frozenset[str], detection: float = 1.0

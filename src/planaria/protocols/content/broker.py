@@ -8,23 +8,40 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effect, Effects, LinkDown, Send
-from planaria.protocols.dht.keys import KeySpace
+from planaria.core.node import (
+    Command,
+    Effect,
+    Effects,
+    Leave,
+    LinkDown,
+    Publish,
+    Send,
+    Subscribe,
+)
 from planaria.protocols.dht.member import is_for_dht
-from planaria.protocols.dht.node import Leave, Lookup
-from planaria.protocols.routing.broker import Broker
+from planaria.protocols.dht.node import Lookup
+from planaria.protocols.routing.broker import Broker, BrokerState
+from planaria.protocols.routing.notifications import to_send
 from planaria.protocols.routing.timing import Timing
-from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.host import TreeHost, TreeHostState
 from planaria.protocols.tree.messages import TreeMessage
-from planaria.protocols.tree.reference_tree import ReferenceTree
+
+
+class ContentBrokerState(BrokerState):
+    """The state of all layers."""
+
+    host: TreeHostState
 
 
 class ContentBroker(Broker):
     """DHT, tree and routing in one node."""
 
     __slots__ = ("host",)
+
+    state_type = ContentBrokerState
 
     def __init__(
         self,
@@ -50,12 +67,15 @@ class ContentBroker(Broker):
 
     def on_command(self, command: Command) -> Effects:
         """Clients speak to the routing, the driver to the DHT."""
-        if isinstance(command, Leave):
-            handed = self._hand_over()
-            self.clients = {}
-            return [*handed, *self._on_tree(self.host.on_command(command))]
-        if isinstance(command, Lookup | LinkDown):
-            return self._on_tree(self.host.on_command(command))
+        match command:
+            case Subscribe() | Publish() if self.host.dht.leaving:
+                raise UsageError("this broker is leaving: ask another one")
+            case Leave():
+                handed = self._hand_over()
+                self.clients = {}
+                return [*handed, *self._on_tree(self.host.on_command(command))]
+            case Lookup() | LinkDown():
+                return self._on_tree(self.host.on_command(command))
         return super().on_command(command)
 
     def _hand_over(self) -> list[Effect]:
@@ -63,34 +83,12 @@ class ContentBroker(Broker):
         dht = self.host.dht
         beside = [id for id in (dht.predecessor, dht.successor, *self.links) if id is not None]
         return [
-            Send(id, message)
+            Send(id, to_send(self.id, body, b""))
             for id in dict.fromkeys(beside)
-            for message in self.memory.replayed(id)
+            for body in self.memory.replayed(id)
         ]
 
     def _on_tree(self, effects: Sequence[Effect]) -> list[Effect]:
         """Let the links follow the tree."""
         place = self.host.place
         return [*effects, *self.set_links(place.neighbours, place.parent)]
-
-    def snapshot(self) -> dict[str, Any]:
-        """The state of all layers."""
-        return {"host": self.host.snapshot(), **super().snapshot()}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state, however old."""
-        self.host.restore(snapshot["host"])
-        super().restore(snapshot)
-
-
-def content_broker(
-    id: NodeId,
-    space: KeySpace,
-    tree: ReferenceTree,
-    contacts: tuple[NodeId, ...],
-    timing: Timing,
-    rng: Random,
-    **options: Any,
-) -> ContentBroker:
-    """A broker that joins through any of `contacts`."""
-    return ContentBroker(id, TreeHost(id, space, tree, contacts), timing, rng, **options)

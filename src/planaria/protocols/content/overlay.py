@@ -11,29 +11,31 @@ from planaria.core.chance import derive
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Node
+from planaria.core.node import Command, Leave, Node, Publish
 from planaria.core.overlay import Channel, Overlay, Start, Violation
+from planaria.core.state import State
 from planaria.filters.filters import Filter
-from planaria.protocols.content.broker import ContentBroker
+from planaria.protocols.content.broker import ContentBroker, ContentBrokerState
 from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
-from planaria.protocols.dht.node import Leave
 from planaria.protocols.dht.overlay import CONTACTS
 from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.protocols.routing.arbitrary import forge as forge_for_routing
 from planaria.protocols.routing.arbitrary import scramble
-from planaria.protocols.routing.commands import PublishContent
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
+from planaria.protocols.routing.link import Link
 from planaria.protocols.routing.messages import MESSAGES as ROUTING_MESSAGES
-from planaria.protocols.routing.overlay import INTERVALS
+from planaria.protocols.routing.messages import SESSIONS
+from planaria.protocols.routing.overlay import INTERVALS, acquaint, routing_speaker, traffic
 from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
-from planaria.protocols.routing.workload import UNIVERSE, random_attributes, random_filter
+from planaria.protocols.routing.workload import TOPIC, UNIVERSE, random_attributes, random_filter
 from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
 from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.host import speaker as tree_speaker
 from planaria.protocols.tree.legitimacy import RightTree
 from planaria.protocols.tree.legitimacy import violations as tree_violations
 from planaria.protocols.tree.messages import MESSAGES as TREE_MESSAGES
@@ -64,16 +66,18 @@ class ContentOverlay(Overlay):
         for name, number in (("brokers", brokers), ("subscriptions", subscriptions)):
             if number < 0:
                 raise UsageError(f"{name} {number}: at least 0")
-        self.brokers, self.subscriptions, self.rho = brokers, subscriptions, rho
+        self.brokers, self.subscription_count, self.rho = brokers, subscriptions, rho
         self.options = {"strategy": strategy, "hierarchical": hierarchical}
         self.space, self.tree = KeySpace(), BinaryTree(160)
         self.timing = self._timing(2)
         self.members = 1
         self.seed = 0
-        self.judged = 0
-        self.tree_right: int | None = None
-        self.last_wrong = 0
-        self._judge = Judge(UNIVERSE)
+        self._judge = self.judge(UNIVERSE)
+
+    def judge(self, universe: Sequence[Mapping[str, Any]]) -> Judge:
+        """Who says whether the routing is right, by trying every notification of `universe`."""
+        strategy, up = str(self.options["strategy"]), bool(self.options["hierarchical"])
+        return Judge(universe, strategy=strategy, hierarchical=up)
 
     @property
     def calm(self) -> int:  # type: ignore[override]
@@ -82,8 +86,12 @@ class ContentOverlay(Overlay):
 
     @property
     def reach(self) -> int:
-        """Intervals in which a publication is everywhere, however slow the links."""
+        """Intervals in which a publication is everywhere, over links as they are assumed."""
         return self.timing.memory - RECONFIGURATION - self.rho
+
+    def arrival(self, delay: float) -> float:
+        """Intervals in which a publication is everywhere, if no message takes longer."""
+        return max(self.reach, ceil(self._diameter(self.members) * (delay + 1)))
 
     def start(self, name: str, n: int, rng: Random, protocol: Random) -> Start:
         """The first state called `name`, of `brokers` brokers if that was asked."""
@@ -91,7 +99,6 @@ class ContentOverlay(Overlay):
         self.members = n
         self.timing = self._timing(n)
         self.seed = protocol.getrandbits(64)
-        self.judged, self.tree_right, self.last_wrong = 0, None, 0
         found = super().start(name, n, rng, protocol)
         if name == "corrupt" and rng.random() < 0.25:  # beliefs that confirm each other
             brokers = [node for node in found.nodes if isinstance(node, ContentBroker)]
@@ -100,7 +107,8 @@ class ContentOverlay(Overlay):
 
     def wishes(self, id: NodeId) -> list[tuple[int, Filter]]:
         """What the clients of broker `id` want, the same after a restart."""
-        rng, each = Random(derive(self.seed, "wishes", id)), ceil(self.subscriptions / self.members)
+        each = ceil(self.subscription_count / self.members)
+        rng = Random(derive(self.seed, "wishes", id))
         return [(rng.randrange(CLIENTS), random_filter(rng)) for _ in range(each)]
 
     def make(self, id: NodeId, rng: Random) -> ContentBroker:
@@ -121,9 +129,11 @@ class ContentOverlay(Overlay):
         give_links([broker.host for broker in brokers.values()])
         for broker in brokers.values():
             place = broker.host.place
-            broker.links, broker.parent = dict.fromkeys(place.neighbours), place.parent
+            broker.links = {id: Link(rng.randrange(SESSIONS)) for id in place.neighbours}
+            broker.parent = place.parent
             broker.table.clock = rng.randrange(self.timing.pi)
             broker.round = rng.randrange(self.timing.rho)
+        acquaint(brokers)
         right = RightTree(list(brokers), self.space, self.tree)
         down = sorted((id for id in brokers if right.parent[id] is not None), key=right.depth)
         for id in reversed(down):
@@ -147,23 +157,25 @@ class ContentOverlay(Overlay):
             return forge_for_routing(ids, rng)
         return rng.choice(ids), forge_message(ids, self.space, rng)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message of any layer speaks, whoever sent it."""
+        named = routing_speaker(message)
+        return tree_speaker(message) if named is None else named
+
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """The DHT and the tree first; only on the right tree can routing be judged."""
-        brokers = {id: node for id, node in nodes.items() if isinstance(node, ContentBroker)}
         flight = list(channel)
-        self.judged += 1
-        hosts = {id: broker.host for id, broker in brokers.items()}
-        found = tree_violations(hosts, flight, self.space, self.tree)
-        if found:
-            self.tree_right = None
-        else:
-            self.tree_right = self.judged if self.tree_right is None else self.tree_right
-            present = {id: it for id, it in brokers.items() if not it.host.dht.leaving}
-            parents = {id: it.host.place.parent for id, it in present.items()}
-            found = self._judge.violations(present, parents, flight)
-        if found:
-            self.last_wrong = self.judged
-        return found
+        return self.tree_violations(states, flight) or self._routing(states, flight)
+
+    def tree_violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
+        """What is wrong below the routing."""
+        hosts = {id: broker.host for id, broker in _brokers(states).items()}
+        return tree_violations(hosts, channel, self.space, self.tree)
+
+    def _routing(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
+        present = {id: it for id, it in _brokers(states).items() if not it.host.dht.leaving}
+        parents = {id: it.host.place.parent for id, it in present.items()}
+        return self._judge.violations(present, parents, channel)
 
     def may_crash(self, node: Node) -> bool:
         """All but one contact: who joins after all contacts died has nobody to ask."""
@@ -176,7 +188,7 @@ class ContentOverlay(Overlay):
 
     def publication(self, id: NodeId, number: int) -> Command | None:
         """One of the notifications of the small world, numbered."""
-        return PublishContent(random_attributes(Random(number)), b"%d" % number)
+        return Publish(TOPIC, b"%d" % number, random_attributes(Random(number)))
 
     def bound(self, n: int, delay: float) -> int:
         """Intervals to heal in if no message takes longer than `delay`.
@@ -189,19 +201,14 @@ class ContentOverlay(Overlay):
         routed = healing_bound(members, delay) + 2 * found.pi + spread
         return max(routed, 2 * found.memory + spread)
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
-        """The shape of the tree, table sizes, traffic, and whether routing kept its bound."""
-        brokers = [node for node in nodes.values() if isinstance(node, ContentBroker)]
-        present = {it.id: it.host for it in brokers if not it.host.dht.leaving}
-        routing = 0 if self.tree_right is None else max(0, self.last_wrong - self.tree_right + 1)
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
+        """The shape of the tree, table sizes, traffic."""
+        brokers = _brokers(states)
+        present = {id: it.host for id, it in brokers.items() if not it.host.dht.leaving}
         return {
             **shape(present, self.space),
-            "table_entries": sum(len(it) for b in brokers for it in b.table.entries.values()),
-            "control_messages": sum(broker.announcer.sent for broker in brokers),
-            "notification_messages": sum(broker.notifications_sent for broker in brokers),
-            "routing_intervals": routing,
+            **traffic(brokers.values()),
             "bound_intervals": self.timing.delta,
-            "within_bound": self.tree_right is not None and routing <= self.timing.delta,
         }
 
     def _timing(self, n: int) -> Timing:
@@ -228,3 +235,7 @@ class ContentOverlay(Overlay):
         source.announcer.told[target.id] = found
         if found:
             target.table.entries[source.id] = {id: Lease(it) for id, it in found.items()}
+
+
+def _brokers(states: Mapping[NodeId, State]) -> dict[NodeId, ContentBrokerState]:
+    return {id: it for id, it in states.items() if isinstance(it, ContentBrokerState)}

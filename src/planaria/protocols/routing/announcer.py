@@ -1,11 +1,13 @@
 """What a broker tells each neighbour of the filters behind it, and keeps telling."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Effect, Send
+from planaria.core.node import Send
+from planaria.core.state import State, Stateful
 from planaria.filters.filters import Attributes, Filter, covers, filter_id
 from planaria.protocols.routing.leases import Destination, Table, is_sound
+from planaria.protocols.routing.link import Link
 from planaria.protocols.routing.messages import LEASE_ID_MAX, LEASES_MAX, STAMPS, Update
 from planaria.protocols.routing.strategies import reduced
 
@@ -16,25 +18,38 @@ Told = dict[int, Filter]
 News = Sequence[tuple[int, Filter]]
 
 
-class Announcer:
+class AnnouncerState(State):
+    """What neighbours were told and were to be told, and the ids of filters kept at hand."""
+
+    told: dict[int, Told]
+    stamp: int
+    sent: int
+    wanted: dict[int, Told]
+    stale: dict[int, None]
+    ids: list[tuple[Filter, int]]
+
+
+class Announcer(Stateful):
     """Keeps `told`, by neighbour, equal to what the strategy makes of the routing table.
 
-    `told` and `stamp` are protocol state; the rest is computed from the routing table again and
+    `told`, `stamp` and `sent` are its own; the rest is computed from the routing table again and
     again, at the latest when the broker's clock overruns.
     """
 
     __slots__ = (
-        "_ids",
         "_sample",
-        "_stale",
-        "_wanted",
         "id",
+        "ids",
         "sent",
+        "stale",
         "stamp",
         "strategy",
         "told",
+        "wanted",
         "waste_max",
     )
+
+    state_type = AnnouncerState
 
     def __init__(
         self,
@@ -48,80 +63,92 @@ class Announcer:
         self.stamp = 0
         self.sent = 0
         self._sample = sample
-        self._wanted: dict[NodeId, Told] = {}
-        self._stale: dict[NodeId, None] = {}
-        self._ids: dict[Filter, int] = {}
+        self.wanted: dict[NodeId, Told] = {}
+        self.stale: dict[NodeId, None] = {}
+        self.ids: dict[Filter, int] = {}
 
     def changed(self, links: Iterable[NodeId], but: Destination | None = None) -> None:
         """The table changed: what neighbours have to know must be computed anew."""
         for link in links:
             if link != but:
-                self._wanted.pop(link, None)
-                self._stale[link] = None
+                self.wanted.pop(link, None)
+                self.stale[link] = None
 
     def renew(self, links: Iterable[NodeId]) -> None:
         """A leasing period is over: trust nothing computed before, for a fault may change it."""
-        self._ids.clear()
-        self._wanted.clear()
+        self.ids.clear()
+        self.wanted.clear()
         self.changed(links)
 
-    def spread(self, audience: Iterable[NodeId], source: Destination, news: News) -> list[Effect]:
+    def spread(
+        self, audience: Mapping[NodeId, Link], source: Destination, news: News
+    ) -> list[Send]:
         """Tell all but the `source` of a few new filters at once; the timeout tidies up."""
         if len(news) > AT_ONCE_MAX:
             return []
-        effects: list[Effect] = []
-        for link in audience:
-            if link == source:
+        effects = []
+        for neighbour, link in audience.items():
+            if neighbour == source:
                 continue
-            told = self.told.setdefault(link, {})
+            told = self.told.setdefault(neighbour, {})
             leases = []
             for id, filter in news:
                 if id not in told and not self._hidden(filter, told):
                     told[id] = filter
                     leases.append((id, filter))
             if leases:
-                effects.append(self._update(link, leases, []))
+                effects.append(self._update(neighbour, link, leases, []))
         return effects
 
     def tell(
-        self,
-        link: NodeId,
-        table: Table,
-        *,
-        everything: bool = False,
-        hello: bool = False,
-    ) -> list[Effect]:
-        """Bring what `link` knows in line with the table; `everything` renews the rest too.
+        self, neighbour: NodeId, link: Link, table: Table, *,
+        everything: bool = False, asks: bool = False,
+    ) -> list[Send]:  # fmt: skip
+        """Bring what `neighbour` knows in line with the table; `everything` renews the rest too.
 
         New leases and the cancels they make up for travel in one message: there is no moment at
-        which neither holds.
+        which neither holds. A renewal is at least one message, since it brings the session.
         """
-        if not everything and link not in self._stale:
+        if not everything and neighbour not in self.stale:
             return []
-        self._stale.pop(link, None)
-        wanted, told = self._wanted_by(link, table), self.told.get(link, {})
+        self.stale.pop(neighbour, None)
+        wanted, told = self._wanted_by(neighbour, table), self.told.get(neighbour, {})
         fresh = [(id, filter) for id, filter in wanted.items() if told.get(id) != filter]
         cancels = [id for id in told if id not in wanted and 0 <= id <= LEASE_ID_MAX]
         old = [it for it in wanted.items() if told.get(it[0]) == it[1]] if everything else []
-        self.told[link] = dict(wanted)
+        self.told[neighbour] = dict(wanted)
         if len(fresh) > LEASES_MAX and cancels:
-            self.told[link] |= {id: told[id] for id in cancels}
-            self._stale[link] = None
+            self.told[neighbour] |= {id: told[id] for id in cancels}
+            self.stale[neighbour] = None
             cancels = []
-        effects: list[Effect] = []
-        if fresh or cancels or hello:
-            effects.append(self._update(link, fresh[:LEASES_MAX], cancels, hello=hello))
-        rest = fresh[LEASES_MAX:] + old
-        starts = range(0, len(rest), LEASES_MAX)
-        return effects + [self._update(link, rest[at : at + LEASES_MAX], []) for at in starts]
+        starts = range(0, len(fresh), LEASES_MAX) or range(len(cancels) > 0)
+        parts = [fresh[at : at + LEASES_MAX] for at in starts]
+        parts += [old[at : at + LEASES_MAX] for at in range(0, len(old), LEASES_MAX)]
+        if everything and not parts:
+            parts = [[]]
+        return [
+            self._update(neighbour, link, part, [] if place else cancels, asks=asks)
+            for place, part in enumerate(parts)
+        ]
+
+    def state(self) -> AnnouncerState:
+        """The variables; ids as pairs, since a filter is no key on the wire."""
+        ids = list(self.ids.items())
+        return AnnouncerState(self.told, self.stamp, self.sent, self.wanted, self.stale, ids)
+
+    def load(self, state: State) -> None:
+        """Take these variables."""
+        assert isinstance(state, AnnouncerState)
+        self.told, self.stamp, self.sent = state.told, state.stamp, state.sent
+        self.wanted, self.stale, self.ids = state.wanted, state.stale, dict(state.ids)
 
     def filter_id(self, filter: Filter) -> int:
         """The id of a filter's set of notifications, from memory if it was asked before."""
-        found = self._ids.get(filter)
+        found = self.ids.get(filter)
         if found is None:
-            if len(self._ids) >= IDS_MAX:
-                self._ids.clear()
-            found = self._ids[filter] = filter_id(filter)
+            if len(self.ids) >= IDS_MAX:
+                self.ids.clear()
+            found = self.ids[filter] = filter_id(filter)
         return found
 
     def repair(self, links: Iterable[NodeId]) -> None:
@@ -133,7 +160,7 @@ class Announcer:
 
     def _wanted_by(self, link: NodeId, table: Table) -> Told:
         """What `link` has to know: all that it did not say itself, reduced by the strategy."""
-        found = self._wanted.get(link)
+        found = self.wanted.get(link)
         if found is None:
             everything = {
                 id: lease.filter
@@ -144,7 +171,7 @@ class Announcer:
             }
             sample = self._sample() if self.waste_max > 0 else ()
             found = reduced(self.strategy, everything, sample, self.waste_max, self.filter_id)
-            self._wanted[link] = found
+            self.wanted[link] = found
         return found
 
     def _hidden(self, filter: Filter, told: Told) -> bool:
@@ -153,9 +180,11 @@ class Announcer:
         return any(covers(other, filter) for other in told.values())
 
     def _update(
-        self, link: NodeId, leases: News, cancels: list[int], *, hello: bool = False
-    ) -> Send:
+        self, neighbour: NodeId, link: Link, leases: News, cancels: list[int], *,
+        asks: bool = False,
+    ) -> Send:  # fmt: skip
         self.stamp = (self.stamp + 1) % STAMPS
         self.sent += len(leases) + len(cancels)
         sound = tuple(it for it in leases if is_sound(*it))  # what is cached may be corrupted
-        return Send(link, Update(self.id, self.stamp, sound, tuple(cancels), hello))
+        message = Update(self.id, self.stamp, sound, tuple(cancels), link.session, asks)
+        return Send(neighbour, message)

@@ -6,82 +6,79 @@ Amendments (ERRATA 3 and 4): a broker renews what it told its neighbours itself,
 does not wait for renewals of others ('hop'); expiry is passed on like an unsubscription; what a
 lost cover or merge hid is told in the same message that cancels it; one lease for each (id, link);
 both ends of a new link exchange their tables; recent publications are replayed over entries that
-are new, and ids keep them from being delivered twice.
+are new, and ids keep them from being delivered twice. Links acknowledge (decision 0034).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import ClassVar
 
-from msgspec import structs
-
-from planaria.core.errors import CapacityExceeded, UsageError, unknown
-from planaria.core.ids import NodeId, stable_hash
+from planaria.core.errors import UsageError, unknown
+from planaria.core.ids import NodeId, is_node_id, stable_hash
 from planaria.core.message import Message
 from planaria.core.node import (
     Command,
     Effect,
     Effects,
-    Node,
     Publish,
     Send,
     Subscribe,
     Unsubscribe,
 )
-from planaria.core.topics import check_filter
-from planaria.filters.filters import (
-    TOPIC,
-    Attributes,
-    Filter,
-    filter_id,
-    is_well_formed,
+from planaria.core.state import State
+from planaria.filters.filters import Attributes, Filter, filter_id, is_well_formed
+from planaria.protocols.routing.announcer import Announcer, AnnouncerState, News
+from planaria.protocols.routing.contact import ContactState
+from planaria.protocols.routing.forwarding import Forwarder
+from planaria.protocols.routing.joining import Joining, JoiningState
+from planaria.protocols.routing.leases import (
+    Destination,
+    LeaseTable,
+    LeaseTableState,
+    client_destination,
+    is_sound,
 )
-from planaria.filters.matching import MatchingIndex
-from planaria.filters.values import Values
-from planaria.protocols.routing.announcer import Announcer, News
-from planaria.protocols.routing.commands import (
-    DeliverTo,
-    PublishContent,
-    SubscribeTo,
-    UnsubscribeFrom,
+from planaria.protocols.routing.link import UNKNOWN, Link, LinkState
+from planaria.protocols.routing.messages import (
+    SESSIONS,
+    Acquainted,
+    Beat,
+    Notify,
+    Received,
+    Update,
 )
-from planaria.protocols.routing.leases import Destination, LeaseTable
-from planaria.protocols.routing.messages import Notify, Update
-from planaria.protocols.routing.notifications import ATTRIBUTES_MAX, check_notification
-from planaria.protocols.routing.recent import Memory
+from planaria.protocols.routing.recent import MemoryState
+from planaria.protocols.routing.requests import CLIENTS_MAX, notified_attributes, wanted_filters
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import Delays, Timing, timing_on_path
 
 SAMPLE_MAX = 100  # recent notifications by which the waste of imperfect merging is judged
-CLIENTS_MAX = 1_000_000
 
 
-def client_destination(client: int) -> Destination:
-    """Local clients are negative destinations, neighbours are not."""
-    return -1 - client
+class BrokerState(State):
+    """Everything that a broker remembers, what its clients want among it."""
+
+    table: LeaseTableState
+    memory: MemoryState
+    announcer: AnnouncerState
+    contact: ContactState
+    joining: JoiningState
+    links: dict[int, LinkState]
+    parent: int | None
+    clients: dict[int, dict[int, Filter]]
+    round: int
+    notifications_sent: int
 
 
-class Broker(Node):
+class Broker(Forwarder):
     """Routes notifications for its local clients and its neighbours in the tree.
 
     `clients` are the local applications and what they want: input, not state of the protocol.
     """
 
-    __slots__ = (
-        "announcer",
-        "clients",
-        "hierarchical",
-        "links",
-        "memory",
-        "notifications_sent",
-        "parent",
-        "rng",
-        "round",
-        "strategy",
-        "table",
-        "timing",
-    )
-    variables = ("table", "memory", "told", "stamp", "round")
+    __slots__ = ("announcer", "joining", "round", "timing")
+
+    state_type: ClassVar[type[State]] = BrokerState
 
     def __init__(
         self,
@@ -95,23 +92,18 @@ class Broker(Node):
         delays: Mapping[NodeId, Delays] | None = None,
     ) -> None:
         """Of links whose `delays` are given leases last as long as these ask for (3.5)."""
-        super().__init__(id)
         if strategy not in STRATEGIES:
             raise unknown("strategy", strategy, STRATEGIES)
-        self.timing, self.rng = timing, rng
-        self.strategy, self.hierarchical = strategy, hierarchical
-        self.links: dict[NodeId, None] = {}
-        self.parent: NodeId | None = None
-        self.clients: dict[int, dict[int, Filter]] = {}
         # Renewed hop by hop, an entry is late by the jitter of its own link, not of the whole way.
         own = {it: timing_on_path(timing.rho, [known]) for it, known in (delays or {}).items()}
         pis = {it: found.pi for it, found in own.items()}
         late = max([timing.late, *(found.late for found in own.values())])
-        self.table = LeaseTable(timing.pi, pis, late)
-        self.memory = Memory(timing.memory)
+        table = LeaseTable(timing.pi, pis, late)
+        super().__init__(id, rng, table, timing.memory, strategy, hierarchical=hierarchical)
+        self.timing = timing
         self.announcer = Announcer(id, strategy, waste_max, self._sample)
+        self.joining = Joining()
         self.round = 0
-        self.notifications_sent = 0
 
     # The links of the tree
 
@@ -119,7 +111,7 @@ class Broker(Node):
         """There is a link to `neighbour`, new or with another role: exchange tables, replay."""
         if neighbour == self.id:
             return []
-        self.links[neighbour] = None
+        self.links[neighbour] = Link(self.rng.randrange(SESSIONS))
         if parent:
             self.parent = neighbour
         elif self.parent == neighbour:
@@ -127,10 +119,15 @@ class Broker(Node):
         self.announcer.told.pop(neighbour, None)
         self.memory.forget_holder(neighbour)
         self.announcer.changed(self.links)
-        return [*self._tell(neighbour, everything=True, hello=True), *self._replay(neighbour)]
+        renewed = self._tell(neighbour, everything=True)
+        return [*renewed, self._acquaint(neighbour), *self._replay(neighbour)]
 
     def link_down(self, neighbour: NodeId) -> list[Effect]:
-        """The link is gone. Its leases run out by themselves: who was behind it may come back."""
+        """The link is gone. Its leases run out by themselves: who was behind it may come back.
+
+        What it had not acknowledged stays in the memory, and is replayed over the next link behind
+        which it is wanted.
+        """
         self.links.pop(neighbour, None)
         self.announcer.told.pop(neighbour, None)
         if self.parent == neighbour:
@@ -155,10 +152,17 @@ class Broker(Node):
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """A neighbour, or garbage, speaks."""
         self._repair()
-        if isinstance(message, Update):
-            return self._on_update(message)
-        if isinstance(message, Notify):
-            return self._on_notify(message)
+        match message:
+            case Notify():
+                return self._on_notify(message)
+            case Update():
+                return self._on_update(message)
+            case Received() if message.sender == sender:
+                return self._on_received(message)
+            case Beat():
+                return self._on_beat(message)
+            case Acquainted() if message.sender == sender:
+                return self._on_acquainted(message)
         return []
 
     def on_timeout(self) -> Effects:
@@ -169,42 +173,45 @@ class Broker(Node):
             self.announcer.renew(self.links)  # every cover and merge is found anew
         self.memory.tick()
         self.round = (self.round + 1) % self.timing.rho
-        effects: list[Effect] = []
-        for link in self.links:
-            effects += self._tell(link, everything=self.round == 0)
-        return effects
+        effects: list[Effect] = [*self._beat()]
+        for neighbour, link in self.links.items():
+            effects += self._tell(neighbour, everything=self.round == 0)
+            link.tick()
+            effects += self._give_up(neighbour, link)
+            effects += self._transmit(neighbour, link)
+            effects += self._acknowledge(neighbour, link)
+        return [*effects, *self.joining.joined(self._audience())]
 
     def on_command(self, command: Command) -> Effects:
-        """A local client subscribes, unsubscribes or publishes; by topic alone it is client 0."""
+        """A local client subscribes, unsubscribes or publishes."""
         self._repair()
-        if isinstance(command, Subscribe):
-            if command.ordered:
-                raise UsageError("content reports no gaps: subscribe without `ordered`")
-            return self.subscribe(0, [topic_filter(command.pattern)])
-        if isinstance(command, Unsubscribe):
-            self.unsubscribe(0, [topic_filter(command.pattern)])
-        if isinstance(command, SubscribeTo):
-            return self.subscribe(command.client, command.filters)
-        if isinstance(command, UnsubscribeFrom):
-            self.unsubscribe(command.client, command.filters)
-        elif isinstance(command, PublishContent):
-            return self.publish(command.attributes, command.payload)
-        elif isinstance(command, Publish):
-            return self.publish({TOPIC: command.topic}, command.payload)
+        match command:
+            case Subscribe():
+                return self._on_subscribe(command)
+            case Unsubscribe(pattern, client=client):
+                self.unsubscribe(client, wanted_filters(command))
+                self.joining.end(pattern, client)
+            case Publish(payload=payload):
+                return self.publish(notified_attributes(command), payload)
         return []
 
     # Subscriptions of local clients
 
+    def _on_subscribe(self, command: Subscribe) -> list[Effect]:
+        if command.ordered:
+            raise UsageError(
+                "content keeps no order while its tree changes: subscribe without `ordered`"
+            )
+        effects = self.subscribe(command.client, wanted_filters(command))
+        audience = self._audience()
+        self.joining.begin(command.pattern, command.client, audience)
+        return effects if audience else [*effects, *self.joining.joined(audience)]
+
     def subscribe(self, client: int, filters: Iterable[Filter]) -> list[Effect]:
         """`client` wants what any of `filters` matches; it renews that until it unsubscribes."""
-        if not 0 <= client < CLIENTS_MAX:
-            raise UsageError(f"client {client}: between 0 and {CLIENTS_MAX - 1}")
-        asked = list(filters)
-        if not all(is_well_formed(filter) for filter in asked):
-            raise UsageError("a filter that no condition means: make it with `sql.parse`")
         wanted = self.clients.setdefault(client, {})
         news = []
-        for filter in asked:
+        for filter in filters:
             id = self._subscription_id(client, filter)
             wanted[id] = filter
             if self.table.insert(client_destination(client), id, filter):
@@ -242,8 +249,9 @@ class Broker(Node):
         sender = message.sender
         if sender == self.id:
             return []
-        if message.hello:
-            self.table.forgive(sender)
+        link = self.links.get(sender)
+        if link is not None and link.theirs != message.session:
+            self.table.forgive(sender, message.stamp)
         news: list[tuple[int, Filter]] = []
         leases = () if self.strategy == "flooding" else message.leases
         for id, filter in leases:
@@ -256,13 +264,34 @@ class Broker(Node):
             if self.table.cancel(sender, id, message.stamp):
                 self.announcer.changed(self.links, but=sender)
         effects: list[Effect] = []
-        if message.hello and sender in self.links:
-            self.memory.forget_holder(sender)
-            effects += self._tell(sender, everything=True)
-            effects += self._replay(sender)
-        elif news and sender in self.links:
-            effects += self._replay(sender, [filter for _, filter in news])
+        if link is not None:
+            if message.asks:
+                link.heard(message.stamp)
+            if link.theirs in (UNKNOWN, message.session):
+                effects += self._replay(sender, [filter for _, filter in news]) if news else []
+            if link.theirs != message.session:
+                effects += self._meet(sender, link, message.session)
         return effects + self._spread(sender, news)
+
+    def _meet(self, neighbour: NodeId, link: Link, session: int) -> list[Effect]:
+        """The neighbour brought its end up. If mine was up before, it may know nothing of me: tell
+        it everything, and send what it may lack."""
+        if link.theirs == UNKNOWN:
+            link.theirs = session
+            return [self._acquaint(neighbour)]
+        link.begin_anew(session)
+        self.memory.forget_holder(neighbour)
+        renewed = self._tell(neighbour, everything=True)
+        return [*renewed, self._acquaint(neighbour), *self._replay(neighbour)]
+
+    def _on_received(self, message: Received) -> list[Effect]:
+        """A neighbour, and not one that had its place before, holds what it was sent."""
+        neighbour, link = message.sender, self.links.get(message.sender)
+        if link is None or link.theirs != message.session:
+            return []
+        self._holds(link, neighbour, message.ids)
+        self.joining.acknowledge(neighbour, message.stamps)
+        return [*self._transmit(neighbour, link), *self.joining.joined(self._audience())]
 
     def _acceptable(self, id: int, filter: Filter) -> bool:
         """Is this what a broker of the same strategy could say? An id names its filter."""
@@ -273,106 +302,63 @@ class Broker(Node):
         if not news:
             return []
         self.announcer.changed(self.links, but=source)
-        return self.announcer.spread(self._audience(), source, news)
+        return [*self.announcer.spread(self._audience(), source, news)]
 
-    def _tell(self, link: NodeId, *, everything: bool, hello: bool = False) -> list[Effect]:
-        table = self.table.entries if link in self._audience() else {}
-        return self.announcer.tell(link, table, everything=everything, hello=hello)
+    def _tell(self, neighbour: NodeId, *, everything: bool) -> list[Send]:
+        table = self.table.entries if neighbour in self._audience() else {}
+        asks = everything and self.joining.asks(neighbour)
+        link = self.links[neighbour]
+        sent = self.announcer.tell(neighbour, link, table, everything=everything, asks=asks)
+        if asks:
+            self.joining.ask(neighbour, [_stamp(it) for it in sent])
+        return sent
 
-    def _audience(self) -> list[NodeId]:
+    def _audience(self) -> dict[NodeId, Link]:
         """The neighbours that must know what is wanted here."""
         if self.strategy == "flooding":
-            return []
+            return {}
         if self.hierarchical:
-            return [] if self.parent is None else [self.parent]
-        return list(self.links)
-
-    # Notifications
-
-    def publish(self, attributes: dict[str, Any], payload: bytes) -> list[Effect]:
-        """Send a notification of a local client on its way."""
-        check_notification(attributes, payload)
-        if self.memory.full:
-            raise CapacityExceeded("too many notifications in one period: publish more slowly")
-        id = self.rng.getrandbits(128).to_bytes(16, "big")
-        return self._route(Notify(self.id, id, attributes, payload), self.id)
-
-    def _on_notify(self, message: Notify) -> list[Effect]:
-        """Forward what is new along the table, never back, and hand it to local clients."""
-        if message.sender == self.id or len(message.attributes) > ATTRIBUTES_MAX:
-            return []
-        if self.memory.knows(message.id) or self.memory.too_old(message) or self.memory.full:
-            return []
-        return self._route(message, message.sender)
-
-    def _route(self, message: Notify, source: NodeId) -> list[Effect]:
-        wanted = self.table.destinations(message.attributes)
-        targets = [link for link in self.links if link != source and self._sends(link, wanted)]
-        forwarded = structs.replace(message, sender=self.id)
-        self.memory.remember(forwarded, [source, *targets])
-        self.notifications_sent += len(targets)
-        effects: list[Effect] = [Send(link, forwarded) for link in targets]
-        local = [client for client in self.clients if client_destination(client) in wanted]
-        return effects + [_delivery(client, message) for client in local]
-
-    def _sends(self, link: NodeId, wanted: list[Destination]) -> bool:
-        upwards = self.hierarchical and link == self.parent
-        return self.strategy == "flooding" or upwards or link in wanted
-
-    def _replay(self, link: NodeId, filters: Sequence[Filter] | None = None) -> list[Effect]:
-        """Send `link` what it may have missed and now asks for (with `filters`), or ever did."""
-        if filters is None:
-            leased = [lease.filter for lease in self.table.of(link).values()]
-            filters = [filter for filter in leased if is_well_formed(filter)]
-        always = self._sends(link, [])
-        asked = MatchingIndex()
-        for number, filter in enumerate(filters):
-            asked.add(number, filter)
-        effects: list[Effect] = []
-        for message in list(self.memory.replayed(link)):
-            if always or asked.match(message.attributes):
-                self.memory.sent(message, link)
-                self.notifications_sent += 1
-                effects.append(Send(link, message))
-        return effects
+            return {id: link for id, link in self.links.items() if id == self.parent}
+        return self.links
 
     def _sample(self) -> list[Attributes]:
-        return [it.message.attributes for it in self.memory.lately()[-SAMPLE_MAX:]]
+        return [it.body.attributes for it in self.memory.lately()[-SAMPLE_MAX:]]
 
     # State
 
     def _repair(self) -> None:
         """Bring variables that a fault changed back into their ranges; content heals by time."""
         self.round %= self.timing.rho
+        for neighbour in [it for it in self.links if not is_node_id(it) or it == self.id]:
+            del self.links[neighbour]
+        for link in self.links.values():
+            link.repair()
         self.memory.repair()
+        self.contact.repair()
         self.announcer.repair(self.links)
 
-    def snapshot(self) -> dict[str, Any]:
-        """A copy of the routing table, of what neighbours were told, and of recent traffic."""
-        return {
-            "table": self.table.snapshot(),
-            "memory": self.memory.snapshot(),
-            "told": {link: dict(told) for link, told in self.announcer.told.items()},
-            "stamp": self.announcer.stamp,
-            "round": self.round,
+    def state(self) -> State:
+        """The state of all parts and links."""
+        found = super().state()
+        assert isinstance(found, BrokerState)
+        found.links = {id: link.state() for id, link in self.links.items()}  # type: ignore[misc]
+        return found
+
+    def load(self, state: State) -> None:
+        """Take these variables; what no client can want is left out."""
+        assert isinstance(state, BrokerState)
+        super().load(state)
+        self.links = {}
+        for neighbour, link in state.links.items():
+            self.links[neighbour] = Link(link.session)
+            self.links[neighbour].load(link)
+        self.clients = {
+            client: {id: it for id, it in wanted.items() if is_sound(id, it)}
+            for client, wanted in state.clients.items()
+            if 0 <= client < CLIENTS_MAX
         }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored state, however old; what is out of date runs out."""
-        self.table.restore(snapshot["table"])
-        self.memory.restore(snapshot["memory"])
-        self.announcer.told = {link: dict(told) for link, told in snapshot["told"].items()}
-        self.announcer.stamp, self.round = snapshot["stamp"], snapshot["round"]
-        self.announcer.changed(self.links)
 
-
-def topic_filter(pattern: str) -> Filter:
-    """The filter that a subscription by topic means; raises UsageError if it is no MQTT filter."""
-    return Filter(((TOPIC, Values(topics=(check_filter(pattern),))),))
-
-
-def _delivery(client: int, message: Notify) -> DeliverTo:
-    topic = str(message.attributes.get(TOPIC, ""))
-    return DeliverTo.one(
-        topic, message.id, message.payload, client=client, attributes=message.attributes
-    )
+def _stamp(sent: Send) -> int:
+    assert isinstance(sent.message, Update)
+    return sent.message.stamp

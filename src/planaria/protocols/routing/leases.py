@@ -10,11 +10,11 @@ lease, coming late, would live its 2 pi and not stabilize in delta.
 """
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
+from planaria.core.state import State, Stateful
 from planaria.filters.filters import Attributes, Filter, is_well_formed
 from planaria.filters.matching import MatchingIndex
 from planaria.protocols.routing.messages import LEASE_ID_MAX, STAMPS
@@ -29,6 +29,11 @@ Answer = TypeVar("Answer")
 Cancel = tuple[int, int]  # the number of its message, and for how many timeouts to remember it
 
 
+def client_destination(client: int) -> Destination:
+    """Local clients are negative destinations, neighbours are not."""
+    return -1 - client
+
+
 class Lease(Struct):
     """A routing entry: filter, flag, and the number of the message that brought it."""
 
@@ -37,10 +42,22 @@ class Lease(Struct):
     stamp: int = 0
 
 
-class LeaseTable:
+class LeaseTableState(State):
+    """Entries, cancels, clocks, and the filters that the index knows, which may be others."""
+
+    entries: Table
+    cancelled: dict[tuple[Destination, int], Cancel]
+    clock: int
+    clocks: dict[Destination, int]
+    indexed: dict[tuple[Destination, int], Filter]
+
+
+class LeaseTable(Stateful):
     """The entries of one broker, its clock, and an index to match with."""
 
     __slots__ = ("_index", "cancelled", "clock", "clocks", "entries", "late", "pi", "pis")
+
+    state_type = LeaseTableState
 
     def __init__(
         self, pi: int, pis: Mapping[Destination, int] | None = None, late: int = 1
@@ -70,6 +87,8 @@ class LeaseTable:
         old = leases.get(id)
         if old is None and len(leases) >= LEASES_PER_DESTINATION_MAX:
             return False
+        if old is not None and old.flag == 1 and newer(old.stamp, stamp):
+            stamp = old.stamp  # a late message renews, but an even later cancel must not end it
         leases[id] = Lease(filter, 1, stamp)
         if old is not None and old.filter == filter:
             return False
@@ -93,9 +112,11 @@ class LeaseTable:
             self.cancelled[destination, id] = (stamp, self.late)
         return self.remove(destination, id)
 
-    def forgive(self, destination: Destination) -> None:
-        """A neighbour begins anew, with numbers of its own: older cancels mean nothing."""
+    def forgive(self, destination: Destination, stamp: int) -> None:
+        """A neighbour begins anew with this number: those that it gave before mean nothing."""
         self.cancelled = {it: kept for it, kept in self.cancelled.items() if it[0] != destination}
+        for lease in self.of(destination).values():
+            lease.stamp = stamp
 
     def get(self, destination: Destination, id: int) -> Lease | None:
         """The lease with this id over this link."""
@@ -149,21 +170,19 @@ class LeaseTable:
             del self.entries[destination]
         return len(kept) < len(leases)
 
-    def snapshot(self) -> dict[str, Any]:
-        """A copy of the entries, the cancels and the clocks."""
-        return {
-            "entries": deepcopy(self.entries),
-            "cancelled": dict(self.cancelled),
-            "clock": self.clock,
-            "clocks": dict(self.clocks),
-        }
+    def state(self) -> LeaseTableState:
+        """The entries, the cancels, the clocks, and what the index knows."""
+        known: dict[tuple[Destination, int], Filter] = self._index.filters  # type: ignore[assignment]
+        return LeaseTableState(self.entries, self.cancelled, self.clock, self.clocks, known)
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take stored entries."""
-        self.entries, self.clock = deepcopy(snapshot["entries"]), snapshot["clock"]
-        self.cancelled = dict(snapshot["cancelled"])
-        self.clocks = dict(snapshot["clocks"])
-        self.reindex()
+    def load(self, state: State) -> None:
+        """Take these variables; the index is made of the filters that it is said to know."""
+        assert isinstance(state, LeaseTableState)
+        self.entries, self.cancelled = state.entries, state.cancelled
+        self.clock, self.clocks = state.clock, state.clocks
+        self._index = MatchingIndex()
+        for key, filter in state.indexed.items():
+            self._index.add(key, filter)
 
     def reindex(self) -> None:
         """Make the index anew from the entries: it may have been corrupted with them.

@@ -10,7 +10,7 @@ from typing import Any
 from planaria.core.ids import NodeId
 from planaria.core.overlay import Channel, Violation
 from planaria.filters.filters import Filter
-from planaria.protocols.routing.broker import Broker
+from planaria.protocols.routing.broker import BrokerState
 from planaria.protocols.routing.messages import STAMPS, Update
 
 Tree = Mapping[NodeId, Sequence[NodeId]]  # every broker's neighbours
@@ -32,92 +32,103 @@ class Expected:
 
 
 class Judge:
-    """Compares every broker's entries with the clients behind each link."""
+    """Compares every broker's entries with the clients behind each link.
 
-    def __init__(self, universe: Sequence[Mapping[str, Any]]) -> None:
-        self.universe = universe
-        self._masks: dict[Filter, Mask] = {}
+    `universe` is every notification there is; the rest is how the brokers are configured.
+    """
+
+    def __init__(
+        self, universe: Sequence[Mapping[str, Any]], *, strategy: str = "covering",
+        hierarchical: bool = False, waste_max: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.universe, self.strategy = universe, strategy
+        self.hierarchical, self.waste_max = hierarchical, waste_max
+        self._masks: dict[Filter, Mask] = {}  # what was tried before
 
     def violations(
-        self, brokers: Mapping[NodeId, Broker], parents: Mapping[NodeId, NodeId | None],
+        self, brokers: Mapping[NodeId, BrokerState], parents: Mapping[NodeId, NodeId | None],
         channel: Channel,
     ) -> list[Violation]:  # fmt: skip
         """Every entry that is missing, stale or in flight without a reason."""
         tree = _neighbours(parents)
         found: list[Violation] = []
         expected: dict[tuple[NodeId, NodeId], Expected] = {}
-        for id, broker in brokers.items():
+        for id in brokers:
             for neighbour in tree[id]:
-                silent = broker.strategy == "flooding" or (
-                    broker.hierarchical and parents[id] == neighbour
+                silent = self.strategy == "flooding" or (
+                    self.hierarchical and parents[id] == neighbour
                 )
                 behind = [] if silent else list(_behind(brokers, tree, neighbour, id))
                 expected[id, neighbour] = Expected(behind, self.mask)
         for id, broker in brokers.items():
-            found += self._links(broker, tree[id], expected)
-            found += self._clients(broker)
-            found += _cancelled(broker, brokers)
+            found += self._links(id, broker, tree[id], expected)
+            found += self._clients(id, broker)
+            found += _cancelled(id, broker, brokers)
         for target, message in channel:
             if isinstance(message, Update) and target in brokers:
                 found += self._in_flight(target, message, expected)
-        return found or [it for broker in brokers.values() for it in self._index(broker)]
+        return found or [it for id, broker in brokers.items() for it in self._index(id, broker)]
 
-    def _index(self, broker: Broker) -> Iterator[Violation]:
+    def _index(self, id: NodeId, broker: BrokerState) -> Iterator[Violation]:
         """The broker finds what its entries say: else it would not forward what is wanted."""
-        behind = {
-            destination: _union(self.mask(lease.filter) for lease in leases.values())
+        wanted = {
+            destination: mask
             for destination, leases in broker.table.entries.items()
+            if (mask := _union(self.mask(lease.filter) for lease in leases.values()))
         }
-        for place, attributes in enumerate(self.universe):
-            wanted = [it for it, mask in behind.items() if mask >> place & 1]
-            if sorted(broker.table.destinations(attributes)) != sorted(wanted):
-                yield Violation("index", broker.id, f"finds others than {wanted}: {attributes}")
-                return
+        found: dict[int, Mask] = {}
+        for (destination, _), filter in broker.table.indexed.items():
+            if mask := self.mask(filter):
+                found[destination] = found.get(destination, 0) | mask
+        if found != wanted:
+            wrong = [it for it in {**found, **wanted} if found.get(it) != wanted.get(it)]
+            yield Violation("index", id, f"finds others than the entries for {wrong}")
 
     def _links(
-        self, broker: Broker, near: Sequence[NodeId],
+        self, id: NodeId, broker: BrokerState, near: Sequence[NodeId],
         expected: Mapping[tuple[NodeId, NodeId], Expected],
     ) -> Iterator[Violation]:  # fmt: skip
-        id = broker.id
         if sorted(broker.links) != sorted(near):
             yield Violation("links", id, f"has {sorted(broker.links)}, should have {sorted(near)}")
         for destination, leases in broker.table.entries.items():
             if destination >= 0 and destination not in near and leases:
                 yield Violation("stale", id, f"{len(leases)} entries for {destination}, no link")
         for neighbour in near:
-            have = {key: it.filter for key, it in broker.table.of(neighbour).items()}
-            yield from self._same(broker, f"behind {neighbour}", have, expected[id, neighbour])
+            leases = broker.table.entries.get(neighbour, {})
+            have = {key: it.filter for key, it in leases.items()}
+            yield from self._same(id, f"behind {neighbour}", have, expected[id, neighbour])
             told = broker.announcer.told.get(neighbour, {})
-            yield from self._same(broker, f"told {neighbour}", told, expected.get((neighbour, id)))
+            yield from self._same(id, f"told {neighbour}", told, expected.get((neighbour, id)))
 
     def _same(
-        self, broker: Broker, where: str, have: Mapping[int, Filter], expected: Expected | None
+        self, id: NodeId, where: str, have: Mapping[int, Filter], expected: Expected | None
     ) -> Iterator[Violation]:  # fmt: skip
         if expected is None:
             return
-        if broker.strategy == "simple":
+        if self.strategy == "simple":
             if have != dict(expected.subscriptions):
-                yield Violation("entries", broker.id, f"{where}: other subscriptions than are")
+                yield Violation("entries", id, f"{where}: other subscriptions than are")
             return
-        ids = {id for id, _ in expected.subscriptions}
-        if broker.strategy == "identity" and sorted(have) != sorted(ids):
-            yield Violation("entries", broker.id, f"{where}: other filters than are subscribed")
+        ids = {it for it, _ in expected.subscriptions}
+        if self.strategy == "identity" and sorted(have) != sorted(ids):
+            yield Violation("entries", id, f"{where}: other filters than are subscribed")
         masks = dict.fromkeys(self.mask(filter) for filter in have.values())
         for mask, filter in expected.masks.items():
             if mask not in masks and not any(mask & ~it == 0 for it in masks):
-                yield Violation("missing", broker.id, f"{where}: nothing covers {filter}")
+                yield Violation("missing", id, f"{where}: nothing covers {filter}")
                 break
         surplus = _union(masks) & ~expected.union
-        if surplus and broker.announcer.waste_max == 0:
-            yield Violation("stale", broker.id, f"{where}: {surplus.bit_count()} wanted by nobody")
+        if surplus and self.waste_max == 0:
+            yield Violation("stale", id, f"{where}: {surplus.bit_count()} wanted by nobody")
 
-    def _clients(self, broker: Broker) -> Iterator[Violation]:
+    def _clients(self, id: NodeId, broker: BrokerState) -> Iterator[Violation]:
         wanted = {-1 - client: it for client, it in broker.clients.items() if it}
-        for destination in sorted({*wanted, *(it for it in broker.table.entries if it < 0)}):
-            have = {id: it.filter for id, it in broker.table.of(destination).items()}
+        entries = broker.table.entries
+        for destination in sorted({*wanted, *(it for it in entries if it < 0)}):
+            have = {key: it.filter for key, it in entries.get(destination, {}).items()}
             if have != wanted.get(destination, {}):
                 detail = f"entries of client {-1 - destination} are not what it wants"
-                yield Violation("clients", broker.id, detail)
+                yield Violation("clients", id, detail)
 
     def _in_flight(
         self, target: NodeId, message: Update, expected: Mapping[tuple[NodeId, NodeId], Expected]
@@ -127,7 +138,8 @@ class Judge:
             if message.leases:
                 yield Violation("channel", target, f"leases from {message.sender}, no neighbour")
             return
-        if any(self.mask(filter) & ~wanted.union for _, filter in message.leases):
+        leased = _union(self.mask(filter) for _, filter in message.leases)
+        if leased & ~wanted.union and self.waste_max == 0:
             yield Violation("channel", target, "a lease in flight that nobody wants")
         ids = {id for id, _ in wanted.subscriptions} if message.cancels else {}
         if any(id in ids for id in message.cancels):
@@ -148,14 +160,16 @@ class Judge:
         return found
 
 
-def _cancelled(broker: Broker, brokers: Mapping[NodeId, Broker]) -> Iterator[Violation]:
+def _cancelled(
+    id: NodeId, broker: BrokerState, brokers: Mapping[NodeId, BrokerState]
+) -> Iterator[Violation]:
     """No cancel is remembered that was not sent yet: it would end a lease to come."""
     for (destination, lease), (stamp, _) in broker.table.cancelled.items():
         if destination in brokers:
             ahead = (stamp - brokers[destination].announcer.stamp) % STAMPS
             if 0 < ahead < STAMPS // 2:
                 detail = f"a cancel of {lease} by {destination} that is still to come"
-                yield Violation("cancelled", broker.id, detail)
+                yield Violation("cancelled", id, detail)
 
 
 def _allowed(values: Any, value: Any) -> bool:
@@ -188,7 +202,7 @@ def _neighbours(parents: Mapping[NodeId, NodeId | None]) -> dict[NodeId, list[No
 
 
 def _behind(
-    brokers: Mapping[NodeId, Broker], tree: Tree, start: NodeId, back: NodeId
+    brokers: Mapping[NodeId, BrokerState], tree: Tree, start: NodeId, back: NodeId
 ) -> Iterator[tuple[int, Filter]]:
     """All subscriptions of clients on the far side of a link."""
     pending = [(start, back)]

@@ -3,17 +3,45 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from planaria.core.codec import FRAME_BYTES_MAX
 from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
 from planaria.core.topics import check_topic
 from planaria.filters.filters import ATTRIBUTE_BYTES_MAX, TOPIC
 from planaria.filters.timestamps import Timestamp
-from planaria.filters.values import INTEGER_MAX, INTEGER_MIN
-from planaria.protocols.routing.messages import Notify
+from planaria.filters.values import INTEGER_MAX, INTEGER_MIN, Value
+from planaria.protocols.routing.messages import ID_BYTES, Notify
 
 ATTRIBUTES_MAX = 64  # of one notification
 NOTIFICATION_BYTES_MAX = FRAME_BYTES_MAX - 4096  # names, values and payload; the rest is its frame
-ID_BYTES = 16
+GAP_MAX = (1 << 31) - 1  # more are reported as so many
+
+
+class Notification(Struct):
+    """A notification as a broker remembers it; `age` as of when it came."""
+
+    id: bytes
+    attributes: dict[str, Value]
+    payload: bytes = b""
+    age: int = 0
+    gap: int = 0
+
+    @property
+    def topic(self) -> str:
+        """What it was published on."""
+        return str(self.attributes.get(TOPIC, ""))
+
+
+def received(message: Notify) -> Notification:
+    """What a message carries."""
+    return Notification(message.id, message.attributes, message.payload, message.age, message.gap)
+
+
+def to_send(sender: NodeId, it: Notification, after: bytes) -> Notify:
+    """The message that carries a notification, `after` the one before it on the same link."""
+    return Notify(sender, it.id, it.attributes, it.payload, it.age, after, it.gap)
 
 
 def check_notification(attributes: Mapping[str, Any], payload: bytes) -> None:
@@ -32,18 +60,25 @@ def check_notification(attributes: Mapping[str, Any], payload: bytes) -> None:
     if size > NOTIFICATION_BYTES_MAX:
         raise UsageError(f"a notification of {size} bytes: at most {NOTIFICATION_BYTES_MAX}")
     if TOPIC in attributes:
-        if not isinstance(attributes[TOPIC], str):
-            raise UsageError(f"topic {attributes[TOPIC]!r}: a topic is text")
-        check_topic(attributes[TOPIC])
+        check_topic(str(attributes[TOPIC]))
 
 
-def is_sound(message: Notify) -> bool:
-    """Could this have been published and sent? What a fault left in a memory may not."""
+def is_topic(text: str) -> bool:
+    """Can something be published on this?"""
     try:
-        check_notification(message.attributes, message.payload)
+        check_topic(text)
     except UsageError:
         return False
-    return len(message.id) == ID_BYTES
+    return True
+
+
+def is_sound(it: Notification) -> bool:
+    """Could this have been published and sent? What a fault left in a memory may not."""
+    try:
+        check_notification(it.attributes, it.payload)
+    except UsageError:
+        return False
+    return len(it.id) == ID_BYTES and 0 <= it.gap <= GAP_MAX
 
 
 def _bytes(name: str, value: object) -> int:

@@ -1,24 +1,26 @@
 """Brokers on a tree that never changes: how to make, break and judge leased routing by itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from random import Random
 from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effect, Effects, Node
+from planaria.core.node import Command, Effect, Effects, Node, Publish
 from planaria.core.overlay import Channel, Overlay, Violation
+from planaria.core.state import State
 from planaria.filters.filters import Filter
 from planaria.protocols.routing.arbitrary import forge, scramble
-from planaria.protocols.routing.broker import Broker
-from planaria.protocols.routing.commands import PublishContent
+from planaria.protocols.routing.broker import Broker, BrokerState
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
+from planaria.protocols.routing.link import Link
 from planaria.protocols.routing.messages import MESSAGES as ROUTING_MESSAGES
+from planaria.protocols.routing.messages import SESSIONS
 from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
-from planaria.protocols.routing.workload import UNIVERSE, random_attributes, random_filter
+from planaria.protocols.routing.workload import TOPIC, UNIVERSE, random_attributes, random_filter
 
 CLIENTS = 3  # at each broker, with refresh times of their own
 INTERVALS = (0.0, 1.5)  # of a link: half an interval on the way, then up to one to the timeout
@@ -58,11 +60,11 @@ class RoutingOverlay(Overlay):
             "hierarchical": hierarchical,
             "waste_max": waste,
         }
-        self.degree, self.subscriptions, self.rho = degree, subscriptions, rho
+        self.degree, self.subscription_count, self.rho = degree, subscriptions, rho
         self.n = 0
         self.timing = timing(rho, INTERVALS, 1)
         self.wishes: dict[NodeId, list[tuple[int, Filter]]] = {}
-        self._judge = Judge(UNIVERSE)
+        self._judge = Judge(UNIVERSE, strategy=strategy, hierarchical=hierarchical, waste_max=waste)
 
     @property
     def calm(self) -> int:  # type: ignore[override]
@@ -99,8 +101,9 @@ class RoutingOverlay(Overlay):
         for broker in brokers:
             broker.table.clock = rng.randrange(self.timing.pi)
             broker.round = rng.randrange(self.timing.rho)
-            broker.links = dict.fromkeys(broker.neighbours)
+            broker.links = {id: Link(rng.randrange(SESSIONS)) for id in broker.neighbours}
             broker.parent = broker.upwards
+        acquaint({broker.id: broker for broker in brokers})
         told: dict[tuple[NodeId, NodeId], dict[int, Filter]] = {}
         for id in reversed(range(1, n)):
             self._agree(brokers, told, id, (id - 1) // self.degree)
@@ -119,9 +122,13 @@ class RoutingOverlay(Overlay):
         """An arbitrary message between brokers."""
         return forge(ids, rng)
 
-    def violations(self, nodes: Mapping[NodeId, Node], channel: Channel) -> list[Violation]:
+    def speaker(self, message: Message) -> NodeId | None:
+        """In whose name a message speaks, whoever sent it."""
+        return routing_speaker(message)
+
+    def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """Entries that are missing or stale, judged by trying every notification."""
-        brokers = {id: node for id, node in nodes.items() if isinstance(node, Broker)}
+        brokers = {id: it for id, it in states.items() if isinstance(it, BrokerState)}
         parents = {id: self.parent(id) for id in brokers}
         return self._judge.violations(brokers, parents, channel)
 
@@ -131,28 +138,25 @@ class RoutingOverlay(Overlay):
 
     def publication(self, id: NodeId, number: int) -> Command | None:
         """One of the notifications of the small world, numbered."""
-        attributes = random_attributes(Random(number))
-        return PublishContent(attributes, b"%d" % number)
+        return Publish(TOPIC, b"%d" % number, random_attributes(Random(number)))
 
     def bound(self, n: int, delay: float) -> int:
         """2 pi + d*dmax of section 3.3, for links that take `delay` and up to one interval more."""
         found = self._timing(n)
         return found.delta + ceil(max(0.0, delay + 1 - INTERVALS[1]) * self._diameter(n))
 
-    def metrics(self, nodes: Mapping[NodeId, Node]) -> dict[str, Any]:
+    def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """Table sizes and traffic so far."""
-        brokers = [node for node in nodes.values() if isinstance(node, Broker)]
+        brokers = [it for it in states.values() if isinstance(it, BrokerState)]
         return {
             "nodes": len(brokers),
-            "table_entries": sum(len(it) for b in brokers for it in b.table.entries.values()),
-            "control_messages": sum(broker.announcer.sent for broker in brokers),
-            "notification_messages": sum(broker.notifications_sent for broker in brokers),
+            **traffic(brokers),
             "bound_intervals": self.timing.delta,
         }
 
     def _prepare(self, n: int, rng: Random) -> None:
         self.n, self.wishes, self.timing = n, {}, self._timing(n)
-        for _ in range(self.subscriptions):
+        for _ in range(self.subscription_count):
             wish = (rng.randrange(CLIENTS), random_filter(rng))
             self.wishes.setdefault(rng.randrange(n), []).append(wish)
 
@@ -185,3 +189,25 @@ class RoutingOverlay(Overlay):
         broker.announcer.told[target] = found
         if found:
             brokers[target].table.entries[source] = {id: Lease(it) for id, it in found.items()}
+
+
+def routing_speaker(message: Message) -> NodeId | None:
+    """In whose name a message between brokers speaks."""
+    return getattr(message, "sender", None) if isinstance(message, ROUTING_MESSAGES) else None
+
+
+def acquaint(brokers: Mapping[NodeId, Broker]) -> None:
+    """Let both ends of every link know the other's session."""
+    for id, broker in brokers.items():
+        for neighbour, link in broker.links.items():
+            link.theirs = brokers[neighbour].links[id].session
+
+
+def traffic(brokers: Iterable[BrokerState]) -> dict[str, int]:
+    """How much brokers have in their tables, and have sent."""
+    found = list(brokers)
+    return {
+        "table_entries": sum(len(it) for b in found for it in b.table.entries.values()),
+        "control_messages": sum(broker.announcer.sent for broker in found),
+        "notification_messages": sum(broker.notifications_sent for broker in found),
+    }

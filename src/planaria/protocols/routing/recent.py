@@ -1,18 +1,16 @@
 """What a broker remembers of notifications: ids against duplicates, recent ones for replay.
 
-Both are kept in two generations: the older one is thrown away when the younger is old enough. So
-whatever a fault put there is gone after two of its periods.
+Both are kept in generations: the oldest is thrown away when the youngest is old enough. So
+whatever a fault put there is gone after as many periods.
 """
 
-from collections.abc import Container, Iterator
-from copy import deepcopy
-from typing import Any
+from collections.abc import Container, Iterator, Sequence
 
 from msgspec import Struct, structs
 
 from planaria.core.ids import NodeId
-from planaria.protocols.routing.messages import Notify
-from planaria.protocols.routing.notifications import is_sound
+from planaria.core.state import State, Stateful
+from planaria.protocols.routing.notifications import Notification, is_sound
 
 SEEN_MAX = 200_000  # ids of one generation, 20 MB; more in one period are refused
 RECENT_MAX = 20_000  # notifications of one generation kept for replay
@@ -21,14 +19,22 @@ REPLAYED_PERIODS = 2  # a notification is replayed while it is younger
 
 
 class Recent(Struct):
-    """A notification and the neighbours that have it, as far as this broker did its part."""
+    """A notification, the neighbours known to hold it, and the memory's age when it came."""
 
-    message: Notify
-    holders: list[NodeId]
-    arrived: int = 0  # the memory's age when it came
+    body: Notification
+    holders: list[int]
+    arrived: int = 0
 
 
-class Memory:
+class MemoryState(State):
+    """Ids and notifications by generation, the youngest first, and the age of the youngest."""
+
+    age: int
+    seen: list[dict[bytes, None]]
+    recent: list[dict[bytes, Recent]]
+
+
+class Memory(Stateful):
     """Ids seen for at least 3 periods, notifications kept for at least one.
 
     A notification is replayed for two periods of its life at most, wherever it spends them, and
@@ -36,6 +42,8 @@ class Memory:
     """
 
     __slots__ = ("age", "period", "recent", "seen")
+
+    state_type = MemoryState
 
     def __init__(self, period: int) -> None:
         self.period = period
@@ -67,55 +75,69 @@ class Memory:
         """Has this notification been here lately?"""
         return any(id in generation for generation in self.seen)
 
-    def remember(self, message: Notify, holders: list[NodeId]) -> None:
+    def remember(self, body: Notification, holders: list[NodeId]) -> None:
         """Keep a notification that was just handled."""
         if len(self.recent[0]) >= RECENT_MAX:
             self.recent = [{}, *self.recent[:1]]
-        self.seen[0][message.id] = None
-        self.recent[0][message.id] = Recent(message, holders, self.age)
+        self.seen[0][body.id] = None
+        self.recent[0][body.id] = Recent(body, holders, self.age)
 
-    def too_old(self, message: Notify) -> bool:
+    def too_old(self, body: Notification) -> bool:
         """Has brokers' keeping made this notification older than their memory for ids allows?"""
-        return not 0 <= message.age < REPLAYED_PERIODS * self.period
+        return too_old(body, self.period)
 
     def lately(self) -> list[Recent]:
         """The notifications kept for replay, oldest first."""
         return [it for generation in reversed(self.recent) for it in generation.values()]
 
-    def replayed(self, holder: NodeId, known: Container[bytes] = ()) -> Iterator[Notify]:
-        """What `holder` does not have, each as old as it is; the caller says what it takes.
+    def sendable(self, id: bytes) -> Notification | None:
+        """A notification as old as it is, if it may still be sent."""
+        for generation, kept in enumerate(self.recent):
+            if id in kept:
+                return _aged(kept[id], generation, self.age, self.period)
+        return None
 
-        Payloads that are `known` are left out before anything dear is done with them.
-        """
-        for generation, kept in ((1, self.recent[1]), (0, self.recent[0])):
-            for it in kept.values():
-                if holder in it.holders or it.message.payload in known:
-                    continue
-                if not self.too_old(it.message):
-                    # When it came may be false: the earlier, the sooner it is too old.
-                    arrived = it.arrived if 0 <= it.arrived < self.period else 0
-                    waited = max(0, self.age + generation * self.period - arrived)
-                    message = structs.replace(it.message, age=it.message.age + waited)
-                    if not self.too_old(message) and is_sound(message):
-                        yield message
+    def replayed(self, holder: NodeId) -> Iterator[Notification]:
+        """What `holder` is not known to have, each as old as it is, the oldest first."""
+        return replayed(self.age, self.recent, self.period, holder)
 
-    def sent(self, message: Notify, holder: NodeId) -> None:
-        """`holder` was sent this."""
+    def held(self, id: bytes, holder: NodeId) -> None:
+        """`holder` says that it has this."""
         for generation in self.recent:
-            if message.id in generation:
-                generation[message.id].holders.append(holder)
+            if id in generation and holder not in generation[id].holders:
+                generation[id].holders.append(holder)
 
     def forget_holder(self, neighbour: NodeId) -> None:
-        """A link came up or went down: what was sent over it may not have arrived."""
+        """A neighbour begins anew, or is one no more: what it had may be gone."""
         for it in self.lately():
             if neighbour in it.holders:
-                it.holders.remove(neighbour)
+                it.holders = [id for id in it.holders if id != neighbour]
 
-    def snapshot(self) -> dict[str, Any]:
-        """A copy of what is remembered."""
-        return deepcopy({"age": self.age, "seen": self.seen, "recent": self.recent})
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take a stored memory."""
-        copied = deepcopy(snapshot)
-        self.age, self.seen, self.recent = copied["age"], copied["seen"], copied["recent"]
+def replayed(
+    age: int, recent: Sequence[dict[bytes, Recent]], period: int, holder: NodeId,
+    known: Container[bytes] = (),
+) -> Iterator[Notification]:  # fmt: skip
+    """What a memory still sends to `holder`; ids that are `known` are left out early."""
+    for generation, kept in reversed([*enumerate(recent[:REPLAYED_PERIODS])]):
+        for it in kept.values():
+            if holder not in it.holders and it.body.id not in known:
+                found = _aged(it, generation, age, period)
+                if found is not None:
+                    yield found
+
+
+def too_old(body: Notification, period: int) -> bool:
+    """Is this older than brokers remember ids for?"""
+    return not 0 <= body.age < REPLAYED_PERIODS * period
+
+
+def _aged(it: Recent, generation: int, age: int, period: int) -> Notification | None:
+    """As old as it is now; None if that is too old, or nobody can have published it."""
+    if too_old(it.body, period):
+        return None
+    # When it came may be false: the earlier, the sooner it is too old.
+    arrived = it.arrived if 0 <= it.arrived < period else 0
+    waited = max(0, age + generation * period - arrived)
+    found = structs.replace(it.body, age=it.body.age + waited)
+    return found if not too_old(found, period) and is_sound(found) else None

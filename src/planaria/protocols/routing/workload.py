@@ -11,6 +11,7 @@ from planaria.filters.filters import Filter, conjunction
 from planaria.filters.ranges import ALL_NUMBERS
 from planaria.filters.values import ANYTHING, Values, either, point
 
+TOPIC = "elements"  # on which all of it is published
 KINDS = ("air", "earth", "fire", "water")
 LEVELS = range(10)
 

@@ -123,7 +123,7 @@ class History(Stateful):
         self.antientropy.on_timeout()
         told = self.broadcast.on_timeout()
         sealed = self._seal(view)
-        return [*([Persist(), *effects] if effects else []), *told, *sealed]
+        return [*([*effects, Persist()] if effects else []), *told, *sealed]
 
     def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""
@@ -148,12 +148,6 @@ class History(Stateful):
         )
         return effects + told
 
-    def _on_arc(self, view: View, message: Arc) -> list[Effect]:
-        return self._received(view, message, self.broadcast.on_arc)
-
-    def _on_flood(self, view: View, message: Flood) -> list[Effect]:
-        return self._received(view, message, self.broadcast.on_flood)
-
     def _on_nack(self, view: View, message: Nack) -> list[Effect]:
         return self.broadcast.on_nack(view, message)
 
@@ -163,10 +157,8 @@ class History(Stateful):
         record = self.publisher.restamp(message.key, horizon.present, horizon.lo)
         return self._spread(view, record) if record is not None else []
 
-    def _received(
-        self, view: View, message: Any, pass_on: Callable[[View, Any, bytes], list[Effect]]
-    ) -> list[Effect]:
-        """A broadcast: refuse what is expired to its publisher, else pass it on and deliver it.
+    def _on_broadcast(self, view: View, message: Arc | Flood) -> list[Effect]:
+        """Refuse what is expired to its publisher, else pass it on and deliver it.
 
         Whom it is passed on to need not wait for this node's disk.
         """
@@ -176,7 +168,11 @@ class History(Stateful):
             return []
         if record.time < self.horizon.lo:
             return [Send(record.publisher, Rejected(self.topic, self.id, record.key))]
-        return pass_on(view, message, record.key) + self._take([record])
+        if isinstance(message, Arc):
+            effects = self.broadcast.on_arc(view, message, record.key)
+        else:
+            effects = self.broadcast.on_flood(view, message, record.key)
+        return effects + self._take([record])
 
     def _seal(self, view: View, *, more: bool = False) -> list[Effect]:
         """Spread what waits to leave."""
@@ -189,14 +185,14 @@ class History(Stateful):
 
     def _spread(self, view: View, record: Record) -> list[Effect]:
         """An own record: it is on disk before anybody hears of it."""
-        effects = self._take([record]) or [Persist()]
-        return effects + self.broadcast.publish(view, record)
+        taken = self._take([record])
+        return [Persist(), *self.broadcast.publish(view, record), *taken]
 
     def _take(self, records: Sequence[Record], *, history: bool = False) -> list[Effect]:
-        """Store what came in and hand out what is new of it, kept or not, once it is on disk.
+        """Store what came in and hand out what is new of it, kept or not; then put that on disk.
 
-        So no crash makes the application see something twice. What the store cannot take now is
-        not here: peers bring it again.
+        So a crash in between repeats a delivery: the other order would lose one. What the store
+        cannot take now is not here: peers bring it again.
         """
         effects: list[Effect] = []
         if self.reader.holes and self.holdings.tight(sum(it.count for it in records)):
@@ -206,7 +202,7 @@ class History(Stateful):
         except CapacityExceeded as error:
             return [*effects, Notice(self.topic, "full", {"reason": str(error)})]
         effects += self.reader.arrived(arrivals, history=history)
-        return [Persist(), *effects] if effects else []
+        return [*effects, Persist()] if effects else []
 
     def _show_window(self) -> list[Effect]:
         """Move the window; what waits behind a hole is handed out before it is out of sight."""
@@ -223,8 +219,8 @@ _EXCHANGED: tuple[type[Message], ...] = (
 )  # fmt: skip
 _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {
     **dict.fromkeys(_EXCHANGED, History._on_antientropy),
-    Arc: History._on_arc,
-    Flood: History._on_flood,
+    Arc: History._on_broadcast,
+    Flood: History._on_broadcast,
     Nack: History._on_nack,
     Rejected: History._on_rejected,
 }

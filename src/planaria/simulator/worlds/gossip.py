@@ -5,17 +5,21 @@ the share `--failed` of the processes fails, links lose the share `--loss`, and 
 meanwhile ('pessimistically', section VII-A). Every event draws its own failures.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from planaria.core.book import Book
 from planaria.core.chance import derive, stream
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import NOTHING, Deliver, Effects, Node, Publish
+from planaria.core.node import NOTHING, Effects, Node, Publish, Subscribe
 from planaria.core.overlay import Start
 from planaria.core.state import State, encode_state
+from planaria.core.workload import Ask
+from planaria.protocols.gossip.commands import wanted_group
 from planaria.protocols.gossip.hierarchy import filter_of
 from planaria.protocols.gossip.memory import event_memory
 from planaria.protocols.gossip.messages import Event
@@ -23,7 +27,9 @@ from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.protocols.registry import PRODUCTS
-from planaria.simulator.delays import fixed
+from planaria.simulator.applications import put
+from planaria.simulator.checkers import Bookkeeper
+from planaria.simulator.delays import INTERVAL, fixed
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.links import Loss, Rule
 from planaria.simulator.worlds.reach import GroupReach, summarize
@@ -60,26 +66,18 @@ class ObserverFailures(Rule):
         return [] if self.failed[pair] else delays
 
 
-class Counter:
-    """Counts what each group sends and receives of one event."""
+class Copies:
+    """Counts the copies of one event that each group sends and receives."""
 
-    kinds = ("send", "deliver", "effect")
+    kinds = ("send", "deliver")
 
     def __init__(self, nodes: Mapping[NodeId, GossipNode], rows: dict[str, GroupReach]) -> None:
         self.nodes, self.rows = nodes, rows
-        self.got: set[NodeId] = set()
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         """A copy within a group counts there; one to a supergroup counts where it comes from."""
         message = entry.message
-        if kind == "effect":
-            if isinstance(effect, Deliver):
-                for topic in self.nodes[node].groups:
-                    if topic in self.rows:
-                        self.rows[topic].reached += node not in self.got
-                        self.rows[topic].repeated += node in self.got
-                self.got.add(node)
-        elif isinstance(message, Event):
+        if isinstance(message, Event):
             source = self.nodes[entry.source].groups
             inside = message.group in source
             row = self.rows[message.group if inside else next(iter(source))]
@@ -100,38 +98,61 @@ def disseminate_once(
     """Publish one event on `topic` over the tables of `nodes`; what each group saw of it."""
     rng = stream(seed, "failed")
     dead = set(rng.sample([node.id for node in nodes], round(failed * len(nodes))))
-    if failures == "observer":
-        dead = set()
     simulator = Simulator(seed, delay=fixed(1))
-    rows = {name: GroupReach(0, 0) for name in topics}
-    for node in nodes:
-        node.memory = event_memory()  # each event is an experiment of its own
-        for name in node.groups:
-            rows[name].members += 1
-            rows[name].alive += node.id not in dead
-        if node.id not in dead:
-            node.parasites = 0
-            simulator.add(node)
     simulator.detects_failed_sends = False
     if failures == "observer":
+        dead = set()
         simulator.rules.append(ObserverFailures(failed, stream(seed, "observer")))
     simulator.rules.append(Loss(loss, stream(seed, "loss")))
-    simulator.watch(Counter({node.id: node for node in nodes}, rows))
-    publishers = [id for id, node in simulator.nodes.items() if _member(node, topic)]
-    if publishers:
-        simulator.command(rng.choice(publishers), Publish(topic, b"event"))
-        for _ in range(ROUNDS_MAX):
-            if not any(True for _ in simulator.channel()):
-                break
-            simulator.run(1)
+    rows, known = {name: GroupReach(0, 0) for name in topics}, {node.id: node for node in nodes}
+    simulator.watch(Copies(known, rows))
+    book = _book_of(simulator, known)
     for node in nodes:
-        for name in node.groups:
-            rows[name].parasites += node.parasites if node.id not in dead else 0
+        node.memory, node.parasites = event_memory(), 0  # each event is an experiment of its own
+        if node.id not in dead:
+            simulator.add(node)
+    members = [id for id in simulator.nodes if topic in known[id].groups]
+    put(simulator, Ask(0, Publish(topic, b"event")), None, rng, among=members)
+    for _ in range(ROUNDS_MAX):
+        if not any(True for _ in simulator.channel()):
+            break
+        simulator.run(1)
+    _count(book, nodes, rows, simulator.nodes)
     return rows
 
 
-def _member(node: Node, topic: str) -> bool:
-    return isinstance(node, GossipNode) and topic in node.groups
+def _book_of(simulator: Simulator, nodes: Mapping[NodeId, GossipNode]) -> Book:
+    """The book of an event: every process wants what its groups include."""
+    includes = next(iter(nodes.values())).configuration.hierarchy.includes
+
+    def subscriptions(id: NodeId) -> list[Subscribe]:
+        return [Subscribe(filter_of(name)) for name in nodes[id].groups]
+
+    def wants(subscription: Subscribe, publication: Publish) -> bool:
+        return includes(wanted_group(subscription), publication.topic)
+
+    book = Book(wants, within=ROUNDS_MAX / INTERVAL)
+    simulator.watch(Bookkeeper(book, subscriptions, in_force=True))
+    return book
+
+
+def _count(
+    book: Book,
+    nodes: Iterable[GossipNode],
+    rows: Mapping[str, GroupReach],
+    alive: Container[NodeId],
+) -> None:
+    """Enter who was given the event, and how often again, for each group."""
+    again = Counter(it.client[0] for it in book.breaches if it.kind == "twice")
+    for node in nodes:
+        client = book.handed.client(node.id, 0)
+        for name in node.groups:
+            row = rows[name]
+            row.members += 1
+            row.alive += node.id in alive
+            row.reached += any(book.handed.when(client, id) is not None for id in book.published)
+            row.repeated += again[node.id]
+            row.parasites += node.parasites
 
 
 def still_copy(id: NodeId, state: State, configuration: Configuration, rng: Random) -> GossipNode:

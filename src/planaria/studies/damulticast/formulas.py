@@ -5,7 +5,6 @@ from math import ceil, exp, log
 
 from planaria.core.chance import stream
 from planaria.lab.gossip import analysis
-from planaria.lab.gossip.baselines import CLUSTERS
 from planaria.lab.gossip.prediction import complete
 from planaria.literal import gossip_analysis as printed
 from planaria.literal.gossip import LiteralProcess
@@ -71,10 +70,10 @@ def _like_broadcast(sizes: Sizes) -> Pair:
 
 
 def _like_hierarchical(sizes: Sizes) -> Pair:
-    t = len(sizes)
-    wanted = exp(-(CLUSTERS + 1) * exp(-C))
-    theirs = printed.c_like_hierarchical(C, PIT, t, CLUSTERS)
-    return _solved(sizes, wanted, theirs, analysis.c_like_hierarchical(C, PIT, t, CLUSTERS))
+    t = clusters = len(sizes)
+    wanted = exp(-(clusters + 1) * exp(-C))
+    theirs = printed.c_like_hierarchical(C, PIT, t, clusters)
+    return _solved(sizes, wanted, theirs, analysis.c_like_hierarchical(C, PIT, t, clusters))
 
 
 def _limits(sizes: Sizes, factor: float, links: float) -> Pair:
@@ -100,10 +99,11 @@ def _z_broadcast(sizes: Sizes) -> Pair:
 
 
 def _z_hierarchical(sizes: Sizes) -> Pair:
-    size, t, m = sum(sizes) / len(sizes), len(sizes), -(-sum(sizes) // CLUSTERS)
+    t = clusters = len(sizes)
+    size, m = sum(sizes) / t, -(-sum(sizes) // clusters)
     return (
-        printed.z_below_hierarchical(C, PIT, t, CLUSTERS),
-        analysis.z_below_hierarchical(size, m, C, PIT, t, CLUSTERS),
+        printed.z_below_hierarchical(C, PIT, t, clusters),
+        analysis.z_below_hierarchical(size, m, C, PIT, t, clusters),
     )
 
 
@@ -153,22 +153,63 @@ def _links(sizes: Sizes) -> Pair:
 
 
 def _hierarchical_sends(sizes: Sizes) -> Pair:
-    m = -(-sum(sizes) // CLUSTERS)
-    return sum(sizes) * (log(CLUSTERS) + log(m) + 2 * DIALS.c), sum(sizes) * (
-        DIALS.fanout(CLUSTERS) + DIALS.fanout(m)
+    clusters = len(sizes)
+    m = -(-sum(sizes) // clusters)
+    return sum(sizes) * (log(clusters) + log(m) + 2 * DIALS.c), sum(sizes) * (
+        DIALS.fanout(clusters) + DIALS.fanout(m)
     )
 
 
 def _hierarchical_memory(sizes: Sizes) -> Pair:
-    m = -(-sum(sizes) // CLUSTERS)
-    return log(m) + log(CLUSTERS) + 2 * DIALS.c, DIALS.view(m) + DIALS.view(CLUSTERS)
+    clusters = len(sizes)
+    m = -(-sum(sizes) // clusters)
+    return log(m) + log(clusters) + 2 * DIALS.c, DIALS.view(m) + DIALS.view(clusters)
 
 
 def _multicast_memory(sizes: Sizes) -> Pair:
     return printed.memory_multicast(sizes, DIALS.c), sum(DIALS.view(size) for size in sizes)
 
 
+def _bound_4(sizes: Sizes) -> float:
+    most = max(sizes)
+    return len(sizes) * most * (log(most) + DIALS.c)
+
+
+def _bound_11(sizes: Sizes) -> float:
+    """N is the number of topics."""
+    most, t = max(sizes), len(sizes)
+    return t * most * (log(t) + log(most) + 2 * DIALS.c)
+
+
+def _bound_12(sizes: Sizes) -> float:
+    most = max(sizes)
+    return len(sizes) * most * (2 * log(most) + 2 * DIALS.c)
+
+
+def _stated(exponent: Callable[[int], int]) -> Callable[[Sizes], Pair]:
+    """A probability e^(-k e^-c), by how many groups there are; nothing to correct."""
+
+    def found(sizes: Sizes) -> Pair:
+        value = exp(-exponent(len(sizes)) * exp(-DIALS.c))
+        return value, value
+
+    return found
+
+
+def _both(value: Callable[[Sizes], float]) -> Callable[[Sizes], Pair]:
+    """A formula with nothing to correct."""
+    return lambda sizes: (value(sizes), value(sizes))
+
+
 FORMULAS: Mapping[str, Callable[[Sizes], Pair]] = {
+    "(4)": _both(_bound_4),
+    "(11)": _both(_bound_11),
+    "(12)": _both(_bound_12),
+    "broadcast reliability": _stated(lambda _: 1),
+    "multicast reliability": _stated(lambda t: t),
+    "hierarchical reliability": _stated(lambda t: t + 1),
+    "fanout": _both(lambda sizes: float(DIALS.fanout(sizes[-1]))),
+    "relayed": _both(lambda _: DIALS.g * DIALS.a),
     "messages": _messages,
     "links": _links,
     "bound": _bound,
@@ -207,7 +248,7 @@ FORMULAS: Mapping[str, Callable[[Sizes], Pair]] = {
     "limit of (16)": lambda sizes: _limits(sizes, 1.0, (len(sizes) - 1) / len(sizes)),
     "limit of (23)": lambda sizes: _limits(sizes, len(sizes), len(sizes) - 1),
     "limit of (28)": lambda sizes: _limits(
-        sizes, len(sizes) / (CLUSTERS + 1), (len(sizes) - 1) / (CLUSTERS + 1)
+        sizes, len(sizes) / (len(sizes) + 1), (len(sizes) - 1) / (len(sizes) + 1)
     ),
     "(19)": _z_multicast,
     "(25)": _z_broadcast,

@@ -16,9 +16,9 @@ from planaria.simulator.trial import Spec, Trial
 from planaria.simulator.worlds.reach import GroupReach
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
-from planaria.studies.damulticast.runs import LOSS, counted, groups_of
+from planaria.studies.damulticast.runs import LOSS, SEARCHERS, counted, groups_of
 
-SUPER, GROUP = 5, 10  # processes of T0, which is searched for, and of T1, which searches
+SUPER, GROUP = 5, SEARCHERS  # processes of T0, which is searched for, and of T1, which searches
 SEARCHED_INTERVALS = 60  # an amended search ends within a fraction of it
 
 

@@ -13,7 +13,7 @@ from planaria.core.chance import derive, stream
 from planaria.core.node import Subscribe
 from planaria.lab.gossip.baselines import APPROACHES
 from planaria.lab.gossip.baselines import Work as Job
-from planaria.lab.gossip.experiment import Setting
+from planaria.lab.gossip.experiment import Reading, Setting, read_as
 from planaria.lab.gossip.experiment import run as run_events
 from planaria.lab.gossip.prediction import Choice, predict, reliability
 from planaria.protocols.gossip.hierarchy import Hierarchy, filter_of
@@ -29,11 +29,13 @@ from planaria.spark.sweep import Result
 LOSS = 0.15  # section VII: an event is received with probability .85
 NODE_EVENTS = 6  # events over one set of tables: making tables is the larger part of the work
 DIALED_EVENTS = 100  # events of one cell where only their mean is asked for
+SINGLE = "1000"  # one topic alone
+SEARCHERS = 10  # processes that search for superprocesses in one run
 
 COUNTS = ("members", "alive", "sent", "up_sent", "up_received", "reached")
 MEANS = (
     "sent", "each", "up_sent", "up_received", "of_all", "p_all", "parasites", "repeated", "table",
-    "joined",
+    "tables", "joined",
 )  # fmt: skip
 PREDICTED = ("of_all", "deviation", "p_all", "p_reached")
 
@@ -63,25 +65,28 @@ def counted(rows: Sequence[GroupReach]) -> dict[str, int]:
     return found
 
 
-def event(cell: Cell) -> Result:
-    """One event of section VII as arrays; `reading` says whose Figure 7 is followed.
+def reading_of(parameters: Mapping[str, Value]) -> Reading:
+    """By whose rules a cell runs."""
+    return "paper" if parameters["reading"] == "paper" else "planaria"
 
-    'printed' is the text with its errata 1, 2, 18 and 19 amended: a coin for each table entry
-    (erratum 4) and a publisher that elects itself like anybody else (erratum 20).
-    """
+
+def setting_of(cell: Cell) -> Setting:
+    """Section VII, with the failures and by the rules that the cell asks for."""
     at = cell.parameters
-    ours = at["reading"] == "planaria"
-    failed = float(at["failed"])
     setting = Setting(
         parse_sizes(str(at["sizes"])),
         loss=LOSS,
-        failed=failed,
+        failed=float(at["failed"]),
         failures=failures_of(at),
-        coins=not ours,
-        publisher_relays=ours,
     )
-    names = ("event", str(at["reading"]), str(at["failures"]), f"{failed}")
-    groups = run_events(setting, 1, stream(cell.seed, *names))
+    return read_as(setting, reading_of(at))
+
+
+def event(cell: Cell) -> Result:
+    """One event of section VII as arrays."""
+    at = cell.parameters
+    names = ("event", str(at["reading"]), str(at["failures"]), f"{float(at['failed'])}")
+    groups = run_events(setting_of(cell), 1, stream(cell.seed, *names))
     return Result(counted([group[0] for group in groups]))
 
 
@@ -92,7 +97,7 @@ def nodes(cell: Cell) -> Result:
     rng = stream(cell.seed, "tables", f"{at['failed']}")
     processes = {node.id: node for node in overlay.legitimate(0, rng)}
     states = {id: node.state() for id, node in processes.items()}
-    tables = [row["table_max"] for row in overlay.metrics(states)["groups"]]
+    entries = [row["table_max"] for row in overlay.metrics(states)["groups"]]
     still = still_copies(processes, rng)
     for node in still:  # the paper takes S to be known; a sketch errs by 9 %
         for topic, group in node.groups.items():
@@ -111,9 +116,20 @@ def nodes(cell: Cell) -> Result:
         )
         joined = max(len(node.groups) for node in still)
         for place, topic in enumerate(overlay.topics):
-            for name, value in _measured(rows[topic], tables[place], joined).items():
+            tables = max(_tables(node) for node in still if topic in node.groups)
+            for name, value in _measured(rows[topic], entries[place], tables, joined).items():
                 found[f"T{place}_{name}"] += value / NODE_EVENTS
     return Result({name: round(value, 9) for name, value in found.items()})
+
+
+def _tables(node: GossipNode) -> int:
+    """Membership tables of a process: its topics' and their supertopics', as far as filled."""
+    held = [
+        table
+        for group in node.groups.values()
+        for table in (group.membership.view, group.links.contacts)
+    ]
+    return sum(map(bool, held))
 
 
 def _measured(row: GroupReach, *tables: int) -> dict[str, float]:
@@ -125,15 +141,8 @@ def _measured(row: GroupReach, *tables: int) -> dict[str, float]:
 
 def exact(cell: Cell) -> Result:
     """The exact chain, without any simulation."""
-    at = cell.parameters
-    setting = Setting(
-        parse_sizes(str(at["sizes"])),
-        loss=LOSS,
-        failed=float(at["failed"]),
-        failures=failures_of(at),
-    )
     found = {}
-    for level, chain in enumerate(predict(setting)):
+    for level, chain in enumerate(predict(setting_of(cell))):
         for name in PREDICTED:
             found[f"T{level}_{name}"] = float(getattr(chain, name))
     return Result(found)
@@ -153,7 +162,8 @@ def approach(cell: Cell) -> Result:
     at = cell.parameters
     sizes = str(at["sizes"])
     level = groups_of(sizes).index(str(at["event_group"]))
-    job = Job(parse_sizes(sizes), level, loss=float(at["loss"]), runs=1)
+    reading = reading_of(at)
+    job = Job(parse_sizes(sizes), level, loss=float(at["loss"]), runs=1, reading=reading)
     rng = stream(cell.seed, "approach", str(at["algorithm"]), str(at["event_group"]))
     found = APPROACHES[str(at["algorithm"])](job, rng)
     values = (

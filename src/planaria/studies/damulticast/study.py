@@ -1,35 +1,35 @@
 """The study of 'Data-Aware Multicast' (Baehni, Eugster, Guerraoui, 2003): section VI and VII."""
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-import pyspark.sql.functions as sql
 from msgspec import Struct
-from pyspark.sql import DataFrame, SparkSession
 
 from planaria.lab.gossip.baselines import APPROACHES
 from planaria.spark.grid import Cell, Value, crossed
-from planaria.spark.metrics import means, shares
+from planaria.spark.sweep import Result
 from planaria.studies.damulticast import literal as letter
 from planaria.studies.damulticast import runs as runs
-from planaria.studies.damulticast.claims import (
+from planaria.studies.damulticast.facts import (
     BROADCAST,
-    HALF,
+    HERE,
     OURS,
-    SINGLE,
+    READINGS,
     TARGET,
-    checks,
-    claims,
+    asked,
+    facts,
 )
+from planaria.studies.damulticast.figures import figures, groups_in
 from planaria.studies.damulticast.formulas import FORMULAS, OF_GROUP, formula
-from planaria.studies.damulticast.page import page
-from planaria.studies.damulticast.quantities import MEANINGS, quantities, reaches
-from planaria.studies.damulticast.verdicts import checked, judged
-from planaria.studies.study import CHECKS, CLAIMS, LITERAL, Experiment, Rows, Study
+from planaria.studies.damulticast.summed import columns, of_events, of_nodes
+from planaria.studies.damulticast.tables import PROMISED, tables
+from planaria.studies.facts import Summed
+from planaria.studies.report import at as row_at
+from planaria.studies.study import Experiment, Study, Tables
 
 FAILED = [tenth / 10 for tenth in range(11)]
 FAILURES = ["stillborn", "observer"]
-RELIABILITY = ("failed", "group", "meaning", "value", "low", "high", "runs")
+LINKS_MIN = 15  # runs of a search at least: with ten searchers each, enough for a verdict
 
 
 Axes = dict[str, Sequence[Value]]
@@ -75,48 +75,71 @@ def experiments(scale: str) -> list[Experiment]:
 
 def sweeps(it: Extent) -> list[Experiment]:
     """The sweeps of an extent of any size."""
+    return [*_events_of(it), *_others_of(it)]
+
+
+Sweep = tuple[str, Mapping[str, str], Callable[[Cell], Result], Sequence[Cell], Summed, int]
+
+
+def _events_of(it: Extent) -> list[Experiment]:
+    """Single events: as arrays, to the letter, over real nodes, by the exact chain."""
+    groups = runs.groups_of(it.sizes)
     counts = runs.columns_of(it.sizes, runs.COUNTS, "int64")
     means_of = runs.columns_of(it.sizes, runs.MEANS, "float64")
     chain = runs.columns_of(it.sizes, runs.PREDICTED, "float64")
+    grid: Axes = {"sizes": [it.sizes], "failures": FAILURES[1:], "failed": FAILED}
+    exact = crossed(grid | {"reading": READINGS}, [0])
+    point = ("failures", "failed")
+    letters = of_events(groups, ("topic",), "joined")
+    events = of_events(groups, ("sizes", "reading", *point))
+    predicted = {
+        f"{group} {name}": f"{group}_{name}" for group in groups for name in runs.PREDICTED
+    }
+    every: list[Sweep] = [
+        ("events", counts, runs.event, _events(it), events, 400),
+        ("literal", counts | letter.JOINED, letter.event, _letters(it), letters, 10),
+        ("nodes", means_of, runs.nodes, _nodes(it),
+         of_nodes(groups, runs.MEANS, ("event_group", *point)), 2),
+        ("exact", chain, runs.exact, exact, Summed(("reading", *point), predicted), 20),
+    ]  # fmt: skip
+    return [Experiment(*each) for each in every]
+
+
+def _others_of(it: Extent) -> list[Experiment]:
+    """The alternatives, sizes, dials, healing, searches, supertopics and formulas."""
     scaled = [size for size in (2, 3, 10, 100, 1000, 10_000, 100_000) if size <= it.largest]
     dialed = crossed({"sizes": [it.sizes], "target": list(it.targets)}, range(it.few))
-    exact = crossed({"sizes": [it.sizes], "failures": FAILURES[1:], "failed": FAILED}, [0])
     supers = crossed({"supertopics": [1, 2]}, range(5 * it.few))
     healed = crossed({"sizes": ["3,8,20"], "start": ["corrupt"]}, range(it.few))
-    return [
-        Experiment("events", counts, runs.event, _events(it), 400),
-        Experiment("literal", counts | letter.JOINED, letter.event, _letters(it), 10),
-        Experiment("nodes", means_of, runs.nodes, _nodes(it), 2),
-        Experiment("exact", chain, runs.exact, exact, 20),
-        Experiment("baselines", runs.APPROACH, runs.approach, _baselines(it), 400),
-        Experiment(
-            "scaling", {"sent": "int64"}, runs.scaling, crossed({"size": scaled}, range(3)), 8
-        ),
-        Experiment("dials", runs.DIALED, runs.dials, dialed, 6),
-        Experiment("healing", runs.HEALED, runs.healing, healed, 3),
-        Experiment("links", letter.LINKED, letter.links, _links(it), 10),
-        Experiment("inheritance", runs.INHERITED, runs.inheritance, supers, 30),
-        Experiment(
-            "formulas", {"printed": "float64", "corrected": "float64"}, formula, _formulas(it), 50
-        ),
-    ]
+    pair = {"printed": "float64", "corrected": "float64"}
+    approach = columns(("sizes", "algorithm", "reading", "event_group", "loss"), *runs.APPROACH)
+    every: list[Sweep] = [
+        ("baselines", runs.APPROACH, runs.approach, _baselines(it), approach, 400),
+        ("scaling", {"sent": "int64"}, runs.scaling, crossed({"size": scaled}, range(3)),
+         columns(("size",), "sent"), 8),
+        ("dials", runs.DIALED, runs.dials, dialed, columns(("target",), "everybody"), 6),
+        ("healing", runs.HEALED, runs.healing, healed, columns((), "healed"), 3),
+        ("links", letter.LINKED, letter.links, _links(it),
+         columns(("reading", "start"), *letter.LINKED), 10),
+        ("inheritance", runs.INHERITED, runs.inheritance, supers,
+         columns(("supertopics",), "lowest"), 30),
+        ("formulas", pair, formula, _formulas(it), columns(("formula",), *pair), 50),
+    ]  # fmt: skip
+    return [Experiment(*each) for each in every]
 
 
 def _events(it: Extent) -> tuple[Cell, ...]:
-    """Every share of failures; more events where nobody failed; the printed rules at two points."""
-    grid: Axes = {
-        "sizes": [it.sizes],
-        "failures": FAILURES,
-        "failed": FAILED,
-        "reading": ["planaria"],
-    }
+    """Both readings at every share of failures; more events where nobody failed.
+
+    The paper's sends vary more, and its own numbers are about it: twice as many.
+    """
+    grid: Axes = {"sizes": [it.sizes], "failures": FAILURES, "failed": FAILED, "reading": READINGS}
     sure: Axes = grid | {"failures": ["stillborn"], "failed": [0.0]}
-    printed: Axes = {"failures": ["stillborn"], "reading": ["printed"]}
+    paper: Axes = sure | {"reading": ["paper"]}
     return (
         *crossed(grid, range(it.events)),
         *crossed(sure, range(it.events, it.surely)),
-        *crossed(grid | printed | {"failed": [0.0]}, range(it.surely)),
-        *crossed(grid | printed | {"failed": [HALF]}, range(max(200, it.events))),
+        *crossed(paper, range(it.surely, 2 * it.surely)),
     )
 
 
@@ -139,25 +162,26 @@ def _nodes(it: Extent) -> tuple[Cell, ...]:
 def _baselines(it: Extent) -> tuple[Cell, ...]:
     """All approaches on all topics; often at the bottom, with and without losses; one topic."""
     groups = runs.groups_of(it.sizes)
-    grid: Axes = {
-        "sizes": [it.sizes],
-        "algorithm": list(APPROACHES),
-        "event_group": groups[:-1],
-        "loss": [runs.LOSS],
-    }
+    grid: Axes = {"sizes": [it.sizes], "event_group": groups[:-1], "loss": [runs.LOSS]}
     bottom: Axes = grid | {"event_group": groups[-1:], "loss": [runs.LOSS, 0.0]}
-    alone: Axes = {"sizes": [SINGLE], "algorithm": [OURS, BROADCAST], "event_group": ["T0"]}
-    return (
-        *crossed(grid, range(max(20, it.events // 3))),
-        *crossed(bottom, range(it.surely // 2)),
-        *crossed(grid | alone | {"loss": [runs.LOSS, 0.0]}, range(it.surely // 2)),
-    )
+    alone: Axes = {"sizes": [runs.SINGLE], "event_group": ["T0"], "loss": [runs.LOSS, 0.0]}
+    ours: Axes = {"algorithm": [OURS], "reading": READINGS}
+    others: Axes = {"algorithm": [it for it in APPROACHES if it != OURS], "reading": ["paper"]}
+    often = range(it.surely // 2)
+    cells: list[Cell] = []
+    for which in (ours, others):
+        cells += crossed(grid | which, range(max(20, it.events // 3)))
+        cells += crossed(bottom | which, often)
+    cells += crossed(alone | ours, often)
+    cells += crossed(alone | others | {"algorithm": [BROADCAST]}, often)
+    return tuple(cells)
 
 
 def _links(it: Extent) -> tuple[Cell, ...]:
     grid = {"reading": ["planaria", "printed"], "start": ["nothing", "dead"]}
     only_start = {"reading": ["start"], "start": ["nothing"]}
-    return (*crossed(grid, range(it.few)), *crossed(only_start, range(it.few)))
+    seeds = range(max(LINKS_MIN, it.few))
+    return (*crossed(grid, seeds), *crossed(only_start, seeds))
 
 
 def _formulas(it: Extent) -> tuple[Cell, ...]:
@@ -165,69 +189,20 @@ def _formulas(it: Extent) -> tuple[Cell, ...]:
     return crossed({"sizes": [it.sizes], "formula": [*FORMULAS, *of_groups]}, [0])
 
 
-def tables(spark: SparkSession, rows: Rows) -> dict[str, DataFrame]:
-    """The promised tables."""
-    sizes = str(rows["events"].select("sizes").limit(1).collect()[0]["sizes"])
-    found = quantities(rows, runs.groups_of(sizes)[-1])
-    stated = claims(sizes)
-    ours = rows["events"].where("reading = 'planaria'")
-    events = reaches(ours, ["failures", "failed"])
-    still, observed = (events.where(sql.col("failures") == it) for it in FAILURES)
-    said = judged(spark, stated, found).withColumn("measured", sql.col("value"))
-    literal = judged(spark, stated, found, literal=True).withColumn("literal", sql.col("value"))
+def numbers(tables: Tables) -> Mapping[str, Any]:
+    """What the page says beside its tables."""
+    rows, events = tables["baselines"], sorted(row["runs"] for row in tables["figure8"])
+    groups = groups_in(tables["figure8"])
+    widest = [row for row in rows if row["event_group"] == groups[0]]
+    ours = row_at(rows, algorithm=OURS, reading="planaria", event_group=groups[1])
+    flood = row_at(rows, algorithm=BROADCAST, event_group=groups[1])
     return {
-        "figure8": figure8(still),
-        "figure9": figure9(still),
-        "figure10": reliability(still),
-        "figure11": reliability(observed),
-        "baselines": approaches(rows["baselines"].where(sql.col("sizes") == sizes)),
-        "claims": said,
-        "literal": literal,
-        "checks": checked(spark, checks(), found),
+        "groups": groups,
+        "links": groups_in(tables["figure9"], "link"),
+        "runs": (events[0], events[-1]),
+        "best": min(widest, key=lambda row: float(row["memory"])),
+        "inner": {"ours": ours, "flood": flood},
     }
-
-
-def figure8(events: DataFrame) -> DataFrame:
-    """Events sent within each group."""
-    found = means(events, ["failed", "group"], "sent").withColumnRenamed("mean", "sent")
-    return found.orderBy("failed", sql.desc("group"))
-
-
-def figure9(events: DataFrame) -> DataFrame:
-    """Events sent between groups, with the interval of that, and those of them received."""
-    level = sql.substring("group", 2, 2).cast("int")
-    link = sql.concat("group", sql.lit("->T"), (level - 1).cast("string"))
-    below = events.where("group != 'T0'").withColumn("link", link)
-    sent = means(below, ["failed", "link"], "up_sent").withColumnRenamed("mean", "sent")
-    received = below.groupBy("failed", "link").agg(sql.avg("up_received").alias("received"))
-    return sent.join(received, ["failed", "link"]).orderBy("failed", sql.desc("link"))
-
-
-def reliability(events: DataFrame) -> DataFrame:
-    """The three meanings that Figures 10 and 11 may have."""
-    by = ["failed", "group"]
-    parts = [
-        means(events, by, name).withColumns({"value": sql.col("mean"), "meaning": sql.lit(name)})
-        for name in MEANINGS[:2]
-    ]
-    p_all = shares(events, by, "p_all")
-    parts.append(p_all.withColumns({"value": sql.col("share"), "meaning": sql.lit("p_all")}))
-    found = reduce(DataFrame.union, [part.select(*RELIABILITY) for part in parts])
-    return found.orderBy("failed", sql.desc("group"), "meaning")
-
-
-def approaches(rows: DataFrame) -> DataFrame:
-    """The alternatives of section VI-E, over links that lose as in section VII."""
-    found = (
-        rows.where(sql.col("loss") == runs.LOSS)
-        .groupBy("algorithm", "event_group")
-        .agg(
-            sql.avg("sent").alias("sent"),
-            sql.avg("parasites").alias("parasites"),
-            sql.max("memory").alias("memory"),
-        )
-    )
-    return found.orderBy(sql.desc("event_group"), "algorithm")
 
 
 STUDY = Study(
@@ -235,17 +210,12 @@ STUDY = Study(
     title="daMulticast: hierarchical topics by gossip",
     paper="S. Baehni, P. Th. Eugster, R. Guerraoui: Data-Aware Multicast. "
     "Technical Report IC/2003/73, EPFL, 2003",
-    promised={
-        "figure8": ("failed", "group", "sent", "low", "high", "runs"),
-        "figure9": ("failed", "link", "sent", "received", "low", "high", "runs"),
-        "figure10": RELIABILITY,
-        "figure11": RELIABILITY,
-        "baselines": ("algorithm", "event_group", "sent", "parasites", "memory"),
-        "claims": CLAIMS,
-        "literal": LITERAL,
-        "checks": CHECKS,
-    },
+    promised=PROMISED,
     experiments=experiments,
+    asked=asked,
+    facts=facts,
     tables=tables,
-    page=page,
+    figures=figures,
+    page=(HERE / "page.html").read_text(encoding="utf-8"),
+    numbers=numbers,
 )

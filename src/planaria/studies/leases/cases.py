@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from planaria.core.ids import NodeId
+from planaria.core.node import Subscribe, Unsubscribe
 from planaria.filters.filters import Filter, filter_id
 from planaria.filters.sql import parse
 from planaria.literal.routing import DELAY, Chain, Entry, Printed
 from planaria.protocols.routing.broker import Broker
-from planaria.protocols.routing.commands import SubscribeTo, UnsubscribeFrom
 from planaria.protocols.routing.leases import Lease, LeaseTable
 from planaria.protocols.routing.overlay import TreeBroker
 from planaria.protocols.routing.timing import timing
@@ -53,11 +53,11 @@ class Pair:
 
     def subscribe(self, client: int, filter: Filter) -> None:
         """A client of the leaf subscribes."""
-        self.simulator.command(1, SubscribeTo(client, (filter,)))
+        self.simulator.command(1, Subscribe(where=filter, client=client))
 
     def unsubscribe(self, client: int, filter: Filter) -> None:
         """A client of the leaf unsubscribes."""
-        self.simulator.command(1, UnsubscribeFrom(client, (filter,)))
+        self.simulator.command(1, Unsubscribe(where=filter, client=client))
 
     def wants(self, kind: str) -> bool:
         """Does the parent send such a notification to the leaf?"""

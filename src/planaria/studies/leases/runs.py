@@ -3,8 +3,11 @@
 from itertools import pairwise
 from math import log
 
+from msgspec import structs
+
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
+from planaria.core.node import Subscribe
 from planaria.filters.filters import Filter
 from planaria.lab.routing.analysis import (
     PAPER,
@@ -15,7 +18,6 @@ from planaria.lab.routing.analysis import (
     saved,
 )
 from planaria.lab.routing.experiment import simulate
-from planaria.protocols.routing.commands import SubscribeTo
 from planaria.protocols.routing.leases import LeaseTable
 from planaria.protocols.routing.messages import Update
 from planaria.protocols.routing.overlay import INTERVALS, RoutingOverlay, TreeBroker
@@ -24,7 +26,7 @@ from planaria.simulator.delays import INTERVAL, uniform
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.schedule import Schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
-from planaria.simulator.worlds.definitions import DeliveryBook
+from planaria.simulator.worlds.definitions import keep_book
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
 
@@ -33,6 +35,9 @@ EVERY = 20  # ticks between publications
 LINE_DELAYS = (5, INTERVAL // 2)  # ticks, of the links of a line of brokers
 RENEWALS = 200  # that each broker of the line is watched for
 REACH = 6 * INTERVAL  # by then a publication is everywhere in a tree of 13 brokers
+PI_MORE = 0.2  # seconds by which section 4.1's leases are longer than rho
+LINK_DELAY = 0.025  # seconds, section 4.1
+LOCAL = structs.replace(PAPER, home=1)
 STARTS: dict[str, tuple[str, Schedule]] = {
     "corrupt": ("corrupt", ()),
     "fresh": ("fresh", ()),
@@ -71,11 +76,34 @@ def run_crossing(cell: Cell) -> Result:
     return Result({"closed": found, "tried": tried, "gain": gain})
 
 
+def run_local(cell: Cell) -> Result:
+    """Interests below one child of the root each: b_s and b_c; `simulated` is b_s over b_c."""
+    at = cell.parameters
+    omega, rho, mu = (float(at[name]) for name in ("omega", "rho", "mu"))
+    subscriptions, publications = int(at["subscriptions"]), int(at["publications"])
+    costs = control(LOCAL, subscriptions, rho, mu)
+    simulated = None
+    if publications:
+        rng = stream(cell.seed, "local", subscriptions, f"{rho} {mu}")
+        seconds = max(rho, 1 / mu)
+        run = simulate(LOCAL, subscriptions, rho, mu, seconds, publications, rng)
+        simulated = omega * run.saved / run.control
+    return Result(
+        {
+            "saved": saved(LOCAL, subscriptions, omega),
+            "control": costs,
+            "apart": costs / control(PAPER, subscriptions, rho, mu),
+            "simulated": simulated,
+        }
+    )
+
+
 def run_setting(cell: Cell) -> Result:
     """The numbers of section 4.1, and where b_c goes when there are many subscriptions."""
     rho, mu = float(cell.parameters["rho"]), float(cell.parameters["mu"])
     many = 100 * PAPER.leaves * PAPER.classes
     limit = control_limit(PAPER, rho)
+    lease = rho + PI_MORE
     peak = max(control(PAPER, n, rho, mu) for n in range(0, 500_001, 1_000))
     return Result(
         {
@@ -85,8 +113,10 @@ def run_setting(cell: Cell) -> Result:
             "depth": PAPER.depth,
             "refreshed": refreshes(rho, mu),
             "limit": control(PAPER, many, rho, mu),
-            "flag_limit": control_limit(PAPER, rho + 0.2),  # pi, section 4.1
+            "flag_limit": control_limit(PAPER, lease),
             "peak": peak / limit,
+            "delta": 2 * lease + 2 * PAPER.depth * LINK_DELAY,
+            "printed_delta": 2 * lease,  # constant delays: dmax - dmin is 0
             "pi": timing(round(1000 * rho), (25, 25), 2 * PAPER.depth, changing=False).pi / 1000,
         }
     )
@@ -139,7 +169,7 @@ def run_renewals(cell: Cell) -> Result:
         rng = stream(cell.seed, "renewals", id)
         options = {"strategy": "simple", "hierarchical": True}
         simulator.add(TreeBroker(id, beside, above, rules, rng, **options))
-    simulator.command(links, SubscribeTo(0, (Filter(()),)))
+    simulator.command(links, Subscribe())
     simulator.run(links * rho * INTERVAL)  # until all have heard of it
     began = simulator.tick
     simulator.watch(arrivals)
@@ -192,22 +222,23 @@ def run_deliveries(cell: Cell) -> Result:
     n = int(cell.parameters["n"])
     trial = Trial(overlay, Spec(n, cell.seed, str(cell.parameters["start"])))
     simulator = trial.simulator
-    book = DeliveryBook(simulator.nodes)
-    simulator.watch(book)
+    book = keep_book(simulator, within=REACH / INTERVAL)
     settled = overlay.timing.delta * INTERVAL if cell.parameters["start"] == "corrupt" else 0
+    book.illegitimate(settled / INTERVAL)
     for number in range(settled // EVERY + 150):
         simulator.run(EVERY)
         command = overlay.publication(number % n, number)
         assert command is not None
         simulator.command(number % n, command)
     simulator.run(REACH)
+    summary = book.summary(simulator.tick / INTERVAL)
     return Result(
         {
-            "duplicated": sum(tick > settled for tick, _, _ in book.duplicated),
-            "unpublished": sum(tick > settled for tick, _, _ in book.unpublished),
-            "unwanted": sum(tick > settled for tick, _, _ in book.unwanted),
-            "missed": len(book.missed(settled, 0, simulator.tick)),
-            "delivered": book.deliveries,
+            "duplicated": summary.twice,
+            "unpublished": summary.never_published,
+            "unwanted": summary.unwanted,
+            "missed": summary.missed,
+            "delivered": summary.delivered,
         }
     )
 
@@ -228,7 +259,8 @@ def _simulated(cell: Cell, subscriptions: int) -> dict[str, float]:
     publications = int(cell.parameters["publications"])
     run = simulate(PAPER, subscriptions, rho, mu, max(rho, 1 / mu), publications, rng)
     return {
-        "saved_1": PAPER.links - run.transmissions,
+        "saved_1": run.saved,
         "control": run.control,
         "alive": run.subscriptions,
+        "crossed": run.transmissions,
     }

@@ -159,6 +159,33 @@ def _waits(n: int, rng: Random) -> bool:
     return bool(paper.starved(graph, vals, lids, paper.one_rule))
 
 
+def running_printed(n: int, seed: int) -> Count:
+    """The same where the path has been running for a while, and all sinks act in each round."""
+    rng = stream(seed, "note 2, running")
+    return count(_waits_in_rounds(n, rng) for _ in range(RUNS))
+
+
+def _waits_in_rounds(n: int, rng: Random) -> bool:
+    """A link forms when its end becomes a sink, which then acts if it still is one."""
+    path = graph_of(n, [(i, i + 1) for i in range(n - 1)])
+    lids = tuple(rng.sample(range(1, 100), n + 1))
+    vals: Vals = (0,) * n
+    for _ in range(rng.randrange(15 * n)):
+        acting = paper.sinks(path, vals, lids)
+        vals = paper.fire(path, vals, [rng.choice(acting)], paper.one_rule)
+    graph, forming = path, [0, n - 1]
+    for _ in range(15 * n):
+        for end in [it for it in forming if it in paper.sinks(graph, vals, lids)]:
+            forming.remove(end)
+            if len(vals) == n:
+                vals = (*vals, (vals[end] + 1) % 3)  # the newcomer is the upper end
+            graph = paper.joined(path, tuple(it for it in (0, n - 1) if it not in forming))
+            if end in paper.sinks(graph, vals, lids):
+                vals = paper.fire(graph, vals, [end], paper.one_rule)
+        vals = paper.fire(graph, vals, paper.sinks(graph, vals, lids), paper.one_rule)
+    return bool(paper.starved(graph, vals, lids, paper.one_rule))
+
+
 # Note 4: parts that ran apart and meet again
 
 

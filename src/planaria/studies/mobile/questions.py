@@ -120,6 +120,7 @@ QUESTIONS: Mapping[str, Question] = {
     ),
     "leave": Question(joins.leave_printed, joins.leave_ours, (3, 4, 4)),
     "waiting": Question(joins.waiting_printed, None, (4, 4, 6), smallest=4, drawn=True),
+    "running": Question(joins.running_printed, None, (4, 4, 6), smallest=4, drawn=True),
     "merge": Question(joins.merge_printed, joins.merge_ours, (3, 4, 6), smallest=3, drawn=True),
     "two_states": Question(two_states_printed, two_states_ours, (4, 5, 5)),
     "layer_moved": Question(layer_moved_printed, None, (3, 3, 3), smallest=3),

@@ -8,10 +8,10 @@ from typing import Any
 from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation
 from planaria.core.ids import NodeId
-from planaria.core.node import Publish, Unsubscribe
+from planaria.core.node import Unsubscribe
 from planaria.lab.mobile import figures as figures
 from planaria.lab.mobile.anonymity import best_guess, first_sender, watched
-from planaria.lab.mobile.figures import TOPIC, legitimate
+from planaria.lab.mobile.figures import TOPIC, legitimate, publish
 from planaria.lab.mobile.variants import EdgeBitsOverlay, oriented
 from planaria.protocols.mobile.layer import LayerState
 from planaria.protocols.mobile.overlay import sides
@@ -98,7 +98,7 @@ def relay(cell: Cell) -> Result:
     """p - q - r: q has the news and leaves before its turn, later r links to p."""
     line = Graph(((0, 0), (0.5, 0), (1, 0)), ((0, 1), (1, 2)))
     trial = legitimate(overlay := ScriptedOverlay(line, {(0, 2): 12}), cell.seed)
-    trial.simulator.command(0, Publish(TOPIC, b"m"))
+    publish(trial, 0, b"m")
     book = overlay.world.book
     publication = book.find(b"m")
     while 1 not in book.holders(publication):
@@ -142,13 +142,13 @@ def merging(cell: Cell) -> Result:
     trial = legitimate(overlay, cell.seed)
     trial.simulator.run(8 * INTERVAL)
     for id, payload in ((0, b"left"), (31, b"right")):
-        trial.simulator.command(id, Publish(TOPIC, payload))
+        publish(trial, id, payload)
     trial.simulator.run(31 * INTERVAL)
     silent = sum(not side.turns for side in layers(trial).values())
     book = overlay.world.book
     apart = [len(book.holders(it)) for it in book.published.values()]
     trial.simulator.run(3 * INTERVAL)
-    trial.simulator.command(5, Publish(TOPIC, b"after"))
+    publish(trial, 5, b"after")
     outcome = trial.run()
     return Result(
         {

@@ -1,13 +1,19 @@
 """The study of the link reversal paper: anonymous topics among mobile nodes."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from planaria.spark.grid import Cell, Grid, crossed
+from planaria.studies.judge import load
 from planaria.studies.mobile import runs as runs
-from planaria.studies.mobile.page import page
+from planaria.studies.mobile.facts import PROMISED, SUMMED, facts, tables
+from planaria.studies.mobile.figures import figures
 from planaria.studies.mobile.questions import COLUMNS, answer, questions
-from planaria.studies.mobile.tables import PROMISED, tables
-from planaria.studies.study import SCALES, Experiment, Study
+from planaria.studies.study import SCALES, Experiment, Study, Tables
+
+HERE = Path(__file__).parent
+ASKED = load(HERE / "claims.toml")
 
 # At the three scales. The paper measures nothing, so it sets no sizes: `paper` is 64 nodes, where
 # the figures of the errata were taken.
@@ -109,7 +115,7 @@ def experiments(scale: str) -> Sequence[Experiment]:
     joined: Grid = {"links": [1, 2, 4], "orientation": ORIENTATIONS}
     turning: Grid = {"graph": GRAPHS[level], "orientation": ORIENTATIONS}
     return [
-        Experiment(name, SUMMARIES[name], run, cells, together)
+        Experiment(name, SUMMARIES[name], run, cells, SUMMED[name], together)
         for name, run, cells, together in (
             ("questions", answer, questions(level, len(seeds)), share),
             ("fairness", runs.fairness, crossed(turning, seeds), share),
@@ -159,6 +165,22 @@ def watching(level: int) -> tuple[Cell, ...]:
     )
 
 
+def numbers(tables: Tables) -> Mapping[str, Any]:
+    """What the page says beside its tables."""
+    bits = [
+        row
+        for row in tables["cases"]
+        if (row["question"], row["reading"]) == ("two_states", "ours")
+    ]
+    cases = sum(row["cases"] for row in bits)
+    return {
+        "two_states": cases - sum(row["failing"] for row in bits),
+        "two_states_cases": cases,
+        "table_4": max(row["table_4"] / row["flooding"] for row in tables["cost"]),
+        "letters_no": sum(row["holds"] == "no" for row in tables["literal"]),
+    }
+
+
 STUDY = Study(
     name="mobile",
     title="Anonymous topics among moving nodes (link reversal)",
@@ -168,6 +190,10 @@ STUDY = Study(
     ),
     promised=PROMISED,
     experiments=experiments,
+    asked=lambda _: ASKED,
+    facts=facts,
     tables=tables,
-    page=page,
+    figures=figures,
+    page=(HERE / "page.html").read_text(encoding="utf-8"),
+    numbers=numbers,
 )

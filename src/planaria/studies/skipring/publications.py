@@ -35,7 +35,7 @@ BACKLOG_PATIENCE = 20  # intervals, beyond two for each subscriber
 PAIR_BITS = 6
 PAIRS = 200
 STRIDE = 23  # every so many of the pairs of three-bit tries: no divisor of what they repeat by
-# Figure 2: P1, P2 below 0, P3 = 100, P4 = 101; P4 is missing at v.
+# Figure 2: the first two below 0, then 100 and 101; the last is missing at v.
 FIGURE_2 = {"u": ("000", "010", "100", "101"), "v": ("000", "010", "100")}
 
 

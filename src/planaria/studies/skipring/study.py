@@ -4,21 +4,30 @@ The paper has no experiments, so there are no settings to repeat: `paper` takes 
 it says of n can be told from what it says of log n, and enough seeds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import log2
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from planaria.literal.skipring.amendments import ALL, E22
 from planaria.spark.grid import Cell, Grid, crossed
+from planaria.spark.sweep import Result
+from planaria.studies.judge import load
 from planaria.studies.skipring import publications as publications
 from planaria.studies.skipring import ring as ring
 from planaria.studies.skipring.antientropy import METHODS
 from planaria.studies.skipring.broadcast import RULES
-from planaria.studies.skipring.claims import SMALLEST
-from planaria.studies.skipring.page import page
+from planaria.studies.skipring.facts import SUMMED, facts
+from planaria.studies.skipring.figures import figures
 from planaria.studies.skipring.recovery import STARTS
 from planaria.studies.skipring.tables import PROMISED, tables
-from planaria.studies.study import Experiment, Study
+from planaria.studies.study import Experiment, Row, Study, Table, Tables
+
+HERE = Path(__file__).parent
+ASKED = load(HERE / "claims.toml")
+SMALLEST = 16  # subscribers, at every scale: what a constant is compared with
 
 ERRATA = ("none", *sorted(ALL | {E22}, key=lambda name: int(name[1:])))
 REQUEST_SIZES = tuple(1 << k for k in range(1, 13))
@@ -103,6 +112,16 @@ def experiments(scale: str) -> Sequence[Experiment]:
     return [*_shapes(at), *_operations(at), *_healings(at), *_readings(at), *_publications(at)]
 
 
+def _experiment(
+    name: str,
+    columns: Mapping[str, str],
+    run: Callable[[Cell], Result],
+    cells: Sequence[Cell],
+    share: int = 1,
+) -> Experiment:
+    return Experiment(name, columns, run, cells, SUMMED[name], share)
+
+
 def _shapes(at: Scale) -> list[Experiment]:
     """What a legitimate ring is like, and what it does when it is left alone."""
     two: Grid = {"rules": ["ours", "printed"], "n": [SMALLEST, at.sizes[-1]]}
@@ -116,9 +135,9 @@ def _shapes(at: Scale) -> list[Experiment]:
         *crossed({"rules": ["ours"], "n": large}, range(at.seeds)),
     )
     return [
-        Experiment("shape", SHAPE, ring.shape, crossed(two, [1])),
-        Experiment("requests", {"expected": REAL}, ring.requests, asked, share=50),
-        Experiment("quiet", QUIET, ring.quiet, left_alone, share=5),
+        _experiment("shape", SHAPE, ring.shape, crossed(two, [1])),
+        _experiment("requests", {"expected": REAL}, ring.requests, asked, share=50),
+        _experiment("quiet", QUIET, ring.quiet, left_alone, share=5),
     ]
 
 
@@ -129,8 +148,8 @@ def _operations(at: Scale) -> list[Experiment]:
     operations = crossed({"operation": ways, "n": at.sizes}, range(at.operations))
     topics = crossed({"n": [8], "topics": [1, 2, 4, 8]}, range(at.seeds))
     return [
-        Experiment("operations", done, ring.operation, operations, share=5),
-        Experiment("topics", {"sent": REAL}, ring.topics, topics, share=5),
+        _experiment("operations", done, ring.operation, operations, share=5),
+        _experiment("topics", {"sent": REAL}, ring.topics, topics, share=5),
     ]
 
 
@@ -143,10 +162,10 @@ def _healings(at: Scale) -> list[Experiment]:
     states = crossed({"rules": rules, "fault": [*ring.FAULTS], "n": [12]}, range(at.states))
     alone = crossed({"n": [12]}, range(at.states))
     return [
-        Experiment("recovery", RECOVERY, ring.heal, starts),
-        Experiment("literal_recovery", HEALED, ring.heal_literally, literally),
-        Experiment("states", HEALED, ring.state, states, share=60),
-        Experiment("buildring", HEALED, ring.sorted_ring, alone, share=40),
+        _experiment("recovery", RECOVERY, ring.heal, starts),
+        _experiment("literal_recovery", HEALED, ring.heal_literally, literally),
+        _experiment("states", HEALED, ring.state, states, share=60),
+        _experiment("buildring", HEALED, ring.sorted_ring, alone, share=40),
     ]
 
 
@@ -160,8 +179,8 @@ def _readings(at: Scale) -> list[Experiment]:
         case: Grid = {"lemma": [name], "rules": ["ours", literal], "n": [9, 64]}
         lemmas += crossed(case, range(at.lemmas))
     return [
-        Experiment("errata", HEALED, ring.erratum, left_out, share=40),
-        Experiment("lemmas", HEALED, ring.lemma, lemmas, share=20),
+        _experiment("errata", HEALED, ring.erratum, left_out, share=40),
+        _experiment("lemmas", HEALED, ring.lemma, lemmas, share=20),
     ]
 
 
@@ -186,11 +205,11 @@ def _publications(at: Scale) -> list[Experiment]:
     kept = {"changed": WHOLE, "exchanges": WHOLE}
     exchange, spread = publications.antientropy, publications.spread
     return [
-        Experiment("tries", found, publications.tries, pairs, share=12),
-        Experiment("antientropy", exchanged, exchange, _differences(at), share=3),
-        Experiment("backlog", caught_up, publications.backlog, starts),
-        Experiment("silence", kept, publications.silence, alike),
-        Experiment("broadcast", sent, spread, origins, share=10),
+        _experiment("tries", found, publications.tries, pairs, share=12),
+        _experiment("antientropy", exchanged, exchange, _differences(at), share=3),
+        _experiment("backlog", caught_up, publications.backlog, starts),
+        _experiment("silence", kept, publications.silence, alike),
+        _experiment("broadcast", sent, spread, origins, share=10),
     ]
 
 
@@ -204,13 +223,54 @@ def _differences(at: Scale) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
+def numbers(tables: Tables) -> Mapping[str, Any]:
+    """What the page says beside its tables."""
+    ours, text = (_healed(tables[name]) for name in ("recovery", "literal_recovery"))
+    permuted = [row for row in text if row["start"] == "permuted"][-1]
+    beside = [row for row in ours if row["start"] == "permuted" and row["n"] >= permuted["n"]]
+    left_out = {row["left_out"]: None for row in tables["errata"] if row["not_healed"]}
+    zero = [row for row in tables["operations"] if row["operation"] == "unsubscribe '0'"]
+    return {
+        "healed": {
+            rules: _total(tables["states"], rules) for rules in ("printed", "amended", "ours")
+        },
+        "worst": max(row["max"] / log2(row["n"]) for row in ours),
+        "permuted": permuted,
+        "beside": beside[0],
+        "errata": ", ".join(sorted(left_out, key=_number)) or "none",
+        "zero": zero,
+        "rises": max(row["rises"] for row in tables["backlog"] if row["rules"] == "ours"),
+        "requests": {
+            rule: [row for row in tables["requests"] if row["rule"] == rule][-1]
+            for rule in ("ours", "printed")
+        },
+    }
+
+
+def _healed(rows: Table) -> list[Row]:
+    return [row for row in rows if row["seeds"]]
+
+
+def _total(states: Table, rules: str) -> tuple[int, int]:
+    rows = [row for row in states if row["rules"] == rules]
+    return sum(row["healed"] for row in rows), sum(row["states"] for row in rows)
+
+
+def _number(erratum: str) -> int:
+    return int(erratum[1:]) if erratum[1:].isdecimal() else 0
+
+
 STUDY = Study(
-    "skipring",
-    "The supervised skip ring",
-    "Michael Feldmann, Christina Kolb, Christian Scheideler, Thim Strothmann: "
+    name="skipring",
+    title="The supervised skip ring",
+    paper="Michael Feldmann, Christina Kolb, Christian Scheideler, Thim Strothmann: "
     "Self-Stabilizing Supervised Publish-Subscribe Systems. Paderborn University, 2018.",
-    PROMISED,
-    experiments,
-    tables,
-    page,
+    promised=PROMISED,
+    experiments=experiments,
+    asked=lambda _: ASKED,
+    facts=facts,
+    tables=tables,
+    figures=figures,
+    page=(HERE / "page.html").read_text(encoding="utf-8"),
+    numbers=numbers,
 )

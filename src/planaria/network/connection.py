@@ -1,0 +1,217 @@
+"""A connection between two nodes: frames over a socket, and a link that acknowledges them.
+
+Whoever accepts it or dials it gives a `Handler`. Both ends say hello first: which versions of the
+wire they speak, and, without TLS, who they are. Writes of one turn of the event loop go out in one.
+"""
+
+import asyncio
+import ssl
+from typing import Protocol, cast
+
+from msgspec import MsgspecError, Struct, msgpack
+
+from planaria.core.errors import MalformedMessage
+from planaria.core.message import Message
+from planaria.network.frames import Kind, Reader, frame
+from planaria.network.identity import Refused, handle_of
+from planaria.network.link import Link, Task
+from planaria.network.tls import Credentials
+
+VERSIONS = (1,)  # of the wire that this code speaks
+HELLO_SECONDS = 5.0  # within which the other end must have said hello
+
+
+class Hello(Struct, frozen=True):
+    """The first frame of each end."""
+
+    versions: tuple[int, ...]
+    id: bytes
+    cluster: str
+    addresses: tuple[str, ...] = ()
+
+
+class Handler(Protocol):
+    """What a connection tells its owner."""
+
+    hello: Hello
+    credentials: Credentials | None
+
+    def opened(self, connection: "Connection") -> None:
+        """Both ends know each other; `peer` and `hello` are known."""
+
+    def received(self, connection: "Connection", body: bytes, task: Task) -> None:
+        """A control or bulk frame came in; say `finish` when it is done with."""
+
+    def asked(self, connection: "Connection", kind: int, body: bytes) -> None:
+        """A frame about contacts came in."""
+
+    def ready(self, connection: "Connection") -> None:
+        """A link that was full has room again."""
+
+    def closed(self, connection: "Connection", reason: str) -> None:
+        """It is over; `link.unacknowledged()` says what may not have arrived."""
+
+
+class Connection(asyncio.Protocol):
+    """One end of one socket."""
+
+    def __init__(self, handler: Handler, *, dialled: bool) -> None:
+        self.handler, self.dialled = handler, dialled
+        self.link = Link()
+        self.theirs: Hello | None = None
+        self.heard = 0.0  # when the other end was last heard of, by the loop's clock
+        self.malformed = 0
+        self._reader = Reader()
+        self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._flushing = self._paused = False
+        self._reason = ""
+        self._patience: asyncio.TimerHandle | None = None
+
+    @property
+    def peer(self) -> int:
+        """The handle of the node at the other end, once it is known."""
+        assert self.theirs is not None
+        return handle_of(self.theirs.id)
+
+    def send(self, data: bytes, message: Message, *, bulk: bool) -> bool:
+        """Send an encoded message soon; False if the link is full."""
+        taken = self.link.offer(data, message, bulk=bulk)
+        if taken:
+            self._flush_soon()
+        return taken
+
+    def finish(self, task: Task) -> None:
+        """Say that a frame is done with; the other end is told with the next write."""
+        self.link.finish(task)
+        self._flush_soon()
+
+    def say(self, kind: Kind, body: bytes) -> None:
+        """Send a frame that needs no acknowledgement, at once."""
+        if self._open:
+            self._write(frame(kind, body))
+
+    def close(self, reason: str) -> None:
+        """Hang up; the reason goes to the log of this end."""
+        self._reason = self._reason or reason
+        if self._transport is not None:
+            self._transport.close()
+
+    def refuse(self, reason: str) -> None:
+        """Hang up and tell the other end why."""
+        self._write(frame(Kind.REFUSE, reason.encode()))
+        self.close(reason)
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Say hello."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.write(frame(Kind.HELLO, msgpack.encode(self.handler.hello)))
+        self._patience = self._loop.call_later(HELLO_SECONDS, self.close, "it never said hello")
+
+    def data_received(self, data: bytes) -> None:
+        """Cut into frames and handle each."""
+        self.heard = self._loop.time()
+        try:
+            for kind, body in self._reader.feed(data):
+                self._frame(kind, body)
+                if self._reason:
+                    return
+        except MalformedMessage as error:
+            self.refuse(str(error))
+
+    def pause_writing(self) -> None:
+        """The socket is full: keep what waits here."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """The socket takes more."""
+        self._paused = False
+        self._flush_soon()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell the owner."""
+        if self._patience is not None:
+            self._patience.cancel()
+        self._transport = None
+        self.handler.closed(self, self._reason or _words(error))
+
+    # Frames
+
+    def _frame(self, kind: int, body: bytes) -> None:
+        if self.theirs is None:
+            self._greeted(kind, body)
+        elif kind in (Kind.CONTROL, Kind.BULK):
+            self.handler.received(self, body, self.link.begin(kind))
+        elif kind in (Kind.WHERE, Kind.CONTACTS):
+            self.handler.asked(self, kind, body)
+        elif kind == Kind.ACKNOWLEDGE:
+            if not self.link.on_acknowledge(body):
+                self.refuse("acknowledged what was never sent")
+            elif self.link.drained:
+                self.handler.ready(self)
+        elif kind == Kind.REFUSE:
+            self.close(f"it refused: {body.decode(errors='replace')}")
+        elif kind != Kind.BEAT:
+            self.malformed += 1  # of a later version, perhaps: it is not for us
+
+    def _greeted(self, kind: int, body: bytes) -> None:
+        if kind == Kind.REFUSE:
+            self.close(f"it refused: {body.decode(errors='replace')}")
+            return
+        try:
+            if kind != Kind.HELLO:
+                raise Refused("the first frame must say hello: is this a Planaria node?")
+            self._accept(msgpack.decode(body, type=Hello))
+        except (MsgspecError, Refused) as error:
+            self.refuse(str(error))
+
+    def _accept(self, theirs: Hello) -> None:
+        mine = self.handler.hello
+        if not set(theirs.versions) & set(mine.versions):
+            raise Refused(
+                f"it speaks wire {theirs.versions}, this node {mine.versions}: upgrade the older"
+            )
+        if theirs.cluster != mine.cluster:
+            raise Refused(f"it is of cluster {theirs.cluster!r}, this node of {mine.cluster!r}")
+        credentials = self.handler.credentials
+        if credentials is not None:
+            assert self._transport is not None
+            shown = credentials.peer(
+                cast(ssl.SSLObject, self._transport.get_extra_info("ssl_object"))
+            )
+            if shown.id != theirs.id:
+                raise Refused(f"it says another id than its certificate ({shown.name!r})")
+        if self._patience is not None:
+            self._patience.cancel()
+        self.theirs = theirs
+        self.handler.opened(self)
+
+    # Writing
+
+    @property
+    def _open(self) -> bool:
+        return self.theirs is not None and not self._reason
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _flush_soon(self) -> None:
+        if not self._flushing and not self._paused:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self._open and not self._paused:
+            data = self.link.take()
+            if data:
+                self._write(data)
+
+
+def _words(error: Exception | None) -> str:
+    if error is None:
+        return "it hung up"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

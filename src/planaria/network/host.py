@@ -1,0 +1,331 @@
+"""The driver on a real network: calls a node with messages, time and commands, does its effects.
+
+Receiving never waits for sending: a link that is full drops what is sent over it, the node is told
+`Busy`, and catches the other end up later. Timeouts are this driver's, fair however busy it is.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import time
+
+from planaria.core.codec import Codec
+from planaria.core.errors import MalformedMessage, UsageError
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import (
+    Busy,
+    Clock,
+    Command,
+    Effect,
+    Effects,
+    LinkDown,
+    LinkUp,
+    Node,
+    Persist,
+    Ready,
+    Send,
+)
+from planaria.network.connection import VERSIONS, Connection, Hello
+from planaria.network.contacts import Contact, Contacts, format_address, parse_address
+from planaria.network.frames import Kind
+from planaria.network.identity import handle_of
+from planaria.network.link import Task
+from planaria.network.tls import Credentials
+
+INTERVAL_SECONDS = 0.5
+SILENCE_SECONDS = 4.0  # without a frame, after which a peer is gone
+DIAL_SECONDS = 3.0
+DIALS_MAX = 64  # at a time
+WAITING_MAX = 256  # messages to one node that is being dialled
+
+log = logging.getLogger("planaria.network")
+
+Application = Callable[[Effect], None]
+Commit = Callable[[Callable[[Exception | None], None]], None]
+
+
+class Host:
+    """Runs one node. `application` is given every effect that is not for the network.
+
+    `commit` makes what the node has stored so far durable and calls back; without it nothing is
+    durable and `Persist` is done at once.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        id: bytes,
+        codec: Codec,
+        application: Application,
+        *,
+        bulk: Sequence[type[Message]] = (),
+        cluster: str = "planaria",
+        credentials: Credentials | None = None,
+        commit: Commit | None = None,
+        interval: float = INTERVAL_SECONDS,
+    ) -> None:
+        if handle_of(id) != node.id:
+            raise UsageError(f"node {node.id} is not the one that its id {id.hex()} names")
+        self.node, self.codec, self.application = node, codec, application
+        self.credentials, self.interval = credentials, interval
+        self.hello = Hello(VERSIONS, id, cluster)
+        self.contacts = Contacts()
+        self.links: dict[NodeId, Connection] = {}
+        self.late = self.malformed = self.dropped = 0
+        self._commit = commit
+        self._bulk = frozenset(bulk)
+        self._serial = int(time())
+        self._waiting: dict[NodeId, list[Message]] = {}
+        self._dialling: dict[NodeId, asyncio.Task[None]] = {}
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = asyncio.Event()
+
+    # Life
+
+    async def start(self, address: str, advertise: Sequence[str] = ()) -> str:
+        """Listen, and begin the node's timeouts; returns the address that was bound."""
+        loop = asyncio.get_running_loop()
+        host, port = parse_address(address)
+        context = self.credentials.context(server=True) if self.credentials else None
+        try:
+            self._server = await loop.create_server(
+                lambda: self._connection(dialled=False), host, port, ssl=context
+            )
+        except OSError as error:
+            raise UsageError(f"cannot listen on {address}: {error.strerror or error}") from None
+        bound = format_address(*self._server.sockets[0].getsockname()[:2])
+        self.hello = Hello(
+            VERSIONS, self.hello.id, self.hello.cluster, tuple(advertise) or (bound,)
+        )
+        self.contacts.learn(Contact(self.hello.id, self.hello.addresses, self._serial))
+        self._timer = loop.call_later(self.interval, self._tick, loop.time() + self.interval)
+        return bound
+
+    async def stop(self) -> None:
+        """End timeouts, dials, links and the door; returns when nothing of them is left."""
+        self._stopped.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        dials = list(self._dialling.values())
+        for dial in dials:
+            dial.cancel()
+        await asyncio.gather(*dials, return_exceptions=True)
+        for connection in list(self._connections):
+            connection.close("this node stops")
+        while self._connections:
+            await asyncio.sleep(0)
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def join(self, address: str) -> NodeId:
+        """Connect to a node of which only the address is known; returns who it is."""
+        connection = await self._dial(address)
+        while connection.theirs is None:
+            if connection not in self._connections:
+                raise UsageError(f"{address} does not let us in: see the log of both ends")
+            await asyncio.sleep(0.01)
+        return connection.peer
+
+    def command(self, command: Command) -> None:
+        """The local application asks; what the node refuses is raised to it."""
+        self._perform(self.node.on_command(command), None)
+
+    # What connections tell
+
+    def opened(self, connection: Connection) -> None:
+        """A node is at the other end: use this link, unless a better one is there."""
+        theirs, peer = connection.theirs, connection.peer
+        assert theirs is not None
+        if peer == self.node.id:
+            connection.refuse("that is this node itself")
+            return
+        if theirs.addresses:
+            known = self.contacts.get(peer)
+            serial = known.serial + 1 if known and known.addresses != theirs.addresses else 0
+            self.contacts.learn(Contact(theirs.id, theirs.addresses, serial))
+        other = self.links.get(peer)
+        if other is not None and self._preferred(other) and not self._preferred(connection):
+            connection.close("there is another link")
+            return
+        self.links[peer] = connection
+        if other is not None:
+            self._resend(connection, other)
+            other.close("there is a better link")
+        else:
+            self._perform(self.node.on_command(LinkUp(peer)), None)
+        for message in self._waiting.pop(peer, []):
+            self._send(Send(peer, message))
+
+    def received(self, connection: Connection, body: bytes, task: Task) -> None:
+        """A message came in over a link: its end is its sender."""
+        try:
+            message = self.codec.decode(body)
+        except MalformedMessage:
+            self.malformed += 1
+            connection.finish(task)
+            return
+        effects = self.node.on_message(message, connection.peer)
+        self._perform(effects, lambda: connection.finish(task))
+
+    def asked(self, connection: Connection, kind: int, body: bytes) -> None:
+        """Somebody looks for nodes, or answers where they are."""
+        if kind == Kind.WHERE:
+            answer = self.contacts.answer(body)
+            if answer is not None:
+                connection.say(Kind.CONTACTS, answer)
+            return
+        for node in self.contacts.learn_all(body):
+            if node in self._waiting:
+                self._seek(node)
+
+    def ready(self, connection: Connection) -> None:
+        """A full link has room again."""
+        self._perform(self.node.on_command(Ready(connection.peer)), None)
+
+    def closed(self, connection: Connection, reason: str) -> None:
+        """A link is over: tell the node what may not have arrived."""
+        self._connections.discard(connection)
+        if connection.theirs is None:
+            log.info("no link: %s", reason)
+        elif self.links.get(connection.peer) is connection:
+            del self.links[connection.peer]
+            log.info("link to %s is down: %s", connection.peer, reason)
+            lost = connection.link.unacknowledged()
+            self._perform(self.node.on_command(LinkDown(connection.peer, lost)), None)
+
+    # Effects
+
+    def _perform(self, effects: Effects, done: Callable[[], None] | None) -> None:
+        """Do effects in their order; what follows a `Persist` waits until that is on disk."""
+        if self._stopped.is_set():
+            return
+        for at, effect in enumerate(effects):
+            if isinstance(effect, Send):
+                self._send(effect)
+            elif isinstance(effect, Persist):
+                if self._commit is not None:
+                    self._commit(partial(self._committed, effects[at + 1 :], done))
+                    return
+            else:
+                self.application(effect)
+        if done is not None:
+            done()
+
+    def _committed(
+        self, rest: Effects, done: Callable[[], None] | None, error: Exception | None
+    ) -> None:
+        """Go on after a commit; what could not be stored is not sent, delivered or acknowledged."""
+        if error is None:
+            self._perform(rest, done)
+        else:
+            log.error("not stored: %s", error)
+
+    def _send(self, effect: Send) -> None:
+        target, message = effect.target, effect.message
+        if target == self.node.id:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(lambda: self._perform(self.node.on_message(message, target), None))
+            return
+        connection = self.links.get(target)
+        if connection is None:
+            self._wait(target, message)
+            return
+        busy = connection.link.busy
+        bulk = type(message) in self._bulk
+        if not connection.send(self.codec.encode(message), message, bulk=bulk):
+            self.dropped += 1
+            if not busy:
+                self._perform(self.node.on_command(Busy(target)), None)
+
+    def _resend(self, connection: Connection, other: Connection) -> None:
+        """Move to another link what the old one did not get across; twice is harmless."""
+        for message in other.link.unacknowledged():
+            connection.send(self.codec.encode(message), message, bulk=type(message) in self._bulk)
+
+    # Finding and dialling nodes
+
+    def _wait(self, target: NodeId, message: Message) -> None:
+        """Keep a message while its receiver is looked for and dialled."""
+        waiting = self._waiting.setdefault(target, [])
+        if len(waiting) < WAITING_MAX:
+            waiting.append(message)
+        else:
+            self.dropped += 1
+        if len(waiting) == 1:
+            loop = asyncio.get_running_loop()
+            loop.call_later(DIAL_SECONDS, self._give_up, target)
+            self._seek(target)
+
+    def _seek(self, target: NodeId) -> None:
+        contact = self.contacts.get(target)
+        if contact is None:
+            question = self.contacts.question([target])
+            for connection in self.links.values():
+                connection.say(Kind.WHERE, question)
+        elif target not in self._dialling and len(self._dialling) < DIALS_MAX:
+            task = asyncio.ensure_future(self._reach(contact))
+            self._dialling[target] = task
+            task.add_done_callback(lambda _: self._dialling.pop(target, None))
+
+    async def _reach(self, contact: Contact) -> None:
+        for address in contact.addresses:
+            try:
+                await self._dial(address)
+            except UsageError as error:
+                log.info("%s", error)
+            else:
+                return
+
+    async def _dial(self, address: str) -> Connection:
+        loop = asyncio.get_running_loop()
+        host, port = parse_address(address)
+        context = self.credentials.context(server=False) if self.credentials else None
+        dial = loop.create_connection(
+            lambda: self._connection(dialled=True), host, port, ssl=context
+        )
+        try:
+            _, connection = await asyncio.wait_for(dial, DIAL_SECONDS)
+        except ssl.SSLCertVerificationError as error:
+            why = f"its certificate is not of our authority ({error.verify_message})"
+            raise UsageError(f"cannot trust {address}: {why}") from None
+        except (OSError, TimeoutError) as error:
+            words = getattr(error, "strerror", None) or str(error) or "no answer"
+            raise UsageError(f"cannot reach {address}: {words}") from None
+        return connection
+
+    def _give_up(self, target: NodeId) -> None:
+        lost = self._waiting.pop(target, [])
+        if lost:
+            self._perform(self.node.on_command(LinkDown(target, tuple(lost))), None)
+
+    def _connection(self, *, dialled: bool) -> Connection:
+        connection = Connection(self, dialled=dialled)
+        self._connections.add(connection)
+        return connection
+
+    def _preferred(self, connection: Connection) -> bool:
+        """Of two links both ends keep the one that the smaller id dialled."""
+        return connection.dialled == (self.node.id < connection.peer)
+
+    # Time
+
+    def _tick(self, due: float) -> None:
+        """One timeout of the node; the next is due an interval later, however late this one is."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self.late += now - due > self.interval / 2
+        following = max(due + self.interval, now + self.interval / 2)
+        self._timer = loop.call_at(following, self._tick, following)
+        for connection in list(self.links.values()):
+            if now - connection.heard > SILENCE_SECONDS:
+                connection.close("silent")
+            connection.say(Kind.BEAT, b"")
+        if self.node.reads_clock:
+            self._perform(self.node.on_command(Clock(int(time()))), None)
+        self._perform(self.node.on_timeout(), None)

@@ -1,0 +1,250 @@
+"""Who is who: an authority of Ed25519 keys, and certificates that name nodes and clients.
+
+A node's id is a hash of its public key and of a nonce that the authority chose, so that nobody
+chooses its own place in a ring. Protocols and traces use the id's first 63 bits, the handle;
+nothing of security rests on it, and the authority issues no two certificates of one handle.
+"""
+
+import json
+import os
+import secrets
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.x509.oid import NameOID
+from msgspec import Struct
+
+from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
+
+ID_BYTES = 16
+NONCE_BYTES = 16
+SECRET_BYTES = 32
+ROLES = ("node", "client", "supervise", "admin")
+AUTHORITY_DAYS = 3650
+CERTIFICATE_DAYS = 365
+CLOCK_SLACK = timedelta(minutes=5)  # a certificate is good a little before it was made
+SCHEME = "planaria:"  # of the names that a certificate carries: planaria:id/…, planaria:role/…
+
+KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
+AUTHORITY_KEY, ISSUED = "authority-key.pem", "issued.jsonl"
+
+
+class Identity(Struct, frozen=True):
+    """Whom a certificate of our authority names."""
+
+    name: str
+    id: bytes
+    roles: tuple[str, ...]
+    expires: datetime
+
+    @property
+    def handle(self) -> NodeId:
+        """The number by which protocols and traces know it."""
+        return handle_of(self.id)
+
+
+class Refused(UsageError):
+    """A certificate that does not belong here; the message says what to do."""
+
+
+def handle_of(id: bytes) -> NodeId:
+    """The first 63 bits of an id."""
+    return int.from_bytes(id[:8], "big") >> 1
+
+
+def id_of(key: Ed25519PublicKey, nonce: bytes) -> bytes:
+    """The id of who holds `key`, given the nonce that the authority chose for it."""
+    return blake2b(key.public_bytes_raw() + nonce, digest_size=ID_BYTES).digest()
+
+
+def found_cluster(directory: Path, name: str) -> None:
+    """Make an authority in `directory`: its key, its certificate and the cluster's secret."""
+    if (directory / AUTHORITY_KEY).exists():
+        raise UsageError(f"{directory} has an authority already: issue from it, or name another")
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    key = Ed25519PrivateKey.generate()
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _checked_name(name))])
+    builder = _builder(subject, subject, key.public_key(), AUTHORITY_DAYS).add_extension(
+        x509.BasicConstraints(ca=True, path_length=0), critical=True
+    )
+    _write_secret(directory / AUTHORITY_KEY, _pem(key))
+    _write_secret(directory / SECRET, secrets.token_hex(SECRET_BYTES).encode())
+    signed = builder.sign(key, None)
+    (directory / AUTHORITY).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+
+
+def issue(
+    directory: Path, name: str, roles: tuple[str, ...] = ("node",), days: int = CERTIFICATE_DAYS
+) -> Path:
+    """Make a key and a certificate for `name`; returns the directory that holds all it needs."""
+    wrong = [role for role in roles if role not in ROLES]
+    if wrong or not roles:
+        raise UsageError(f"role {wrong[0] if wrong else ''!r}: one of {', '.join(ROLES)}")
+    target = directory / _checked_name(name)
+    if target.exists():
+        raise UsageError(f"{target} exists: choose another name, or remove it to issue anew")
+    authority, signer = _load_authority(directory)
+    key = Ed25519PrivateKey.generate()
+    nonce = _fresh_nonce(key.public_key(), _handles(directory))
+    id = id_of(key.public_key(), nonce)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    said = [f"id/{id.hex()}", f"nonce/{nonce.hex()}", *(f"role/{role}" for role in roles)]
+    names = [x509.UniformResourceIdentifier(SCHEME + it) for it in said]
+    builder = _builder(subject, authority.subject, key.public_key(), days).add_extension(
+        x509.SubjectAlternativeName(names), critical=False
+    )
+    signed = builder.sign(signer, None)
+    target.mkdir(mode=0o700)
+    _write_secret(target / KEY, _pem(key))
+    _write_secret(target / SECRET, (directory / SECRET).read_bytes())
+    (target / CERTIFICATE).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    (target / AUTHORITY).write_bytes((directory / AUTHORITY).read_bytes())
+    entry = {
+        "name": name,
+        "id": id.hex(),
+        "roles": roles,
+        "expires": str(signed.not_valid_after_utc),
+    }
+    with (directory / ISSUED).open("a") as log:
+        log.write(json.dumps(entry) + "\n")
+    return target
+
+
+def identify(
+    certificate: x509.Certificate, authority: x509.Certificate, now: datetime | None = None
+) -> Identity:
+    """Whom `certificate` names; raises `Refused` if `authority` did not say so, or it is over."""
+    name = _common_name(certificate)
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        cluster = _common_name(authority)
+        raise Refused(
+            f"the certificate of {name!r} is not of cluster {cluster!r}: "
+            f"issue one with `planaria keys issue` in that cluster's directory"
+        ) from None
+    now = now or datetime.now(UTC)
+    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        until = certificate.not_valid_after_utc
+        raise Refused(
+            f"the certificate of {name!r} is good until {until:%Y-%m-%d %H:%M} UTC, and it is "
+            f"{now:%Y-%m-%d %H:%M}: issue a new one, or set the clock right"
+        )
+    return _identity(certificate, name)
+
+
+def load_certificate(path: Path) -> x509.Certificate:
+    """The certificate in a PEM file, or `UsageError` that names the file."""
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is no readable certificate: {error}") from None
+
+
+def load_secret(path: Path) -> bytes:
+    """A file that nobody else may read, or `UsageError` that says how to mend it."""
+    try:
+        mode = path.stat().st_mode
+        if mode & 0o077:
+            raise UsageError(f"{path} can be read by others: chmod 600 {path}")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _identity(certificate: x509.Certificate, name: str) -> Identity:
+    key = certificate.public_key()
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        said = [
+            it.removeprefix(SCHEME)
+            for it in names.get_values_for_type(x509.UniformResourceIdentifier)
+        ]
+        pairs = [it.partition("/") for it in said]
+        found = {kind: value for kind, _, value in pairs if kind != "role"}
+        id, nonce = bytes.fromhex(found["id"]), bytes.fromhex(found["nonce"])
+    except (x509.ExtensionNotFound, KeyError, ValueError):
+        raise Refused(
+            f"the certificate of {name!r} names no id: `planaria keys issue` makes one"
+        ) from None
+    if not isinstance(key, Ed25519PublicKey) or id_of(key, nonce) != id:
+        raise Refused(f"the certificate of {name!r} names an id that is not its key's")
+    roles = tuple(value for kind, _, value in pairs if kind == "role")
+    return Identity(name, id, roles, certificate.not_valid_after_utc)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: Ed25519PublicKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SLACK)
+        .not_valid_after(now + timedelta(days=days))
+    )
+
+
+def _fresh_nonce(key: Ed25519PublicKey, taken: set[NodeId]) -> bytes:
+    """A nonce with which the key's handle is nobody else's."""
+    while True:
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        if handle_of(id_of(key, nonce)) not in taken:
+            return nonce
+
+
+def _handles(directory: Path) -> set[NodeId]:
+    """The handles of all that were issued; lines that are damaged are told, not skipped."""
+    path = directory / ISSUED
+    lines = path.read_text().splitlines() if path.exists() else []
+    try:
+        return {handle_of(bytes.fromhex(json.loads(line)["id"])) for line in lines}
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{path} is damaged: each line must be an object with an `id`") from None
+
+
+def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:
+    if not (directory / AUTHORITY_KEY).exists():
+        raise UsageError(
+            f"{directory} has no authority: run `planaria keys init {directory}` first"
+        )
+    key = serialization.load_pem_private_key(load_secret(directory / AUTHORITY_KEY), None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageError(f"{directory / AUTHORITY_KEY} is no Ed25519 key")
+    return load_certificate(directory / AUTHORITY), key
+
+
+def _checked_name(name: str) -> str:
+    good = name and len(name) <= 64 and all(it.isalnum() or it in "-_." for it in name)
+    if not good or name.startswith("."):
+        raise UsageError(f"name {name!r}: up to 64 letters, digits, '-', '_' and '.'")
+    return name
+
+
+def _common_name(certificate: x509.Certificate) -> str:
+    found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[0].value) if found else "?"
+
+
+def _pem(key: Ed25519PrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _write_secret(path: Path, data: bytes) -> None:
+    """Write a file that never was readable by others."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)

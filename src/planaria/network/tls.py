@@ -1,0 +1,49 @@
+"""TLS 1.3 with certificates at both ends; who is at the other end is read off its certificate."""
+
+import ssl
+from pathlib import Path
+
+from cryptography import x509
+
+from planaria.core.errors import UsageError
+from planaria.network.identity import (
+    AUTHORITY,
+    CERTIFICATE,
+    KEY,
+    Identity,
+    Refused,
+    identify,
+    load_certificate,
+    load_secret,
+)
+
+
+class Credentials:
+    """The key and certificate in one directory, as `planaria keys issue` made it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.authority = load_certificate(directory / AUTHORITY)
+        self.identity = identify(load_certificate(directory / CERTIFICATE), self.authority)
+        load_secret(directory / KEY)  # refuses a key that others can read
+
+    def context(self, *, server: bool) -> ssl.SSLContext:
+        """What to give to a socket; both ends must show a certificate of the same authority."""
+        purpose = ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT
+        context = ssl.SSLContext(purpose)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False  # names are in the certificate, addresses change
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(self.directory / AUTHORITY)
+        try:
+            context.load_cert_chain(self.directory / CERTIFICATE, self.directory / KEY)
+        except ssl.SSLError as error:
+            raise UsageError(f"{self.directory}: key and certificate do not fit: {error}") from None
+        return context
+
+    def peer(self, connection: ssl.SSLObject) -> Identity:
+        """Who is at the other end; raises `Refused` if it is nobody of this cluster."""
+        shown = connection.getpeercert(binary_form=True)
+        if shown is None:
+            raise Refused("the other end showed no certificate: connect with --keys DIR")
+        return identify(x509.load_der_x509_certificate(shown), self.authority)
