@@ -190,6 +190,50 @@ def test_another_clusters_node_and_another_wire_are_refused_with_a_line() -> Non
     asyncio.run(main())
 
 
+def certified(tmp_path: Path, cluster: str) -> tuple[Host, Credentials]:
+    found_cluster(tmp_path / cluster, cluster)
+    credentials = Credentials(issue(tmp_path / cluster, "one"))
+    id = credentials.identity.id
+    node = Probe(handle_of(id))
+    return Host(node, id, Codec((Ping,)), lambda _: None, credentials=credentials), credentials
+
+
+def test_who_has_no_certificate_of_ours_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def main() -> None:
+        ours, _ = certified(tmp_path, "ours")
+        theirs, _ = certified(tmp_path, "theirs")
+        door = await ours.start("127.0.0.1:0")
+        with pytest.raises(UsageError, match="cannot trust"):
+            await theirs.join(door)
+        _, writer = await asyncio.open_connection(*door.split(":"))
+        writer.write(b"no TLS at all")
+        writer.close()
+        await asyncio.sleep(0.1)
+        assert ours._connections == theirs._connections == set()
+        await theirs.stop()
+        await ours.stop()
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_who_says_another_id_than_its_certificate_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        ours, _ = certified(tmp_path, "ours")
+        liar = Credentials(issue(tmp_path / "ours", "liar"))
+        other = Host(
+            Probe(handle_of(bytes(16))), bytes(16), Codec((Ping,)), lambda _: None, credentials=liar
+        )
+        door = await ours.start("127.0.0.1:0")
+        await other.join(door)  # it knows who we are; we hang up on it
+        await until(lambda: not other.links)
+        assert ours.links == {}
+        assert ours.node.told == []  # type: ignore[attr-defined]
+        await other.stop()
+        await ours.stop()
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
 class Ping(Message, frozen=True, tag="network-test.ping"):
     number: int
     body: bytes = b""
@@ -219,7 +263,7 @@ class ProbeHost(Host):
 
 
 def probes(
-    *, commit: list[Callable[[Exception | None], None]] | None = None
+    *, commit: list[Callable[[Exception | None], object]] | None = None
 ) -> tuple[ProbeHost, ProbeHost]:
     ids = [secrets.token_bytes(16) for _ in range(2)]
     hosts = [
@@ -255,7 +299,7 @@ def test_the_sender_is_the_end_of_the_link_and_both_are_told_of_it() -> None:
 
 def test_what_follows_persist_waits_for_the_disk_and_is_never_sent_if_it_fails() -> None:
     async def main() -> None:
-        commits: list[Callable[[Exception | None], None]] = []
+        commits: list[Callable[[Exception | None], object]] = []
         one, two = probes(commit=commits)
         door = await one.start("127.0.0.1:0")
         await two.start("127.0.0.1:0")
@@ -315,6 +359,27 @@ def test_what_was_not_acknowledged_comes_back_with_the_loss_of_the_link(
         far: Connection = one.links[two.node.id]
         far.close("gone")
         await until(lambda: LinkDown(one.node.id, (Ping(1), Ping(2))) in two.node.told)
+        await two.stop()
+        await one.stop()
+
+    asyncio.run(main())
+
+
+def test_a_message_that_cannot_be_stored_ends_its_link_and_is_not_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        commits: list[Callable[[Exception | None], object]] = []
+        one, two = probes(commit=commits)
+        door = await one.start("127.0.0.1:0")
+        await two.start("127.0.0.1:0")
+        await two.join(door)
+        await until(lambda: two.node.id in one.links)
+        monkeypatch.setattr(one.node, "on_message", lambda *_: [Persist()])
+        two._perform([Send(one.node.id, Ping(1))], None)
+        await until(lambda: commits)
+        commits[0](OSError("disk full"))
+        await until(lambda: LinkDown(one.node.id, (Ping(1),)) in two.node.told)
         await two.stop()
         await one.stop()
 

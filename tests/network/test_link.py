@@ -122,3 +122,13 @@ def test_a_busy_link_says_once_that_it_has_room_again() -> None:
     assert link.on_acknowledge(ACKNOWLEDGED.pack(0, 1))
     assert link.drained
     assert not link.drained
+
+
+def test_a_frame_that_waits_holds_up_the_count_of_those_behind_it() -> None:
+    link = Link()
+    first, second = link.begin(Kind.BULK), link.begin(Kind.BULK)
+    link.finish(second)
+    assert link.take() == b""
+    link.finish(first)
+    ((_, body),) = Reader().feed(link.take())
+    assert ACKNOWLEDGED.unpack(body) == (0, 2)

@@ -36,6 +36,9 @@ class Handler(Protocol):
     hello: Hello
     credentials: Credentials | None
 
+    def connected(self, connection: "Connection") -> None:
+        """There is a socket; nothing is known of the other end yet."""
+
     def opened(self, connection: "Connection") -> None:
         """Both ends know each other; `peer` and `hello` are known."""
 
@@ -97,6 +100,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def abort(self) -> None:
+        """Hang up without waiting for anything."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def refuse(self, reason: str) -> None:
         """Hang up and tell the other end why."""
         self._write(frame(Kind.REFUSE, reason.encode()))
@@ -105,8 +113,9 @@ class Connection(asyncio.Protocol):
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say hello."""
+        """Say hello. A TLS handshake that fails never comes so far."""
         self._transport = cast(asyncio.Transport, transport)
+        self.handler.connected(self)
         self._transport.write(frame(Kind.HELLO, msgpack.encode(self.handler.hello)))
         self._patience = self._loop.call_later(HELLO_SECONDS, self.close, "it never said hello")
 

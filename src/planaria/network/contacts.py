@@ -11,6 +11,8 @@ from planaria.network.identity import ID_BYTES, handle_of
 CONTACTS_MAX = 1 << 16  # then the one not heard of for longest is forgotten
 ASKED_MAX = 256  # nodes in one question
 ADDRESSES_MAX = 8  # of one node
+ADDRESS_LENGTH_MAX = 300  # a name of 253 characters and a port
+SERIAL_MAX = 1 << 62
 
 
 class Contact(Struct, frozen=True, array_like=True):
@@ -23,7 +25,9 @@ class Contact(Struct, frozen=True, array_like=True):
     @property
     def sound(self) -> bool:
         """Could this be a contact at all?"""
-        return len(self.id) == ID_BYTES and 0 < len(self.addresses) <= ADDRESSES_MAX
+        known = len(self.id) == ID_BYTES and 0 < len(self.addresses) <= ADDRESSES_MAX
+        short = all(len(address) <= ADDRESS_LENGTH_MAX for address in self.addresses)
+        return known and short and 0 <= self.serial <= SERIAL_MAX
 
 
 class Contacts:
@@ -33,7 +37,9 @@ class Contacts:
         self._known: dict[NodeId, Contact] = {}
 
     def learn(self, contact: Contact) -> bool:
-        """Keep a contact unless a newer one is known; True if it is new."""
+        """Keep a sound contact unless a newer one is known; True if it is new."""
+        if not contact.sound:
+            return False
         handle = handle_of(contact.id)
         known = self._known.pop(handle, None)
         best = contact if known is None or contact.serial > known.serial else known
@@ -66,8 +72,7 @@ class Contacts:
         except MsgspecError:
             return []
         for contact in contacts:
-            if contact.sound:
-                self.learn(contact)
+            self.learn(contact)
         return [handle_of(contact.id) for contact in contacts if contact.sound]
 
 

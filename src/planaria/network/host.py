@@ -24,6 +24,7 @@ from planaria.core.node import (
     LinkDown,
     LinkUp,
     Node,
+    Notice,
     Persist,
     Ready,
     Send,
@@ -40,11 +41,14 @@ SILENCE_SECONDS = 4.0  # without a frame, after which a peer is gone
 DIAL_SECONDS = 3.0
 DIALS_MAX = 64  # at a time
 WAITING_MAX = 256  # messages to one node that is being dialled
+SOUGHT_MAX = 1024  # nodes that are looked for or dialled at a time
+STOP_SECONDS = 1.0  # for the other ends to say goodbye
 
 log = logging.getLogger("planaria.network")
 
 Application = Callable[[Effect], None]
-Commit = Callable[[Callable[[Exception | None], None]], None]
+Done = Callable[[Exception | None], None]
+Commit = Callable[[Callable[[Exception | None], object]], None]
 
 
 class Host:
@@ -117,8 +121,13 @@ class Host:
         await asyncio.gather(*dials, return_exceptions=True)
         for connection in list(self._connections):
             connection.close("this node stops")
+        loop = asyncio.get_running_loop()
+        patience = loop.time() + STOP_SECONDS
         while self._connections:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
+            if loop.time() > patience:
+                for connection in list(self._connections):
+                    connection.abort()
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -137,6 +146,10 @@ class Host:
         self._perform(self.node.on_command(command), None)
 
     # What connections tell
+
+    def connected(self, connection: Connection) -> None:
+        """There is a socket more."""
+        self._connections.add(connection)
 
     def opened(self, connection: Connection) -> None:
         """A node is at the other end: use this link, unless a better one is there."""
@@ -171,7 +184,7 @@ class Host:
             connection.finish(task)
             return
         effects = self.node.on_message(message, connection.peer)
-        self._perform(effects, lambda: connection.finish(task))
+        self._perform(effects, partial(self._done, connection, task))
 
     def asked(self, connection: Connection, kind: int, body: bytes) -> None:
         """Somebody looks for nodes, or answers where they are."""
@@ -201,7 +214,14 @@ class Host:
 
     # Effects
 
-    def _perform(self, effects: Effects, done: Callable[[], None] | None) -> None:
+    def _done(self, connection: Connection, task: Task, error: Exception | None) -> None:
+        """Acknowledge a message; what could not be stored ends the link, and its sender knows."""
+        if error is None:
+            connection.finish(task)
+        else:
+            connection.close(f"not stored: {error}")
+
+    def _perform(self, effects: Effects, done: Done | None) -> None:
         """Do effects in their order; what follows a `Persist` waits until that is on disk."""
         if self._stopped.is_set():
             return
@@ -210,21 +230,25 @@ class Host:
                 self._send(effect)
             elif isinstance(effect, Persist):
                 if self._commit is not None:
-                    self._commit(partial(self._committed, effects[at + 1 :], done))
+                    loop = asyncio.get_running_loop()
+                    rest = partial(self._committed, effects[at + 1 :], done)
+                    # The store calls back in the thread of its writer.
+                    self._commit(partial(loop.call_soon_threadsafe, rest))
                     return
             else:
                 self.application(effect)
         if done is not None:
-            done()
+            done(None)
 
-    def _committed(
-        self, rest: Effects, done: Callable[[], None] | None, error: Exception | None
-    ) -> None:
+    def _committed(self, rest: Effects, done: Done | None, error: Exception | None) -> None:
         """Go on after a commit; what could not be stored is not sent, delivered or acknowledged."""
         if error is None:
             self._perform(rest, done)
-        else:
-            log.error("not stored: %s", error)
+            return
+        log.error("not stored: %s", error)
+        self.application(Notice("", "not stored", {"reason": str(error)}))
+        if done is not None:
+            done(error)
 
     def _send(self, effect: Send) -> None:
         target, message = effect.target, effect.message
@@ -252,6 +276,9 @@ class Host:
 
     def _wait(self, target: NodeId, message: Message) -> None:
         """Keep a message while its receiver is looked for and dialled."""
+        if target not in self._waiting and len(self._waiting) >= SOUGHT_MAX:
+            self.dropped += 1
+            return
         waiting = self._waiting.setdefault(target, [])
         if len(waiting) < WAITING_MAX:
             waiting.append(message)
@@ -305,9 +332,7 @@ class Host:
             self._perform(self.node.on_command(LinkDown(target, tuple(lost))), None)
 
     def _connection(self, *, dialled: bool) -> Connection:
-        connection = Connection(self, dialled=dialled)
-        self._connections.add(connection)
-        return connection
+        return Connection(self, dialled=dialled)
 
     def _preferred(self, connection: Connection) -> bool:
         """Of two links both ends keep the one that the smaller id dialled."""
