@@ -10,6 +10,7 @@ import pytest
 from planaria.core.errors import UsageError
 from planaria.network.store.database import Database
 from planaria.network.store.opening import FILE, MENDED
+from planaria.network.store.salvage import readable_rows
 from planaria.records.positions import Mark
 from planaria.records.record import Record
 from planaria.records.window import Window
@@ -92,6 +93,16 @@ def test_pages_of_zeros_lose_their_own_rows_only(tmp_path: Path) -> None:
     found, said = opened(tmp_path, written)
     assert len(said) == 1
     assert RECORDS - 60 < found < RECORDS
+
+
+def test_pages_of_zeros_are_not_read_again_and_again(tmp_path: Path) -> None:
+    """Some SQLites find rows on such a page, all of them number 0: a scan must not turn back."""
+    filled(tmp_path, 100)
+    size = (tmp_path / FILE).stat().st_size
+    os.truncate(tmp_path / FILE, size - 20_000)
+    found = [row[1] for row in readable_rows(tmp_path / FILE) if row[0] == "records"]
+    assert 50 < len(found) < 100
+    assert len(found) == len(set(found))
 
 
 def test_a_bad_checksum_takes_one_record_out_of_vector_and_digest(tmp_path: Path) -> None:

@@ -93,13 +93,13 @@ class _Scans:
 
     def ascending(self, lo: int, hi: int) -> Iterator[Row]:
         self.reached = lo - 1
-        yield from self._scan("ASC", lo, hi)
+        yield from self._scan("ASC", lo, hi, 1)
 
     def descending(self, lo: int, hi: int) -> Iterator[Row]:
         self.reached = hi + 1
-        yield from self._scan("DESC", lo, hi)
+        yield from self._scan("DESC", lo, hi, -1)
 
-    def _scan(self, direction: str, lo: int, hi: int) -> Iterator[Row]:
+    def _scan(self, direction: str, lo: int, hi: int, step: int) -> Iterator[Row]:
         self.queries += 1
         self.broken = False
         query = (
@@ -107,6 +107,9 @@ class _Scans:
         )
         try:
             for row in self._connection.execute(query, (lo, hi)):
+                if not lo <= row[0] <= hi or (row[0] - self.reached) * step <= 0:
+                    self.broken = True  # a page of zeros has rows too, all of them number 0
+                    return
                 self.reached = row[0]
                 yield row
         except sqlite3.Error:
