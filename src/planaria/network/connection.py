@@ -28,6 +28,7 @@ class Hello(Struct, frozen=True):
     id: bytes
     cluster: str
     addresses: tuple[str, ...] = ()
+    role: str = "node"  # or `client`: in no ring, and nobody dials it
 
 
 class Handler(Protocol):
