@@ -61,9 +61,9 @@ class Membership(Stateful):
         effects += self.history.on_timeout(self._view(), neighbours)
         return effects + self._joined() if self.awaited else effects
 
-    def publish(self, draft: Draft, *, more: bool = False) -> list[Effect]:
+    def publish(self, *drafts: Draft, more: bool = False) -> list[Effect]:
         """Publish on this topic."""
-        return self.history.publish(self._view(), draft, more=more)
+        return self.history.publish(self._view(), *drafts, more=more)
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed."""
