@@ -1,6 +1,6 @@
 """Where nodes are: soft state that is learned from hellos and asked of whoever mentions a node."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import MsgspecError, Struct, msgpack
 
@@ -47,6 +47,13 @@ class Contacts:
         if len(self._known) > CONTACTS_MAX:
             del self._known[next(iter(self._known))]
         return best is not known
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __iter__(self) -> Iterator[Contact]:
+        """All of them, the one heard of last at the end."""
+        return iter(self._known.values())
 
     def get(self, node: NodeId) -> Contact | None:
         """How to reach a node, if that is known."""

@@ -145,6 +145,11 @@ class Host:
             await asyncio.sleep(0.01)
         return connection.peer
 
+    @property
+    def queued(self) -> int:
+        """How many messages wait for nodes that are looked for or dialled."""
+        return sum(map(len, self._waiting.values()))
+
     def command(self, command: Command) -> None:
         """The local application asks; what the node refuses is raised to it."""
         self._perform(self.node.on_command(command), None)
