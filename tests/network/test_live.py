@@ -311,8 +311,8 @@ def _keys(directory: Path) -> dict[str, Any]:
     ("told", "said"),
     [
         ({"keys": "nowhere"}, "is no readable certificate"),
-        ({"keys": "member"}, "has no role supervise"),
-        ({"keys": "client"}, "has no role node"),
+        ({"keys": "member"}, "has not the role 'supervise'"),
+        ({"keys": "client"}, "has not the role 'node'"),
         ({"keys": "member", "cluster": "b"}, "is of cluster 'a', not of 'b'"),
     ],
 )

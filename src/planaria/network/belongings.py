@@ -32,12 +32,11 @@ def load_credentials(config: Config) -> Credentials | None:
         raise UsageError(
             f"{config.credentials} is of cluster {found.cluster!r}, not of {config.cluster!r}"
         )
-    for role in ("node", "supervise") if config.supervise else ("node",):
-        if role not in found.identity.roles:
-            raise UsageError(
-                f"the certificate of {found.identity.name!r} has no role {role}: "
-                f"`planaria keys issue NAME --role node --role supervise` makes one"
-            )
+    if "node" not in found.identity.roles:
+        raise UsageError(
+            f"the certificate of {found.identity.name!r} has not the role 'node': "
+            f"issue one with `planaria keys issue NAME --role node`"
+        )
     return found
 
 

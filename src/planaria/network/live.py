@@ -107,6 +107,7 @@ class LiveNode:
             credentials=credentials,
             commit=commit,
             interval=config.interval,
+            supervises=config.supervise,
         )
         self.joining = Joining(self.host, config.join, config.dir)
         self.monitor = Monitor(self)
