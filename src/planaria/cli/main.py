@@ -15,6 +15,7 @@ from planaria.core.errors import PlanariaError, UsageError
 # One module per command group, imported when it is used: `planaria --version` loads none.
 COMMANDS = {
     "compare": "planaria.cli.compare:compare",
+    "context": "planaria.cli.context:context",
     "demo": "planaria.cli.demo:demo",
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",

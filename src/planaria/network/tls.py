@@ -10,8 +10,10 @@ from planaria.network.identity import (
     AUTHORITY,
     CERTIFICATE,
     KEY,
+    SECRET,
     Identity,
     Refused,
+    cluster_of,
     identify,
     load_certificate,
     load_secret,
@@ -24,8 +26,14 @@ class Credentials:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.authority = load_certificate(directory / AUTHORITY)
+        self.cluster = cluster_of(self.authority)
         self.identity = identify(load_certificate(directory / CERTIFICATE), self.authority)
         load_secret(directory / KEY)  # refuses a key that others can read
+
+    @property
+    def secret(self) -> bytes:
+        """The cluster's secret, the same for all that this authority named."""
+        return load_secret(self.directory / SECRET)
 
     def context(self, *, server: bool) -> ssl.SSLContext:
         """What to give to a socket; both ends must show a certificate of the same authority."""
