@@ -178,7 +178,12 @@ def test_a_reader_too_far_behind_is_told_after_what_it_has(
     run(main)
 
 
-def test_what_cannot_be_published_is_refused_alone(tmp_path: Path) -> None:
+def test_what_cannot_be_published_is_refused_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise CapacityExceeded("disk full")
+
     async def main() -> None:
         async with LiveNode(config(tmp_path)) as live:
             good, large, wild = await asyncio.gather(
@@ -190,12 +195,11 @@ def test_what_cannot_be_published_is_refused_alone(tmp_path: Path) -> None:
             assert not isinstance(good, BaseException)
             assert isinstance(large, UsageError)
             assert isinstance(wild, UsageError)
-            assert live.database is not None
-            assert live.database.writer is not None
-            live.database.writer.stalled = OSError("disk full")
+            store, admit = live.store(TOPIC), live.store(TOPIC)._admit
+            monkeypatch.setattr(store, "_admit", full)
             with pytest.raises(CapacityExceeded, match="disk full"):
                 await live.publish(TOPIC, b"not now")
-            live.database.writer.stalled = None
+            monkeypatch.setattr(store, "_admit", admit)
             await live.publish(TOPIC, b"again")
 
     run(main)
@@ -274,7 +278,7 @@ def test_a_named_address_that_is_this_node_itself_is_told_and_left_out(
     run(main)
 
 
-@pytest.mark.parametrize("wrong", ["cluster", "authority", "client", "plain", "tls"])
+@pytest.mark.parametrize("wrong", ["cluster", "authority", "client", "tls"])
 def test_who_does_not_belong_here_is_refused_and_hears_why(
     tmp_path: Path, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,7 +292,6 @@ def test_who_does_not_belong_here_is_refused_and_hears_why(
             "cluster": ({}, {"cluster": "another"}, "cluster"),
             "authority": (_keys(ours), _keys(theirs), "authority"),
             "client": (_keys(ours), _keys(client), "is not a node's"),
-            "plain": (_keys(ours), {}, "--insecure"),
             "tls": ({}, _keys(theirs), "--insecure"),
         }[wrong]
         async with LiveNode(config(tmp_path / "a", **mine)) as one:
@@ -298,6 +301,22 @@ def test_who_does_not_belong_here_is_refused_and_hears_why(
             two = LiveNode(told)
             with pytest.raises(Refused, match=said):
                 await two.start()
+            await two.stop(leave=False)
+
+    run(main)
+
+
+def test_without_tls_a_node_that_wants_it_is_asked_again_and_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        found_cluster(tmp_path / "keys", "ours")
+        keys = issue(tmp_path / "keys", "one", ("node", "supervise"))
+        async with LiveNode(config(tmp_path / "a", **_keys(keys))) as one:
+            two = LiveNode(config(tmp_path / "b", join=(one.listen,)))
+            starting = asyncio.ensure_future(two.start())
+            await until(lambda: "does it want TLS?" in caplog.text)
+            starting.cancel()
             await two.stop(leave=False)
 
     run(main)

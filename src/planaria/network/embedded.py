@@ -11,13 +11,15 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
 from planaria.core.node import Deliver, Effect, Joined, Notice, Publish, Published, Subscribe
-from planaria.core.topics import check_filter, matches
+from planaria.core.topics import check_filter, check_topic, matches
 from planaria.network.client.events import Ack, Event, events_of
 from planaria.network.host import Commit, Host
 from planaria.protocols.publications.deliveries import Deliveries, split_position
 from planaria.records.batches import Slice
+from planaria.records.packing import weigh
+from planaria.records.record import Draft
 
 BEHIND_BYTES_MAX = 256 << 20  # of records that a reader has not taken yet
 PUBLISHING_MAX = 1 << 12  # publications that wait for the next turn; then the node takes them
@@ -95,19 +97,30 @@ class Subscription:
         self._joined.set()
 
 
+Waiting = tuple[Publish, asyncio.Future[Ack]]
+Acknowledged = tuple[asyncio.Future[Ack], Ack]
+
+
 class Publishing:
     """Publications on their way into the node, and who waits for them."""
 
     def __init__(self, host: Host, commit: Commit | None, join: Callable[[str], None]) -> None:
         self._host, self._commit, self._join = host, commit, join
-        self._waiting: dict[str, list[tuple[Publish, asyncio.Future[Ack]]]] = {}
+        self._waiting: dict[str, list[Waiting]] = {}
         self._count = 0
         self._scheduled = False
+        self._committing = 0  # batches
         self._published: list[Published] = []
-        self._refused: dict[str, CapacityExceeded] = {}
+        self._refused: dict[str, PlanariaError] = {}
 
     async def publish(self, command: Publish) -> Ack:
-        """Publish and return when it is on this node's disk and on its way to all members."""
+        """Publish and return when it is on this node's disk and on its way to all members.
+
+        Raises UsageError if it can never be published, CapacityExceeded if it cannot be now.
+        """
+        check_topic(command.topic)
+        headers = [(name, value.encode()) for name, value in command.headers.items()]
+        weigh(Draft(command.payload, command.key, tuple(headers)))
         while self._congested():
             await asyncio.sleep(PATIENCE_SECONDS)
         if self._count >= PUBLISHING_MAX:
@@ -136,38 +149,46 @@ class Publishing:
     def _flush(self) -> None:
         """Give the node all that waits, as few records as possible."""
         waiting, self._waiting, self._count, self._scheduled = self._waiting, {}, 0, False
-        done: list[tuple[asyncio.Future[Ack], Ack]] = []
+        if not self._committing:
+            self._refused = {}  # of records of others, perhaps
+        done: list[Acknowledged] = []
         for topic, commands in waiting.items():
             wanted = [one for one in commands if not one[1].cancelled()]
             done += self._flush_topic(topic, wanted) if wanted else []
         loop = asyncio.get_running_loop()
-        if self._commit is None or not done:
-            _resolve(done, None)
+        self._committing += 1
+        if self._commit is None:
+            self._resolve(done, None)
         else:
-            self._commit(lambda error: loop.call_soon_threadsafe(_resolve, done, error))
+            # After the node's own commit, and so after what it says when its store is full.
+            self._commit(lambda error: loop.call_soon_threadsafe(self._resolve, done, error))
 
-    def _flush_topic(
-        self, topic: str, commands: Sequence[tuple[Publish, asyncio.Future[Ack]]]
-    ) -> list[tuple[asyncio.Future[Ack], Ack]]:
-        self._refused.pop(topic, None)
-        done: list[tuple[asyncio.Future[Ack], Ack]] = []
-        last = commands[-1][1]
-        for command, future in commands:
-            self._published = []
-            try:
-                self._join(topic)
-                self._host.command(command if future is last else replace(command, more=True))
-            except (UsageError, CapacityExceeded) as error:
+    def _flush_topic(self, topic: str, commands: Sequence[Waiting]) -> list[Acknowledged]:
+        """Publish on one topic; what the node refuses it refuses whole."""
+        self._published = []
+        try:
+            self._join(topic)
+            for command, _ in commands[:-1]:
+                self._host.command(replace(command, more=True))
+            self._host.command(commands[-1][0])
+        except (UsageError, CapacityExceeded) as error:
+            for _, future in commands:
                 future.set_exception(error)
+            return []
+        answers = zip(commands, self._published, strict=True)
+        return [(future, _ack(published)) for (_, future), published in answers]
+
+    def _resolve(self, done: Sequence[Acknowledged], error: Exception | None) -> None:
+        """Tell who waits what became of it."""
+        self._committing -= 1
+        for future, ack in done:
+            refused = self._refused.get(ack.topic) or error
+            if future.done():
                 continue
-            (published,) = self._published
-            done.append((future, _ack(published)))
-        refused = self._refused.pop(topic, None)
-        if refused is None:
-            return done
-        for future, _ in done:
-            future.set_exception(refused)
-        return []
+            if refused is None:
+                future.set_result(ack)
+            else:
+                future.set_exception(CapacityExceeded(f"not stored: {refused}"))
 
 
 class Embedded:
@@ -238,13 +259,3 @@ class Embedded:
 def _ack(published: Published) -> Ack:
     publisher, incarnation, sequence = split_position(published.id)
     return Ack(published.topic, publisher, incarnation, sequence, 1, 1, 1)
-
-
-def _resolve(done: Sequence[tuple[asyncio.Future[Ack], Ack]], error: Exception | None) -> None:
-    for future, ack in done:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(ack)
-        else:
-            future.set_exception(CapacityExceeded(f"not stored: {error}"))

@@ -147,12 +147,17 @@ class Host:
         Raises Refused if one of the two ends will not have the other, UsageError if nobody answers.
         """
         connection = await self._dial(address)
-        while connection.theirs is None:
-            if connection not in self._connections:
-                said = f"{address} does not let us in: {connection.reason}"
-                raise Refused(said) if connection.refused else UsageError(said)
+        while not connection.admitted and connection in self._connections:
             await asyncio.sleep(0.01)
-        return connection.peer
+        known = connection.theirs is not None
+        if known and connection.peer in (self.node.id, *self.links):
+            return connection.peer
+        if connection.admitted:
+            raise UsageError(f"{address} hung up: {connection.reason}")
+        said = f"{address} does not let us in: {connection.reason}"
+        if connection.refused:
+            raise Refused(said)
+        raise UsageError(said if known else f"{said} before it said hello (does it want TLS?)")
 
     @property
     def queued(self) -> int:
