@@ -16,13 +16,16 @@ from planaria.core.errors import PlanariaError, UsageError
 COMMANDS = {
     "bench": "planaria.cli.bench:bench",
     "compare": "planaria.cli.compare:compare",
+    "context": "planaria.cli.context:context",
     "demo": "planaria.cli.demo:demo",
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
     "keys": "planaria.cli.keys:keys",
+    "node": "planaria.cli.node:node",
     "reproduce": "planaria.cli.reproduce:reproduce",
     "sim": "planaria.cli.sim:sim",
     "trace": "planaria.cli.trace:trace",
+    "up": "planaria.cli.up:up",
 }
 BROKEN = 1  # a run broke a promise, or two traces differ
 MISUSE = 2

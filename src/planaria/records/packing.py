@@ -80,7 +80,7 @@ class Packer(Stateful):
         self.waiting, self.weights, self.unsettled = [], [], []
         for draft in state.waiting:
             try:
-                self.weights.append(_weigh(draft))
+                self.weights.append(weigh(draft))
             except UsageError:
                 continue
             self.waiting.append(draft)
@@ -105,7 +105,7 @@ class Packer(Stateful):
         Raises UsageError if no record can hold one, and CapacityExceeded, both with nothing
         numbered, while too much is not acknowledged.
         """
-        weights = [_weigh(draft) for draft in drafts]
+        weights = [weigh(draft) for draft in drafts]
         weight = sum(weights)
         if self.bytes and self.bytes + weight > UNSETTLED_BYTES_MAX:
             raise CapacityExceeded(f"{self.bytes} bytes are not acknowledged yet: slow down")
@@ -146,7 +146,7 @@ class Packer(Stateful):
             self.bytes -= len(self.unsettled.pop(0).data)
 
 
-def _weigh(draft: Draft) -> int:
+def weigh(draft: Draft) -> int:
     """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
     payload, key, headers, timestamp = draft
     if key is timestamp is None and not headers and len(payload) <= PAYLOAD_BYTES_MAX:
