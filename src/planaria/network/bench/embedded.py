@@ -19,7 +19,7 @@ from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.supervisor import Supervisor
 
 INTERVAL_SECONDS = 0.5
-PACKED = 128  # publications given to the node before others have their turn
+PACKED = 256  # publications given to the node before others have their turn
 
 
 class Embedded(Contender):
