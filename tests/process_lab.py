@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -25,24 +25,29 @@ def until(holds: Callable[[], object], what: str = "", seconds: float = PATIENCE
         time.sleep(0.05)
 
 
+def environment(home: Path) -> dict[str, str]:
+    """That of this process, but for what says which network to use."""
+    found = {k: v for k, v in os.environ.items() if not k.startswith("PLANARIA_")}
+    found |= {
+        "PYTHONPATH": str(ROOT / "src"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_STATE_HOME": str(home / "state"),
+    }
+    found.pop("XDG_RUNTIME_DIR", None)
+    return found
+
+
 class Running:
     """One process with a group of its own; `log` is what it said on stderr."""
 
     def __init__(self, words: list[str], home: Path, log: Path) -> None:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("PLANARIA_")}
-        environment |= {
-            "PYTHONPATH": str(ROOT / "src"),
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_STATE_HOME": str(home / "state"),
-        }
-        environment.pop("XDG_RUNTIME_DIR", None)
         self.log = log
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "planaria", *words],
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=environment,
+                env=environment(home),
                 start_new_session=True,
             )
         self.pid = self.process.pid
@@ -59,7 +64,7 @@ class Running:
             read += self.process.stdout.read() or b""
             return b"\n" in read or self.process.poll() is not None
 
-        until(whole, f"{self.process.args} is ready")
+        until(whole, f"{self.log} is ready")
         assert b"\n" in read, self.said()
         found: dict[str, Any] = json.loads(read)
         return found
@@ -140,8 +145,3 @@ def publications(http: str, topic: str) -> int:
     """How many publications a node holds."""
     its = status(http).get("topics", {}).get(topic, {})
     return int(its.get("publications", 0)) if its.get("member") else -1
-
-
-def tree(path: Path) -> Iterator[Path]:
-    """All files below."""
-    return (it for it in path.rglob("*") if it.is_file())

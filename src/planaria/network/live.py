@@ -29,7 +29,7 @@ from planaria.network.client.events import Ack
 from planaria.network.config import Config, save_config
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
-from planaria.network.host import Commit, Done, Host
+from planaria.network.host import Commit, Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
@@ -43,7 +43,7 @@ from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
-from planaria.records.store import Store
+from planaria.records.store import Committed, Store
 
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
@@ -304,7 +304,7 @@ def _commit(database: Database) -> Commit:
     if writer is not None:
         return writer.commit
 
-    def refuse(done: Done) -> None:
+    def refuse(done: Committed) -> None:
         done(CapacityExceeded("the store is read-only"))
 
     return refuse
