@@ -121,9 +121,7 @@ class Lab:
         self.hosts: list[Host] = []
         self.gates: list[Gate] = []
         for at, id in enumerate(ids):
-            peer = Peer(
-                handle_of(id), (first,), random.Random(at), retention, self._store(at)
-            )
+            peer = Peer(handle_of(id), (first,), random.Random(at), retention, self._store(at))
             node = Ringlet(peer, supervisor if at == 0 else None, Known(supervisor))
             host = Host(
                 node,

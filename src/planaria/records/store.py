@@ -184,10 +184,11 @@ class Store(ABC):
         same at every store that holds the range. A reader that fixes `to` (say `vector()`) until
         it is reached is fair to all streams, however fast one of them grows. A stream that `after`
         does not name begins with what was published from the second `floor` on. `only` these
-        streams are looked at, where the reader knows which have grown; `size` bounds the bytes.
+        streams are looked at, in this order, where the reader knows which have grown; `size` bounds
+        the bytes.
         """
         while True:
-            streams = self.index.names if only is None else sorted({*only})
+            streams = self.index.names if only is None else list(dict.fromkeys(only))
             chosen = range_of(self.index, streams, after, to, floor, max(1, limit), size)
             wanted, vector, more = chosen
             found = self._load([entry for entry, *_ in wanted])

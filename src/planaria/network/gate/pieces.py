@@ -93,7 +93,9 @@ def vector_of(positions: list[Position]) -> dict[Stream, Mark]:
         flat = [number for pair in one.skipped for number in pair]
         good = is_node_id(one.publisher) and len(one.incarnation) == INCARNATION_BYTES
         ascends = flat == sorted({*flat}) and all(0 <= it <= one.next for it in flat)
-        if not (good and ascends and 0 <= one.next <= SEQUENCE_MAX and len(flat) <= 2 * SKIPPED_MAX):
+        if not (
+            good and ascends and 0 <= one.next <= SEQUENCE_MAX and len(flat) <= 2 * SKIPPED_MAX
+        ):
             raise UsageError(f"no position: {one}")
     return from_wire(positions)
 
