@@ -29,6 +29,8 @@ from planaria.core.topics import check_filter, check_topic
 from planaria.protocols.publications.deliveries import MICROSECONDS
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
+from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, deposit, told
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.membership import Membership, MembershipState
 from planaria.protocols.skipring.messages import (
@@ -42,7 +44,7 @@ from planaria.protocols.skipring.messages import (
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.records.memory import MemoryStore
-from planaria.records.record import Draft
+from planaria.records.record import Draft, record_key
 from planaria.records.store import Store
 
 TOPICS_MAX = 1 << 14  # rings one process takes part in: each costs about four messages an interval
@@ -197,6 +199,20 @@ class Peer(Node):
         draft = Draft(command.payload, command.key, headers, timestamp)
         return membership.publish(draft, more=command.more)
 
+    def _entrust(self, command: Entrust) -> Effects:
+        """Deposit a record at members of its topic, at this node itself first."""
+        effects: list[Effect] = []
+        if self.id in command.members:
+            membership = self.topics.get(command.topic)
+            key = command.record.key
+            effects += (
+                [answer(command.topic, self.id, self.id, key, STRANGER)]
+                if membership is None
+                else membership.entrust(command)
+            )
+        others = [member for member in command.members if member != self.id]
+        return [*(deposit(command, self.id, member) for member in others), *effects]
+
     def _read_clock(self, command: Clock) -> Effects:
         """The time for every topic."""
         found = [one.history.read_clock(command.seconds) for one in self.topics.values()]
@@ -225,6 +241,11 @@ class Peer(Node):
             return [Send(message.sender[1], RemoveConnections(message.topic, self.id))]
         if isinstance(message, SetData) and message.label is not None:
             return [Send(message.supervisor, Unsubscribe(message.topic, self.id))]
+        if isinstance(message, Deposit):
+            key = record_key(message.record)
+            return [answer(message.topic, self.id, message.sender, key, STRANGER)]
+        if isinstance(message, Held | NotHeld):
+            return [told(message)]
         return ()
 
 
@@ -233,6 +254,7 @@ _COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
     StopSubscribing: Peer._unsubscribe,
     Leave: Peer._leave,
     Publish: Peer._publish,
+    Entrust: Peer._entrust,
     Clock: Peer._read_clock,
     LinkDown: Peer._link_down,
     LinkUp: Peer._link_up,
