@@ -127,13 +127,13 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
+        self.gate = Gate(self.host, self.ring, self._plain_status)
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
         save_config(self.config, self.listen)
         self._resume()
         self.embedded.start()
-        self.gate = Gate(self.host, self.ring, self._plain_status)
         self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())
         if self.config.http is not None:
