@@ -20,9 +20,11 @@ COMMANDS = {
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
     "keys": "planaria.cli.keys:keys",
+    "node": "planaria.cli.node:node",
     "reproduce": "planaria.cli.reproduce:reproduce",
     "sim": "planaria.cli.sim:sim",
     "trace": "planaria.cli.trace:trace",
+    "up": "planaria.cli.up:up",
 }
 BROKEN = 1  # a run broke a promise, or two traces differ
 MISUSE = 2

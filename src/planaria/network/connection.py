@@ -69,6 +69,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._flushing = self._paused = False
+        self.refused = False  # did one end say that it will not have the other?
         self._reason = ""
         self._patience: asyncio.TimerHandle | None = None
 
@@ -77,6 +78,11 @@ class Connection(asyncio.Protocol):
         """The handle of the node at the other end, once it is known."""
         assert self.theirs is not None
         return handle_of(self.theirs.id)
+
+    @property
+    def reason(self) -> str:
+        """Why it is over; empty while it is not."""
+        return self._reason
 
     def send(self, data: bytes, message: Message, *, bulk: bool) -> bool:
         """Send an encoded message soon; False if the link is full."""
@@ -109,6 +115,7 @@ class Connection(asyncio.Protocol):
     def refuse(self, reason: str) -> None:
         """Hang up and tell the other end why."""
         self._write(frame(Kind.REFUSE, reason.encode()))
+        self.refused = True
         self.close(reason)
 
     # What asyncio calls
@@ -145,7 +152,9 @@ class Connection(asyncio.Protocol):
         if self._patience is not None:
             self._patience.cancel()
         self._transport = None
-        self.handler.closed(self, self._reason or _words(error))
+        self.refused = self.refused or isinstance(error, ssl.SSLError)
+        self._reason = self._reason or _words(error)
+        self.handler.closed(self, self._reason)
 
     # Frames
 
@@ -162,13 +171,13 @@ class Connection(asyncio.Protocol):
             elif self.link.drained:
                 self.handler.ready(self)
         elif kind == Kind.REFUSE:
-            self.close(f"it refused: {body.decode(errors='replace')}")
+            self._refused(body)
         elif kind != Kind.BEAT:
             self.malformed += 1  # of a later version, perhaps: it is not for us
 
     def _greeted(self, kind: int, body: bytes) -> None:
         if kind == Kind.REFUSE:
-            self.close(f"it refused: {body.decode(errors='replace')}")
+            self._refused(body)
             return
         try:
             if kind != Kind.HELLO:
@@ -176,6 +185,10 @@ class Connection(asyncio.Protocol):
             self._accept(msgpack.decode(body, type=Hello))
         except (MsgspecError, Refused) as error:
             self.refuse(str(error))
+
+    def _refused(self, body: bytes) -> None:
+        self.refused = True
+        self.close(f"it refused: {body.decode(errors='replace')}")
 
     def _accept(self, theirs: Hello) -> None:
         mine = self.handler.hello
@@ -193,6 +206,10 @@ class Connection(asyncio.Protocol):
             )
             if shown.id != theirs.id:
                 raise Refused(f"it says another id than its certificate ({shown.name!r})")
+            if theirs.role == "node" and "node" not in shown.roles:
+                raise Refused(
+                    f"the certificate of {shown.name!r} is not a node's: issue one with --role node"
+                )
         if self._patience is not None:
             self._patience.cancel()
         self.theirs = theirs

@@ -32,7 +32,7 @@ from planaria.core.node import (
 from planaria.network.connection import VERSIONS, Connection, Hello
 from planaria.network.contacts import Contact, Contacts, format_address, parse_address
 from planaria.network.frames import Kind
-from planaria.network.identity import handle_of
+from planaria.network.identity import Refused, handle_of
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
 
@@ -133,11 +133,15 @@ class Host:
             await self._server.wait_closed()
 
     async def join(self, address: str) -> NodeId:
-        """Connect to a node of which only the address is known; returns who it is."""
+        """Connect to a node of which only the address is known; returns who it is.
+
+        Raises Refused if one of the two ends will not have the other, UsageError if nobody answers.
+        """
         connection = await self._dial(address)
         while connection.theirs is None:
             if connection not in self._connections:
-                raise UsageError(f"{address} does not let us in: see the log of both ends")
+                said = f"{address} does not let us in: {connection.reason}"
+                raise Refused(said) if connection.refused else UsageError(said)
             await asyncio.sleep(0.01)
         return connection.peer
 
@@ -325,7 +329,11 @@ class Host:
             _, connection = await asyncio.wait_for(dial, DIAL_SECONDS)
         except ssl.SSLCertVerificationError as error:
             why = f"its certificate is not of our authority ({error.verify_message})"
-            raise UsageError(f"cannot trust {address}: {why}") from None
+            raise Refused(f"cannot trust {address}: {why}") from None
+        except ssl.SSLError as error:
+            raise Refused(
+                f"{address} does not speak TLS ({error.reason}): is it --insecure?"
+            ) from None
         except (OSError, TimeoutError) as error:
             words = getattr(error, "strerror", None) or str(error) or "no answer"
             raise UsageError(f"cannot reach {address}: {words}") from None

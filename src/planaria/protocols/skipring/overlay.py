@@ -24,6 +24,7 @@ from planaria.protocols.skipring.arbitrary_history import (
     corrupt_history,
 )
 from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
+from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX
 from planaria.protocols.skipring.legitimacy import topic_violations
@@ -52,6 +53,7 @@ class RingOverlay(Overlay):
         *SKIPRING_MESSAGES,
         *BROADCAST_MESSAGES,
         *ANTIENTROPY_MESSAGES,
+        *DIRECTORY_MESSAGES,
         Rejected,
     )
     starts = (

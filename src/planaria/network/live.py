@@ -1,0 +1,291 @@
+"""A node of the live network: identity, store, protocol, driver and doors, in one directory.
+
+`planaria node` runs it as a process; an application that wants to be a peer itself embeds it.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Coroutine
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Any, Self
+
+from planaria.core.codec import Codec
+from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
+from planaria.core.message import Message
+from planaria.core.node import Effect, Joined, Leave, Notice, Restarted, Subscribe, Unsubscribe
+from planaria.network.config import Config, save_config
+from planaria.network.contacts import format_address, parse_address
+from planaria.network.files import write_atomically
+from planaria.network.host import Commit, Done, Host
+from planaria.network.identity import ID_BYTES, handle_of
+from planaria.network.joining import Joining
+from planaria.network.memberships import MATCHED, NAMED, Memberships
+from planaria.network.store.database import Database
+from planaria.network.store.directory import CLEAN, IN_USE, Directory
+from planaria.network.tls import Credentials
+from planaria.protocols.publications.antientropy_messages import Push
+from planaria.protocols.skipring.broadcast_messages import Arc, Flood
+from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.ring_node import RingNode
+from planaria.records.memory import MemoryStore
+from planaria.records.store import Store
+
+CLUSTER = "planaria"  # of nodes without certificates that are told no other
+STORE, ID = "store", "id"  # in the node's directory
+LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
+RETRY_SECONDS = 1.0  # between attempts to write memberships
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push)  # messages that carry publications
+
+log = logging.getLogger("planaria.node")
+
+
+class LiveNode:
+    """One running node. `async with LiveNode(config) as node:` starts it and leaves in good order.
+
+    Memberships and records are in its directory and resumed at the next start; every start numbers
+    publications in a new incarnation; its place in the rings is soft state.
+    """
+
+    def __init__(self, config: Config) -> None:
+        """Take the directory, whoever used it last; raises UsageError if somebody still does."""
+        self.config = config
+        self.http: str | None = None
+        self.listen = config.listen
+        self.started = monotonic()
+        self.broken: asyncio.Future[None] | None = None  # done when a part of this node failed
+        self.database: Database | None = None
+        self._directory = _taken(config.dir)
+        try:
+            self._compose(config)
+        except BaseException:
+            self._release()
+            raise
+        self._joined: list[Joined] = []  # not yet in the file of memberships
+        self._noting = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    def _compose(self, config: Config) -> None:
+        credentials = _credentials(config)
+        self.id = credentials.identity.id if credentials else _local_id(config.dir)
+        self.name = config.name or (credentials.identity.name if credentials else _short(self.id))
+        cluster = credentials.cluster if credentials else config.cluster or CLUSTER
+        self.memberships = Memberships(config.dir)
+        if config.durability == "disk":
+            self.database = Database(config.dir / STORE, log.warning)
+        self.ring = RingNode(
+            handle_of(self.id),
+            (),
+            Random(secrets.randbits(256)),
+            supervise=config.supervise,
+            store=self.store,
+            secret=credentials.secret if credentials else b"",
+        )
+        self.host = Host(
+            self.ring,
+            self.id,
+            Codec(RingOverlay.messages),
+            self._application,
+            bulk=BULK,
+            cluster=cluster,
+            credentials=credentials,
+            commit=None if self.database is None else _commit(self.database),
+            interval=config.interval,
+        )
+        self.joining = Joining(self.host, config.join, config.dir)
+
+    # Life
+
+    async def start(self) -> None:
+        """Serve: listen, resume all topics, and return when a node of the network has answered.
+
+        Raises UsageError if the port is taken, Refused if the network does not want this node.
+        """
+        self.broken = asyncio.get_running_loop().create_future()
+        port = parse_address(self.config.listen)[1]
+        named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
+        self.listen = await self.host.start(self.config.listen, named)
+        save_config(self.config, self.listen)
+        self._resume()
+        self._spawn(self._keep_memberships())
+        log.info("%s listens on %s", self.name, self.listen)
+        await self.joining.first()
+        self._spawn(self.joining.ever())
+
+    async def stop(self, *, leave: bool = True) -> None:
+        """Leave the rings in good order (the next start resumes them), and end all of it."""
+        self._stopping = True
+        if leave and self.ring.peer.topics:
+            log.info("leaving %d topics", len(self.ring.peer.topics))
+            self.host.command(Leave())
+            await self._until_left()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.joining.close()
+        await self.host.stop()
+        self._release()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self.stop(leave=False)
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    def store(self, topic: str) -> Store:
+        """The store of a topic: on disk, or in memory where nothing is to be durable."""
+        return MemoryStore() if self.database is None else self.database.topic(topic)
+
+    def _release(self) -> None:
+        """Let go of the directory; what is pending is written first."""
+        if self.database is not None:
+            self.database.close()
+            self.database = None
+        if hasattr(self, "memberships"):
+            self.memberships.close()
+        self._directory.mark(CLEAN)
+        self._directory.release()
+
+    async def _until_left(self) -> None:
+        patience = monotonic() + LEAVE_SECONDS
+        while self.ring.peer.topics and monotonic() < patience:
+            await asyncio.sleep(self.config.interval / 10)
+        for topic in self.ring.peer.topics:
+            log.warning("%s: not let go in time; its members will notice", topic)
+
+    def _resume(self) -> None:
+        """Join again what this node took part in; its records are in the store."""
+        names = self.memberships.names
+        for name in sorted(names, key=lambda it: names[it] == MATCHED):
+            try:
+                self.host.command(Subscribe(name))
+                if names[name] == MATCHED:  # left by name it stays for the pattern, if that stays
+                    self.host.command(Unsubscribe(name))
+            except PlanariaError as error:
+                log.error("%s is not resumed: %s", name, error)
+        self.host.command(Restarted())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a part of this node; if it fails, the node is broken, and says so."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a part of this node failed", exc_info=error)
+            if self.broken is not None and not self.broken.done():
+                self.broken.set_result(None)
+
+    # What the protocol tells
+
+    def _application(self, effect: Effect) -> None:
+        """Every effect that is not for the network; a join is told when it is on disk."""
+        if isinstance(effect, Joined):
+            self._joined.append(effect)
+            if not self._noting.locked():
+                self._spawn(self._note_memberships())
+            return
+        if isinstance(effect, Notice):
+            log.info("%s: %s %s", effect.topic or "node", effect.kind, effect.detail)
+        self._give(effect)
+
+    def _give(self, effect: Effect) -> None:
+        """Hand an effect to whoever waits for it here."""
+
+    # Memberships
+
+    async def _keep_memberships(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.interval)
+            await self._note_memberships()
+
+    async def _note_memberships(self) -> None:
+        """Write which topics this node takes part in, then tell who waited for that."""
+        async with self._noting:
+            if self._stopping:
+                return
+            waiting, self._joined = self._joined, []
+            changes = self.memberships.changes(self._wanted())
+            try:
+                if changes:
+                    await asyncio.to_thread(self.memberships.write, changes)
+            except OSError as error:
+                log.error("%s cannot be written: %s", self.memberships.path, error)
+                self._joined = waiting + self._joined
+                await asyncio.sleep(RETRY_SECONDS)
+                return
+            for effect in waiting:
+                self._give(effect)
+
+    def _wanted(self) -> dict[str, str]:
+        """The patterns and topics that this node takes part in and does not leave, and why."""
+        found = dict.fromkeys(self.ring.wildcards.patterns, NAMED)
+        for topic, one in self.ring.peer.topics.items():
+            if not one.subscriber.leaving:
+                found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED
+        return found
+
+
+def _taken(path: Path) -> Directory:
+    directory = Directory(path)
+    if not directory.writable:
+        directory.release()
+        raise UsageError(f"{path}: a node must be able to write into its directory")
+    directory.mark(IN_USE)
+    return directory
+
+
+def _credentials(config: Config) -> Credentials | None:
+    if config.credentials is None:
+        return None
+    found = Credentials(config.credentials)
+    if config.cluster not in (None, found.cluster):
+        raise UsageError(
+            f"{config.credentials} is of cluster {found.cluster!r}, not of {config.cluster!r}"
+        )
+    for role in ("node", "supervise") if config.supervise else ("node",):
+        if role not in found.identity.roles:
+            raise UsageError(
+                f"the certificate of {found.identity.name!r} has no role {role}: "
+                f"`planaria keys issue NAME --role node --role supervise` makes one"
+            )
+    return found
+
+
+def _local_id(directory: Path) -> bytes:
+    """The id of a node without a certificate: drawn once, kept in its directory."""
+    path = directory / ID
+    if not path.exists():
+        write_atomically(path, secrets.token_bytes(ID_BYTES).hex() + "\n")
+    try:
+        id = bytes.fromhex(path.read_text().strip())
+    except (OSError, ValueError):
+        id = b""
+    if len(id) != ID_BYTES:
+        raise UsageError(f"{path} is no id: remove it to be another node from now on")
+    return id
+
+
+def _short(id: bytes) -> str:
+    return id.hex()[:8]
+
+
+def _commit(database: Database) -> Commit:
+    writer = database.writer
+    if writer is not None:
+        return writer.commit
+
+    def refuse(done: Done) -> None:
+        done(CapacityExceeded("the store is read-only"))
+
+    return refuse
