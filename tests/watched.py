@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from planaria.core.codec import Codec
 from planaria.core.errors import MalformedMessage
 from planaria.core.ids import NodeId
-from planaria.core.node import Command, Effects, Node, Subscribe
+from planaria.core.node import Subscribe
 from planaria.core.state import State, encode_state
 from planaria.network.client.messages import (
     MESSAGES,
@@ -29,39 +29,33 @@ from planaria.network.connection import Connection
 from planaria.network.context import Context
 from planaria.network.host import Host
 from planaria.network.identity import handle_of
-from planaria.network.introspection import Ring
 from planaria.network.link import Task
 from planaria.network.monitor import Monitor
 from planaria.network.store.database import Database
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.peer import Peer, PeerState
-from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.peer import PeerState
+from planaria.protocols.skipring.ring_node import RingNode
 
 INTERVAL = 0.1
 CODEC = Codec(MESSAGES)
 
 
-class Both:
-    """A peer and perhaps a supervisor: what a node of a live network is made of."""
-
-    def __init__(self, id: NodeId, supervisors: tuple[NodeId, ...], *, supervise: bool) -> None:
-        self.peer = Peer(id, supervisors, random.Random(id))
-        self.supervisor = Supervisor(id, supervisors) if supervise else None
+def ring_node(id: NodeId, supervisors: tuple[NodeId, ...], *, supervise: bool) -> RingNode:
+    return RingNode(id, supervisors, random.Random(id), supervise=supervise)
 
 
 class Watched(Host):
     """A host that lets clients in, as a live node does, and answers what tools ask."""
 
-    ring: Ring
+    ring: RingNode
     database: Database | None = None
     http: str | None = None
     clients = 0
 
-    def __init__(self, ring: Both, id: bytes, name: str) -> None:
-        node: Node = ring.supervisor or ring.peer
+    def __init__(self, ring: RingNode, id: bytes, name: str) -> None:
         super().__init__(
-            node,
+            ring,
             id,
             Codec(RingOverlay.messages),
             lambda effect: self.monitor.on_effect(effect),
@@ -139,7 +133,7 @@ class WatchedNetwork:
         for at, id in enumerate(ids):
             supervise = at < supervisors
             name = f"s{at}" if supervise else f"n{at - supervisors}"
-            ring = Both(handle_of(id), serving, supervise=supervise)
+            ring = ring_node(handle_of(id), serving, supervise=supervise)
             self.nodes.append(Watched(ring, id, name))
         self.supervisors, self.peers = self.nodes[:supervisors], self.nodes[supervisors:]
 
@@ -170,13 +164,6 @@ class WatchedNetwork:
             if overlay.violations(states, []):
                 return False
         return True
-
-
-class Deaf(Node):
-    """A node that does nothing: for tests of what surrounds it."""
-
-    def on_command(self, command: Command) -> Effects:
-        return ()
 
 
 async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:

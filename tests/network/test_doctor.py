@@ -18,7 +18,7 @@ from planaria.network.status import Settled, Status, StoreStatus, TopicStatus
 from planaria.network.survey import Seen, Silent, Survey, Surveyor
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.records.memory import MemoryStore
-from watched import Both, Watched, WatchedNetwork, until
+from watched import Watched, WatchedNetwork, ring_node, until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -129,7 +129,7 @@ def test_nobody_to_ask_is_one_clear_line() -> None:
 
 def seen(number: NodeId, **changed: object) -> Seen:
     node = Watched(
-        Both(number, (0,), supervise=False), (number << 1).to_bytes(8, "big") * 2, f"n{number}"
+        ring_node(number, (0,), supervise=False), (number << 1).to_bytes(8, "big") * 2, f"n{number}"
     )
     node.hello = replace(node.hello, addresses=(f"127.0.0.1:{7400 + number}",))
     status = replace(node.monitor.status(), handle=number, **changed)

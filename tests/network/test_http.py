@@ -13,7 +13,7 @@ from planaria.network import http
 from planaria.network.http import Answer, HttpServer, monitoring
 from planaria.network.monitor import Monitor
 from planaria.network.status import Status
-from watched import Both, Watched, WatchedNetwork, until
+from watched import Watched, WatchedNetwork, ring_node, until
 
 
 async def talk(address: str, data: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -179,7 +179,7 @@ def test_stablez_follows_the_network_and_states_the_age_of_its_evidence() -> Non
 
 def test_healthz_fails_when_timeouts_stop() -> None:
     clock = [0.0]
-    node = Watched(Both(0, (0,), supervise=False), bytes(16), "n0")
+    node = Watched(ring_node(0, (0,), supervise=False), bytes(16), "n0")
     monitor = Monitor(node, lambda: clock[0])
     page = monitoring(monitor)["/healthz"]
     assert page().status == 200

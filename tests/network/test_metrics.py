@@ -12,7 +12,7 @@ from planaria.core.node import Deliver, Notice, Subscribe
 from planaria.network import metrics
 from planaria.network.metrics import METRICS, exposition, render
 from planaria.network.monitor import NOTICE_KINDS_MAX, Monitor
-from watched import Both, Watched
+from watched import Watched, ring_node
 
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)')
@@ -86,7 +86,7 @@ def check_histogram(name: str, family: Family) -> None:
 
 
 def node(topics: list[str], name: str = "n0") -> Watched:
-    found = Watched(Both(0, (0,), supervise=True), bytes(16), name)
+    found = Watched(ring_node(0, (0,), supervise=True), bytes(16), name)
     for topic in topics:
         found.ring.peer.on_command(Subscribe(topic))
     return found

@@ -19,7 +19,7 @@ from planaria.protocols.skipring.orphan import position
 from planaria.records.index import Index
 from planaria.records.record import RECORD_KEY_BITS
 from planaria.records.window import Window
-from watched import Both, Watched
+from watched import Watched, ring_node
 
 NOW = 1_700_000_000
 
@@ -27,7 +27,7 @@ NOW = 1_700_000_000
 def alone(topic: str = "news") -> Watched:
     """A node that is the one member of a topic and serves it itself."""
     id = bytes(8) + bytes(8)
-    found = Watched(Both(handle_of(id), (handle_of(id),), supervise=True), id, "n0")
+    found = Watched(ring_node(handle_of(id), (handle_of(id),), supervise=True), id, "n0")
     found.ring.peer.on_command(Subscribe(topic))
     one = found.ring.peer.topics[topic].subscriber
     one.label = 0

@@ -23,6 +23,7 @@ from planaria.network.survey import Parts, Survey, Surveyor
 from planaria.protocols.skipring.legitimacy import topic_violations
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import PeerState
+from planaria.protocols.skipring.ring_node import RingNodeState
 from planaria.protocols.skipring.supervisor import Supervisor
 
 CLOCK_SECONDS = 2.0  # that two clocks may differ: what is younger than four is still on its way
@@ -114,7 +115,7 @@ def judged_topics(survey: Survey) -> list[str]:
 def topic_findings(survey: Survey, topic: str, secret: bytes) -> Iterator[Finding]:
     """What the judge of states says of one topic."""
     states = topic_states(survey, topic)
-    for violation in topic_violations(topic, supervisors(survey), states, []):
+    for violation in topic_violations(topic, supervisors(survey), states, [], secret):
         yield _judged(survey, topic, violation)
 
 
@@ -123,11 +124,10 @@ def topic_states(survey: Survey, topic: str) -> Mapping[NodeId, State]:
     states: dict[NodeId, State] = {}
     for handle, seen in survey.nodes.items():
         parts = seen.topics.get(topic, Parts())
-        peer = parts.peer or PeerState({})
-        if seen.status.supervises:
-            states[handle] = parts.supervisor or Supervisor(handle, ()).state()
-        else:
-            states[handle] = peer
+        served = parts.supervisor
+        if served is None and seen.status.supervises:
+            served = Supervisor(handle, ()).state()  # it is alive, and serves it no more
+        states[handle] = RingNodeState(parts.peer or PeerState({}), served)
     return states
 
 

@@ -166,7 +166,7 @@ def topic_status(ring: Ring, topic: str, membership: Membership | None) -> Topic
         alarmed=one.alarmed,
         leaving=one.leaving,
         served=served is not None,
-        supervisor=one.inquiry.supervisor if one.inquiry.supervisors else None,
+        supervisor=one.inquiry.supervisor,
         legitimate=not doubts,
         doubts=doubts,
         evidence_intervals=number(heard),
