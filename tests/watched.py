@@ -3,8 +3,11 @@
 import asyncio
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from threading import Thread
 from time import monotonic
+from typing import Any
 
 from msgspec import json
 from msgspec.structs import replace
@@ -171,3 +174,24 @@ async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.02)
+
+
+@contextmanager
+def running(network: WatchedNetwork) -> Iterator[asyncio.AbstractEventLoop]:
+    """Run a network in a thread of its own until the block ends, so that commands can ask it."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever)
+    thread.start()
+
+    def do(work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(120)
+
+    try:
+        do(network.start())
+        do(until(network.legitimate))
+        yield loop
+    finally:
+        do(network.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -23,9 +23,9 @@ from watched import Watched, WatchedNetwork, ring_node, until
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def network(n: int, test: Callable[[WatchedNetwork], Awaitable[None]], **more: int) -> None:
+def network(n: int, test: Callable[[WatchedNetwork], Awaitable[None]]) -> None:
     async def main() -> None:
-        made = WatchedNetwork(n, **more)
+        made = WatchedNetwork(n)
         try:
             await made.start()
             await until(made.legitimate)

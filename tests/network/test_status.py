@@ -14,8 +14,8 @@ from planaria.network.introspection import NUMBER_MAX, settled
 from planaria.network.status import Status
 from planaria.network.store.database import Database
 from planaria.protocols.ring.sorted_ring import SortedRing
+from planaria.protocols.skipring.labels import position
 from planaria.protocols.skipring.membership import Membership
-from planaria.protocols.skipring.orphan import position
 from planaria.records.index import Index
 from planaria.records.record import RECORD_KEY_BITS
 from planaria.records.window import Window
