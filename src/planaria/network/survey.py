@@ -141,28 +141,29 @@ class Surveyor:
         return Silent(one.addresses, "; ".join(reasons), one.node, one.known_to)
 
     async def _ask_status(self, node: NodeId | None, address: str, survey: Survey) -> None:
-        asker = self._askers.get(node) if node is not None else None
-        if asker is None:
-            asker = Asker(address, self.access, REACH_SECONDS)
-            await asker.open()
-        before, wall = monotonic(), time()
+        kept = None if node is None else self._askers.pop(node, None)
+        if kept is not None:
+            try:
+                return await self._ask(kept, survey)
+            except Unreachable:
+                await kept.close()  # the node may have started again since
+        asker = Asker(address, self.access, REACH_SECONDS)
+        await asker.open()
         try:
-            told = (await asker.ask(AskStatus, StatusIs)).status
-            status = json.decode(told, type=Status)
+            await self._ask(asker, survey)
         except BaseException:
-            await self._drop(asker)
+            await asker.close()
             raise
+
+    async def _ask(self, asker: Asker, survey: Survey) -> None:
+        before, wall = monotonic(), time()
+        status = json.decode((await asker.ask(AskStatus, StatusIs)).status, type=Status)
         trip = monotonic() - before
         handle = handle_of(asker.node)
-        kept = self._askers.setdefault(handle, asker)
-        if kept is not asker:
-            await asker.close()
+        if self._askers.setdefault(handle, asker) is not asker:
+            await asker.close()  # one more address of a node that has answered
         ahead = status.time - (wall + trip / 2)
-        survey.nodes.setdefault(handle, Seen(status, kept.address, ahead, trip, {}))
-
-    async def _drop(self, asker: Asker) -> None:
-        self._askers = {it: one for it, one in self._askers.items() if one is not asker}
-        await asker.close()
+        survey.nodes.setdefault(handle, Seen(status, asker.address, ahead, trip, {}))
 
     async def _unlisted(self, survey: Survey) -> list[str]:
         """Topics that no status shows, if there are too many for one."""
