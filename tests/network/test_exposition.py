@@ -81,6 +81,8 @@ def check_histogram(name: str, family: Family) -> None:
         if suffix == "_bucket"
     ]
     assert buckets == sorted(buckets), name
+    counts = [count for _, count in buckets]
+    assert counts == sorted(counts), f"{name} must count all that is below each bound"
     assert buckets[-1][0] == float("inf")
     assert buckets[-1][1] == family.samples["_count", ()]
 

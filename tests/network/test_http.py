@@ -1,9 +1,11 @@
 """The HTTP door of a node, over real sockets: what it answers, and what it bounds."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
+from time import sleep
 
 import pytest
 from msgspec import json
@@ -80,6 +82,20 @@ def test_every_request_is_answered_with_the_status_it_deserves(request_: bytes, 
         assert (body == b"hello") == (code == 200)
 
     serve({"/a": hello, "/broken": broken}, ask)
+
+
+def test_who_sends_too_much_still_gets_its_answer() -> None:
+    def client(address: str) -> bytes:
+        host, _, port = address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as one:
+            one.sendall(b"GET /a HTTP/1.1\r\nX: " + b"y" * 200_000)
+            sleep(0.2)  # a server that hangs up on unread bytes has reset this connection by now
+            return one.recv(1000)
+
+    async def ask(address: str) -> None:
+        assert b" 431 " in await asyncio.to_thread(client, address)
+
+    serve({"/a": hello}, ask)
 
 
 def test_head_has_the_headers_alone() -> None:
