@@ -73,7 +73,7 @@ def test_another_cluster_is_refused_with_its_reason() -> None:
     async def ask(network: WatchedNetwork) -> None:
         context = Context(network.context.servers, insecure=True, cluster="another")
         with pytest.raises(
-            Unreachable, match="it is of cluster 'planaria', this node of 'another'"
+            Unreachable, match="of cluster 'planaria', this node of 'another'"
         ):
             async with Asker(context.servers[0], Access(context)):
                 pass
