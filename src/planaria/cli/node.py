@@ -15,6 +15,7 @@ import click
 from planaria.core.errors import PlanariaError
 from planaria.network.config import LEVELS, Config, load_config, misspelt
 from planaria.network.live import LiveNode
+from planaria.network.loop import run
 
 BROKEN = 1
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
@@ -50,7 +51,7 @@ def node(directory: Path | None, file: Path | None, stop_with_stdin: bool, **tol
     _log_to_stderr(config)
     for line in misspelt():
         logging.getLogger("planaria.node").warning("%s", line)
-    return asyncio.run(_serve(config, stop_with_stdin))
+    return run(_serve(config, stop_with_stdin))
 
 
 async def _serve(config: Config, stop_with_stdin: bool) -> int:

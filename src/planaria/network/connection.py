@@ -69,6 +69,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._flushing = self._paused = False
+        self.admitted = False  # did the other end say anything after both hellos?
         self.refused = False  # did one end say that it will not have the other?
         self._reason = ""
         self._patience: asyncio.TimerHandle | None = None
@@ -161,7 +162,9 @@ class Connection(asyncio.Protocol):
     def _frame(self, kind: int, body: bytes) -> None:
         if self.theirs is None:
             self._greeted(kind, body)
-        elif kind in (Kind.CONTROL, Kind.BULK):
+            return
+        self.admitted = self.admitted or kind != Kind.REFUSE
+        if kind in (Kind.CONTROL, Kind.BULK):
             self.handler.received(self, body, self.link.begin(kind))
         elif kind in (Kind.WHERE, Kind.CONTACTS):
             self.handler.asked(self, kind, body)

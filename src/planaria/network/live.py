@@ -6,26 +6,38 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine
-from pathlib import Path
+from collections.abc import Coroutine, Mapping
 from random import Random
 from time import monotonic
 from typing import Any, Self
 
 from planaria.core.codec import Codec
-from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
+from planaria.core.errors import CapacityExceeded, PlanariaError
 from planaria.core.message import Message
-from planaria.core.node import Effect, Joined, Leave, Notice, Restarted, Subscribe, Unsubscribe
+from planaria.core.node import (
+    Effect,
+    Joined,
+    Leave,
+    Notice,
+    Publish,
+    Restarted,
+    Subscribe,
+    Unsubscribe,
+)
+from planaria.network.belongings import load_credentials, local_id, take_directory
+from planaria.network.client.events import Ack
 from planaria.network.config import Config, save_config
 from planaria.network.contacts import format_address, parse_address
-from planaria.network.files import write_atomically
+from planaria.network.embedded import Embedded, Subscription
 from planaria.network.host import Commit, Done, Host
-from planaria.network.identity import ID_BYTES, handle_of
+from planaria.network.http import HttpServer, monitoring
+from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships
+from planaria.network.monitor import Monitor
+from planaria.network.status import Status
 from planaria.network.store.database import Database
-from planaria.network.store.directory import CLEAN, IN_USE, Directory
-from planaria.network.tls import Credentials
+from planaria.network.store.directory import CLEAN
 from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.overlay import RingOverlay
@@ -34,7 +46,7 @@ from planaria.records.memory import MemoryStore
 from planaria.records.store import Store
 
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
-STORE, ID = "store", "id"  # in the node's directory
+STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 RETRY_SECONDS = 1.0  # between attempts to write memberships
 BULK: tuple[type[Message], ...] = (Arc, Flood, Push)  # messages that carry publications
@@ -57,7 +69,7 @@ class LiveNode:
         self.started = monotonic()
         self.broken: asyncio.Future[None] | None = None  # done when a part of this node failed
         self.database: Database | None = None
-        self._directory = _taken(config.dir)
+        self._directory = take_directory(config.dir)
         try:
             self._compose(config)
         except BaseException:
@@ -69,9 +81,9 @@ class LiveNode:
         self._stopping = False
 
     def _compose(self, config: Config) -> None:
-        credentials = _credentials(config)
-        self.id = credentials.identity.id if credentials else _local_id(config.dir)
-        self.name = config.name or (credentials.identity.name if credentials else _short(self.id))
+        credentials = load_credentials(config)
+        self.id = credentials.identity.id if credentials else local_id(config.dir)
+        self.name = config.name or (credentials.identity.name if credentials else self.id.hex()[:8])
         cluster = credentials.cluster if credentials else config.cluster or CLUSTER
         self.memberships = Memberships(config.dir)
         if config.durability == "disk":
@@ -84,6 +96,7 @@ class LiveNode:
             store=self.store,
             secret=credentials.secret if credentials else b"",
         )
+        commit = None if self.database is None else _commit(self.database)
         self.host = Host(
             self.ring,
             self.id,
@@ -92,10 +105,14 @@ class LiveNode:
             bulk=BULK,
             cluster=cluster,
             credentials=credentials,
-            commit=None if self.database is None else _commit(self.database),
+            commit=commit,
             interval=config.interval,
+            supervises=config.supervise,
         )
         self.joining = Joining(self.host, config.join, config.dir)
+        self.monitor = Monitor(self)
+        self._pages = HttpServer(monitoring(self.monitor))
+        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
 
     # Life
 
@@ -110,13 +127,19 @@ class LiveNode:
         self.listen = await self.host.start(self.config.listen, named)
         save_config(self.config, self.listen)
         self._resume()
+        self.embedded.start()
+        self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())
+        if self.config.http is not None:
+            self.http = await self._pages.start(self.config.http)
         log.info("%s listens on %s", self.name, self.listen)
         await self.joining.first()
         self._spawn(self.joining.ever())
 
     async def stop(self, *, leave: bool = True) -> None:
         """Leave the rings in good order (the next start resumes them), and end all of it."""
+        if leave:
+            await self._note_memberships()
         self._stopping = True
         if leave and self.ring.peer.topics:
             log.info("leaving %d topics", len(self.ring.peer.topics))
@@ -125,7 +148,9 @@ class LiveNode:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.embedded.close()
         self.joining.close()
+        await self._pages.stop()
         await self.host.stop()
         self._release()
 
@@ -139,6 +164,37 @@ class LiveNode:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    # For an application that embeds it
+
+    def subscribe(self, pattern: str) -> Subscription:
+        """Read what this node delivers; before `start`, to miss nothing."""
+        return self.embedded.subscribe(pattern)
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timestamp: int | None = None,
+    ) -> Ack:
+        """Publish; returns when it is on this node's disk and on its way to all members."""
+        command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
+        ack = await self.embedded.publish(command)
+        if topic not in self.memberships.names:  # or a crash would leave it here, with nobody
+            await self._note_memberships()
+        return ack
+
+    def status(self) -> Status:
+        """How this node is now, as it knows itself."""
+        return self.monitor.status()
+
+    @property
+    def clients(self) -> int:
+        """How many clients are connected."""
+        return 0
 
     def store(self, topic: str) -> Store:
         """The store of a topic: on disk, or in memory where nothing is to be durable."""
@@ -166,7 +222,7 @@ class LiveNode:
         names = self.memberships.names
         for name in sorted(names, key=lambda it: names[it] == MATCHED):
             try:
-                self.host.command(Subscribe(name))
+                self.host.command(Subscribe(name, ordered=True))
                 if names[name] == MATCHED:  # left by name it stays for the pattern, if that stays
                     self.host.command(Unsubscribe(name))
             except PlanariaError as error:
@@ -201,6 +257,13 @@ class LiveNode:
 
     def _give(self, effect: Effect) -> None:
         """Hand an effect to whoever waits for it here."""
+        self.monitor.on_effect(effect)
+        self.embedded.on_effect(effect)
+
+    async def _keep_time(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.interval)
+            self.monitor.tick()
 
     # Memberships
 
@@ -234,50 +297,6 @@ class LiveNode:
             if not one.subscriber.leaving:
                 found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED
         return found
-
-
-def _taken(path: Path) -> Directory:
-    directory = Directory(path)
-    if not directory.writable:
-        directory.release()
-        raise UsageError(f"{path}: a node must be able to write into its directory")
-    directory.mark(IN_USE)
-    return directory
-
-
-def _credentials(config: Config) -> Credentials | None:
-    if config.credentials is None:
-        return None
-    found = Credentials(config.credentials)
-    if config.cluster not in (None, found.cluster):
-        raise UsageError(
-            f"{config.credentials} is of cluster {found.cluster!r}, not of {config.cluster!r}"
-        )
-    for role in ("node", "supervise") if config.supervise else ("node",):
-        if role not in found.identity.roles:
-            raise UsageError(
-                f"the certificate of {found.identity.name!r} has no role {role}: "
-                f"`planaria keys issue NAME --role node --role supervise` makes one"
-            )
-    return found
-
-
-def _local_id(directory: Path) -> bytes:
-    """The id of a node without a certificate: drawn once, kept in its directory."""
-    path = directory / ID
-    if not path.exists():
-        write_atomically(path, secrets.token_bytes(ID_BYTES).hex() + "\n")
-    try:
-        id = bytes.fromhex(path.read_text().strip())
-    except (OSError, ValueError):
-        id = b""
-    if len(id) != ID_BYTES:
-        raise UsageError(f"{path} is no id: remove it to be another node from now on")
-    return id
-
-
-def _short(id: bytes) -> str:
-    return id.hex()[:8]
 
 
 def _commit(database: Database) -> Commit:

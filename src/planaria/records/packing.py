@@ -80,7 +80,7 @@ class Packer(Stateful):
         self.waiting, self.weights, self.unsettled = [], [], []
         for draft in state.waiting:
             try:
-                self.weights.append(_weigh(draft))
+                self.weights.append(weigh(draft))
             except UsageError:
                 continue
             self.waiting.append(draft)
@@ -105,7 +105,7 @@ class Packer(Stateful):
         Raises UsageError if no record can hold it, and CapacityExceeded, with nothing numbered,
         while too much is not acknowledged.
         """
-        weight = _weigh(draft)
+        weight = weigh(draft)
         if self.bytes and self.bytes + weight > UNSETTLED_BYTES_MAX:
             raise CapacityExceeded(f"{self.bytes} bytes are not acknowledged yet: slow down")
         number = self.next + len(self.waiting)
@@ -145,7 +145,7 @@ class Packer(Stateful):
             self.bytes -= len(self.unsettled.pop(0).data)
 
 
-def _weigh(draft: Draft) -> int:
+def weigh(draft: Draft) -> int:
     """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
     payload, key, headers, timestamp = draft
     if timestamp is not None and not -(1 << 63) <= timestamp < 1 << 63:

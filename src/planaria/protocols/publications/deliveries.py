@@ -19,6 +19,12 @@ def position_id(publisher: NodeId, incarnation: bytes, sequence: int) -> bytes:
     return _POSITION.pack(publisher, incarnation, sequence)
 
 
+def split_position(id: bytes) -> tuple[NodeId, bytes, int]:
+    """Publisher, incarnation and number of such an id."""
+    publisher, incarnation, sequence = _POSITION.unpack(id)
+    return publisher, incarnation, sequence
+
+
 class Deliveries(Sequence[Delivery]):
     """The publications of some slices, in their order."""
 
