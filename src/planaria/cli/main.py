@@ -20,8 +20,10 @@ COMMANDS = {
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
     "keys": "planaria.cli.keys:keys",
+    "pub": "planaria.cli.pub:pub",
     "reproduce": "planaria.cli.reproduce:reproduce",
     "sim": "planaria.cli.sim:sim",
+    "sub": "planaria.cli.sub:sub",
     "trace": "planaria.cli.trace:trace",
 }
 BROKEN = 1  # a run broke a promise, or two traces differ
