@@ -119,7 +119,7 @@ class Change:
     def heals(self, number: int) -> None:
         n = len(self.simulator.nodes)
         bound = self.overlay.bound(n, 0.5) + self.overlay.unnoticed(n)
-        calm, found = 0, [None]
+        calm, found = 0, self.overlay.violations(self.simulator.states(), [])
         for _ in range(bound):
             self.simulator.run_interval()
             found = self.overlay.violations(self.simulator.states(), self.simulator.channel())

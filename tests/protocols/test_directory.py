@@ -84,6 +84,8 @@ def test_topics_of_all_supervisors_are_learned_by_pattern() -> None:
     assert asking.topics("weather/#") == ["weather", "weather/asia", "weather/europe/west"]
     assert asking.topics("+/asia") == ["weather/asia"]
     assert asking.complete("weather/#")
+    assert asking.topics("weather/>") == asking.topics("weather/#")
+    assert asking.complete("weather/>")
     assert sorted(asking.known) == ["weather", "weather/asia", "weather/europe/west"]
     with pytest.raises(UsageError, match="last level"):
         asking.topics("a/#/b")

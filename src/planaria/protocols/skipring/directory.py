@@ -109,12 +109,16 @@ class Directory(Stateful):
 
         Raises `UsageError` if it is no pattern.
         """
-        self.want(check_filter(pattern))
-        return sorted(topic for topic in self.known if matches(pattern, topic))
+        wanted = check_filter(pattern)
+        self.want(wanted)
+        return sorted(topic for topic in self.known if matches(wanted, topic))
 
     def complete(self, pattern: str) -> bool:
-        """Has every supervisor told all its topics of a pattern, but for those long silent?"""
-        told = self.heard.get(pattern, [])
+        """Has every supervisor told all its topics of a pattern, but for those long silent?
+
+        Raises `UsageError` if it is no pattern.
+        """
+        told = self.heard.get(check_filter(pattern), [])
         silent = [id for id in self.supervisors if id not in told]
         return bool(told) and all(id in self.walks and self.walks[id].quiet for id in silent)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -56,7 +56,7 @@ class RingOverlay(Overlay):
         *DIRECTORY_MESSAGES,
         Rejected,
     )
-    starts = (
+    starts: ClassVar[tuple[str, ...]] = (
         "fresh",
         "legitimate",
         "corrupt",
