@@ -89,14 +89,14 @@ class History(Stateful):
         self.publisher = Publisher(id, rng)
         self._show_window()
 
-    def publish(self, view: View, draft: Draft, *, more: bool = False) -> list[Effect]:
-        """PUBLISH: number the payload, store it on disk, deliver it here, broadcast it to all.
+    def publish(self, view: View, *drafts: Draft, more: bool = False) -> list[Effect]:
+        """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
 
-        If `more` follow at once it may wait for them, to leave in one record.
+        If `more` follow at once they may wait for them, to leave in one record.
         """
-        stream, number = self.publisher.publish(draft, self.horizon.present)
+        stream, number = self.publisher.publish(self.horizon.present, *drafts)
         id = position_id(*stream, number)
-        published = Published(self.topic, id, self.id, number)
+        published = Published(self.topic, id, self.id, number, len(drafts))
         return [published, *self._seal(view, more=more)]
 
     def deposit(

@@ -63,9 +63,9 @@ class Membership(Stateful):
         effects += self.history.on_timeout(self._view(), neighbours)
         return effects + self._joined() if self.awaited else effects
 
-    def publish(self, draft: Draft, *, more: bool = False) -> list[Effect]:
+    def publish(self, *drafts: Draft, more: bool = False) -> list[Effect]:
         """Publish on this topic."""
-        return self.history.publish(self._view(), draft, more=more)
+        return self.history.publish(self._view(), *drafts, more=more)
 
     def entrust(self, command: Entrust) -> list[Effect]:
         """Hold a record that this node's own application deposits here."""

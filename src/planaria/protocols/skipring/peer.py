@@ -18,6 +18,7 @@ from planaria.core.node import (
     LinkUp,
     Node,
     Publish,
+    PublishMany,
     Ready,
     Send,
     Subscribe,
@@ -189,15 +190,19 @@ class Peer(Node):
 
     def _publish(self, command: Publish) -> Effects:
         """Publish on a topic I am subscribed to."""
-        if command.attributes:
-            raise UsageError("ring has no conditions: put attributes into headers, or use content")
-        membership = self.topics.get(command.topic)
+        return self._subscribed(command.topic).publish(_draft(command), more=command.more)
+
+    def _publish_many(self, command: PublishMany) -> Effects:
+        """Publish several at once on a topic I am subscribed to."""
+        membership = self._subscribed(command.topic)
+        drafts = [_draft(one) for one in command.publications]
+        return membership.publish(*drafts) if drafts else ()
+
+    def _subscribed(self, topic: str) -> Membership:
+        membership = self.topics.get(topic)
         if membership is None or membership.subscriber.leaving:
-            raise UsageError(f"subscribe to {command.topic!r} before publishing on it")
-        headers = tuple((name, value.encode()) for name, value in command.headers.items())
-        timestamp = None if command.timestamp is None else command.timestamp * MICROSECONDS
-        draft = Draft(command.payload, command.key, headers, timestamp)
-        return membership.publish(draft, more=command.more)
+            raise UsageError(f"subscribe to {topic!r} before publishing on it")
+        return membership
 
     def _entrust(self, command: Entrust) -> Effects:
         """Deposit a record at members of its topic, at this node itself first."""
@@ -249,12 +254,27 @@ class Peer(Node):
         return ()
 
 
+def _draft(command: Publish) -> Draft:
+    """What to publish, as records hold it."""
+    if command.attributes:
+        raise UsageError("ring has no conditions: put attributes into headers, or use content")
+    headers = command.headers
+    timestamp = command.timestamp
+    return Draft(
+        command.payload,
+        command.key,
+        tuple((name, value.encode()) for name, value in headers.items()) if headers else (),
+        None if timestamp is None else timestamp * MICROSECONDS,
+    )
+
+
 _COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
     Subscribe: Peer._subscribe,
     StopSubscribing: Peer._unsubscribe,
     Leave: Peer._leave,
     Publish: Peer._publish,
     Entrust: Peer._entrust,
+    PublishMany: Peer._publish_many,
     Clock: Peer._read_clock,
     LinkDown: Peer._link_down,
     LinkUp: Peer._link_up,
