@@ -150,15 +150,12 @@ class Host:
         connection = await self._dial(address)
         while not connection.admitted and connection in self._connections:
             await asyncio.sleep(0.01)
-        known = connection.theirs is not None
-        if known and connection.peer in (self.node.id, *self.links):
+        if connection.theirs is not None and connection.peer in (self.node.id, *self.links):
             return connection.peer
-        if connection.admitted:
-            raise UsageError(f"{address} hung up: {connection.reason}")
         said = f"{address} does not let us in: {connection.reason}"
-        if connection.refused:
-            raise Refused(said)
-        raise UsageError(said if known else f"{said} before it said hello (does it want TLS?)")
+        if connection.theirs is None and not connection.refused:
+            said += " before it said hello (does it want TLS?)"
+        raise Refused(said) if connection.refused else UsageError(said)
 
     @property
     def queued(self) -> int:
