@@ -72,9 +72,7 @@ def test_a_refusal_a_wrong_answer_silence_and_a_hang_up_are_one_line_each() -> N
 def test_another_cluster_is_refused_with_its_reason() -> None:
     async def ask(network: WatchedNetwork) -> None:
         context = Context(network.context.servers, insecure=True, cluster="another")
-        with pytest.raises(
-            Unreachable, match="of cluster 'planaria', this node of 'another'"
-        ):
+        with pytest.raises(Unreachable, match="of cluster 'planaria', this node of 'another'"):
             async with Asker(context.servers[0], Access(context)):
                 pass
 
