@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -27,11 +27,11 @@ from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST
 from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX
-from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.legitimacy import parts_of, topic_violations
 from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.messages import MESSAGES as SKIPRING_MESSAGES
 from planaria.protocols.skipring.messages import WINDOW_MAX, speaker
-from planaria.protocols.skipring.peer import Peer, PeerState
+from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import skip_ring
 from planaria.protocols.skipring.shape import shape
@@ -56,7 +56,7 @@ class RingOverlay(Overlay):
         *DIRECTORY_MESSAGES,
         Rejected,
     )
-    starts = (
+    starts: ClassVar[tuple[str, ...]] = (
         "fresh",
         "legitimate",
         "corrupt",
@@ -90,7 +90,10 @@ class RingOverlay(Overlay):
 
     def legitimate(self, n: int, rng: Random) -> list[Node]:
         """SR(n) as the reference has it: label i belongs to peer i."""
-        nodes = self.fresh(n, rng)
+        return self.placed(self.fresh(n, rng), n)
+
+    def placed(self, nodes: list[Node], n: int) -> list[Node]:
+        """Put `n` peers, and the database, into their places."""
         for id, place in enumerate(skip_ring(n)):
             self.membership(nodes[id]).awaited = False
             one = self.subscriber(nodes[id])
@@ -150,13 +153,15 @@ class RingOverlay(Overlay):
         return Start([node for node in nodes if node.id not in dead], channel)
 
     def _corrupt(self, node: Node, peers: Sequence[NodeId], rng: Random) -> None:
-        if isinstance(node, Supervisor):
-            corrupt_supervisor(node, self.topic, peers, rng)
-        elif isinstance(node, Peer) and self.topic in node.topics:
-            node.topics[self.topic].awaited = rng.random() < 0.5
-            corrupt_subscriber(node.topics[self.topic].subscriber, peers, rng)
+        supervisor, peer = self.supervisor(node), self.peer(node)
+        if supervisor is not None:
+            corrupt_supervisor(supervisor, self.topic, peers, rng)
+        elif peer is not None and self.topic in peer.topics:
+            membership = peer.topics[self.topic]
+            membership.awaited = rng.random() < 0.5
+            corrupt_subscriber(membership.subscriber, peers, rng)
             if self.histories:
-                corrupt_history(node.topics[self.topic].history, peers, rng)
+                corrupt_history(membership.history, peers, rng)
 
     def _forge(
         self, ids: Sequence[NodeId], peers: Sequence[NodeId], rng: Random
@@ -200,12 +205,13 @@ class RingOverlay(Overlay):
 
     def leave(self, node: Node) -> Command | None:
         """Peers leave by unsubscribing."""
-        member = isinstance(node, Peer) and self.topic in node.topics
+        peer = self.peer(node)
+        member = peer is not None and self.topic in peer.topics
         return Unsubscribe(self.topic) if member else None
 
     def may_crash(self, node: Node) -> bool:
         """Supervisors may crash while another one is left to take over."""
-        return isinstance(node, Peer)
+        return self.supervisor(node) is None
 
     def publication(self, id: NodeId, number: int) -> Command | None:
         """Peers publish what they number; who is about to leave refuses."""
@@ -224,11 +230,12 @@ class RingOverlay(Overlay):
 
     def population(self, states: Mapping[NodeId, State]) -> int:
         """Peers."""
-        return sum(isinstance(state, PeerState) for state in states.values())
+        return sum(id not in self.supervisors for id in states)
 
     def totals(self, states: Mapping[NodeId, State]) -> dict[str, int]:
         """What the supervisors were asked and what they sent."""
-        supervisors = [it for it in states.values() if isinstance(it, SupervisorState)]
+        parts = [part for state in states.values() for part in parts_of(state)]
+        supervisors = [part for part in parts if isinstance(part, SupervisorState)]
         return {
             "requests": sum(one.requests for one in supervisors),
             "supervisor_messages": sum(one.sent for one in supervisors),
@@ -240,8 +247,17 @@ class RingOverlay(Overlay):
 
     def membership(self, node: Node) -> Membership:
         """The part of a peer that deals with the topic."""
-        assert isinstance(node, Peer)
-        return node.topics[self.topic]
+        peer = self.peer(node)
+        assert peer is not None
+        return peer.topics[self.topic]
+
+    def peer(self, node: Node) -> Peer | None:
+        """The part of a node that is a peer."""
+        return node if isinstance(node, Peer) else None
+
+    def supervisor(self, node: Node) -> Supervisor | None:
+        """The part of a node that is a supervisor."""
+        return node if isinstance(node, Supervisor) else None
 
     def subscriber(self, node: Node) -> Subscriber:
         """The part of a peer that takes part in the topic's ring."""
@@ -251,7 +267,8 @@ class RingOverlay(Overlay):
         """The topic's database at the supervisor that serves it."""
         first = preference(self.topic, self.supervisors)[0]
         node = next(node for node in nodes if node.id == first)
-        assert isinstance(node, Supervisor)
-        served = node.serve(self.topic)
+        supervisor = self.supervisor(node)
+        assert supervisor is not None
+        served = supervisor.serve(self.topic)
         assert served is not None  # it serves nothing else
         return served
