@@ -64,7 +64,7 @@ class Running:
             read += self.process.stdout.read() or b""
             return b"\n" in read or self.process.poll() is not None
 
-        until(whole, f"{self.process.args} is ready")
+        until(whole, f"{self.log} is ready")
         assert b"\n" in read, self.said()
         found: dict[str, Any] = json.loads(read)
         return found

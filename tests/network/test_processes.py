@@ -182,7 +182,7 @@ def refused(*words: object, home: Path) -> str:
     """The one line that a command says before it exits with 2."""
     done = subprocess.run(
         [sys.executable, "-m", "planaria", *map(str, words)],
-        cwd=home, env=environment(home), capture_output=True, text=True, timeout=PATIENCE, check=False,
+        cwd=home, env=environment(home), timeout=PATIENCE, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, ""), done
     lines = [it for it in done.stderr.splitlines() if "INFO" not in it and "WARNING" not in it]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -65,13 +66,13 @@ async def _serve(config: Config, stop_with_stdin: bool) -> int:
     live = LiveNode(config)
     stopped = asyncio.ensure_future(stop.wait())
     starting = asyncio.ensure_future(live.start())
-    await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    await _either(starting, stopped)
     try:
         if starting.done():
             starting.result()
             _say_ready(live)
             assert live.broken is not None
-            await asyncio.wait({stopped, live.broken}, return_when=asyncio.FIRST_COMPLETED)
+            await _either(stopped, live.broken)
     except PlanariaError:
         await live.stop(leave=False)
         raise
@@ -81,9 +82,13 @@ async def _serve(config: Config, stop_with_stdin: bool) -> int:
     return 0 if stop.is_set() else BROKEN
 
 
+async def _either(one: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
+    await asyncio.wait({one, other}, return_when=asyncio.FIRST_COMPLETED)
+
+
 def _at_end(stop: asyncio.Event) -> None:
     """Whoever started this process has closed its end, by its own will or by dying."""
-    if not sys.stdin.buffer.read1():
+    if not os.read(sys.stdin.fileno(), 4096):
         asyncio.get_running_loop().remove_reader(sys.stdin)
         stop.set()
 

@@ -5,8 +5,8 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -47,9 +47,7 @@ def up(
     brings it back.
     """
     given = {"nodes": nodes, "supervisors": supervisors, "port": port}
-    kept = nullcontext(directory)
-    with tempfile.TemporaryDirectory(prefix="planaria-up-") if directory is None else kept as named:
-        home = Path(named)
+    with _home(directory) as home:
         lock = Directory(home)
         lock.mark(IN_USE)
         try:
@@ -58,6 +56,16 @@ def up(
             return asyncio.run(_run(network, as_json))
         finally:
             lock.release()
+
+
+@contextmanager
+def _home(directory: Path | None) -> Iterator[Path]:
+    """The directory that was named, or one that is gone afterwards."""
+    if directory is not None:
+        yield directory
+        return
+    with tempfile.TemporaryDirectory(prefix="planaria-up-") as named:
+        yield Path(named)
 
 
 def _remembered(home: Path, given: dict[str, int | None]) -> dict[str, int]:

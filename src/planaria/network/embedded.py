@@ -9,10 +9,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from msgspec.structs import replace
-
 from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
-from planaria.core.node import Deliver, Effect, Joined, Notice, Publish, Published, Subscribe
+from planaria.core.node import (
+    Deliver,
+    Effect,
+    Joined,
+    Notice,
+    Publish,
+    Published,
+    PublishMany,
+    Subscribe,
+)
 from planaria.core.topics import check_filter, check_topic, matches
 from planaria.network.client.events import Ack, Event, events_of
 from planaria.network.host import Commit, Host
@@ -110,7 +117,7 @@ class Publishing:
         self._count = 0
         self._scheduled = False
         self._committing = 0  # batches
-        self._published: list[Published] = []
+        self._published: Published | None = None
         self._refused: dict[str, PlanariaError] = {}
 
     async def publish(self, command: Publish) -> Ack:
@@ -137,7 +144,7 @@ class Publishing:
     def on_effect(self, effect: Effect) -> None:
         """The node answers while it is given commands."""
         if isinstance(effect, Published):
-            self._published.append(effect)
+            self._published = effect
         elif isinstance(effect, Notice) and effect.kind == "full":
             self._refused[effect.topic] = CapacityExceeded(str(effect.detail.get("reason")))
 
@@ -165,18 +172,20 @@ class Publishing:
 
     def _flush_topic(self, topic: str, commands: Sequence[Waiting]) -> list[Acknowledged]:
         """Publish on one topic; what the node refuses it refuses whole."""
-        self._published = []
+        self._published = None
         try:
             self._join(topic)
-            for command, _ in commands[:-1]:
-                self._host.command(replace(command, more=True))
-            self._host.command(commands[-1][0])
+            self._host.command(PublishMany(topic, [command for command, _ in commands]))
         except (UsageError, CapacityExceeded) as error:
             for _, future in commands:
                 future.set_exception(error)
             return []
-        answers = zip(commands, self._published, strict=True)
-        return [(future, _ack(published)) for (_, future), published in answers]
+        assert self._published is not None  # the node's answer to a command comes first
+        publisher, incarnation, first = split_position(self._published.id)
+        return [
+            (future, Ack(topic, publisher, incarnation, first + at, 1, 1, 1))
+            for at, (_, future) in enumerate(commands)
+        ]
 
     def _resolve(self, done: Sequence[Acknowledged], error: Exception | None) -> None:
         """Tell who waits what became of it."""
@@ -254,8 +263,3 @@ class Embedded:
     def _join(self, topic: str) -> None:
         if not self._is_member(topic):
             self._host.command(Subscribe(topic))
-
-
-def _ack(published: Published) -> Ack:
-    publisher, incarnation, sequence = split_position(published.id)
-    return Ack(published.topic, publisher, incarnation, sequence, 1, 1, 1)

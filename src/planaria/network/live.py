@@ -11,6 +11,8 @@ from random import Random
 from time import monotonic
 from typing import Any, Self
 
+from msgspec import to_builtins
+
 from planaria.core.codec import Codec
 from planaria.core.errors import CapacityExceeded, PlanariaError
 from planaria.core.message import Message
@@ -29,7 +31,8 @@ from planaria.network.client.events import Ack
 from planaria.network.config import Config, save_config
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
-from planaria.network.host import Commit, Done, Host
+from planaria.network.gate.gate import Gate
+from planaria.network.host import Commit, Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
@@ -40,16 +43,17 @@ from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
+from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
-from planaria.records.store import Store
+from planaria.records.store import Committed, Store
 
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 RETRY_SECONDS = 1.0  # between attempts to write memberships
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push)  # messages that carry publications
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Deposit)  # messages that carry publications
 
 log = logging.getLogger("planaria.node")
 
@@ -69,6 +73,7 @@ class LiveNode:
         self.started = monotonic()
         self.broken: asyncio.Future[None] | None = None  # done when a part of this node failed
         self.database: Database | None = None
+        self.gate: Gate | None = None  # from its start on
         self._directory = take_directory(config.dir)
         try:
             self._compose(config)
@@ -122,6 +127,7 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
+        self.gate = Gate(self.host, self.ring, self._plain_status)
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
@@ -191,10 +197,15 @@ class LiveNode:
         """How this node is now, as it knows itself."""
         return self.monitor.status()
 
+    def _plain_status(self) -> dict[str, Any]:
+        """The status as clients get it."""
+        found: dict[str, Any] = to_builtins(self.status())
+        return found
+
     @property
     def clients(self) -> int:
         """How many clients are connected."""
-        return 0
+        return 0 if self.gate is None else len(self.gate.sessions)
 
     def store(self, topic: str) -> Store:
         """The store of a topic: on disk, or in memory where nothing is to be durable."""
@@ -259,11 +270,15 @@ class LiveNode:
         """Hand an effect to whoever waits for it here."""
         self.monitor.on_effect(effect)
         self.embedded.on_effect(effect)
+        if self.gate is not None:
+            self.gate.on_effect(effect)
 
     async def _keep_time(self) -> None:
         while True:
             await asyncio.sleep(self.config.interval)
             self.monitor.tick()
+            if self.gate is not None:
+                self.gate.on_timeout()
 
     # Memberships
 
@@ -304,7 +319,7 @@ def _commit(database: Database) -> Commit:
     if writer is not None:
         return writer.commit
 
-    def refuse(done: Done) -> None:
+    def refuse(done: Committed) -> None:
         done(CapacityExceeded("the store is read-only"))
 
     return refuse

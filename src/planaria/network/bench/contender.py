@@ -45,7 +45,7 @@ class Contender(ABC):
         return ""
 
     @classmethod
-    def prepare(cls, directory: Path, processes: int) -> None:  # noqa: B027 - most need nothing
+    def prepare(cls, directory: Path, processes: int) -> None:
         """Make what all its processes share, before they start."""
 
     async def serve(self) -> str:

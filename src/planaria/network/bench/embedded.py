@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from planaria.core.codec import Codec
-from planaria.core.node import Deliver, Effect, Joined, Publish, Subscribe
+from planaria.core.node import Deliver, Effect, Joined, Publish, PublishMany, Subscribe
 from planaria.network.bench.contender import TOPIC, Contender, Take
 from planaria.network.host import Host
 from planaria.network.identity import found_cluster, handle_of, issue
@@ -19,7 +19,7 @@ from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.supervisor import Supervisor
 
 INTERVAL_SECONDS = 0.5
-PACKED = 128  # publications given to the node before others have their turn
+PACKED = 256  # publications given to the node before others have their turn
 
 
 class Embedded(Contender):
@@ -93,9 +93,7 @@ class Embedded(Contender):
         command, links = self._host.command, self._host.links
         for at in range(0, len(payloads), PACKED):
             packed = payloads[at : at + PACKED]
-            for payload in packed[:-1]:
-                command(Publish(TOPIC, payload, more=True))
-            command(Publish(TOPIC, packed[-1]))
+            command(PublishMany(TOPIC, [Publish(TOPIC, payload) for payload in packed]))
             await asyncio.sleep(0)
             while any(2 * it.link.bulk.bytes > it.link.bulk.bytes_max for it in links.values()):
                 await asyncio.sleep(0.001)
