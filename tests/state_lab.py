@@ -74,7 +74,8 @@ class Lockstep:
         for id, node in list(nodes.items()):
             assert node.state_type is not State, f"{type(node).__name__} names no state"
             fresh = spawn_like(self.trial, node)
-            # Not `restore`: a process that begins anew may number in another incarnation.
+            assert list(fresh.restore(node.snapshot())) == []
+            # Whoever is restored may number in another incarnation; the state itself goes on.
             fresh.load(decode_state(node.state_type, node.snapshot()))
             nodes[id] = fresh
 
