@@ -45,6 +45,7 @@ from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.pace import PACE_MAX
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
 from planaria.records.store import Committed, Store
@@ -100,6 +101,7 @@ class LiveNode:
             supervise=config.supervise,
             store=self.store,
             secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
         )
         commit = None if self.database is None else _commit(self.database)
         self.host = Host(

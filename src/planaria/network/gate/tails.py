@@ -21,7 +21,7 @@ from planaria.network.gate.pieces import (
     pieces_of,
     vector_of,
 )
-from planaria.network.gate.ring import Memberships, wild
+from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.protocols.publications.deliveries import Deliveries
 from planaria.protocols.publications.holdings import Holdings
