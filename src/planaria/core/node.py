@@ -162,6 +162,12 @@ class LinkDown(Command, frozen=True, gc=False):
     unacknowledged: tuple[Message, ...] = ()
 
 
+class Supervisors(Command, frozen=True, gc=False):
+    """These nodes supervise, as far as the driver knows; given whenever that changes."""
+
+    ids: tuple[NodeId, ...]
+
+
 class Busy(Command, frozen=True, gc=False):
     """The link to `peer` is full: what is sent now is dropped. It catches up by itself later."""
 

@@ -25,6 +25,7 @@ from planaria.protocols.skipring.arbitrary_history import (
 )
 from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
 from planaria.protocols.skipring.deposit_messages import MESSAGES as DEPOSIT_MESSAGES
+from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX
 from planaria.protocols.skipring.legitimacy import topic_violations
@@ -54,6 +55,7 @@ class RingOverlay(Overlay):
         *BROADCAST_MESSAGES,
         *ANTIENTROPY_MESSAGES,
         *DEPOSIT_MESSAGES,
+        *DIRECTORY_MESSAGES,
         Rejected,
     )
     starts = (

@@ -21,6 +21,7 @@ from planaria.core.node import (
     Ready,
     Send,
     Subscribe,
+    Supervisors,
 )
 from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
@@ -46,7 +47,7 @@ from planaria.records.memory import MemoryStore
 from planaria.records.record import Draft, record_key
 from planaria.records.store import Store
 
-TOPICS_MAX = 1 << 12  # rings one process takes part in: each costs about four messages an interval
+TOPICS_MAX = 1 << 14  # rings one process takes part in: each costs about four messages an interval
 FOREVER = Retention()
 
 
@@ -60,10 +61,10 @@ class Peer(Node):
     """Takes part in the ring of every topic it subscribes to.
 
     `retention` says what each topic keeps; all subscribers of a topic must say the same. `store`
-    opens the store of a topic.
+    opens the store of a topic. `secret` keys the order of supervisors.
     """
 
-    __slots__ = ("_rng", "retention", "store", "supervisors", "topics")
+    __slots__ = ("_rng", "retention", "secret", "store", "supervisors", "topics")
     state_type = PeerState
     reads_clock = True
 
@@ -74,9 +75,11 @@ class Peer(Node):
         rng: Random,
         retention: Mapping[str, Retention] | None = None,
         store: Callable[[str], Store] = lambda _: MemoryStore(),
+        secret: bytes = b"",
     ) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
+        self.secret = secret
         self.retention = dict(retention or {})
         self.topics: dict[str, Membership] = {}
         self._rng = rng
@@ -121,9 +124,13 @@ class Peer(Node):
     def restore(self, data: bytes) -> Effects:
         """Take a stored state; a process that begins anew numbers in new incarnations."""
         effects = super().restore(data)
+        self.restart()
+        return effects
+
+    def restart(self) -> None:
+        """Number in a new incarnation from now on, in every topic."""
         for membership in self.topics.values():
             membership.history.publisher.restart()
-        return effects
 
     def load(self, state: State) -> None:
         """Be in the rings of a state, in whatever state; a name that is no topic is skipped."""
@@ -142,10 +149,20 @@ class Peer(Node):
                 raise CapacityExceeded(f"{TOPICS_MAX} topics at one peer: leave one first")
             retention = self.retention.get(topic, FOREVER)
             self.topics[topic] = Membership(
-                Subscriber(topic, self.id, preference(topic, self.supervisors), self._rng),
+                Subscriber(topic, self.id, self._preference(topic), self._rng),
                 History(topic, self.id, self._rng, retention, self.store(topic), ordered=ordered),
             )
         return self.topics[topic]
+
+    def _preference(self, topic: str) -> tuple[NodeId, ...]:
+        return preference(topic, self.supervisors, self.secret)
+
+    def _know_supervisors(self, command: Supervisors) -> Effects:
+        """Other supervisors than before: every topic has its own order of them."""
+        self.supervisors = tuple(dict.fromkeys(command.ids))
+        for topic, membership in self.topics.items():
+            membership.subscriber.prefer(self._preference(topic))
+        return ()
 
     def _subscribe(self, command: Subscribe) -> Effects:
         """Join the ring of one topic; `Joined` follows when it has let me in."""
@@ -241,6 +258,7 @@ _COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
     Clock: Peer._read_clock,
     LinkDown: Peer._link_down,
     LinkUp: Peer._link_up,
+    Supervisors: Peer._know_supervisors,
     Busy: Peer._link_full,
     Ready: Peer._link_up,
 }

@@ -256,6 +256,11 @@ class Subscriber(Orphan):
         """A neighbour that was missed can be reached again: accuse it no more."""
         self.missing = [id for id in self.missing if id != peer]
 
+    def prefer(self, supervisors: Sequence[NodeId]) -> None:
+        """The set of supervisors changed: these are they, in my topic's order."""
+        self.repair()
+        self.inquiry.prefer(supervisors, self.window)
+
     def leave(self) -> list[Send]:
         """Begin to leave; the ring lets me go when the supervisor has forgotten me."""
         self.leaving = True
@@ -281,7 +286,8 @@ class Subscriber(Orphan):
                 self.inquiry.alarm(1)
         if not self.inquiry.on_timeout(self.probability, window):
             return []
-        return [self._request(self.inquiry.supervisor)]
+        asked = self.inquiry.supervisor
+        return [] if asked is None else [self._request(asked)]
 
     def _request(self, supervisor: NodeId) -> Send:
         sums, label = self.children_sums(), self.label
@@ -292,9 +298,10 @@ class Subscriber(Orphan):
     # Leaving
 
     def _ask_to_leave(self) -> list[Send]:
-        if not self.member:
+        asked = self.inquiry.supervisor
+        if not self.member or asked is None:
             return []
-        return [Send(self.inquiry.supervisor, Unsubscribe(self.topic, self.id))]
+        return [Send(asked, Unsubscribe(self.topic, self.id))]
 
     def _depart(self, message: SetData) -> list[Send]:
         """Permission to go, or word that I am not recorded: let go of everybody.

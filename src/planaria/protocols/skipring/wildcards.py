@@ -1,0 +1,140 @@
+"""Subscriptions with wildcards: every topic that matches is joined, also those that come later."""
+
+from collections.abc import Iterable
+
+from msgspec import field
+
+from planaria.core.errors import CapacityExceeded
+from planaria.core.node import Effect, Joined, Notice, Subscribe, Unsubscribe
+from planaria.core.state import State, Stateful
+from planaria.core.topics import matches
+from planaria.protocols.skipring.directory import PATTERNS_MAX, Directory, is_topic
+from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.walk import is_filter
+
+AUDIT_EVERY = 16  # timeouts between two looks at all known topics
+
+
+class WildcardsState(State):
+    """Which patterns are subscribed to, what was joined for them alone, and who waits to hear."""
+
+    patterns: dict[str, bool] = field(default_factory=dict)
+    joined: dict[str, bool] = field(default_factory=dict)
+    awaited: list[str] = field(default_factory=list)
+    audit: int = 0
+
+
+class Wildcards(Stateful):
+    """The subscriptions with wildcards of one peer."""
+
+    __slots__ = ("audit", "awaited", "directory", "joined", "patterns", "peer")
+    state_type = WildcardsState
+
+    def __init__(self, peer: Peer, directory: Directory) -> None:
+        self.peer, self.directory = peer, directory
+        self.patterns: dict[str, bool] = {}  # and whether each is to be delivered in order
+        self.joined: dict[str, bool] = {}  # topics that nobody here has subscribed to by name
+        self.awaited: list[str] = []  # patterns of which it was not yet said that they are joined
+        self.audit = 0  # timeouts until all known topics are looked at
+
+    def subscribe(self, pattern: str, *, ordered: bool) -> list[Effect]:
+        """Join all topics that match, now and later."""
+        if pattern not in self.patterns and len(self.patterns) >= PATTERNS_MAX:
+            raise CapacityExceeded(f"{PATTERNS_MAX} patterns at one peer: leave one first")
+        self.patterns[pattern] = ordered
+        if pattern not in self.awaited:
+            self.awaited.append(pattern)
+        self.directory.want(pattern)
+        return [*self._join(self.directory.known), *self.directory.hurry()]
+
+    def unsubscribe(self, pattern: str) -> list[Effect]:
+        """Leave the topics that match and that nothing else here wants."""
+        self.patterns.pop(pattern, None)
+        self.awaited = [it for it in self.awaited if it != pattern]
+        return self._leave_unwanted()
+
+    def named(self, topic: str) -> None:
+        """A topic is subscribed to by its name: it is not for the patterns to leave."""
+        self.joined.pop(topic, None)
+
+    def keeps(self, topic: str) -> bool:
+        """A topic is left by its name: does a pattern want it? Then it stays for that."""
+        if self._matching(topic) is None:
+            return False
+        self.joined[topic] = True
+        return True
+
+    def clear(self) -> None:
+        """Want nothing any more."""
+        self.patterns, self.joined, self.awaited = {}, {}, []
+
+    def on_news(self) -> list[Effect]:
+        """The directory may have heard of topics, or of all topics of a pattern."""
+        news, self.directory.news = self.directory.news, []
+        return self._join(news) + (self._said() if self.awaited else [])
+
+    def on_timeout(self) -> list[Effect]:
+        """Keep the directory asking; now and then look at all topics, whatever was heard."""
+        self.repair()
+        for pattern in self.patterns:
+            self.directory.want(pattern)
+        self.audit -= 1
+        if self.audit > 0:
+            return self.on_news()
+        self.audit = AUDIT_EVERY
+        return [*self._leave_unwanted(), *self._join(self.directory.known), *self.on_news()]
+
+    def repair(self) -> None:
+        """Put my own variables right."""
+        good = [pattern for pattern in self.patterns if is_filter(pattern)][:PATTERNS_MAX]
+        self.patterns = {pattern: self.patterns[pattern] for pattern in good}
+        self.joined = {topic: True for topic in self.joined if topic in self.peer.topics}
+        self.awaited = [it for it in dict.fromkeys(self.awaited) if it in self.patterns]
+        self.audit = min(max(self.audit, 0), AUDIT_EVERY)
+
+    def _matching(self, topic: str) -> bool | None:
+        """Is `topic` wanted, in order or not? None: no pattern matches."""
+        found = [ordered for it, ordered in self.patterns.items() if matches(it, topic)]
+        return any(found) if found else None
+
+    def _join(self, topics: Iterable[str]) -> list[Effect]:
+        """Join those that match and that I am not in; say so if there is no room for all."""
+        effects: list[Effect] = []
+        refused: list[str] = []
+        for topic in list(topics):
+            membership = self.peer.topics.get(topic)
+            wanted = None
+            if membership is None or membership.subscriber.leaving:
+                wanted = self._matching(topic)
+            if wanted is not None and is_topic(topic):
+                try:
+                    effects += self.peer.on_command(Subscribe(topic, ordered=wanted))
+                    self.joined[topic] = True
+                except CapacityExceeded:
+                    refused.append(topic)
+        if refused:
+            detail = {"topics": len(refused), "reason": "too many topics at this node"}
+            effects.append(Notice(refused[0], "full", detail))
+        return effects
+
+    def _leave_unwanted(self) -> list[Effect]:
+        unwanted = [topic for topic in self.joined if self._matching(topic) is None]
+        effects: list[Effect] = []
+        for topic in unwanted:
+            del self.joined[topic]
+            effects += self.peer.on_command(Unsubscribe(topic))
+        return effects
+
+    def _said(self) -> list[Effect]:
+        """Say of each pattern once that all topics that match are joined."""
+        said = [it for it in self.awaited if self.directory.complete(it) and self._in_all(it)]
+        self.awaited = [it for it in self.awaited if it not in said]
+        return [Joined(pattern) for pattern in said]
+
+    def _in_all(self, pattern: str) -> bool:
+        for topic in self.directory.known:
+            if matches(pattern, topic):
+                membership = self.peer.topics.get(topic)
+                if membership is None or membership.awaited:
+                    return False
+        return True
