@@ -113,11 +113,14 @@ __all__ = [
     "overlaps",
     "parse",
     "parse_schedule",
+    "sync",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The public thing called `name`, from the module that has it."""
+    """The public thing called `name`, from the module that has it; `sync` is one itself."""
+    if name == "sync":
+        return import_module("planaria.sync")
     if name not in _PUBLIC:
         raise AttributeError(f"planaria has no public name {name!r}")
     return getattr(import_module(f"planaria.{_PUBLIC[name]}"), name)

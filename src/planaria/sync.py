@@ -12,9 +12,8 @@ would be taken for dead. Ctrl-C interrupts any call; `with` then ends the client
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from pathlib import Path
 from threading import Thread
 from typing import Any, Generic, Self, TypeVar
 
@@ -100,7 +99,7 @@ class Subscription(Generic[T]):
 class Client:
     """A client whose methods wait. Made by `connect`."""
 
-    def __init__(self, servers: str | Iterable[str] | None, **options: Any) -> None:
+    def __init__(self, servers: str | Sequence[str] | None, **options: Any) -> None:
         self._loop = _Loop()
         self._ended = False
         self._inner: asynchronous.Client
@@ -176,15 +175,9 @@ class Client:
         return self._loop.run(work)
 
 
-def connect(
-    servers: str | Iterable[str] | None = None,
-    *,
-    credentials: Path | str | None = None,
-    insecure: bool = False,
-    **options: Any,
-) -> Client:
+def connect(servers: str | Sequence[str] | None = None, **options: Any) -> Client:
     """A client of these nodes, for `with`; options as of `planaria.connect`."""
-    return Client(servers, credentials=credentials, insecure=insecure, **options)
+    return Client(servers, **options)
 
 
 async def _called(function: Any, *arguments: Any, **named: Any) -> Any:

@@ -291,7 +291,7 @@ def test_who_does_not_belong_here_is_refused_and_hears_why(
         mine, other, said = {
             "cluster": ({}, {"cluster": "another"}, "cluster"),
             "authority": (_keys(ours), _keys(theirs), "authority"),
-            "client": (_keys(ours), _keys(client), "is not a node's"),
+            "client": (_keys(ours), _keys(client), "is for client, not for a node"),
             "tls": ({}, _keys(theirs), "--insecure"),
         }[wrong]
         async with LiveNode(config(tmp_path / "a", **mine)) as one:

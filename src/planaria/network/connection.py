@@ -21,6 +21,7 @@ from planaria.network.tls import Credentials
 
 VERSIONS = (1,)  # of the wire that this code speaks
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
+NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
 TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn
 OWED_SECONDS = 0.01  # for which an acknowledgement waits for something to travel with
 
@@ -32,7 +33,7 @@ class Hello(Struct, frozen=True):
     id: bytes
     cluster: str
     addresses: tuple[str, ...] = ()
-    role: str = "node"  # or `client`: in no ring, and nobody dials it
+    role: str = NODE  # or `CLIENT`: in no ring, and nobody dials it
 
 
 class Handler(Protocol):
@@ -255,6 +256,8 @@ class Connection(asyncio.Protocol):
             raise Refused(
                 f"it speaks wire {theirs.versions}, this node {mine.versions}: upgrade the older"
             )
+        if theirs.role not in (NODE, CLIENT):
+            raise Refused(f"it says that it is a {theirs.role!r}: {NODE} or {CLIENT}")
         if theirs.cluster != mine.cluster:
             raise Refused(f"it is of cluster {theirs.cluster!r}, this node of {mine.cluster!r}")
         credentials = self.handler.credentials
@@ -265,9 +268,10 @@ class Connection(asyncio.Protocol):
             )
             if shown.id != theirs.id:
                 raise Refused(f"it says another id than its certificate ({shown.name!r})")
-            if theirs.role == "node" and "node" not in shown.roles:
+            if theirs.role not in shown.roles:
                 raise Refused(
-                    f"the certificate of {shown.name!r} is not a node's: issue one with --role node"
+                    f"the certificate of {shown.name!r} is for {', '.join(shown.roles)}, not for a "
+                    f"{theirs.role}: issue one with --role {theirs.role}"
                 )
         if self._patience is not None:
             self._patience.cancel()

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct as Layout
 
+from planaria.core.codec import FRAME_BYTES_MAX as MESSAGE_BYTES_MAX
 from planaria.core.errors import MalformedMessage
 
 HEAD = Layout(">IB")
-FRAME_BYTES_MAX = (1 << 20) + (1 << 16)  # a message of a mebibyte, and what stands round it
+FRAME_BYTES_MAX = MESSAGE_BYTES_MAX + 1  # the largest message and its kind
 
 
 class Kind(IntEnum):

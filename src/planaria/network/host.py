@@ -30,7 +30,7 @@ from planaria.core.node import (
     Send,
     Supervisors,
 )
-from planaria.network.connection import VERSIONS, Connection, Hello
+from planaria.network.connection import CLIENT, VERSIONS, Connection, Handler, Hello
 from planaria.network.contacts import Contact, format_address, is_unspecified, parse_address
 from planaria.network.frames import Kind
 from planaria.network.identity import Refused, handle_of
@@ -84,6 +84,7 @@ class Host:
             id, credentials, self.links.values, self._supervised, supervises=supervises
         )
         self.contacts = self.presence.contacts
+        self.clients: Handler | None = None  # serves the connections of clients
         self.late = self.malformed = self.dropped = 0
         self._commit = commit
         self._bulk = frozenset(bulk)
@@ -149,15 +150,12 @@ class Host:
         connection = await self._dial(address)
         while not connection.admitted and connection in self._connections:
             await asyncio.sleep(0.01)
-        known = connection.theirs is not None
-        if known and connection.peer in (self.node.id, *self.links):
+        if connection.theirs is not None and connection.peer in (self.node.id, *self.links):
             return connection.peer
-        if connection.admitted:
-            raise UsageError(f"{address} hung up: {connection.reason}")
         said = f"{address} does not let us in: {connection.reason}"
-        if connection.refused:
-            raise Refused(said)
-        raise UsageError(said if known else f"{said} before it said hello (does it want TLS?)")
+        if connection.theirs is None and not connection.refused:
+            said += " before it said hello (does it want TLS?)"
+        raise Refused(said) if connection.refused else UsageError(said)
 
     @property
     def queued(self) -> int:
@@ -178,6 +176,9 @@ class Host:
         """A node is at the other end: use this link, unless a better one is there."""
         theirs, peer = connection.theirs, connection.peer
         assert theirs is not None
+        if theirs.role == CLIENT:
+            self._hand_over(connection)
+            return
         if peer == self.node.id:
             connection.refuse("that is this node itself")
             return
@@ -194,6 +195,14 @@ class Host:
             self._perform(self.node.on_command(LinkUp(peer)), None)
         for message in self._waiting.pop(peer, []):
             self._send(Send(peer, message))
+
+    def _hand_over(self, connection: Connection) -> None:
+        """A client is at the other end."""
+        if self.clients is None:
+            connection.refuse("this node serves no clients: connect to another one")
+        else:
+            connection.handler = self.clients
+            self.clients.opened(connection)
 
     def received(self, connection: Connection, body: bytes, task: Task) -> None:
         """A message came in over a link: its end is its sender."""

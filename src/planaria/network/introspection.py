@@ -7,7 +7,7 @@ that a status always fits a frame.
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from planaria import __version__
 from planaria.network.connection import VERSIONS
@@ -94,18 +94,10 @@ def status_of(node: Running, *, now: float, time: float) -> Status:
     doubts = [*store_doubts(node.database)]
     doubts += [f"{topic}: {doubt}" for topic, its in topics.items() for doubt in its.doubts]
     links = link_statuses(host, now)
-    credentials = host.credentials
+    evidence = max((its.evidence_intervals for its in topics.values()), default=0)
+    held = sum(link.unacknowledged for link in links)
     return Status(
-        id=host.hello.id.hex(),
-        handle=host.node.id,
-        name=node.name,
-        cluster=host.hello.cluster,
-        version=__version__,
-        wire=VERSIONS,
-        listen=host.hello.addresses,
-        http=node.http,
-        secure=credentials is not None,
-        certificate_expires=credentials.identity.expires if credentials else None,
+        **who(node),
         time=time,
         uptime=now - node.started,
         interval=host.interval,
@@ -113,8 +105,7 @@ def status_of(node: Running, *, now: float, time: float) -> Status:
         supervisors=supervisor_statuses(node),
         legitimate=not doubts,
         doubts=doubts[:DOUBTS_SHOWN],
-        evidence_age=host.interval
-        * max((its.evidence_intervals for its in topics.values()), default=0),
+        evidence_age=host.interval * evidence,
         topics=worst_first(topics),
         totals=totals_of(topics),
         links=links[:LINKS_SHOWN],
@@ -123,9 +114,7 @@ def status_of(node: Running, *, now: float, time: float) -> Status:
         clients=node.clients,
         contacts=contact_statuses(host),
         contacts_total=len(host.contacts),
-        queues=Queues(
-            host.queued, sum(link.unacknowledged for link in links), pending_bytes(node.database)
-        ),
+        queues=Queues(host.queued, held, pending_bytes(node.database)),
         drops=host.dropped,
         malformed=host.malformed,
         late=host.late,
@@ -134,6 +123,23 @@ def status_of(node: Running, *, now: float, time: float) -> Status:
         store=store_status(node.database),
         process=process_status(),
     )
+
+
+def who(node: Running) -> dict[str, Any]:
+    """Name, addresses and version of a node, and until when its certificate is good."""
+    host, credentials = node.host, node.host.credentials
+    return {
+        "id": host.hello.id.hex(),
+        "handle": host.node.id,
+        "name": node.name,
+        "cluster": host.hello.cluster,
+        "version": __version__,
+        "wire": VERSIONS,
+        "listen": host.hello.addresses,
+        "http": node.http,
+        "secure": credentials is not None,
+        "certificate_expires": credentials.identity.expires if credentials else None,
+    }
 
 
 def topic_statuses(ring: Ring) -> Iterator[tuple[str, TopicStatus]]:
@@ -166,7 +172,7 @@ def topic_status(ring: Ring, topic: str, membership: Membership | None) -> Topic
         alarmed=one.alarmed,
         leaving=one.leaving,
         served=served is not None,
-        supervisor=one.inquiry.supervisor if one.inquiry.supervisors else None,
+        supervisor=one.inquiry.supervisor,
         legitimate=not doubts,
         doubts=doubts,
         evidence_intervals=number(heard),

@@ -12,6 +12,7 @@ from random import Random
 from time import monotonic
 from typing import Any, Self
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from planaria.core.codec import Codec
@@ -32,6 +33,7 @@ from planaria.network.client.events import Ack
 from planaria.network.config import Config, save_config
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
+from planaria.network.gate.gate import Gate
 from planaria.network.host import Commit, Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import handle_of
@@ -43,7 +45,9 @@ from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
+from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.pace import PACE_MAX
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
 from planaria.records.packing import PACKED_PUBLICATIONS
@@ -53,7 +57,7 @@ CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 RETRY_SECONDS = 1.0  # between attempts to write memberships
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push)  # messages that carry publications
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Deposit)  # messages that carry publications
 
 log = logging.getLogger("planaria.node")
 
@@ -73,6 +77,7 @@ class LiveNode:
         self.started = monotonic()
         self.broken: asyncio.Future[None] | None = None  # done when a part of this node failed
         self.database: Database | None = None
+        self.gate: Gate | None = None  # from its start on
         self._directory = take_directory(config.dir)
         try:
             self._compose(config)
@@ -99,6 +104,7 @@ class LiveNode:
             supervise=config.supervise,
             store=self.store,
             secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
         )
         commit = None if self.database is None else _commit(self.database)
         self.host = Host(
@@ -126,6 +132,7 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
+        self.gate = Gate(self.host, self.ring, self._plain_status)
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
@@ -210,10 +217,15 @@ class LiveNode:
         """How this node is now, as it knows itself."""
         return self.monitor.status()
 
+    def _plain_status(self) -> dict[str, Any]:
+        """The status as clients get it."""
+        found: dict[str, Any] = to_builtins(self.status())
+        return found
+
     @property
     def clients(self) -> int:
         """How many clients are connected."""
-        return 0
+        return 0 if self.gate is None else len(self.gate.sessions)
 
     def store(self, topic: str) -> Store:
         """The store of a topic: on disk, or in memory where nothing is to be durable."""
@@ -278,11 +290,15 @@ class LiveNode:
         """Hand an effect to whoever waits for it here."""
         self.monitor.on_effect(effect)
         self.embedded.on_effect(effect)
+        if self.gate is not None:
+            self.gate.on_effect(effect)
 
     async def _keep_time(self) -> None:
         while True:
             await asyncio.sleep(self.config.interval)
             self.monitor.tick()
+            if self.gate is not None:
+                self.gate.on_timeout()
 
     # Memberships
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from time import monotonic, time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from planaria.core.node import Deliver, Effect, Notice
 from planaria.network.doubts import member_doubts, store_doubts, supervisor_doubts
@@ -87,7 +88,8 @@ class Monitor:
 
     def status(self) -> Status:
         """How the node is now."""
-        return status_of(self.node, now=self._clock(), time=time())
+        found = status_of(self.node, now=self._clock(), time=time())
+        return replace(found, deliveries=self.deliveries)
 
     def stability(self) -> Stability:
         """Is it legitimate, as far as it can know? What was not looked at lately is older."""

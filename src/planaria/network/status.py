@@ -138,6 +138,7 @@ class Status(Struct, frozen=True, kw_only=True):
     drops: int
     malformed: int
     late: int
+    deliveries: int = 0
     requests: int
     answers: int
     store: StoreStatus | None

@@ -14,6 +14,7 @@ from planaria.records.record import (
     INCARNATION_BYTES,
     PAYLOAD_BYTES_MAX,
     PUBLICATION_KEY_BYTES_MAX,
+    RECORD_BYTES_MAX,
     SEQUENCE_MAX,
     Draft,
     MalformedRecord,
@@ -28,6 +29,7 @@ PACKED_PUBLICATIONS = 256  # in a record: 128 cost an eighth more per publicatio
 PACKED_BYTES = 64 << 10  # of payload; beyond it a record is not cheaper, and delays control frames
 UNSETTLED_BYTES_MAX = 16 << 20  # published and not acknowledged; then the publisher is refused
 DRAFT_BYTES = 64  # what a draft counts beside its own bytes
+WEIGHT_MAX = RECORD_BYTES_MAX - 128  # of one draft: a record's head stands beside it
 
 
 class PackerState(State):
@@ -166,4 +168,8 @@ def weigh(draft: Draft) -> int:
             bounds = f"{HEADER_NAME_BYTES_MAX} and {HEADER_VALUE_BYTES_MAX}"
             raise UsageError(f"header {name:.40}: name and value have at most {bounds} bytes")
         weight += encoded + len(value) + 8
+    if weight > WEIGHT_MAX:
+        raise UsageError(
+            f"publication of {weight} bytes: payload, key and headers have at most {WEIGHT_MAX}"
+        )
     return weight

@@ -6,12 +6,13 @@ Both ends say that they live, twice a second; a node that is silent for two seco
 
 import asyncio
 import logging
+import os
 import random
 import ssl
 from typing import NamedTuple, Protocol
 
 from planaria.core.codec import Codec
-from planaria.core.errors import MalformedMessage, PlanariaError, UsageError
+from planaria.core.errors import MalformedMessage, PlanariaError
 from planaria.core.message import Message
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import MESSAGES
@@ -280,7 +281,9 @@ def _words(error: Exception) -> str:
         return f"no TLS there ({error.reason}): is that node --insecure?"
     if isinstance(error, TimeoutError):
         return "no answer"
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__
 
 
 def _explained(reason: str, credentials: Credentials | None) -> str:
@@ -288,12 +291,3 @@ def _explained(reason: str, credentials: Credentials | None) -> str:
         wants = "other credentials" if credentials else "TLS: give credentials"
         return f"it hung up before it said hello; perhaps it wants {wants}"
     return reason
-
-
-def check_insecure(credentials: Credentials | None, insecure: bool) -> None:
-    """Raise UsageError unless the caller has credentials or said that it wants none."""
-    if credentials is None and not insecure:
-        raise UsageError(
-            "no credentials: give a directory that `planaria keys issue NAME --role client` made, "
-            "a context, or say insecure"
-        )

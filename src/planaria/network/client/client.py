@@ -10,7 +10,7 @@ async with planaria.connect("127.0.0.1:7400,127.0.0.1:7401") as client:
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from time import time_ns
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Self, overload
 from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
 from planaria.core.node import Notice
 from planaria.core.topics import check_filter, check_topic
-from planaria.network.client.channel import PATIENCE_SECONDS, Access, check_insecure
+from planaria.network.client.channel import PATIENCE_SECONDS, Access
 from planaria.network.client.events import Ack, Event, events_of
 from planaria.network.client.lacks import read_at
 from planaria.network.client.messages import (
@@ -39,14 +39,16 @@ from planaria.network.client.messages import (
 from planaria.network.client.places import Since, beginning
 from planaria.network.client.publishing import TOPICS_MAX, Notes, Outbox, Receipt, Stream, Wish
 from planaria.network.client.requests import Requests
-from planaria.network.client.servers import Servers, addresses_in, parse_servers
+from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.client.subscription import Subscription
 from planaria.network.connection import VERSIONS, Hello
+from planaria.network.context import Context, find_context
 from planaria.network.identity import ID_BYTES, handle_of
 from planaria.network.tls import Credentials
 from planaria.records.positions import vector_from_json, vector_to_json
 from planaria.records.record import INCARNATION_BYTES, Draft, decode
 
+CLUSTER = "planaria"  # the name of a cluster that was given none
 LEARN_SECONDS = 30.0  # between questions for further nodes
 YIELD_EVERY = 1024  # publications of a batch, after which others get a turn
 
@@ -167,7 +169,9 @@ class Client:
         outbox = self._outbox(topic)
         number = 0
         async for payload in _each(payloads):
-            draft = payload if isinstance(payload, Draft) else _draft(payload, None, None, None)
+            draft = payload if isinstance(payload, Draft) else Draft(_bytes(payload))
+            if draft.timestamp is None:
+                draft = draft._replace(timestamp=time_ns() // 1000)
             await outbox.put(draft, receipt, wish)
             number += 1
             if receipt.future.done():
@@ -183,6 +187,8 @@ class Client:
         outbox = self._outboxes.get(topic)
         if self._closed:
             raise UsageError("this client is closed: connect again")
+        if self._requests.error is not None:
+            raise self._requests.error
         if outbox is None:
             check_topic(topic)
             if len(self._outboxes) >= TOPICS_MAX:
@@ -306,34 +312,50 @@ class Client:
 
 
 def connect(
-    servers: str | Iterable[str] | None = None,
+    servers: str | Sequence[str] | None = None,
     *,
-    credentials: Path | str | None = None,
-    insecure: bool = False,
-    cluster: str = "planaria",
+    context: str | Path | None = None,
+    credentials: str | Path | None = None,
+    insecure: bool | None = None,
     name: str | None = None,
     oneshot: bool = False,
     patience: float = PATIENCE_SECONDS,
 ) -> Client:
     """A client of these nodes, for `async with`; one that is alive is enough.
 
-    `credentials` is a directory made by `planaria keys issue NAME --role client`. `name` makes
-    the publisher of an insecure client the same at every start. `oneshot`: it publishes little
-    and ends, and is numbered by its node. `patience`: seconds to look for another node.
+    What is not given comes from the environment (PLANARIA_SERVERS, …) or the `context`, by name or
+    file: without one, that of a running `planaria up`. `credentials` is a directory made by
+    `planaria keys issue NAME --role client`. `name` makes the publisher of an insecure client the
+    same at every start. `oneshot`: it publishes little and ends, and its node numbers what it
+    publishes. `patience`: seconds for which to look for another node when one is lost.
     """
-    named = servers or os.environ.get("PLANARIA_SERVERS") or "127.0.0.1:7400"
-    known = Credentials(Path(credentials)) if credentials is not None else None
-    check_insecure(known, insecure)
-    if known is not None:
-        id = known.identity.id
-        if name is not None:
-            raise UsageError(f"the certificate names this client {known.identity.name!r}: no name")
-    elif name is not None:
-        id = blake2b(name.encode(), digest_size=ID_BYTES).digest()
-    else:
-        id = os.urandom(ID_BYTES)
-    hello = Hello(VERSIONS, id, cluster, (), "client")
-    return Client(Servers(parse_servers(named)), Access(hello, known, patience), oneshot=oneshot)
+    found = find_context(
+        None if context is None else str(context),
+        servers=servers,
+        credentials=None if credentials is None else Path(credentials),
+        insecure=insecure,
+    )
+    access = Access(*_shown(found, name), patience)
+    return Client(Servers(found.servers), access, oneshot=oneshot)
+
+
+def _shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None]:
+    """How to show ourselves in a network; raises UsageError if that was not said."""
+    if context.credentials is None and not context.insecure:
+        raise UsageError(
+            "no credentials: give a directory that `planaria keys issue NAME --role client` made, "
+            "or a context, or say insecure"
+        )
+    if context.credentials is None:
+        given = name.encode() if name is not None else os.urandom(ID_BYTES)
+        id = blake2b(given, digest_size=ID_BYTES).digest()
+        return Hello(VERSIONS, id, context.cluster or CLUSTER, (), "client"), None
+    credentials = Credentials(context.credentials)
+    if name is not None:
+        shown = credentials.identity.name
+        raise UsageError(f"its certificate names this client {shown!r}: give no other name")
+    cluster = context.cluster or credentials.cluster
+    return Hello(VERSIONS, credentials.identity.id, cluster, (), "client"), credentials
 
 
 def _draft(

@@ -5,6 +5,7 @@ and the rest changes nothing.
 """
 
 import asyncio
+from bisect import insort
 from collections import deque
 from itertools import count
 from typing import Any, TypeVar
@@ -30,13 +31,12 @@ Answer = TypeVar("Answer", bound=ClientMessage)
 class Request:
     """One question that is not answered yet."""
 
-    __slots__ = ("answer", "asked", "message", "pause", "since")
+    __slots__ = ("answer", "asked", "message", "since")
 
     def __init__(self, message: ClientMessage, since: float) -> None:
         self.message, self.since = message, since
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.asked = since
-        self.pause = FULL_SECONDS
 
     @property
     def bulk(self) -> bool:
@@ -60,6 +60,8 @@ class Requests:
         self._open: dict[int, Request] = {}
         self._unsent: tuple[deque[int], deque[int]] = (deque(), deque())  # control, bulk
         self._answered = 0.0  # when the node last answered anything
+        self._pause = FULL_SECONDS
+        self._timer: asyncio.TimerHandle | None = None  # while the node is full
 
     def __len__(self) -> int:
         return len(self._open)
@@ -101,6 +103,7 @@ class Requests:
     def opened(self) -> None:
         """Ask all that is unanswered, from the first on."""
         self._answered = asyncio.get_running_loop().time()
+        self._no_longer_full()
         self._unsent = (deque(), deque())
         for number, request in self._open.items():
             self._unsent[request.bulk].append(number)
@@ -114,10 +117,10 @@ class Requests:
         if request is None or request.answer.done():
             return
         if not isinstance(message, Failed):
+            self._pause = FULL_SECONDS
             request.answer.set_result(message)
         elif message.code == "full":
-            asyncio.get_running_loop().call_later(request.pause, self._again, request)
-            request.pause = min(FULL_SECONDS_MAX, 2 * request.pause)
+            self._hold(request)
         elif message.code == "elsewhere":
             if now - request.since > self._patience:
                 reasons = dict.fromkeys(self.channel.servers, message.reason)
@@ -139,6 +142,7 @@ class Requests:
     def failed(self, error: PlanariaError) -> None:
         """There is nobody to ask."""
         self.error = self.error or error
+        self._no_longer_full()
         for request in list(self._open.values()):
             if not request.answer.done():
                 request.answer.set_exception(self.error)
@@ -149,16 +153,29 @@ class Requests:
         if oldest and now - max(oldest.asked, self._answered) > ANSWER_SECONDS:
             self.channel.leave(f"no answer for {ANSWER_SECONDS:.0f} s")
 
-    def _again(self, request: Request) -> None:
+    def _hold(self, request: Request) -> None:
+        """Offer it again after a pause, in its turn: what was published first is stored first."""
+        unsent = self._unsent[request.bulk]
         number = request.message.request
-        if number in self._open and number not in self._unsent[request.bulk]:
-            self._unsent[request.bulk].append(number)
-            self._send()
+        insort(unsent, number)
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._pause, self._resume)
+            self._pause = min(FULL_SECONDS_MAX, 2 * self._pause)
+
+    def _resume(self) -> None:
+        self._timer = None
+        self._send()
+
+    def _no_longer_full(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _send(self) -> None:
         now = asyncio.get_running_loop().time()
-        for unsent in self._unsent:
-            while unsent:
+        for bulk, unsent in enumerate(self._unsent):
+            while unsent and not (bulk and self._timer):
                 request = self._open.get(unsent[0])
                 if request is not None:
                     if not self.channel.send(request.message, bulk=request.bulk):

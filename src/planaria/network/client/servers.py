@@ -7,25 +7,16 @@ from typing import Any
 from planaria.core.errors import UsageError
 from planaria.network.contacts import format_address, parse_address
 
-DEFAULT = "127.0.0.1:7400"
 SERVERS_MAX = 64  # known at a time: enough to outlive any of them
-
-
-def parse_servers(servers: str | Iterable[str]) -> list[str]:
-    """The addresses in `HOST:PORT,HOST:PORT` or in a list; raises UsageError if one is none."""
-    texts = servers.split(",") if isinstance(servers, str) else servers
-    named = [format_address(*parse_address(text.strip())) for text in texts if text.strip()]
-    if not named:
-        raise UsageError(f"no server: name one or more as HOST:PORT, such as {DEFAULT}")
-    return list(dict.fromkeys(named))
 
 
 class Servers:
     """Addresses in the order in which to try them: what worked last first, what failed last."""
 
     def __init__(self, given: Sequence[str]) -> None:
-        self.given = tuple(given)
-        self._order = list(given)
+        named = (format_address(*parse_address(address)) for address in given)
+        self.given = tuple(dict.fromkeys(named))
+        self._order = list(self.given)
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._order))

@@ -30,6 +30,8 @@ from planaria.core.topics import check_filter, check_topic
 from planaria.protocols.publications.deliveries import MICROSECONDS
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
+from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, deposit, told
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.membership import Membership, MembershipState
 from planaria.protocols.skipring.messages import (
@@ -43,7 +45,7 @@ from planaria.protocols.skipring.messages import (
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.records.memory import MemoryStore
-from planaria.records.record import Draft
+from planaria.records.record import Draft, record_key
 from planaria.records.store import Store
 
 TOPICS_MAX = 1 << 14  # rings one process takes part in: each costs about four messages an interval
@@ -60,10 +62,11 @@ class Peer(Node):
     """Takes part in the ring of every topic it subscribes to.
 
     `retention` says what each topic keeps; all subscribers of a topic must say the same. `store`
-    opens the store of a topic. `secret` keys the order of supervisors.
+    opens the store of a topic. `secret` keys the order of supervisors. A calm topic speaks every
+    `pace_max` intervals.
     """
 
-    __slots__ = ("_rng", "retention", "secret", "store", "supervisors", "topics")
+    __slots__ = ("_rng", "pace_max", "retention", "secret", "store", "supervisors", "topics")
     state_type = PeerState
     reads_clock = True
 
@@ -75,6 +78,7 @@ class Peer(Node):
         retention: Mapping[str, Retention] | None = None,
         store: Callable[[str], Store] = lambda _: MemoryStore(),
         secret: bytes = b"",
+        pace_max: int = 1,
     ) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
@@ -83,6 +87,7 @@ class Peer(Node):
         self.topics: dict[str, Membership] = {}
         self._rng = rng
         self.store = store
+        self.pace_max = pace_max
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand a message to the topic it is about; decline if I am not in that ring.
@@ -147,8 +152,9 @@ class Peer(Node):
             if len(self.topics) >= TOPICS_MAX:
                 raise CapacityExceeded(f"{TOPICS_MAX} topics at one peer: leave one first")
             retention = self.retention.get(topic, FOREVER)
+            order = self._preference(topic)
             self.topics[topic] = Membership(
-                Subscriber(topic, self.id, self._preference(topic), self._rng),
+                Subscriber(topic, self.id, order, self._rng, self.pace_max),
                 History(topic, self.id, self._rng, retention, self.store(topic), ordered=ordered),
             )
         return self.topics[topic]
@@ -202,6 +208,20 @@ class Peer(Node):
             raise UsageError(f"subscribe to {topic!r} before publishing on it")
         return membership
 
+    def _entrust(self, command: Entrust) -> Effects:
+        """Deposit a record at members of its topic, at this node itself first."""
+        effects: list[Effect] = []
+        if self.id in command.members:
+            membership = self.topics.get(command.topic)
+            key = command.record.key
+            effects += (
+                [answer(command.topic, self.id, self.id, key, STRANGER)]
+                if membership is None
+                else membership.entrust(command)
+            )
+        others = [member for member in command.members if member != self.id]
+        return [*(deposit(command, self.id, member) for member in others), *effects]
+
     def _read_clock(self, command: Clock) -> Effects:
         """The time for every topic."""
         found = [one.history.read_clock(command.seconds) for one in self.topics.values()]
@@ -230,6 +250,11 @@ class Peer(Node):
             return [Send(message.sender[1], RemoveConnections(message.topic, self.id))]
         if isinstance(message, SetData) and message.label is not None:
             return [Send(message.supervisor, Unsubscribe(message.topic, self.id))]
+        if isinstance(message, Deposit):
+            key = record_key(message.record)
+            return [answer(message.topic, self.id, message.sender, key, STRANGER)]
+        if isinstance(message, Held | NotHeld):
+            return [told(message)]
         return ()
 
 
@@ -252,6 +277,7 @@ _COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
     StopSubscribing: Peer._unsubscribe,
     Leave: Peer._leave,
     Publish: Peer._publish,
+    Entrust: Peer._entrust,
     PublishMany: Peer._publish_many,
     Clock: Peer._read_clock,
     LinkDown: Peer._link_down,

@@ -33,7 +33,6 @@ class Memory:
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, Stream, int, Record]] = []
-        self.tokens: dict[bytes, tuple[Stream, int]] = {}
         self.gates: list[ReferenceGate] = []
 
     def store(self, topic: str, record: Record) -> None:
@@ -62,6 +61,7 @@ class ReferenceTail:
             for topic, positions in ask.vectors.items()
             for one in positions
         }
+        self.placed = set(self.at)  # the others are read from the floor on
         self.lacked: set[tuple[str, Stream, int]] = set()
 
 
@@ -74,6 +74,7 @@ class ReferenceGate:
         self.hello = Hello(VERSIONS, id, "planaria")
         self.stream: Stream = (handle_of(id), secrets.token_bytes(12))
         self.next: dict[str, int] = {}
+        self.tokens: dict[bytes, tuple[Stream, int]] = {}  # each node remembers its own
         self.address = ""
         self.asked_for: list[Message] = []
         # How to misbehave
@@ -196,14 +197,14 @@ class ReferenceGate:
             record = decode(message.record)
             stream, first, count = record.stream, record.first, record.count
             self.memory.store(topic, record)
-        elif message.token in self.memory.tokens:
-            stream, first = self.memory.tokens[message.token]
+        elif message.token in self.tokens:
+            stream, first = self.tokens[message.token]
             count = len(message.drafts)
         else:
             stream, first, count = self.stream, self.next.get(topic, 0), len(message.drafts)
             self.next[topic] = first + count
             self.memory.store(topic, seal(stream, first, message.drafts, time=1_700_000_000))
-            self.memory.tokens[message.token] = (stream, first)
+            self.tokens[message.token] = (stream, first)
         if self.die_after_puts is not None:
             self.die_after_puts -= 1
             if self.die_after_puts <= 0:
@@ -290,16 +291,16 @@ class ReferenceGate:
         pieces: list[m.Piece] = []
         for stream in dict.fromkeys(stream for stream, _ in held):
             place = (topic, stream)
-            if place not in tail.at:
+            following, skipped = tail.at.get(place, (0, set()))
+            if place not in tail.placed:
                 old = [n for s, n in held if s == stream and held[s, n].time < tail.ask.floor]
-                tail.at[place] = (max(old, default=-1) + 1, set())
-            following, skipped = tail.at[place]
+                following = max([following, *(number + 1 for number in old)])
             late = sorted(number for number in skipped if (stream, number) in held)
             end = following
             while (stream, end) in held and (to is None or end < to.get(stream, 0)):
                 end += 1
             room = limit - sum(piece.hi - piece.lo for piece in pieces)
-            wanted = [*late, *range(following, end)][: max(0, room)]
+            wanted = _fitting([*late, *range(following, end)][: max(0, room)], stream, held)
             for number in wanted:
                 record = held[stream, number]
                 if self._passes(tail.ask.where, record, number):
@@ -339,6 +340,20 @@ class ReferenceGate:
             for (where, stream), (following, skipped) in tail.at.items()
             if where == topic
         ]
+
+
+def _fitting(
+    wanted: list[int], stream: Stream, held: dict[tuple[Stream, int], Record]
+) -> list[int]:
+    """As many of these as fit into one frame."""
+    size, seen = 0, set[bytes]()
+    for at, number in enumerate(wanted):
+        record = held[stream, number]
+        size += len(record.data) * (record.key not in seen)
+        seen.add(record.key)
+        if at and size > 500_000:
+            return wanted[:at]
+    return wanted
 
 
 def _join(pieces: list[m.Piece]) -> None:
