@@ -60,12 +60,16 @@ class Deliver(Effect, frozen=True, gc=False):
 
 
 class Published(Effect, frozen=True, gc=False):
-    """Tell the local application which `id` its publication has; nobody else is told."""
+    """Tell the local application which `id` its publication has; nobody else is told.
+
+    Of several that were published at once (`PublishMany`) it is the first of `count`.
+    """
 
     topic: str
     id: bytes
     publisher: NodeId | None = None
     sequence: int | None = None
+    count: int = 1
 
 
 class Joined(Effect, frozen=True, gc=False):
@@ -131,6 +135,16 @@ class Publish(Command, frozen=True, gc=False):
     more: bool = False
 
 
+class PublishMany(Command, frozen=True, gc=False):
+    """Publish all of these on `topic`, in this order, or none; they leave together.
+
+    The answer is one `Published`. What cannot be published is a `UsageError`.
+    """
+
+    topic: str
+    publications: Sequence[Publish]
+
+
 class Leave(Command, frozen=True, gc=False):
     """Leave the network in good order; the node may be needed until its peers let it go."""
 
@@ -160,6 +174,12 @@ class LinkDown(Command, frozen=True, gc=False):
 
     peer: NodeId
     unacknowledged: tuple[Message, ...] = ()
+
+
+class Supervisors(Command, frozen=True, gc=False):
+    """These nodes supervise, as far as the driver knows; given whenever that changes."""
+
+    ids: tuple[NodeId, ...]
 
 
 class Busy(Command, frozen=True, gc=False):

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from planaria.core.errors import UsageError, unknown
 from planaria.network.contacts import parse_address
-from planaria.network.files import read_toml, toml_text, write_atomically
+from planaria.network.files import path_from, read_toml, toml_text, write_atomically
 
 DEFAULT_SERVER = "127.0.0.1:7400"
 SERVERS_MAX = 1024  # of one context
@@ -234,11 +234,7 @@ def _with(
 
 def _converted(path: Path, told: dict[str, Any]) -> Context:
     try:
-        credentials = told.pop("credentials", None)
-        found = convert(told, Context)
-        if credentials is None:
-            return found
-        return replace(found, credentials=Path(convert(credentials, str)))
+        return convert(told, Context, dec_hook=path_from)
     except ValidationError as error:
         raise UsageError(f"{path}: {error}") from None
 

@@ -35,3 +35,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 def toml_text(values: Mapping[str, str | int | float | bool | list[str]]) -> str:
     """Plain values as lines of TOML, which writes them as JSON does."""
     return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+
+
+def path_from(kind: type, value: object) -> Path:
+    """Paths as TOML has them; for `msgspec.convert`, which knows no paths."""
+    if kind is not Path or not isinstance(value, str):
+        raise TypeError(f"Expected `str`, got `{type(value).__name__}`")
+    return Path(value)

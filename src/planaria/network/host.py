@@ -28,12 +28,14 @@ from planaria.core.node import (
     Persist,
     Ready,
     Send,
+    Supervisors,
 )
-from planaria.network.connection import VERSIONS, Connection, Hello
-from planaria.network.contacts import Contact, Contacts, format_address, parse_address
+from planaria.network.connection import CLIENT, VERSIONS, Connection, Handler, Hello
+from planaria.network.contacts import Contact, format_address, is_unspecified, parse_address
 from planaria.network.frames import Kind
-from planaria.network.identity import handle_of
+from planaria.network.identity import Refused, handle_of
 from planaria.network.link import Task
+from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
 
 INTERVAL_SECONDS = 0.5
@@ -70,18 +72,22 @@ class Host:
         credentials: Credentials | None = None,
         commit: Commit | None = None,
         interval: float = INTERVAL_SECONDS,
+        supervises: bool = False,
     ) -> None:
         if handle_of(id) != node.id:
             raise UsageError(f"node {node.id} is not the one that its id {id.hex()} names")
         self.node, self.codec, self.application = node, codec, application
         self.credentials, self.interval = credentials, interval
         self.hello = Hello(VERSIONS, id, cluster)
-        self.contacts = Contacts()
         self.links: dict[NodeId, Connection] = {}
+        self.presence = Presence(
+            id, credentials, self.links.values, self._supervised, supervises=supervises
+        )
+        self.contacts = self.presence.contacts
+        self.clients: Handler | None = None  # serves the connections of clients
         self.late = self.malformed = self.dropped = 0
         self._commit = commit
         self._bulk = frozenset(bulk)
-        self._serial = int(time())
         self._waiting: dict[NodeId, list[Message]] = {}
         self._dialling: dict[NodeId, asyncio.Task[None]] = {}
         self._connections: set[Connection] = set()
@@ -95,6 +101,10 @@ class Host:
         """Listen, and begin the node's timeouts; returns the address that was bound."""
         loop = asyncio.get_running_loop()
         host, port = parse_address(address)
+        if is_unspecified(host) and not advertise:
+            raise UsageError(f"{address} is every address of this machine: advertise one of them")
+        for one in advertise:
+            parse_address(one)
         context = self.credentials.context(server=True) if self.credentials else None
         try:
             self._server = await loop.create_server(
@@ -106,7 +116,7 @@ class Host:
         self.hello = Hello(
             VERSIONS, self.hello.id, self.hello.cluster, tuple(advertise) or (bound,)
         )
-        self.contacts.learn(Contact(self.hello.id, self.hello.addresses, self._serial))
+        self.presence.appear(self.hello.addresses)
         self._timer = loop.call_later(self.interval, self._tick, loop.time() + self.interval)
         return bound
 
@@ -133,13 +143,24 @@ class Host:
             await self._server.wait_closed()
 
     async def join(self, address: str) -> NodeId:
-        """Connect to a node of which only the address is known; returns who it is."""
+        """Connect to a node of which only the address is known; returns who it is.
+
+        Raises Refused if one of the two ends will not have the other, UsageError if nobody answers.
+        """
         connection = await self._dial(address)
-        while connection.theirs is None:
-            if connection not in self._connections:
-                raise UsageError(f"{address} does not let us in: see the log of both ends")
+        while not connection.admitted and connection in self._connections:
             await asyncio.sleep(0.01)
-        return connection.peer
+        if connection.theirs is not None and connection.peer in (self.node.id, *self.links):
+            return connection.peer
+        said = f"{address} does not let us in: {connection.reason}"
+        if connection.theirs is None and not connection.refused:
+            said += " before it said hello (does it want TLS?)"
+        raise Refused(said) if connection.refused else UsageError(said)
+
+    @property
+    def queued(self) -> int:
+        """How many messages wait for nodes that are looked for or dialled."""
+        return sum(map(len, self._waiting.values()))
 
     def command(self, command: Command) -> None:
         """The local application asks; what the node refuses is raised to it."""
@@ -155,13 +176,13 @@ class Host:
         """A node is at the other end: use this link, unless a better one is there."""
         theirs, peer = connection.theirs, connection.peer
         assert theirs is not None
+        if theirs.role == CLIENT:
+            self._hand_over(connection)
+            return
         if peer == self.node.id:
             connection.refuse("that is this node itself")
             return
-        if theirs.addresses:
-            known = self.contacts.get(peer)
-            serial = known.serial + 1 if known and known.addresses != theirs.addresses else 0
-            self.contacts.learn(Contact(theirs.id, theirs.addresses, serial))
+        self.presence.greet(connection)
         other = self.links.get(peer)
         if other is not None and self._preferred(other) and not self._preferred(connection):
             connection.close("there is another link")
@@ -174,6 +195,14 @@ class Host:
             self._perform(self.node.on_command(LinkUp(peer)), None)
         for message in self._waiting.pop(peer, []):
             self._send(Send(peer, message))
+
+    def _hand_over(self, connection: Connection) -> None:
+        """A client is at the other end."""
+        if self.clients is None:
+            connection.refuse("this node serves no clients: connect to another one")
+        else:
+            connection.handler = self.clients
+            self.clients.opened(connection)
 
     def received(self, connection: Connection, body: bytes, task: Task) -> None:
         """A message came in over a link: its end is its sender."""
@@ -193,7 +222,7 @@ class Host:
             if answer is not None:
                 connection.say(Kind.CONTACTS, answer)
             return
-        for node in self.contacts.learn_all(body):
+        for node in self.presence.hear(connection, body):
             if node in self._waiting:
                 self._seek(node)
 
@@ -211,6 +240,10 @@ class Host:
             log.info("link to %s is down: %s", connection.peer, reason)
             lost = connection.link.unacknowledged()
             self._perform(self.node.on_command(LinkDown(connection.peer, lost)), None)
+
+    def _supervised(self, supervisors: tuple[NodeId, ...]) -> None:
+        """Other nodes supervise than before."""
+        self._perform(self.node.on_command(Supervisors(supervisors)), None)
 
     # Effects
 
@@ -292,13 +325,16 @@ class Host:
     def _seek(self, target: NodeId) -> None:
         contact = self.contacts.get(target)
         if contact is None:
-            question = self.contacts.question([target])
-            for connection in self.links.values():
-                connection.say(Kind.WHERE, question)
+            self._ask_where(target)
         elif target not in self._dialling and len(self._dialling) < DIALS_MAX:
             task = asyncio.ensure_future(self._reach(contact))
             self._dialling[target] = task
             task.add_done_callback(lambda _: self._dialling.pop(target, None))
+
+    def _ask_where(self, target: NodeId) -> None:
+        question = self.contacts.question([target])
+        for connection in self.links.values():
+            connection.say(Kind.WHERE, question)
 
     async def _reach(self, contact: Contact) -> None:
         for address in contact.addresses:
@@ -308,6 +344,7 @@ class Host:
                 log.info("%s", error)
             else:
                 return
+        self._ask_where(contact.handle)  # it may have moved
 
     async def _dial(self, address: str) -> Connection:
         loop = asyncio.get_running_loop()
@@ -320,7 +357,11 @@ class Host:
             _, connection = await asyncio.wait_for(dial, DIAL_SECONDS)
         except ssl.SSLCertVerificationError as error:
             why = f"its certificate is not of our authority ({error.verify_message})"
-            raise UsageError(f"cannot trust {address}: {why}") from None
+            raise Refused(f"cannot trust {address}: {why}") from None
+        except ssl.SSLError as error:
+            raise Refused(
+                f"{address} does not speak TLS ({error.reason}): is it --insecure?"
+            ) from None
         except (OSError, TimeoutError) as error:
             words = getattr(error, "strerror", None) or str(error) or "no answer"
             raise UsageError(f"cannot reach {address}: {words}") from None
@@ -351,6 +392,7 @@ class Host:
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
             connection.say(Kind.BEAT, b"")
+        self.presence.on_time(now)
         if self.node.reads_clock:
             self._perform(self.node.on_command(Clock(int(time()))), None)
         self._perform(self.node.on_timeout(), None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effects, LinkDown, Node, Send
+from planaria.core.node import Command, Effects, LinkDown, Node, Send, Supervisors
 from planaria.core.state import State
 from planaria.protocols.skipring.budget import Budget, BudgetState
 from planaria.protocols.skipring.messages import (
@@ -42,11 +42,25 @@ class SupervisorState(State):
 class Supervisor(Node):
     """Serves every topic for which no closer supervisor is alive."""
 
-    __slots__ = ("budget", "moved", "requests", "sent", "supervisors", "topics", "turn")
+    __slots__ = (
+        "budget",
+        "moved",
+        "pace_max",
+        "requests",
+        "secret",
+        "sent",
+        "supervisors",
+        "topics",
+        "turn",
+    )
     state_type = SupervisorState
 
-    def __init__(self, id: NodeId, supervisors: Sequence[NodeId]) -> None:
+    def __init__(
+        self, id: NodeId, supervisors: Sequence[NodeId], secret: bytes = b"", pace_max: int = 1
+    ) -> None:
         super().__init__(id)
+        self.secret = secret  # keys the order of supervisors
+        self.pace_max = pace_max
         self.supervisors = tuple(supervisors)
         self.topics: dict[str, TopicSupervisor] = {}
         self.moved: dict[str, tuple[NodeId, int]] = {}  # who serves it instead, and how sure
@@ -131,7 +145,12 @@ class Supervisor(Node):
         return effects
 
     def on_command(self, command: Command) -> Effects:
-        """A failed send to a subscriber is a hint to every topic that has it."""
+        """A failed send to a subscriber is a hint to every topic that has it.
+
+        Other supervisors than before: who is closer to a topic now is found out by probes.
+        """
+        if isinstance(command, Supervisors):
+            self.supervisors = tuple(dict.fromkeys(command.ids))
         if not isinstance(command, LinkDown):
             return ()
         effects: list[Send] = []
@@ -162,12 +181,12 @@ class Supervisor(Node):
         if topic not in self.topics:
             if len(self.topics) >= TOPICS_MAX:
                 return None
-            self.topics[topic] = TopicSupervisor(topic, self.id, self.budget)
+            self.topics[topic] = TopicSupervisor(topic, self.id, self.budget, self.pace_max)
         return self.topics[topic]
 
     def _closer(self, topic: str) -> tuple[NodeId, ...]:
         """The supervisors that would rather serve `topic` than me."""
-        order = preference(topic, self.supervisors)
+        order = preference(topic, self.supervisors, self.secret)
         return order[: order.index(self.id)] if self.id in order else order
 
     def _moved_to(self, topic: str) -> NodeId | None:
