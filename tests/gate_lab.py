@@ -9,10 +9,7 @@ from time import time
 from typing import Any, TypeVar
 
 from planaria.core.codec import Codec
-from planaria.core.ids import NodeId
-from planaria.core.message import Message
-from planaria.core.node import Command, Deliver, Effect, Effects, Node, Subscribe
-from planaria.core.topics import matches
+from planaria.core.node import Deliver, Effect, Subscribe
 from planaria.network.client.messages import (
     MESSAGES,
     ClientMessage,
@@ -36,10 +33,8 @@ from planaria.network.tls import Credentials
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
-from planaria.protocols.skipring.messages import GetConfiguration, Probe, ProbeReply, Unsubscribe
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.peer import Peer
-from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
 from planaria.records.record import Draft, Publication, Record, Stream, decode, seal
@@ -59,47 +54,6 @@ async def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
             await asyncio.sleep(0.02)
 
 
-class Known:
-    """A directory that sees the supervisor of its network."""
-
-    def __init__(self, supervisor: Supervisor) -> None:
-        self.supervisor = supervisor
-
-    def topics(self, pattern: str) -> list[str]:
-        return [topic for topic in self.supervisor.topics if matches(pattern, topic)]
-
-    def complete(self, pattern: str) -> bool:
-        return True
-
-    def members(self, topic: str) -> tuple[list[NodeId], int] | None:
-        served = self.supervisor.topics.get(topic)
-        found = [it for it in served.database.entries if it is not None] if served else []
-        return found, len(found)
-
-
-class Ringlet(Node):
-    """A peer, and a supervisor if it is one, as one node."""
-
-    reads_clock = True
-    ours = (GetConfiguration, Unsubscribe, Probe, ProbeReply)
-
-    def __init__(self, peer: Peer, supervisor: Supervisor | None, directory: Known) -> None:
-        super().__init__(peer.id)
-        self.peer, self.supervisor, self.directory = peer, supervisor, directory
-
-    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
-        part = self.supervisor if isinstance(message, self.ours) else self.peer
-        return part.on_message(message, sender) if part else ()
-
-    def on_timeout(self) -> Effects:
-        served = self.supervisor.on_timeout() if self.supervisor else ()
-        return [*self.peer.on_timeout(), *served]
-
-    def on_command(self, command: Command) -> Effects:
-        served = self.supervisor.on_command(command) if self.supervisor else ()
-        return [*self.peer.on_command(command), *served]
-
-
 class Lab:
     """Some nodes, the first of which supervises; each has a port, a gate and, if asked, a disk."""
 
@@ -115,14 +69,18 @@ class Lab:
             ids = [it.identity.id for it in credentials]
         self.databases = [Database(disk / str(at)) for at in range(n)] if disk else []
         self.given: list[list[Effect]] = [[] for _ in range(n)]
-        first = handle_of(ids[0])
-        supervisor = Supervisor(first, (first,))
-        self.nodes: list[Ringlet] = []
+        self.nodes: list[RingNode] = []
         self.hosts: list[Host] = []
         self.gates: list[Gate] = []
         for at, id in enumerate(ids):
-            peer = Peer(handle_of(id), (first,), random.Random(at), retention, self._store(at))
-            node = Ringlet(peer, supervisor if at == 0 else None, Known(supervisor))
+            node = RingNode(
+                handle_of(id),
+                (),
+                random.Random(at),
+                supervise=at == 0,
+                store=self._store(at),
+                retention=retention,
+            )
             host = Host(
                 node,
                 id,
@@ -132,6 +90,7 @@ class Lab:
                 commit=self.databases[at].topic(TOPIC).commit if disk else None,
                 credentials=credentials[at] if credentials else None,
                 interval=INTERVAL,
+                supervises=at == 0,
             )
             self.nodes.append(node)
             self.hosts.append(host)

@@ -18,46 +18,10 @@ from planaria.network.identity import found_cluster, issue
 from planaria.network.tls import Credentials
 from planaria.records.packing import UNSETTLED_BYTES_MAX
 from planaria.records.record import PAYLOAD_BYTES_MAX, Draft
+from client_lab import client_of, first, in_order, numbers, payloads, serve
 from reference_gate import Memory, ReferenceGate
 
 TOPIC = "weather/europe"
-
-
-async def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait for something that must come; how long it takes is not judged."""
-    async with asyncio.timeout(seconds):
-        while not holds():
-            await asyncio.sleep(0.01)
-
-
-def serve(test: Callable[[list[ReferenceGate]], Awaitable[None]], gates: int = 2) -> None:
-    """Run a test against so many servers that all know the same."""
-
-    async def main() -> None:
-        memory = Memory()
-        served = [ReferenceGate(memory) for _ in range(gates)]
-        try:
-            for gate in served:
-                await gate.start()
-            async with asyncio.timeout(60):
-                await test(served)
-        finally:
-            for gate in served:
-                await gate.stop()
-
-    asyncio.run(main())
-
-
-def client_of(*gates: ReferenceGate, **options: object) -> Client:
-    return connect([gate.address for gate in gates], insecure=True, **options)  # type: ignore[arg-type]
-
-
-async def payloads(events: Subscription[Event], count: int) -> list[bytes]:
-    return [(await anext(events)).payload for _ in range(count)]
-
-
-def numbers(count: int, start: int = 0) -> list[bytes]:
-    return [b"%d" % number for number in range(start, start + count)]
 
 
 def test_an_event_says_what_was_published_and_the_ack_where() -> None:
@@ -169,7 +133,7 @@ def test_a_subscription_goes_on_from_the_vector_after_any_event() -> None:
                 await client.publish_many(TOPIC, numbers(3, 3 * at))
                 await other.publish_many(TOPIC, numbers(3, 100 + 3 * at))
             await client.publish_many("weather/asia", numbers(2, 200))
-            whole = [event async for event in _first(client.subscribe("#", since="all"), 26)]
+            whole = [event async for event in first(client.subscribe("#", since="all"), 26)]
             for taken in range(26):
                 first = client.subscribe("#", since="all")
                 before = [await anext(first) for _ in range(taken)]
@@ -178,24 +142,9 @@ def test_a_subscription_goes_on_from_the_vector_after_any_event() -> None:
                 await first.close()
                 await second.close()
                 assert sorted(it.id for it in [*before, *rest]) == sorted(it.id for it in whole)
-                assert _in_order([*before, *rest])
+                assert in_order([*before, *rest])
 
     serve(test)
-
-
-async def _first(events: Subscription[Event], count: int):  # type: ignore[no-untyped-def]
-    async with events:
-        for _ in range(count):
-            yield await anext(events)
-
-
-def _in_order(events: list[Event]) -> bool:
-    """Do the numbers of each stream of each topic ascend from 0 without a hole?"""
-    streams: dict[tuple[str, int, bytes], list[int]] = {}
-    for event in events:
-        name = (event.topic, event.publisher, event.incarnation)
-        streams.setdefault(name, []).append(event.sequence)
-    return all(them == list(range(len(them))) for them in streams.values())
 
 
 def test_overlapping_patterns_deliver_once() -> None:

@@ -336,11 +336,11 @@ def test_notices_come_to_those_who_asked_for_them(monkeypatch: pytest.MonkeyPatc
         asked, plain = await curious.tail(notices=True), await other.tail()
         lab.hosts[0].application(Notice(TOPIC, "equivocation", {"first": 3}))
         await curious.answer_of(asked, Told)
-        for calm in (False, True):
-            before = sum(isinstance(it, Told) for it in curious.heard)
+        for calm, count in ((False, 2), (True, 3)):
             monkeypatch.setattr(Membership, "calm", calm)
-            await until(lambda: sum(isinstance(it, Told) for it in curious.heard) > before)
-        await until(lambda: sum(isinstance(it, Told) for it in curious.heard) == 3)
+            await until(
+                lambda count=count: sum(isinstance(it, Told) for it in curious.heard) == count
+            )
         told = [it for it in curious.heard if isinstance(it, Told)]
         assert told[0] == Told(asked, TOPIC, "equivocation", {"first": 3})
         assert [it.kind for it in told[1:3]] == ["unstable", "stable"]

@@ -6,12 +6,14 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from itertools import islice
 from random import Random
 from time import monotonic
 from typing import Any, Self
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from planaria.core.codec import Codec
 from planaria.core.errors import CapacityExceeded, PlanariaError
@@ -45,8 +47,10 @@ from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.pace import PACE_MAX
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
+from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.store import Committed, Store
 
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
@@ -100,6 +104,7 @@ class LiveNode:
             supervise=config.supervise,
             store=self.store,
             secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
         )
         commit = None if self.database is None else _commit(self.database)
         self.host = Host(
@@ -188,7 +193,22 @@ class LiveNode:
     ) -> Ack:
         """Publish; returns when it is on this node's disk and on its way to all members."""
         command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
-        ack = await self.embedded.publish(command)
+        return await self._publish(topic, command)
+
+    async def publish_many(self, topic: str, payloads: Iterable[bytes]) -> Ack | None:
+        """Publish all of them, in order; returns as `publish` does, when the last is there.
+
+        The ack has the position of the first, and how many they are; it is None if there are none.
+        """
+        first: Ack | None = None
+        count, rest = 0, iter(payloads)
+        while packed := [Publish(topic, one) for one in islice(rest, PACKED_PUBLICATIONS)]:
+            ack = await self._publish(topic, *packed)
+            first, count = first or ack, count + len(packed)
+        return None if first is None else replace(first, count=count)
+
+    async def _publish(self, topic: str, *commands: Publish) -> Ack:
+        ack = await self.embedded.publish(topic, *commands)
         if topic not in self.memberships.names:  # or a crash would leave it here, with nobody
             await self._note_memberships()
         return ack

@@ -187,6 +187,8 @@ class Client:
         outbox = self._outboxes.get(topic)
         if self._closed:
             raise UsageError("this client is closed: connect again")
+        if self._requests.error is not None:
+            raise self._requests.error
         if outbox is None:
             check_topic(topic)
             if len(self._outboxes) >= TOPICS_MAX:

@@ -77,7 +77,8 @@ class Places:
         stream = (position.publisher, position.incarnation)
         mark = marks.get(stream, START)
         if position.next >= mark.next:
-            marks[stream] = Mark(position.next, position.skipped)
+            skipped = tuple(Intervals(position.skipped)) if position.skipped else ()
+            marks[stream] = Mark(position.next, skipped)
 
     def back(self, topic: str, stream: Stream, number: int, *, late: bool) -> None:
         """Undo that this number, or this one and all that follow it, was taken."""

@@ -203,6 +203,7 @@ class Subscription(Generic[T]):
                 if record is None or record.data != piece.record:
                     record = decode(piece.record)
             except MalformedRecord as error:
+                self._void()
                 self.channel.leave(f"it sent what is no record: {error}")
                 return events
             stream = record.stream
@@ -241,12 +242,8 @@ class Subscription(Generic[T]):
 
     def _tail(self) -> None:
         """Ask for all that follows our places; what was asked before is void."""
-        kept = [parcel for parcel in self._parcels if parcel.frame is None]
-        for parcel in self._parcels:
-            self._finish(parcel)
-        self._parcels = deque(kept)
         self._unsent = deque(Stop(number) for number in self._tails)
-        self._asked, self._tails, self.topics = {}, {}, []
+        self._void()
         for pattern in self.patterns:
             number = next(self._numbers)
             self._asked[number] = pattern
@@ -265,6 +262,14 @@ class Subscription(Generic[T]):
             self._unsent.append(ask)
         self._began = asyncio.get_running_loop().time()
         self._send()
+
+    def _void(self) -> None:
+        """Take nothing more of what the node sends us for what it was asked so far."""
+        kept = [parcel for parcel in self._parcels if parcel.frame is None]
+        for parcel in self._parcels:
+            self._finish(parcel)
+        self._parcels = deque(kept)
+        self._asked, self._tails, self.topics = {}, {}, []
 
     def _send(self) -> None:
         try:

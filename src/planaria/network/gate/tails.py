@@ -21,7 +21,7 @@ from planaria.network.gate.pieces import (
     pieces_of,
     vector_of,
 )
-from planaria.network.gate.ring import Memberships, wild
+from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.protocols.publications.deliveries import Deliveries
 from planaria.protocols.publications.holdings import Holdings
@@ -52,8 +52,8 @@ class Tail:
     """One request to follow a pattern."""
 
     __slots__ = (
-        "condition", "cursors", "floor", "missed", "notices", "pattern", "request", "session", "tailing",
-        "vectors", "whole",
+        "condition", "cursors", "floor", "missed", "notices", "pattern", "request", "session",
+        "tailing", "vectors", "whole",
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: Asked, pattern: str) -> None:

@@ -62,10 +62,11 @@ class Peer(Node):
     """Takes part in the ring of every topic it subscribes to.
 
     `retention` says what each topic keeps; all subscribers of a topic must say the same. `store`
-    opens the store of a topic. `secret` keys the order of supervisors.
+    opens the store of a topic. `secret` keys the order of supervisors. A calm topic speaks every
+    `pace_max` intervals.
     """
 
-    __slots__ = ("_rng", "retention", "secret", "store", "supervisors", "topics")
+    __slots__ = ("_rng", "pace_max", "retention", "secret", "store", "supervisors", "topics")
     state_type = PeerState
     reads_clock = True
 
@@ -77,6 +78,7 @@ class Peer(Node):
         retention: Mapping[str, Retention] | None = None,
         store: Callable[[str], Store] = lambda _: MemoryStore(),
         secret: bytes = b"",
+        pace_max: int = 1,
     ) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
@@ -85,6 +87,7 @@ class Peer(Node):
         self.topics: dict[str, Membership] = {}
         self._rng = rng
         self.store = store
+        self.pace_max = pace_max
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand a message to the topic it is about; decline if I am not in that ring.
@@ -149,8 +152,9 @@ class Peer(Node):
             if len(self.topics) >= TOPICS_MAX:
                 raise CapacityExceeded(f"{TOPICS_MAX} topics at one peer: leave one first")
             retention = self.retention.get(topic, FOREVER)
+            order = self._preference(topic)
             self.topics[topic] = Membership(
-                Subscriber(topic, self.id, self._preference(topic), self._rng),
+                Subscriber(topic, self.id, order, self._rng, self.pace_max),
                 History(topic, self.id, self._rng, retention, self.store(topic), ordered=ordered),
             )
         return self.topics[topic]

@@ -75,12 +75,13 @@ class RingNode(Node):
         store: Callable[[str], Store] = lambda _: MemoryStore(),
         retention: Mapping[str, Retention] | None = None,
         secret: bytes = b"",
+        pace_max: int = 1,
         judge: Judge = nobody,
     ) -> None:
         super().__init__(id)
         known = tuple(dict.fromkeys((*supervisors, id) if supervise else supervisors))
-        self.peer = Peer(id, known, rng, retention, store, secret)
-        self.supervisor = Supervisor(id, known, secret) if supervise else None
+        self.peer = Peer(id, known, rng, retention, store, secret, pace_max)
+        self.supervisor = Supervisor(id, known, secret, pace_max) if supervise else None
         self.directory = Directory(id, known, rng, self.supervisor, secret)
         self.wildcards = Wildcards(self.peer, self.directory)
         self.charters = Charters(id, self.peer, rng, judge, everything=supervise)
