@@ -246,6 +246,7 @@ def test_every_message_of_a_protocol_is_named_by_its_overlay_and_by_no_other() -
     assert {str(cls.__struct_config__.tag).split(".")[0] for cls in strange} == {
         "literal",
         "baseline",
+        "client",
     }
     for name, classes in named.items():
         codec = Codec(classes)

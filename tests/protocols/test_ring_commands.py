@@ -203,7 +203,7 @@ def test_nobody_is_told_that_it_has_joined_while_it_leaves_or_is_alarmed() -> No
         (Subscribe("a", where="x > 1"), "where", "content"),
         (Subscribe("a", client=4), "client", "share"),
         (Publish(TOPIC, b"p", attributes={"x": 1}), "attributes", "content"),
-        (Publish(TOPIC, bytes(1 << 20)), "payload", "split"),
+        (Publish(TOPIC, bytes((1 << 20) + 1)), "payload", "split"),
         (Publish(TOPIC, b"p", key=bytes(1 << 12)), "key", "at most"),
         (Publish(TOPIC, b"p", headers={"a" * 300: "b"}), "header", "at most"),
         (Publish(TOPIC, b"p", timestamp=1 << 62), "timestamp", "64 bits"),

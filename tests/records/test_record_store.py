@@ -121,10 +121,10 @@ def test_a_reader_that_fixes_the_end_is_not_starved_by_a_fast_publisher(store: S
     assert [row.sequence for row in got if row.publisher == 2] == list(range(10))
 
 
-def test_a_batch_is_bounded_in_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_bounded_in_bytes_and_a_larger_record_comes_alone(store: Store) -> None:
     store.append([record(A, n) for n in range(10)])
-    monkeypatch.setattr(store_module, "READ_BYTES_MAX", 2 * len(record(A).data))
-    assert numbers(store.read({})) == {A: [0, 1]}
+    assert numbers(store.read({}, size=2 * len(record(A).data))) == {A: [0, 1]}
+    assert numbers(store.read({}, size=1)) == {A: [0]}
 
 
 def test_a_vector_never_passes_a_number_that_may_still_come(store: Store) -> None:

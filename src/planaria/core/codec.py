@@ -9,7 +9,8 @@ from msgspec.msgpack import Decoder, Encoder
 from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.core.message import Message, tag_of
 
-FRAME_BYTES_MAX = 1 << 20  # a peer cannot make us hold more than this for one message
+# A payload of a mebibyte and what stands round it; a peer cannot make us hold more for one message.
+FRAME_BYTES_MAX = (1 << 20) + (1 << 16)
 
 
 _ENCODER = Encoder()

@@ -28,10 +28,11 @@ class Slice(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a reader gets, in publisher order, and from where to go on."""
+    """What a reader gets, in publisher order, and from where to go on; is there `more` there?"""
 
     slices: list[Slice]
     vector: dict[Stream, Mark]
+    more: bool = False
 
     def publications(self) -> list[Publication]:
         """The publications themselves, in order."""

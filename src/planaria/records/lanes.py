@@ -163,6 +163,27 @@ class Lane:
             if entry.end > lo:
                 yield entry
 
+    @property
+    def end(self) -> int:
+        """The number after all that is here or was."""
+        return max(self.settled(0), self.covered.end)
+
+    def since(self, floor: int) -> int:
+        """The number after all that is known to be older than the second `floor`.
+
+        Times of a stream never decrease. What is missing before the first record from then on may
+        be of either side: it is not passed.
+        """
+        if floor <= 0:
+            return 0
+        at = bisect_left(self.entries, floor, key=_time)
+        start = self.entries[at - 1].end if at else 0
+        older = True
+        while older:
+            beyond = [it.end for it in self.overlapping(start, start + 1) if it.time < floor]
+            older, start = bool(beyond), max([start, *beyond])
+        return start
+
     def settled(self, start: int) -> int:
         """The first number from `start` and the floor on that may still come."""
         at = max(start, self.floor)
@@ -209,6 +230,10 @@ class Lane:
             at = min(later, hi if winner is None else winner.end, hi)
         if best is not None:
             yield best, start, at
+
+
+def _time(entry: Entry) -> int:
+    return entry.place >> RECORD_KEY_BITS
 
 
 def _number(entry: Entry) -> tuple[int, Place]:

@@ -48,8 +48,7 @@ Headers = tuple[tuple[str, bytes], ...]
 _HEAD = Layout("<2sBBIqqqq12sI")
 _MARK, _VERSION = b"PR", 1
 KEYS, HEADERS, TIMESTAMPS = 1, 2, 4  # columns that may be left out
-# Head, two offsets, a validity byte and a timestamp: what one publication costs beside itself.
-PAYLOAD_BYTES_MAX = RECORD_BYTES_MAX - _HEAD.size - 64
+PAYLOAD_BYTES_MAX = 1 << 20  # of one publication; the rest of its record is for key and headers
 
 
 class MalformedRecord(MalformedMessage):

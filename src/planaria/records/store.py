@@ -6,7 +6,7 @@ three questions, and none answers another.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 
@@ -15,6 +15,7 @@ from planaria.records.batches import Arrival, Batch, Lacks, Slice
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
 from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
+from planaria.records.reading import range_of
 from planaria.records.record import SEQUENCE_MAX, Place, Publication, Record, Stream
 from planaria.records.retained import Retained
 from planaria.records.sums import Sum, by_prefix
@@ -22,12 +23,12 @@ from planaria.records.window import Window
 
 RECORDS_MAX = 1 << 22  # of one topic: about 2 GB of entries in memory
 READ_PUBLICATIONS = 8192  # in a batch, unless its reader wants another number
-READ_BYTES_MAX = 16 << 20  # in a batch: the last record may go beyond
+READ_BYTES_MAX = 16 << 20  # of records in a batch; a larger one comes alone
 LOAD_RECORDS_MAX = 256  # bodies in memory at a time where all that is shown is passed over
 DISPUTES_MAX = 16  # held records that a new one is compared with
 
 _ALONE = nullcontext()
-Committed = Callable[[Exception | None], None]
+Committed = Callable[[Exception | None], object]
 
 
 class Store(ABC):
@@ -168,45 +169,33 @@ class Store(ABC):
         return self._sound([shown[place] for place in places if place in shown])
 
     def read(
-        self, after: Vector, to: Vector | None = None, limit: int = READ_PUBLICATIONS
+        self,
+        after: Vector,
+        to: Vector | None = None,
+        limit: int = READ_PUBLICATIONS,
+        *,
+        floor: int = 0,
+        only: Iterable[Stream] | None = None,
+        size: int = READ_BYTES_MAX,
     ) -> Batch:
         """Read on from `after`, stream by stream in the order of their names, by number.
 
         Stops in each stream where a number may still come, and at `to`. Equal arguments give the
         same at every store that holds the range. A reader that fixes `to` (say `vector()`) until
-        it is reached is fair to all streams, however fast one of them grows.
+        it is reached is fair to all streams, however fast one of them grows. A stream that `after`
+        does not name begins with what was published from the second `floor` on. `only` these
+        streams are looked at, in this order, where the reader knows which have grown; `size` bounds
+        the bytes.
         """
         while True:
-            wanted, vector = self._wanted(after, to, max(1, limit))
+            streams = self.index.names if only is None else list(dict.fromkeys(only))
+            chosen = range_of(self.index, streams, after, to, floor, max(1, limit), size)
+            wanted, vector, more = chosen
             found = self._load([entry for entry, *_ in wanted])
             if None not in found:
                 parts = zip(found, wanted, strict=True)
                 slices = [Slice(record, *part[1:]) for record, part in parts if record is not None]
-                return Batch(slices, vector)
-
-    def _wanted(
-        self, after: Vector, to: Vector | None, limit: int
-    ) -> tuple[list[tuple[Entry, int, int, bool]], dict[Stream, Mark]]:
-        """The entries of a batch, with what of each, and the vector after it."""
-        wanted: list[tuple[Entry, int, int, bool]] = []
-        vector, room, size = dict(after), limit, 0
-        for stream in self.index.names:
-            lane, mark = self.index.lanes[stream], after.get(stream, START)
-            end = lane.settled(mark.next)
-            if to is not None:
-                end = min(end, to.get(stream, START).next)
-            for entry, lo, hi, late in _parts(lane, mark, end):
-                if room <= 0 or size >= READ_BYTES_MAX:
-                    return wanted, vector
-                cut = min(hi, lo + room)
-                wanted.append((entry, lo, cut, late))
-                room, size = room - (cut - lo), size + entry.size
-                vector[stream] = _passed(vector.get(stream, START), lo, cut)
-                if cut < hi:
-                    return wanted, vector
-            if end > mark.next or mark.skipped:
-                vector[stream] = _settled(lane, vector.get(stream, START), end)
-        return wanted, vector
+                return Batch(slices, vector, more)
 
     def follow(self, stream: Stream, mark: Mark) -> tuple[list[Slice], Mark]:
         """Read on in one stream, `LOAD_RECORDS_MAX` records at most; the mark after them.
@@ -229,6 +218,11 @@ class Store(ABC):
     def vector(self) -> dict[Stream, Mark]:
         """How far each stream can be read without passing a number that may still come."""
         ends = {stream: self.index.lanes[stream].settled(0) for stream in self.index.names}
+        return {stream: Mark(end) for stream, end in ends.items() if end > 0}
+
+    def front(self) -> dict[Stream, Mark]:
+        """The vector of a reader that wants nothing of what is here, holes included."""
+        ends = {stream: self.index.lanes[stream].end for stream in self.index.names}
         return {stream: Mark(end) for stream, end in ends.items() if end > 0}
 
     def lacks(self, after: Vector, to: Vector) -> Lacks:
@@ -359,28 +353,3 @@ class Store(ABC):
         """Hold a record no longer whose bytes are not what was written: peers bring it back."""
         self.index.discard(entry)
         self._retained = None
-
-
-def _parts(lane: Lane, mark: Mark, end: int) -> Iterator[tuple[Entry, int, int, bool]]:
-    """What came of the numbers that a reader skipped, then what follows up to `end`."""
-    for lo, hi in mark.skipped:
-        for part in lane.segments(lo, hi):
-            yield *part, True
-    for part in lane.segments(mark.next, end):
-        yield *part, False
-
-
-def _passed(mark: Mark, lo: int, hi: int) -> Mark:
-    """The mark of a reader that was given these numbers; below `next` they were skipped."""
-    if lo >= mark.next:
-        return Mark(hi, mark.skipped)
-    skipped = Intervals(mark.skipped)
-    skipped.remove(lo, hi)
-    return Mark(mark.next, tuple(skipped))
-
-
-def _settled(lane: Lane, mark: Mark, end: int) -> Mark:
-    """The mark of a reader that was given all up to `end`: what is expired is not waited for."""
-    skipped = Intervals(mark.skipped)
-    skipped.remove(0, lane.floor)
-    return Mark(max(mark.next, end), tuple(skipped))

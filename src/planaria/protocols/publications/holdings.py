@@ -8,14 +8,14 @@ asked for, over the places that a digest covers, and kept while that set stays t
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from struct import error as StructError  # noqa: N812
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.sketch import Array, Cells, id_array, tug_of_war
 from planaria.protocols.publications.trie import Trie
-from planaria.records.batches import Arrival, Slice
+from planaria.records.batches import Arrival, Batch, Slice
 from planaria.records.memory import MemoryStore, MemoryStoreState
-from planaria.records.positions import Mark
+from planaria.records.positions import Mark, Vector
 from planaria.records.record import PLACE_BITS, RECORD_KEY_BITS, Place, Record, Stream
 from planaria.records.store import Store
 from planaria.records.window import LIMIT_MAX, Window
@@ -103,6 +103,10 @@ class Holdings(Stateful):
     def follow(self, stream: Stream, mark: Mark) -> tuple[list[Slice], Mark]:
         """Read on in one stream."""
         return self._sure(lambda: self.store.follow(stream, mark))
+
+    def read(self, after: Vector, to: Vector | None = None, **options: Any) -> Batch:
+        """Read on in all streams, as `Store.read` does."""
+        return self._sure(lambda: self.store.read(after, to, **options))
 
     def handed(self, part: Slice) -> None:
         """Part of a record was handed out: mark it, in case a fault took the mark it had."""

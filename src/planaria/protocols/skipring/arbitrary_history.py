@@ -35,6 +35,8 @@ from planaria.protocols.skipring.arbitrary_holdings import (
 from planaria.protocols.skipring.arcs import Share
 from planaria.protocols.skipring.broadcast import HOPS_MAX, Broadcast, Handed, Seen
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
+from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
+from planaria.protocols.skipring.deposits import REASONS
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.labels import CIRCLE
 from planaria.records.positions import Mark
@@ -165,5 +167,8 @@ def any_publication_message(topic: str, ids: Sequence[NodeId], rng: Random) -> M
             Difference(topic, sender, number, 0, number, [said], [rng.getrandbits(32)]),
             More(topic, sender, number, rng.randrange(100), rng.randrange(100)),
             Done(topic, sender, number),
+            Deposit(topic, sender, said, number % 2 == 0, side > 0),
+            Held(topic, sender, rng.randbytes(16)),
+            NotHeld(topic, sender, rng.randbytes(16), rng.choice(REASONS)),
         ]
     )

@@ -34,9 +34,13 @@ from planaria.protocols.publications.reader import Reader, ReaderState
 from planaria.protocols.publications.retention import Horizon, HorizonState, Rejected, Retention
 from planaria.protocols.skipring.broadcast import Broadcast, BroadcastState, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
+from planaria.protocols.skipring.deposit_messages import Deposit
+from planaria.protocols.skipring.deposits import CROWDED, EXPIRED, FULL, MALFORMED, answer
 from planaria.records.batches import Arrival
-from planaria.records.record import Draft, MalformedRecord, Record, decode
+from planaria.records.record import Draft, MalformedRecord, Record, decode, record_key
 from planaria.records.store import Store
+
+OPEN_STREAMS_MAX = 1 << 15  # of one topic: vectors and what is remembered grow with them
 
 
 class HistoryState(State):
@@ -85,27 +89,55 @@ class History(Stateful):
         self.publisher = Publisher(id, rng)
         self._show_window()
 
-    def publish(self, view: View, draft: Draft, *, more: bool = False) -> list[Effect]:
-        """PUBLISH: number the payload, store it on disk, deliver it here, broadcast it to all.
+    def publish(self, view: View, *drafts: Draft, more: bool = False) -> list[Effect]:
+        """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
 
-        If `more` follow at once it may wait for them, to leave in one record.
+        If `more` follow at once they may wait for them, to leave in one record.
         """
-        stream, number = self.publisher.publish(draft, self.horizon.present)
+        stream, number = self.publisher.publish(self.horizon.present, *drafts)
         id = position_id(*stream, number)
-        published = Published(self.topic, id, self.id, number)
+        published = Published(self.topic, id, self.id, number, len(drafts))
         return [published, *self._seal(view, more=more)]
+
+    def deposit(
+        self, view: View, sender: NodeId, record: Record, *, spread: bool, durable: bool
+    ) -> list[Effect]:
+        """Hold a record for `sender`, and say so once it is on disk; a repeat delivers nothing.
+
+        Whoever has passed its broadcast on already does not begin it again.
+        """
+        if record.time < self.horizon.lo:
+            return [answer(self.topic, self.id, sender, record.key, EXPIRED)]
+        if self._crowded(record):
+            return [answer(self.topic, self.id, sender, record.key, CROWDED)]
+        taken = self._take([record])
+        if record.place not in self.holdings.store.index.shown:
+            full = any(isinstance(it, Notice) and it.kind == "full" for it in taken)
+            reason = FULL if full else EXPIRED
+            return [*taken, answer(self.topic, self.id, sender, record.key, reason)]
+        unknown = spread and record.key not in self.broadcast.seen
+        sent = self.broadcast.publish(view, record) if unknown else []
+        held = answer(self.topic, self.id, sender, record.key)
+        if not durable:
+            return [*sent, held, *taken]
+        return [*sent, *(taken or [Persist()]), held]
 
     def on_message(self, view: View, message: Message) -> list[Effect]:
         """Take any message about publications, however false."""
         handler = _HANDLERS.get(type(message))
         return handler(self, view, message) if handler else []
 
-    def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
+    @property
+    def unsettled(self) -> bool:
+        """Is something on its way, or missing?"""
+        return bool(self.antientropy.exchanges or self.reader.holes)
+
+    def on_digest(self, sender: NodeId, digest: Digest, promise: int = 1) -> list[Effect]:
         """A neighbour shows its clock and what it holds: vote, compare, reconcile.
 
         One whose link is full would get nothing of what is sent to it now.
         """
-        self.horizon.hear(sender, digest.clock, digest.lo)
+        self.horizon.hear(sender, digest.clock, digest.lo, promise)
         if sender in self.broadcast.busy:
             return []
         return self.antientropy.on_digest(sender, digest)
@@ -115,7 +147,7 @@ class History(Stateful):
         return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
     def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
-        """Time passed: age clocks and tables, delete what expired, audit a slice."""
+        """Time passed: age clocks and tables, delete what expired."""
         self.horizon.on_timeout(neighbours)
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
@@ -124,6 +156,10 @@ class History(Stateful):
         told = self.broadcast.on_timeout()
         sealed = self._seal(view)
         return [*([*effects, Persist()] if effects else []), *told, *sealed]
+
+    def audit(self) -> None:
+        """Check some of what is held; a calm topic does so when it speaks."""
+        self.holdings.on_timeout()
 
     def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""
@@ -147,6 +183,21 @@ class History(Stateful):
             message, lambda records: told.extend(self._take(records, history=True))
         )
         return effects + told
+
+    def _on_deposit(self, view: View, message: Deposit) -> list[Effect]:
+        """Somebody publishes for others."""
+        try:
+            record = decode(message.record)
+        except MalformedRecord:
+            key = record_key(message.record)
+            return [answer(self.topic, self.id, message.sender, key, MALFORMED)]
+        spread, durable = message.spread, message.durable
+        return self.deposit(view, message.sender, record, spread=spread, durable=durable)
+
+    def _crowded(self, record: Record) -> bool:
+        """Would this record open one stream too many?"""
+        lanes = self.holdings.store.index.lanes
+        return len(lanes) >= OPEN_STREAMS_MAX and record.stream not in lanes
 
     def _on_nack(self, view: View, message: Nack) -> list[Effect]:
         return self.broadcast.on_nack(view, message)
@@ -221,6 +272,7 @@ _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {
     **dict.fromkeys(_EXCHANGED, History._on_antientropy),
     Arc: History._on_broadcast,
     Flood: History._on_broadcast,
+    Deposit: History._on_deposit,
     Nack: History._on_nack,
     Rejected: History._on_rejected,
 }

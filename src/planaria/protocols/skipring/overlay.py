@@ -24,6 +24,7 @@ from planaria.protocols.skipring.arbitrary_history import (
     corrupt_history,
 )
 from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
+from planaria.protocols.skipring.deposit_messages import MESSAGES as DEPOSIT_MESSAGES
 from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX
@@ -41,6 +42,7 @@ from planaria.protocols.skipring.topic_supervisor import PATIENCE, TopicSupervis
 
 SUPERVISOR_BASE = 1 << 40  # ids of supervisors are above those of all peers
 TOPIC = "news"
+PACES = 16  # words of a calm topic until each contradiction has been seen by somebody
 LEVEL_MAX = 14  # intervals that any start may take for each doubling of n
 
 
@@ -53,6 +55,7 @@ class RingOverlay(Overlay):
         *SKIPRING_MESSAGES,
         *BROADCAST_MESSAGES,
         *ANTIENTROPY_MESSAGES,
+        *DEPOSIT_MESSAGES,
         *DIRECTORY_MESSAGES,
         Rejected,
     )
@@ -71,16 +74,19 @@ class RingOverlay(Overlay):
     # An accused member has PATIENCE timeouts for two messages: being asked, and its answer.
     delay_max = (PATIENCE - 1) / 2
 
-    def __init__(self, supervisors: int = 1, topic: str = TOPIC, *, histories: bool = True) -> None:
+    def __init__(
+        self, supervisors: int = 1, topic: str = TOPIC, *, histories: bool = True, pace: int = 1
+    ) -> None:
         self.supervisors = tuple(SUPERVISOR_BASE + number for number in range(supervisors))
         self.topic = topic
+        self.pace = pace  # intervals between two words of a calm topic
         self.histories = histories  # are publications corrupted and forged too, or the ring alone?
 
     def spawn(self, id: NodeId, rng: Random) -> Node:
         """A peer that subscribes at once, or a supervisor that knows nobody."""
         if id in self.supervisors:
-            return Supervisor(id, self.supervisors)
-        peer = Peer(id, self.supervisors, rng)
+            return Supervisor(id, self.supervisors, pace_max=self.pace)
+        peer = Peer(id, self.supervisors, rng, pace_max=self.pace)
         peer.on_command(Subscribe(self.topic))
         return peer
 
@@ -194,14 +200,16 @@ class RingOverlay(Overlay):
         supervisors = len(self.supervisors)
         failover = ROUNDS_MAX * ASK_PATIENCE * supervisors + WINDOW_MAX * (supervisors + 1)
         levels = LEVEL_MAX * n.bit_length()
-        ring = ceil((1 + delay) * (failover + levels)) + 2 * n
-        return ring + intervals_to_agree(n, delay)
+        ring = ceil((1 + delay) * (failover + levels)) + 2 * n * self.pace
+        return ring + intervals_to_agree(n, delay) + PACES * (self.pace - 1)
 
     def unnoticed(self, n: int) -> int:
         """Silence alone tells: of a ring neighbour after 8 timeouts, of a database of the dead
         after 64, and the dead who sit side by side are found one after the other.
         """
-        return 152 + 20 * n  # 64, 11 times 8, and two patiences for each that may be dead
+        return self.pace * (
+            152 + 20 * n
+        )  # 64, 11 times 8, and two patiences for each that may be dead
 
     def leave(self, node: Node) -> Command | None:
         """Peers leave by unsubscribing."""

@@ -1,0 +1,204 @@
+"""What clients publish through this node: deposited at members, acknowledged when they hold it.
+
+A record that a client sealed is the same bytes through whichever node; what one-shot clients
+publish is numbered here. Nothing is acknowledged before as many members as its client wants, or
+all that there are, have it on disk.
+"""
+
+from collections.abc import Callable
+
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.node import Command
+from planaria.core.topics import check_topic
+from planaria.network.client.messages import Put, PutNew, Stored
+from planaria.network.gate.numbering import Numbering
+from planaria.network.gate.ring import Memberships
+from planaria.network.gate.session import Session
+from planaria.protocols.skipring.deposits import (
+    CROWDED,
+    EXPIRED,
+    FULL,
+    MALFORMED,
+    Copies,
+    DepositAnswered,
+    Entrust,
+)
+from planaria.records.record import MalformedRecord, Record, decode
+
+COPIES_MAX = 64  # of one publication
+
+REFUSALS = {
+    MALFORMED: ("usage", "its members cannot read this record: upgrade them"),
+    EXPIRED: ("usage", "this is older than what the topic keeps: set the clock right"),
+    CROWDED: ("usage", "the topic has too many open streams: publish through fewer clients"),
+    FULL: ("full", "too few members can store it now"),
+}
+
+
+class Pending:
+    """A record that members are to hold, and which request waits for that, if any."""
+
+    __slots__ = ("copies", "durable", "record", "request", "session", "topic")
+
+    def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
+        self.topic, self.record, self.copies = message.topic, record, copies
+        self.durable, self.request = message.durable, message.request
+        self.session: Session | None = session
+        session.put_bytes += len(record.data)
+
+    def release(self) -> Session | None:
+        """Nobody waits any more; returns who did."""
+        session, self.session = self.session, None
+        if session is not None:
+            session.put_bytes -= len(self.record.data)
+        return session
+
+
+class Publishing:
+    """All records on their way to members."""
+
+    def __init__(
+        self,
+        memberships: Memberships,
+        command: Callable[[Command], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.memberships, self._command, self._clock = memberships, command, clock
+        self.numbering = Numbering(memberships, clock)
+        self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pending.values()))
+
+    # Requests
+
+    def put(self, session: Session, message: Put) -> None:
+        """Publish what a client sealed."""
+        if not session.admit(message.request, len(message.record)):
+            return
+        try:
+            check_topic(message.topic)
+            record = decode(message.record)
+            if record.publisher != session.publisher:
+                raise UsageError(
+                    f"a record of publisher {record.publisher}: this client publishes as "
+                    f"{session.publisher}, the handle of its id"
+                )
+        except (UsageError, MalformedRecord) as error:
+            session.fail(message.request, "usage", str(error))
+            return
+        self._begin(session, message, record)
+
+    def put_new(self, session: Session, message: PutNew) -> None:
+        """Number what a one-shot client publishes, unless its token was numbered before."""
+        if not session.admit(message.request, sum(len(it.payload) for it in message.drafts)):
+            return
+        try:
+            record = self.numbering.record(message)
+        except UsageError as error:
+            session.fail(message.request, "usage", str(error))
+        except CapacityExceeded as error:
+            session.fail(message.request, "full", str(error))
+        else:
+            if isinstance(record, Stored):
+                session.answer(_again(record, message.request))
+            else:
+                self._begin(session, message, record)
+
+    def gone(self, session: Session) -> None:
+        """A client is gone: what it sealed it sends again elsewhere."""
+        for group in list(self._pending.values()):
+            for pending in [it for it in group if it.session is session]:
+                pending.release()
+                if not self.numbering.is_own(pending.record):
+                    self._drop(pending)
+
+    # On the way
+
+    def _begin(self, session: Session, message: Put | PutNew, record: Record) -> None:
+        wanted = min(max(1, message.copies), COPIES_MAX)
+        copies = Copies(wanted, self._clock(), strict=message.strict)
+        pending = Pending(message, record, copies, session)
+        self._pending.setdefault(record.key, []).append(pending)
+        self._step(pending)
+
+    def on_answer(self, effect: DepositAnswered) -> None:
+        """A member said whether it holds a record."""
+        for pending in list(self._pending.get(effect.key, ())):
+            if pending.topic == effect.topic:
+                pending.copies.answered(effect.member, effect.reason)
+                self._step(pending)
+
+    def on_timeout(self) -> None:
+        """Time passed, or memberships have changed: ask others where some are silent."""
+        for pending in [it for group in self._pending.values() for it in group]:
+            self._step(pending)
+        self.numbering.on_timeout()
+
+    def _step(self, pending: Pending) -> None:
+        """Judge what is known by now, and ask whoever else is to be asked."""
+        members, count = self.memberships.candidates(pending.topic)
+        if pending.copies.enough(count):
+            self._stored(pending, count)
+            return
+        if not members and count == 0:
+            why = self.memberships.join_if_empty(pending.topic)
+            if why is not None:
+                self._failed(pending, "full", why)
+                return
+        reason = pending.copies.refusal(members, self._clock())
+        if reason is not None:
+            code, why = REFUSALS[reason]
+            self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending, count)})")
+        if pending in self._pending.get(pending.record.key, ()):
+            self._ask(pending, members)
+
+    def _ask(self, pending: Pending, members: list[int]) -> None:
+        asked = pending.copies.ask(members, self._clock())
+        for spread in (True, False):
+            chosen = tuple(member for member, first in asked if first == spread)
+            if chosen:
+                topic, record, durable = pending.topic, pending.record, pending.durable
+                self._command(Entrust(topic, record, chosen, spread, durable))
+
+    def _stored(self, pending: Pending, count: int | None) -> None:
+        record, copies = pending.record, len(pending.copies.held)
+        stored = Stored(
+            pending.request, copies, max(copies, count or 0), record.publisher,
+            record.incarnation, record.first, record.count,
+        )  # fmt: skip
+        self.numbering.held(record, stored)
+        self._drop(pending)
+        session = pending.release()
+        if session is not None:
+            session.answer(stored)
+
+    def _failed(self, pending: Pending, code: str, why: str) -> None:
+        """Tell the client; what this node has numbered it goes on offering, unless that is vain."""
+        session = pending.release()
+        if code == "full" and self.numbering.is_own(pending.record):
+            self.numbering.refused(pending.record)
+            pending.copies.be_content(self._clock())
+        else:
+            self.numbering.abandon(pending.record)
+            self._drop(pending)
+        if session is not None:
+            session.fail(pending.request, code, why)
+
+    def _drop(self, pending: Pending) -> None:
+        group = self._pending.get(pending.record.key, [])
+        if pending in group:
+            group.remove(pending)
+        if not group:
+            self._pending.pop(pending.record.key, None)
+
+
+def _tally(pending: Pending, count: int | None) -> str:
+    held, wanted = len(pending.copies.held), pending.copies.wanted
+    known = "its members are not known yet" if count is None else f"it has {count} members"
+    return f"{held} of {wanted} copies; {known}"
+
+
+def _again(stored: Stored, request: int) -> Stored:
+    rest = (stored.publisher, stored.incarnation, stored.first, stored.count)
+    return Stored(request, stored.copies, stored.members, *rest)
