@@ -264,7 +264,8 @@ def _judged(survey: Survey, topic: str, violation: Violation) -> Finding:
 
 def _healing(survey: Survey) -> str:
     """How long it takes at most, if nothing more happens."""
-    overlay = RingOverlay(max(1, len(supervisors(survey))))
+    pace = max((seen.status.pace for seen in survey.nodes.values()), default=1)
+    overlay = RingOverlay(max(1, len(supervisors(survey))), pace=pace)
     bound = overlay.bound(max(1, len(survey.nodes)), DELAY)
     seconds = bound * _interval(survey)
     return (
