@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from planaria.core.ids import NodeId
 from planaria.core.node import Publish
 from planaria.network import doctor
-from planaria.network.client.asking import Unreachable
+from planaria.network.client.errors import Unreachable
 from planaria.network.context import Context
 from planaria.network.doctor import BROKEN, WARNING, Diagnosis, diagnose, findings, lasting
 from planaria.network.status import Settled, Status, StoreStatus, TopicStatus

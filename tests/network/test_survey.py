@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from planaria.core.errors import UsageError
-from planaria.network.client.asking import Access, Asker, Unreachable
+from planaria.network.client.asking import Asker, Unanswered
+from planaria.network.client.channel import Access
+from planaria.network.client.client import shown
+from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import (
     AskState,
     AskStatus,
@@ -40,8 +43,12 @@ def run(test: Callable[[WatchedNetwork], Awaitable[None]], n: int = 2) -> None:
     asyncio.run(main())
 
 
+def access(context: Context) -> Access:
+    return Access(*shown(context, None))
+
+
 def asker(network: WatchedNetwork, seconds: float = 5.0) -> Asker:
-    return Asker(network.nodes[0].address, Access(network.context), seconds)
+    return Asker(network.nodes[0].address, access(network.context), seconds)
 
 
 def test_many_questions_share_a_connection_and_each_gets_its_answer() -> None:
@@ -59,20 +66,20 @@ def test_a_refusal_a_wrong_answer_silence_and_a_hang_up_are_one_line_each() -> N
     async def ask(network: WatchedNetwork) -> None:
         node = network.nodes[0]
         async with asker(network, 0.5) as one:
-            with pytest.raises(Unreachable, match="wildcard"):
+            with pytest.raises(Unanswered, match="wildcard"):
                 await one.ask(AskVector, StatusIs, "news/#")
-            with pytest.raises(Unreachable, match="answers StatusIs: another version"):
+            with pytest.raises(Unanswered, match="answers StatusIs: another version"):
                 await one.ask(AskStatus, TopicsAre)
             node.gate.mute = True
-            with pytest.raises(Unreachable, match="does not answer"):
+            with pytest.raises(Unanswered, match="does not answer"):
                 await one.ask(AskStatus, StatusIs)
             waiting = asyncio.ensure_future(one.ask(AskStatus, StatusIs))
             await asyncio.sleep(0.05)
             for connection in list(node.gate.sessions):
                 connection.close("gone")
-            with pytest.raises(Unreachable, match="hung up"):
+            with pytest.raises(Unanswered, match="hung up"):
                 await waiting
-            with pytest.raises(Unreachable, match="hung up"):
+            with pytest.raises(Unanswered, match="hung up"):
                 await one.ask(AskStatus, StatusIs)
 
     run(ask)
@@ -81,8 +88,8 @@ def test_a_refusal_a_wrong_answer_silence_and_a_hang_up_are_one_line_each() -> N
 def test_another_cluster_is_refused_with_its_reason() -> None:
     async def ask(network: WatchedNetwork) -> None:
         context = Context(network.context.servers, insecure=True, cluster="another")
-        with pytest.raises(Unreachable, match="of cluster 'planaria', this node of 'another'"):
-            async with Asker(context.servers[0], Access(context)):
+        with pytest.raises(Unanswered, match="of cluster 'planaria', this node of 'another'"):
+            async with Asker(context.servers[0], access(context)):
                 pass
 
     run(ask)
@@ -118,7 +125,7 @@ def test_tools_ask_over_tls_with_a_certificate_of_the_cluster(tmp_path: Path) ->
 
 def test_who_is_told_no_credentials_and_not_insecure_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="no credentials"):
-        Access(Context())
+        Surveyor(Context())
 
 
 def test_a_look_finds_all_nodes_and_keeps_connections_for_the_next() -> None:

@@ -42,7 +42,7 @@ async def _inspect(context: Context, what: str, is_topic: bool) -> dict[str, Any
             names = [it.status.name for it in survey.nodes.values()]
             raise unknown("node or topic", what, [*names, *survey.topics()])
         await surveyor.examine(survey, [what])
-        return topic_details(survey, what, surveyor.access.secret)
+        return topic_details(survey, what, surveyor.secret)
 
 
 def find_node(survey: Survey, what: str) -> Seen | None:

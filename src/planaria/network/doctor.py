@@ -71,7 +71,7 @@ async def diagnose(surveyor: Surveyor, wait: float = 0.0) -> Diagnosis:
         survey = await surveyor.look()
         await surveyor.examine(survey)
         looks += 1
-        found = [*findings(survey, surveyor.access.secret)]
+        found = [*findings(survey, surveyor.secret)]
         if before is not None:
             found = lasting(before, found)
         broken = any(one.severity == BROKEN for one in found)
