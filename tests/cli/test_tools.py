@@ -119,6 +119,7 @@ def test_top_shows_every_node_once(ask: Ask) -> None:
     lines = out.splitlines()
     assert lines[0].endswith("of 5 nodes know of nothing wrong")
     assert [line.split()[0] for line in lines[2:]] == ["n0", "n1", "n2", "s0", "s1"]
+    assert all(len(line) <= 80 for line in lines)
     _, out = ask("top", "--once", "--json")
     (row,) = [json.loads(line) for line in out.splitlines()]
     assert [it["name"] for it in row["nodes"]] == ["n0", "n1", "n2", "s0", "s1"]
