@@ -335,11 +335,11 @@ def connect(
         credentials=None if credentials is None else Path(credentials),
         insecure=insecure,
     )
-    access = Access(*_shown(found, name), patience)
+    access = Access(*shown(found, name), patience)
     return Client(Servers(found.servers), access, oneshot=oneshot)
 
 
-def _shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None]:
+def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None]:
     """How to show ourselves in a network; raises UsageError if that was not said."""
     if context.credentials is None and not context.insecure:
         raise UsageError(
