@@ -127,7 +127,7 @@ def test_a_join_is_told_only_when_it_is_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
-        monkeypatch.setattr("planaria.network.live.RETRY_SECONDS", 0.05)
+        monkeypatch.setattr("planaria.network.memberships.RETRY_SECONDS", 0.05)
         async with LiveNode(config(tmp_path)) as live:
             write, full = live.memberships.write, True
 
@@ -144,6 +144,28 @@ def test_a_join_is_told_only_when_it_is_in_the_file(
             assert not ready.done()
             full = False
             await ready
+            assert live.memberships.names == {TOPIC: NAMED}
+
+    run(main)
+
+
+def test_no_record_is_on_disk_before_the_membership_of_its_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with LiveNode(config(tmp_path)) as live:
+            write, full = live.memberships.write, True
+
+            def fails(changes: dict[str, str]) -> None:
+                if full:
+                    raise OSError("disk full")
+                write(changes)
+
+            monkeypatch.setattr(live.memberships, "write", fails)
+            with pytest.raises(CapacityExceeded, match="disk full"):
+                await live.publish(TOPIC, b"nobody would ever ask for it")
+            full = False
+            await live.publish(TOPIC, b"kept")
             assert live.memberships.names == {TOPIC: NAMED}
 
     run(main)

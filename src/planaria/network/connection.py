@@ -291,10 +291,14 @@ class Connection(asyncio.Protocol):
     def _flush_soon(self) -> None:
         if not self._flushing and not self._paused:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_now)
 
-    def _flush(self) -> None:
+    def _flush_now(self) -> None:
         self._flushing = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits, as far as the socket takes it."""
         if self._open and not self._paused:
             data = self.link.take()
             if data:
