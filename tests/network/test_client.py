@@ -270,6 +270,16 @@ def test_publish_waits_while_its_node_is_full_and_try_publish_says_so() -> None:
     serve(test)
 
 
+def test_what_a_full_node_refused_is_stored_in_the_order_of_publishing() -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            gates[0].refusals = [("full", "the disk is full")] * 3
+            await asyncio.gather(*(client.publish(TOPIC, bytes(70_000)) for _ in range(3)))
+            assert [number for _, _, number, _ in gates[0].memory.rows] == [0, 1, 2]
+
+    serve(test)
+
+
 def test_an_unreachable_node_is_named_with_the_reason() -> None:
     async def main() -> None:
         with pytest.raises(Unreachable) as caught:

@@ -96,7 +96,11 @@ async def _print(
     with Reader() as reader:
         try:
             async with asyncio.timeout(timeout), client:
-                async for batch in client.subscribe(pattern, **options).batches():
+                events = client.subscribe(pattern, **options)
+                if printer.verbose:
+                    await events.ready()
+                    click.echo(f"planaria: {pattern} at {events.channel.address}", err=True)
+                async for batch in events.batches():
                     count = printer.show(batch, count)
                     if count == 0:
                         return 0

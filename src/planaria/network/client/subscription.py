@@ -16,7 +16,7 @@ from planaria.core.message import Message
 from planaria.core.node import Notice
 from planaria.network.client.channel import Access, Channel
 from planaria.network.client.errors import Unreachable
-from planaria.network.client.events import Event, events_of
+from planaria.network.client.events import Event
 from planaria.network.client.lacks import Lacking
 from planaria.network.client.messages import (
     ClientMessage,
@@ -209,10 +209,10 @@ class Subscription(Generic[T]):
             stream = record.stream
             lo, hi = max(piece.lo, record.first), min(piece.hi, record.end)
             if parcel.retained:
-                events += self._tokens.new(events_of(topic, record, lo, hi))
+                events += self._tokens.events(topic, record, lo, hi)
                 continue
             for start, end, late in self._places.unread(topic, stream, lo, hi):
-                events += self._tokens.new(events_of(topic, record, start, end, late=late))
+                events += self._tokens.events(topic, record, start, end, late=late)
             if lo < hi:
                 self._places.take(topic, stream, lo, hi)
         for position in parcel.after:
