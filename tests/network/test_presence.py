@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from time import time
 
@@ -107,6 +108,15 @@ def supervisors(host: Host) -> tuple[NodeId, ...]:
     return host.node.supervisors
 
 
+def is_led_by(host: Host, chief: Host) -> bool:
+    return supervisors(host) == (chief.node.id,)
+
+
+def reaches(host: Host, other: Host, addresses: tuple[str, ...]) -> bool:
+    known = host.contacts.get(other.node.id)
+    return known is not None and known.addresses == addresses
+
+
 def certified(tmp_path: Path, *roles: tuple[str, ...]) -> list[Credentials]:
     found_cluster(tmp_path / "keys", "demo")
     return [Credentials(issue(tmp_path / "keys", f"n{at}", its)) for at, its in enumerate(roles)]
@@ -119,7 +129,7 @@ def test_every_node_of_a_line_learns_of_the_supervisor_at_its_end(
     async def look(line: Line) -> None:
         hosts = await line.start(4, supervisor=3)
         for host in hosts:
-            await until(lambda host=host: supervisors(host) == (hosts[3].node.id,))
+            await until(partial(is_led_by, host, hosts[3]))
             assert host.contacts.get(hosts[3].node.id) is not None
         assert len(hosts[0].links) == 1
 
@@ -191,11 +201,7 @@ def test_other_addresses_of_a_running_node_are_learned() -> None:
         moved = ("[::1]:7400", "host.example:7400")
         hosts[2].presence.appear(moved)
         for host in hosts[:2]:
-            await until(
-                lambda host=host: (
-                    moved == getattr(host.contacts.get(hosts[2].node.id), "addresses", None)
-                )
-            )
+            await until(partial(reaches, host, hosts[2], moved))
 
     run(change)
 

@@ -69,6 +69,9 @@ class Network:
         known = node(self.hosts[0]).supervisors
         return not topic_violations(topic, known, states, [], SECRET)
 
+    def has(self, host: Host, topic: str, count: int) -> bool:
+        return len(self.payloads(host, topic)) == count
+
     def payloads(self, host: Host, topic: str) -> list[bytes]:
         given = [it for it in self.given[host.node.id] if isinstance(it, Deliver)]
         return [it.payload for one in given if one.topic == topic for it in one.publications]
@@ -77,6 +80,10 @@ class Network:
 def node(host: Host) -> RingNode:
     assert isinstance(host.node, RingNode)
     return host.node
+
+
+def knows(host: Host, supervisors: list[int]) -> bool:
+    return sorted(node(host).supervisors) == supervisors
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -101,7 +108,7 @@ def test_topics_go_on_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     async def lose(network: Network) -> None:
         chiefs = sorted(host.node.id for host in network.hosts[:2])
         for host in network.hosts:
-            await until(lambda host=host: sorted(node(host).supervisors) == chiefs)
+            await until(partial(knows, host, chiefs))
         first = network.hosts[0].node.id
         names = (f"news/{number}" for number in range(99))
         topic = next(it for it in names if preference(it, chiefs, SECRET)[0] == first)
@@ -112,7 +119,7 @@ def test_topics_go_on_when_their_supervisor_is_killed(tmp_path: Path) -> None:
         await network.kill(network.hosts[0])
         network.hosts[4].command(Publish(topic, b"after"))
         for host in network.hosts:
-            await until(lambda host=host: len(network.payloads(host, topic)) == 2)
+            await until(partial(network.has, host, topic, 2))
         assert not network.legitimate(topic)
         await until(partial(network.legitimate, topic))
 

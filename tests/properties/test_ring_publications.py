@@ -160,7 +160,7 @@ def test_backlog_of_one_node_reaches_all_in_logarithmic_time(n: int) -> None:
     simulator, _ = network(n, seed=n)
     history = membership(simulator.nodes[n // 3]).history
     for _ in range(20):
-        history.publisher.publish(Draft(b"backlog"), 0)
+        history.publisher.publish(0, Draft(b"backlog"))
         history.holdings.append(history.publisher.seal(0, None))
     intervals = 0
     while any(len(membership(simulator.nodes[id]).history.holdings) < 20 for id in range(n)):
@@ -190,7 +190,7 @@ def test_lost_publication_is_reported_as_a_gap_to_an_ordered_subscription() -> N
     for history in histories:
         history.reader.ordered = True
     simulator.command(0, Publish(TOPIC, b"a"))
-    histories[0].publisher.publish(Draft(b"never seen"), 0)
+    histories[0].publisher.publish(0, Draft(b"never seen"))
     histories[0].publisher.seal(0, 0)
     simulator.command(0, Publish(TOPIC, b"c"))
     simulator.run(3000)

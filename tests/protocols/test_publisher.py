@@ -16,7 +16,7 @@ class Mine(Publisher):
     """A publisher each of whose publications leaves at once, alone."""
 
     def say(self, payload: bytes = b"p", time: int = 100) -> Record:
-        stream, number = self.publish(Draft(payload), time)
+        stream, number = self.publish(time, Draft(payload))
         (record,) = self.seal(time, None)
         assert (record.stream, record.first, record.end) == (stream, number, number + 1)
         return record
@@ -40,7 +40,7 @@ def test_what_follows_at_once_leaves_in_one_record() -> None:
     mine.say()  # the first leaves at once, whatever follows
     numbers = []
     for payload in (b"a", b"b", b"c"):
-        numbers.append(mine.publish(Draft(payload), 100)[1])
+        numbers.append(mine.publish(100, Draft(payload))[1])
         assert mine.seal(100, None, more=True) == []
     (record,) = mine.seal(100, None)
     assert numbers == [1, 2, 3] == list(range(record.first, record.end))
@@ -53,7 +53,7 @@ def test_a_full_record_does_not_wait_for_more() -> None:
     mine.say()
     sealed = []
     for _ in range(2 * PACKED_PUBLICATIONS + 1):
-        mine.publish(Draft(b"p"), 100)
+        mine.publish(100, Draft(b"p"))
         sealed += mine.seal(100, None, more=True)
     assert [it.count for it in sealed] == [PACKED_PUBLICATIONS] * 2
     assert [it.count for it in mine.seal(100, None)] == [1]
@@ -123,7 +123,7 @@ def test_a_record_vouches_for_what_its_publisher_still_holds() -> None:
     for _ in range(5):
         mine.say()
     for low, vouched in ((3, 3), (None, 6), (99, 7)):
-        mine.publish(Draft(b"p"), 100)
+        mine.publish(100, Draft(b"p"))
         (record,) = mine.seal(100, low)
         assert record.low == min(vouched, record.first)
 
@@ -131,14 +131,14 @@ def test_a_record_vouches_for_what_its_publisher_still_holds() -> None:
 def test_a_publication_that_no_record_can_hold_is_refused_and_not_numbered() -> None:
     mine = publisher()
     with pytest.raises(UsageError, match="split it"):
-        mine.publish(Draft(bytes(PAYLOAD_BYTES_MAX + 1)), 100)
+        mine.publish(100, Draft(bytes(PAYLOAD_BYTES_MAX + 1)))
     assert mine.say().first == 0
 
 
 def test_a_rejected_record_is_stamped_anew_with_a_new_key_and_the_same_numbers() -> None:
     mine = publisher()
-    mine.publish(Draft(b"a", b"key", (("h", b"v"),)), 100)
-    mine.publish(Draft(b"b"), 100)
+    mine.publish(100, Draft(b"a", b"key", (("h", b"v"),)))
+    mine.publish(100, Draft(b"b"))
     (said,) = mine.seal(100, None)
     assert mine.restamp(said.key, 110, 94) is None, "who refuses it errs: it is not expired"
     again = mine.restamp(said.key, 500, 484)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from planaria.cli.files import write_atomically
 from planaria.cli.groups import Group
 from planaria.cli.tables import counted
 from planaria.core.errors import UsageError, unknown
+from planaria.network.files import write_atomically
 from planaria.simulator.engine import KINDS
 from planaria.simulator.pictures.lamport import draw, window
 from planaria.simulator.trace import Row, Trace

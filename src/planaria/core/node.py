@@ -60,12 +60,16 @@ class Deliver(Effect, frozen=True, gc=False):
 
 
 class Published(Effect, frozen=True, gc=False):
-    """Tell the local application which `id` its publication has; nobody else is told."""
+    """Tell the local application which `id` its publication has; nobody else is told.
+
+    Of several that were published at once (`PublishMany`) it is the first of `count`.
+    """
 
     topic: str
     id: bytes
     publisher: NodeId | None = None
     sequence: int | None = None
+    count: int = 1
 
 
 class Joined(Effect, frozen=True, gc=False):
@@ -129,6 +133,16 @@ class Publish(Command, frozen=True, gc=False):
     headers: dict[str, str] = {}
     timestamp: int | None = None
     more: bool = False
+
+
+class PublishMany(Command, frozen=True, gc=False):
+    """Publish all of these on `topic`, in this order, or none; they leave together.
+
+    The answer is one `Published`. What cannot be published is a `UsageError`.
+    """
+
+    topic: str
+    publications: Sequence[Publish]
 
 
 class Leave(Command, frozen=True, gc=False):

@@ -6,6 +6,8 @@ wire they speak, and, without TLS, who they are. Writes of one turn of the event
 
 import asyncio
 import ssl
+from collections import deque
+from time import monotonic
 from typing import Protocol, cast
 
 from msgspec import MsgspecError, Struct, msgpack
@@ -14,12 +16,14 @@ from planaria.core.errors import MalformedMessage
 from planaria.core.message import Message
 from planaria.network.frames import Kind, Reader, frame
 from planaria.network.identity import Refused, handle_of
-from planaria.network.link import Link, Task
+from planaria.network.link import OWED_BYTES_MAX, Link, Task
 from planaria.network.tls import Credentials
 
 VERSIONS = (1,)  # of the wire that this code speaks
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
 NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
+TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn
+OWED_SECONDS = 0.01  # for which an acknowledgement waits for something to travel with
 
 
 class Hello(Struct, frozen=True):
@@ -74,7 +78,11 @@ class Connection(asyncio.Protocol):
         self._reader = Reader()
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._flushing = self._paused = False
+        self._inbox: deque[tuple[int, bytes]] = deque()
+        self._flushing = self._paused = self._working = False
+        self._owing: asyncio.TimerHandle | None = None
+        self.admitted = False  # did the other end say anything after both hellos?
+        self.refused = False  # did one end say that it will not have the other?
         self._reason = ""
         self._patience: asyncio.TimerHandle | None = None
 
@@ -84,6 +92,11 @@ class Connection(asyncio.Protocol):
         assert self.theirs is not None
         return handle_of(self.theirs.id)
 
+    @property
+    def reason(self) -> str:
+        """Why it is over; empty while it is not."""
+        return self._reason
+
     def send(self, data: bytes, message: Message, *, bulk: bool) -> bool:
         """Send an encoded message soon; False if the link is full."""
         taken = self.link.offer(data, message, bulk=bulk)
@@ -92,9 +105,13 @@ class Connection(asyncio.Protocol):
         return taken
 
     def finish(self, task: Task) -> None:
-        """Say that a frame is done with; the other end is told with the next write."""
-        self.link.finish(task)
-        self._flush_soon()
+        """Say that a frame is done with; the other end is told with the next write, or soon."""
+        link = self.link
+        link.finish(task)
+        if link.owed >= OWED_BYTES_MAX:
+            self._flush_soon()
+        elif self._owing is None:
+            self._owing = self._loop.call_later(OWED_SECONDS, self._acknowledge)
 
     def say(self, kind: Kind, body: bytes) -> None:
         """Send a frame that needs no acknowledgement, at once."""
@@ -115,6 +132,7 @@ class Connection(asyncio.Protocol):
     def refuse(self, reason: str) -> None:
         """Hang up and tell the other end why."""
         self._write(frame(Kind.REFUSE, reason.encode()))
+        self.refused = True
         self.close(reason)
 
     # What asyncio calls
@@ -127,15 +145,14 @@ class Connection(asyncio.Protocol):
         self._patience = self._loop.call_later(HELLO_SECONDS, self.close, "it never said hello")
 
     def data_received(self, data: bytes) -> None:
-        """Cut into frames and handle each."""
+        """Cut into frames and handle each; not all of them now if they are many."""
         self.heard = self._loop.time()
         try:
-            for kind, body in self._reader.feed(data):
-                self._frame(kind, body)
-                if self._reason:
-                    return
+            self._inbox += self._reader.feed(data)
         except MalformedMessage as error:
             self.refuse(str(error))
+        if not self._working:
+            self._work()
 
     def pause_writing(self) -> None:
         """The socket is full: keep what waits here."""
@@ -148,18 +165,43 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Tell the owner."""
-        if self._patience is not None:
-            self._patience.cancel()
+        for timer in (self._patience, self._owing):
+            if timer is not None:
+                timer.cancel()
         self._transport = None
-        self.handler.closed(self, self._reason or _words(error))
+        self.refused = self.refused or isinstance(error, ssl.SSLError)
+        self._reason = self._reason or _words(error)
+        self.handler.closed(self, self._reason)
 
     # Frames
+
+    def _work(self) -> None:
+        """Handle what came in, for a while; nothing more is read before it is done."""
+        inbox, until = self._inbox, monotonic() + TURN_SECONDS
+        while inbox and not self._reason:
+            self._frame(*inbox.popleft())
+            if inbox and monotonic() > until:
+                self._rest(working=True)
+                self._loop.call_soon(self._work)
+                return
+        inbox.clear()
+        self._rest(working=False)
+
+    def _rest(self, *, working: bool) -> None:
+        if self._working != working and self._transport is not None:
+            if working:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+        self._working = working
 
     def _frame(self, kind: int, body: bytes) -> None:
         if self.theirs is None:
             self._greeted(kind, body)
-        elif kind in (Kind.CONTROL, Kind.BULK):
-            self.handler.received(self, body, self.link.begin(kind))
+            return
+        self.admitted = self.admitted or kind != Kind.REFUSE
+        if kind in (Kind.CONTROL, Kind.BULK):
+            self.handler.received(self, body, self.link.begin(kind, len(body)))
         elif kind in (Kind.WHERE, Kind.CONTACTS):
             self.handler.asked(self, kind, body)
         elif kind == Kind.ACKNOWLEDGE:
@@ -168,13 +210,13 @@ class Connection(asyncio.Protocol):
             elif self.link.drained:
                 self.handler.ready(self)
         elif kind == Kind.REFUSE:
-            self.close(f"it refused: {body.decode(errors='replace')}")
+            self._refused(body)
         elif kind != Kind.BEAT:
             self.malformed += 1  # of a later version, perhaps: it is not for us
 
     def _greeted(self, kind: int, body: bytes) -> None:
         if kind == Kind.REFUSE:
-            self.close(f"it refused: {body.decode(errors='replace')}")
+            self._refused(body)
             return
         try:
             if kind != Kind.HELLO:
@@ -182,6 +224,10 @@ class Connection(asyncio.Protocol):
             self._accept(msgpack.decode(body, type=Hello))
         except (MsgspecError, Refused) as error:
             self.refuse(str(error))
+
+    def _refused(self, body: bytes) -> None:
+        self.refused = True
+        self.close(f"it refused: {body.decode(errors='replace')}")
 
     def _accept(self, theirs: Hello) -> None:
         mine = self.handler.hello
@@ -232,6 +278,12 @@ class Connection(asyncio.Protocol):
             data = self.link.take()
             if data:
                 self._write(data)
+            if self.link.bulk.waiting:
+                self._flush_soon()
+
+    def _acknowledge(self) -> None:
+        self._owing = None
+        self._flush_soon()
 
 
 def _words(error: Exception | None) -> str:

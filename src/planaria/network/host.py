@@ -33,7 +33,7 @@ from planaria.core.node import (
 from planaria.network.connection import CLIENT, VERSIONS, Connection, Handler, Hello
 from planaria.network.contacts import Contact, format_address, is_unspecified, parse_address
 from planaria.network.frames import Kind
-from planaria.network.identity import handle_of
+from planaria.network.identity import Refused, handle_of
 from planaria.network.link import Task
 from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
@@ -80,11 +80,11 @@ class Host:
         self.credentials, self.interval = credentials, interval
         self.hello = Hello(VERSIONS, id, cluster)
         self.links: dict[NodeId, Connection] = {}
-        self.clients: Handler | None = None  # serves the connections of clients
         self.presence = Presence(
             id, credentials, self.links.values, self._supervised, supervises=supervises
         )
         self.contacts = self.presence.contacts
+        self.clients: Handler | None = None  # serves the connections of clients
         self.late = self.malformed = self.dropped = 0
         self._commit = commit
         self._bulk = frozenset(bulk)
@@ -143,13 +143,24 @@ class Host:
             await self._server.wait_closed()
 
     async def join(self, address: str) -> NodeId:
-        """Connect to a node of which only the address is known; returns who it is."""
+        """Connect to a node of which only the address is known; returns who it is.
+
+        Raises Refused if one of the two ends will not have the other, UsageError if nobody answers.
+        """
         connection = await self._dial(address)
-        while connection.theirs is None:
-            if connection not in self._connections:
-                raise UsageError(f"{address} does not let us in: see the log of both ends")
+        while not connection.admitted and connection in self._connections:
             await asyncio.sleep(0.01)
-        return connection.peer
+        if connection.theirs is not None and connection.peer in (self.node.id, *self.links):
+            return connection.peer
+        said = f"{address} does not let us in: {connection.reason}"
+        if connection.theirs is None and not connection.refused:
+            said += " before it said hello (does it want TLS?)"
+        raise Refused(said) if connection.refused else UsageError(said)
+
+    @property
+    def queued(self) -> int:
+        """How many messages wait for nodes that are looked for or dialled."""
+        return sum(map(len, self._waiting.values()))
 
     def command(self, command: Command) -> None:
         """The local application asks; what the node refuses is raised to it."""
@@ -346,7 +357,11 @@ class Host:
             _, connection = await asyncio.wait_for(dial, DIAL_SECONDS)
         except ssl.SSLCertVerificationError as error:
             why = f"its certificate is not of our authority ({error.verify_message})"
-            raise UsageError(f"cannot trust {address}: {why}") from None
+            raise Refused(f"cannot trust {address}: {why}") from None
+        except ssl.SSLError as error:
+            raise Refused(
+                f"{address} does not speak TLS ({error.reason}): is it --insecure?"
+            ) from None
         except (OSError, TimeoutError) as error:
             words = getattr(error, "strerror", None) or str(error) or "no answer"
             raise UsageError(f"cannot reach {address}: {words}") from None

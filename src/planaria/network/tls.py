@@ -12,8 +12,10 @@ from planaria.network.identity import (
     AUTHORITY,
     CERTIFICATE,
     KEY,
+    SECRET,
     Identity,
     Refused,
+    cluster_of,
     identify,
     load_certificate,
     load_secret,
@@ -26,10 +28,16 @@ class Credentials:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.authority = load_certificate(directory / AUTHORITY)
+        self.cluster = cluster_of(self.authority)
         certificate = load_certificate(directory / CERTIFICATE)
         self.identity = identify(certificate, self.authority)
         self.der = certificate.public_bytes(serialization.Encoding.DER)
         self._key = _load_key(directory / KEY)
+
+    @property
+    def secret(self) -> bytes:
+        """The cluster's secret, the same for all that this authority named."""
+        return load_secret(self.directory / SECRET)
 
     def context(self, *, server: bool) -> ssl.SSLContext:
         """What to give to a socket; both ends must show a certificate of the same authority."""

@@ -24,8 +24,8 @@ class Index:
     """
 
     __slots__ = (
-        "_capped", "_quotas", "erased", "hidden", "lanes", "names", "order", "publications",
-        "shown", "sums", "unshown", "window", "windows",
+        "_capped", "_quotas", "bytes", "erased", "hidden", "lanes", "names", "order",
+        "publications", "shown", "sums", "unshown", "window", "windows",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -42,6 +42,7 @@ class Index:
         self.shown: dict[Place, Entry] = {}
         self.order: list[Place] = []  # of what is shown
         self.publications = 0
+        self.bytes = 0
         self.sums = Sums()
         self._quotas: dict[NodeId, tuple[list[Place], int]] = {}  # only under a quota
         self._capped = 0  # publications, of each publisher at most its quota
@@ -120,6 +121,7 @@ class Index:
         for place in self.order:
             entry = self.shown[place] = held.pop(place)
             self.publications += entry.count
+            self.bytes += entry.size
             self.sums.add(place, 1)
             self._count(entry, 1)
             self.lane(entry.stream).entries.append(entry)
@@ -151,6 +153,7 @@ class Index:
         else:
             self.order.append(place)
         self.publications += entry.count
+        self.bytes += entry.size
         self.sums.add(place, 1)
         self.lane(entry.stream).show(entry)
         self._count(entry, 1)
@@ -160,6 +163,7 @@ class Index:
         self.unshown.append(entry.place)
         del self.order[bisect_left(self.order, entry.place)]
         self.publications -= entry.count
+        self.bytes -= entry.size
         self.sums.add(entry.place, -1)
         self.lane(entry.stream).unshow(entry)
         self._count(entry, -1)

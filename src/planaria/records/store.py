@@ -28,7 +28,7 @@ LOAD_RECORDS_MAX = 256  # bodies in memory at a time where all that is shown is 
 DISPUTES_MAX = 16  # held records that a new one is compared with
 
 _ALONE = nullcontext()
-Committed = Callable[[Exception | None], None]
+Committed = Callable[[Exception | None], object]
 
 
 class Store(ABC):

@@ -88,6 +88,16 @@ class Database:
         self._next_row += 1
         return self._next_row - 1
 
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self._directory.path
+
+    @property
+    def damaged(self) -> bool:
+        """Was damage found that the next start is to mend?"""
+        return self._damaged
+
     def found_damage(self, error: sqlite3.Error) -> None:
         """The file is not what it should be: the next start saves what can be read of it."""
         if not self._damaged:

@@ -19,6 +19,12 @@ def position_id(publisher: NodeId, incarnation: bytes, sequence: int) -> bytes:
     return _POSITION.pack(publisher, incarnation, sequence)
 
 
+def split_position(id: bytes) -> tuple[NodeId, bytes, int]:
+    """Publisher, incarnation and number of such an id."""
+    publisher, incarnation, sequence = _POSITION.unpack(id)
+    return publisher, incarnation, sequence
+
+
 class Deliveries(Sequence[Delivery]):
     """The publications of some slices, in their order."""
 
@@ -32,7 +38,10 @@ class Deliveries(Sequence[Delivery]):
 
     def __iter__(self) -> Iterator[Delivery]:
         for part in self.slices:
-            yield from map(_delivery, part.publications())
+            if part.record.columns:
+                yield from map(_delivery, part.publications())
+            else:
+                yield from _plain(part)
 
     @overload
     def __getitem__(self, at: int) -> Delivery: ...
@@ -55,6 +64,20 @@ class Deliveries(Sequence[Delivery]):
 
     def __repr__(self) -> str:
         return f"Deliveries({list(self)})"
+
+
+def _plain(part: Slice) -> list[Delivery]:
+    """The same of a record of payloads alone, as nearly all are: nothing is made twice."""
+    record, lo, hi, _ = part
+    publisher, incarnation, pack = record.publisher, record.incarnation, _POSITION.pack
+    timestamp = record.time * 1000
+    numbered = zip(range(lo, hi), record.payloads(lo, hi), strict=True)
+    return [
+        Delivery(
+            pack(publisher, incarnation, number), payload, publisher, number, timestamp=timestamp
+        )
+        for number, payload in numbered
+    ]
 
 
 def _delivery(said: Publication) -> Delivery:

@@ -69,21 +69,21 @@ class Publisher(Stateful):
         """The process began anew: what it numbers it numbers in another incarnation."""
         self.packer = None
 
-    def publish(self, draft: Draft, time: int) -> tuple[Stream, int]:
-        """Number a publication, to be sealed with the next record.
+    def publish(self, time: int, *drafts: Draft) -> tuple[Stream, int]:
+        """Number publications, to be sealed with the next record; returns the first number.
 
-        Raises UsageError if no record can hold it.
+        Raises UsageError, with nothing numbered, if no record can hold one.
         """
         packer = self.packer
         if (
             packer is None
             or not self._intact(packer, time)
-            or packer.next + len(packer) >= SEQUENCE_MAX
+            or packer.next + len(packer) > SEQUENCE_MAX - len(drafts)
         ):
             bits = 8 * INCARNATION_BYTES
             incarnation = self._random.getrandbits(bits).to_bytes(INCARNATION_BYTES, "big")
             packer = Packer(self.id, incarnation)
-        number = packer.offer(draft)
+        number = packer.offer(*drafts)
         self.packer, self.check = packer, self._check(packer)
         return packer.stream, number
 

@@ -26,7 +26,9 @@ ON_ITS_WAY_SECONDS = 4
 READINGS = 4  # in one slot, at least: so a clock that jumps does not shorten the grace
 SETTINGS_MAX = 8  # in one slot; an operator who tries more of them keeps the first
 VOTERS_MAX = 256  # a node has at most 2 * 62 neighbours and a few that are changing
-VOTE_TIMEOUTS = 8  # a neighbour advertises its clock in every interval
+VOTE_TIMEOUTS = 8  # a neighbour advertises its clock in every interval, or promises when
+PROMISE_MAX = 16  # intervals between two words of a calm neighbour
+READING_SECONDS_MAX = 2  # between two readings of a clock that nobody moved
 
 _Positive = Annotated[int, Meta(ge=1)]
 
@@ -116,14 +118,26 @@ class Horizon(Stateful):
         seconds = max(0, min(seconds, TIME_MAX))
         if self.seconds is not None:
             at_most = max(1, self.retention.grace // (SLOTS * READINGS))
-            self.elapsed += min(max(0, seconds - self.seconds), at_most)
+            passed = max(0, seconds - self.seconds)
+            self.elapsed += min(passed, at_most)
+            if 0 < passed <= READING_SECONDS_MAX:
+                self._go_on(passed)
         self.seconds = seconds
         self._place_window()
 
-    def hear(self, peer: NodeId, clock: int, lo: int) -> None:
-        """The neighbour `peer` tells its clock and what it shows; counted at timeouts."""
+    def hear(self, peer: NodeId, clock: int, lo: int, promise: int = 1) -> None:
+        """The neighbour `peer` tells its clock and what it shows; counted at timeouts.
+
+        Its vote counts for longer if it promises to be silent for longer.
+        """
         if peer in self.votes or len(self.votes) < VOTERS_MAX:
-            self.votes[peer] = (clock, lo, 0)
+            self.votes[peer] = (clock, lo, VOTE_TIMEOUTS * (1 - promise))
+
+    def _go_on(self, seconds: int) -> None:
+        """The clocks of those who promised to be silent go on as the own one does."""
+        for peer, (clock, lo, age) in self.votes.items():
+            if age < 0:
+                self.votes[peer] = (min(clock + seconds, TIME_MAX), lo, age)
 
     def on_timeout(self, neighbours: list[NodeId]) -> None:
         """Time passed: only recent votes of neighbours count, and the grace goes on."""
@@ -131,7 +145,7 @@ class Horizon(Stateful):
         self.votes = {
             peer: (clock, lo, age + 1)
             for peer, (clock, lo, age) in heard
-            if 0 <= age < VOTE_TIMEOUTS
+            if -VOTE_TIMEOUTS * PROMISE_MAX < age < VOTE_TIMEOUTS
         }
         self._place_window()
         length = max(1, self.retention.grace // SLOTS)

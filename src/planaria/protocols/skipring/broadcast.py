@@ -210,9 +210,11 @@ class Broadcast(Stateful):
         if peer not in self.busy:
             self.busy.put(peer, None)
 
-    def ready(self, peer: NodeId) -> None:
-        """The link to `peer` takes messages again."""
+    def ready(self, peer: NodeId) -> bool:
+        """The link to `peer` takes messages again; was it full?"""
+        full = peer in self.busy
         self.busy.pop(peer)
+        return full
 
     def on_timeout(self) -> list[Effect]:
         """Time passed: forget keys that are no longer in flight, the sooner the more there are.

@@ -5,7 +5,7 @@ forgotten. Nothing is believed but answers to questions of one's own.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -33,7 +33,7 @@ from planaria.protocols.skipring.walk import POSTPONED, REST_MAX, Walk, WalkStat
 PATTERNS_MAX = 256  # that one node wants to know about
 WANTED_MAX = 240  # timeouts for which a pattern is asked for after somebody looked
 KNOWN_MAX = 1 << 16  # topics: as many as one supervisor serves
-KEPT_MAX = 2 * REST_MAX  # timeouts for which a topic is kept that no supervisor names
+KEPT_MAX = 4 * REST_MAX  # timeouts for which a topic is kept that no supervisor names
 SWEEP_EVERY = 8  # timeouts
 SCAN_MAX = 4096  # topics that one answer looks at
 PAGES_MAX = 64  # questions for further pages between two timeouts
@@ -64,6 +64,7 @@ class Directory(Stateful):
     __slots__ = (
         "_names",
         "_pages",
+        "_reduced",
         "_rng",
         "heard",
         "id",
@@ -95,10 +96,11 @@ class Directory(Stateful):
         self.known: dict[str, int] = {}  # topics, and the turn in which they were last named
         self.walks: dict[NodeId, Walk] = {}
         self.sought: dict[str, Sought] = {}
-        self.news: list[str] = []  # topics heard of for the first time, for whoever joins them
+        self.news: list[str] = []  # topics just named, for whoever joins them
         self._rng = rng
         self._names: list[str] | None = None  # of my own topics in order, while nothing changes
         self._pages = 0  # asked for since the last timeout
+        self._reduced: tuple[list[str], list[str]] = ([], [])  # patterns, and the widest of them
 
     # For the node's application
 
@@ -107,12 +109,16 @@ class Directory(Stateful):
 
         Raises `UsageError` if it is no pattern.
         """
-        self.want(check_filter(pattern))
-        return sorted(topic for topic in self.known if matches(pattern, topic))
+        wanted = check_filter(pattern)
+        self.want(wanted)
+        return sorted(topic for topic in self.known if matches(wanted, topic))
 
     def complete(self, pattern: str) -> bool:
-        """Has every supervisor told all its topics of a pattern, but for those long silent?"""
-        told = self.heard.get(pattern, [])
+        """Has every supervisor told all its topics of a pattern, but for those long silent?
+
+        Raises `UsageError` if it is no pattern.
+        """
+        told = self.heard.get(check_filter(pattern), [])
         silent = [id for id in self.supervisors if id not in told]
         return bool(told) and all(id in self.walks and self.walks[id].quiet for id in silent)
 
@@ -128,16 +134,16 @@ class Directory(Stateful):
             del self.wanted[min(self.wanted, key=lambda it: self.wanted[it])]
         if pattern not in self.wanted:
             self.heard[pattern] = []
+            self._reduced = ([*self.wanted, pattern], widest([pattern], self._patterns()))
             for walk in self.walks.values():
                 walk.add(pattern)
         self.wanted[pattern] = WANTED_MAX
 
-    def hurry(self) -> list[Send]:
-        """Ask those that rest at once, for somebody waits."""
+    def hurry(self, pattern: str) -> list[Send]:
+        """Ask those that rest for a pattern at once, for somebody waits."""
         self.repair()
         resting = [id for id, walk in self.walks.items() if not walk.patterns]
-        patterns = self._patterns()
-        return [self._ask(id) for id in resting if self.walks[id].begin(patterns)]
+        return [self._ask(id) for id in resting if self.walks[id].begin([pattern])]
 
     # Inputs
 
@@ -221,12 +227,10 @@ class Directory(Stateful):
     # Topics
 
     def _patterns(self) -> list[str]:
-        """What to ask for: no pattern that another one covers."""
-        return [
-            one
-            for one in self.wanted
-            if not any(covers(it, one) for it in self.wanted if it != one)
-        ]
+        """What to ask for: no pattern that another one covers; worked out when they change."""
+        if self._reduced[0] != list(self.wanted):
+            self._reduced = (list(self.wanted), widest(self.wanted))
+        return self._reduced[1]
 
     def _ask(self, supervisor: NodeId) -> Send:
         question = self.walks[supervisor].question(self._rng)
@@ -255,11 +259,11 @@ class Directory(Stateful):
         return [self._ask(message.sender)]
 
     def _learn(self, topic: str) -> None:
-        if topic not in self.known:
-            if len(self.known) >= KNOWN_MAX or not is_topic(topic):
-                return
-            self.news.append(topic)
+        full = len(self.known) >= KNOWN_MAX
+        if topic not in self.known and (full or not is_topic(topic)):
+            return
         self.known[topic] = self.turn
+        self.news.append(topic)
 
     def _told(self, supervisor: NodeId, done: str) -> None:
         """A supervisor has told all its topics of `done`, and of what that covers."""
@@ -331,6 +335,18 @@ class Directory(Stateful):
         sound = [id for id in drawn if isinstance(id, int) and is_node_id(id)]
         members = [id for id in sound if id not in suspects] or sound
         return [Send(message.sender, Members(self.id, message.topic, members, count))]
+
+
+def widest(patterns: Iterable[str], before: Iterable[str] = ()) -> list[str]:
+    """Those patterns that together cover all; of several that cover each other, the first.
+
+    `before` are some to begin with, none of which covers another.
+    """
+    found = list(before)
+    for pattern in patterns:
+        if not any(covers(it, pattern) for it in found):
+            found = [it for it in found if not covers(pattern, it)] + [pattern]
+    return found
 
 
 def literal(pattern: str) -> str:

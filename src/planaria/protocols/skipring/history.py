@@ -89,14 +89,14 @@ class History(Stateful):
         self.publisher = Publisher(id, rng)
         self._show_window()
 
-    def publish(self, view: View, draft: Draft, *, more: bool = False) -> list[Effect]:
-        """PUBLISH: number the payload, store it on disk, deliver it here, broadcast it to all.
+    def publish(self, view: View, *drafts: Draft, more: bool = False) -> list[Effect]:
+        """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
 
-        If `more` follow at once it may wait for them, to leave in one record.
+        If `more` follow at once they may wait for them, to leave in one record.
         """
-        stream, number = self.publisher.publish(draft, self.horizon.present)
+        stream, number = self.publisher.publish(self.horizon.present, *drafts)
         id = position_id(*stream, number)
-        published = Published(self.topic, id, self.id, number)
+        published = Published(self.topic, id, self.id, number, len(drafts))
         return [published, *self._seal(view, more=more)]
 
     def deposit(
@@ -127,12 +127,17 @@ class History(Stateful):
         handler = _HANDLERS.get(type(message))
         return handler(self, view, message) if handler else []
 
-    def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
+    @property
+    def unsettled(self) -> bool:
+        """Is something on its way, or missing?"""
+        return bool(self.antientropy.exchanges or self.reader.holes)
+
+    def on_digest(self, sender: NodeId, digest: Digest, promise: int = 1) -> list[Effect]:
         """A neighbour shows its clock and what it holds: vote, compare, reconcile.
 
         One whose link is full would get nothing of what is sent to it now.
         """
-        self.horizon.hear(sender, digest.clock, digest.lo)
+        self.horizon.hear(sender, digest.clock, digest.lo, promise)
         if sender in self.broadcast.busy:
             return []
         return self.antientropy.on_digest(sender, digest)
@@ -142,7 +147,7 @@ class History(Stateful):
         return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
     def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
-        """Time passed: age clocks and tables, delete what expired, audit a slice."""
+        """Time passed: age clocks and tables, delete what expired."""
         self.horizon.on_timeout(neighbours)
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
@@ -151,6 +156,10 @@ class History(Stateful):
         told = self.broadcast.on_timeout()
         sealed = self._seal(view)
         return [*([*effects, Persist()] if effects else []), *told, *sealed]
+
+    def audit(self) -> None:
+        """Check some of what is held; a calm topic does so when it speaks."""
+        self.holdings.on_timeout()
 
     def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""

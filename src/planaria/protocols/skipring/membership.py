@@ -60,20 +60,25 @@ class Membership(Stateful):
 
     def on_timeout(self) -> list[Effect]:
         """The ring's timeout, with the history's digest on every message; then the history's."""
-        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest())]
+        doubt = self.awaited or self.history.unsettled
+        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest(), doubt=doubt)]
         neighbours = [id for _, id in self.subscriber.neighbours()]
         effects += self.history.on_timeout(self._view(), neighbours)
+        if self.subscriber.pace.spoke:
+            self.history.audit()
         return effects + self._joined() if self.awaited else effects
 
-    def publish(self, draft: Draft, *, more: bool = False) -> list[Effect]:
+    def publish(self, *drafts: Draft, more: bool = False) -> list[Effect]:
         """Publish on this topic."""
-        return self.history.publish(self._view(), draft, more=more)
+        self.subscriber.pace.reset()
+        return self.history.publish(self._view(), *drafts, more=more)
 
     def entrust(self, command: Entrust) -> list[Effect]:
         """Hold a record that this node's own application deposits here."""
         id, record = self.subscriber.id, command.record
         if not self.holds:
             return [answer(self.subscriber.topic, id, id, record.key, STRANGER)]
+        self.subscriber.pace.reset()
         spread, durable = command.spread, command.durable
         return self.history.deposit(self._view(), id, record, spread=spread, durable=durable)
 
@@ -95,7 +100,8 @@ class Membership(Stateful):
     def on_link_up(self, peer: NodeId) -> None:
         """The way to `peer` is open: it is not missing, and its link is empty."""
         self.subscriber.on_link_up(peer)
-        self.history.broadcast.ready(peer)
+        if self.history.broadcast.ready(peer):
+            self.subscriber.pace.reset()  # it may be behind: show it what there is
 
     def _joined(self) -> list[Effect]:
         """Tell the application once that it is a member and knows of nothing wrong."""
@@ -113,11 +119,12 @@ class Membership(Stateful):
         effects = self._on_place(message)
         one = self.subscriber
         if message.digest is not None and one.member and not one.leaving:
-            effects += self.history.on_digest(message.sender[1], message.digest)
+            effects += self.history.on_digest(message.sender[1], message.digest, message.promise)
         return effects
 
     def _on_publication(self, message: Message) -> list[Effect]:
         """Whatever concerns publications alone."""
+        self.subscriber.pace.reset()
         return self.history.on_message(self._view(), message)
 
     def _on_deposit(self, message: Deposit) -> list[Effect]:

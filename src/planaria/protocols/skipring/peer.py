@@ -18,6 +18,7 @@ from planaria.core.node import (
     LinkUp,
     Node,
     Publish,
+    PublishMany,
     Ready,
     Send,
     Subscribe,
@@ -61,10 +62,11 @@ class Peer(Node):
     """Takes part in the ring of every topic it subscribes to.
 
     `retention` says what each topic keeps; all subscribers of a topic must say the same. `store`
-    opens the store of a topic. `secret` keys the order of supervisors.
+    opens the store of a topic. `secret` keys the order of supervisors. A calm topic speaks every
+    `pace_max` intervals.
     """
 
-    __slots__ = ("_rng", "retention", "secret", "store", "supervisors", "topics")
+    __slots__ = ("_rng", "pace_max", "retention", "secret", "store", "supervisors", "topics")
     state_type = PeerState
     reads_clock = True
 
@@ -76,6 +78,7 @@ class Peer(Node):
         retention: Mapping[str, Retention] | None = None,
         store: Callable[[str], Store] = lambda _: MemoryStore(),
         secret: bytes = b"",
+        pace_max: int = 1,
     ) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
@@ -84,6 +87,7 @@ class Peer(Node):
         self.topics: dict[str, Membership] = {}
         self._rng = rng
         self.store = store
+        self.pace_max = pace_max
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand a message to the topic it is about; decline if I am not in that ring.
@@ -148,8 +152,9 @@ class Peer(Node):
             if len(self.topics) >= TOPICS_MAX:
                 raise CapacityExceeded(f"{TOPICS_MAX} topics at one peer: leave one first")
             retention = self.retention.get(topic, FOREVER)
+            order = self._preference(topic)
             self.topics[topic] = Membership(
-                Subscriber(topic, self.id, self._preference(topic), self._rng),
+                Subscriber(topic, self.id, order, self._rng, self.pace_max),
                 History(topic, self.id, self._rng, retention, self.store(topic), ordered=ordered),
             )
         return self.topics[topic]
@@ -189,15 +194,19 @@ class Peer(Node):
 
     def _publish(self, command: Publish) -> Effects:
         """Publish on a topic I am subscribed to."""
-        if command.attributes:
-            raise UsageError("ring has no conditions: put attributes into headers, or use content")
-        membership = self.topics.get(command.topic)
+        return self._subscribed(command.topic).publish(_draft(command), more=command.more)
+
+    def _publish_many(self, command: PublishMany) -> Effects:
+        """Publish several at once on a topic I am subscribed to."""
+        membership = self._subscribed(command.topic)
+        drafts = [_draft(one) for one in command.publications]
+        return membership.publish(*drafts) if drafts else ()
+
+    def _subscribed(self, topic: str) -> Membership:
+        membership = self.topics.get(topic)
         if membership is None or membership.subscriber.leaving:
-            raise UsageError(f"subscribe to {command.topic!r} before publishing on it")
-        headers = tuple((name, value.encode()) for name, value in command.headers.items())
-        timestamp = None if command.timestamp is None else command.timestamp * MICROSECONDS
-        draft = Draft(command.payload, command.key, headers, timestamp)
-        return membership.publish(draft, more=command.more)
+            raise UsageError(f"subscribe to {topic!r} before publishing on it")
+        return membership
 
     def _entrust(self, command: Entrust) -> Effects:
         """Deposit a record at members of its topic, at this node itself first."""
@@ -249,12 +258,27 @@ class Peer(Node):
         return ()
 
 
+def _draft(command: Publish) -> Draft:
+    """What to publish, as records hold it."""
+    if command.attributes:
+        raise UsageError("ring has no conditions: put attributes into headers, or use content")
+    headers = command.headers
+    timestamp = command.timestamp
+    return Draft(
+        command.payload,
+        command.key,
+        tuple((name, value.encode()) for name, value in headers.items()) if headers else (),
+        None if timestamp is None else timestamp * MICROSECONDS,
+    )
+
+
 _COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
     Subscribe: Peer._subscribe,
     StopSubscribing: Peer._unsubscribe,
     Leave: Peer._leave,
     Publish: Peer._publish,
     Entrust: Peer._entrust,
+    PublishMany: Peer._publish_many,
     Clock: Peer._read_clock,
     LinkDown: Peer._link_down,
     LinkUp: Peer._link_up,

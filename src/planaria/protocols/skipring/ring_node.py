@@ -69,11 +69,12 @@ class RingNode(Node):
         store: Callable[[str], Store] = lambda _: MemoryStore(),
         retention: Mapping[str, Retention] | None = None,
         secret: bytes = b"",
+        pace_max: int = 1,
     ) -> None:
         super().__init__(id)
         known = tuple(dict.fromkeys((*supervisors, id) if supervise else supervisors))
-        self.peer = Peer(id, known, rng, retention, store, secret)
-        self.supervisor = Supervisor(id, known, secret) if supervise else None
+        self.peer = Peer(id, known, rng, retention, store, secret, pace_max)
+        self.supervisor = Supervisor(id, known, secret, pace_max) if supervise else None
         self.directory = Directory(id, known, rng, self.supervisor, secret)
         self.wildcards = Wildcards(self.peer, self.directory)
 

@@ -42,12 +42,25 @@ class SupervisorState(State):
 class Supervisor(Node):
     """Serves every topic for which no closer supervisor is alive."""
 
-    __slots__ = ("budget", "moved", "requests", "secret", "sent", "supervisors", "topics", "turn")
+    __slots__ = (
+        "budget",
+        "moved",
+        "pace_max",
+        "requests",
+        "secret",
+        "sent",
+        "supervisors",
+        "topics",
+        "turn",
+    )
     state_type = SupervisorState
 
-    def __init__(self, id: NodeId, supervisors: Sequence[NodeId], secret: bytes = b"") -> None:
+    def __init__(
+        self, id: NodeId, supervisors: Sequence[NodeId], secret: bytes = b"", pace_max: int = 1
+    ) -> None:
         super().__init__(id)
         self.secret = secret  # keys the order of supervisors
+        self.pace_max = pace_max
         self.supervisors = tuple(supervisors)
         self.topics: dict[str, TopicSupervisor] = {}
         self.moved: dict[str, tuple[NodeId, int]] = {}  # who serves it instead, and how sure
@@ -168,7 +181,7 @@ class Supervisor(Node):
         if topic not in self.topics:
             if len(self.topics) >= TOPICS_MAX:
                 return None
-            self.topics[topic] = TopicSupervisor(topic, self.id, self.budget)
+            self.topics[topic] = TopicSupervisor(topic, self.id, self.budget, self.pace_max)
         return self.topics[topic]
 
     def _closer(self, topic: str) -> tuple[NodeId, ...]:

@@ -9,7 +9,9 @@ from planaria.core.topics import TOPIC_BYTES_MAX, check_filter, covers
 from planaria.protocols.skipring.directory_messages import WALK_BITS
 
 REST = 2  # timeouts between two walks; a walk of many pages is followed by a longer rest
-REST_MAX = 64
+REST_MAX = 16
+PAGES_OF_REST = 4  # pages that make a rest longer by one timeout
+PAGES_MAX = PAGES_OF_REST * REST_MAX  # then the rest is no longer for more
 ANSWER_MAX = 4  # timeouts to wait for an answer; each time in vain the wait doubles
 DOUBLINGS_MAX = 4
 POSTPONED = -1  # the number of a question that is asked at the next timeout
@@ -54,7 +56,7 @@ class Walk(Stateful):
             self.patterns, self.after = [], ""
         self.waited = min(max(self.waited, 0), ANSWER_MAX << DOUBLINGS_MAX)
         self.rest = min(max(self.rest, 0), REST_MAX)
-        self.pages = min(max(self.pages, 0), REST_MAX)
+        self.pages = min(max(self.pages, 0), PAGES_MAX)
         self.silent = min(max(self.silent, 0), SILENT_MAX + DOUBLINGS_MAX)
 
     def due(self, patterns: Sequence[str]) -> bool:
@@ -99,7 +101,7 @@ class Walk(Stateful):
         self.after = ""
         done = self.patterns.pop(0)
         if not self.patterns:
-            self.rest = min(REST + self.pages, REST_MAX)
+            self.rest = min(REST + self.pages // PAGES_OF_REST, REST_MAX)
         return done
 
 

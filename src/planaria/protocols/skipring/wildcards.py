@@ -12,7 +12,7 @@ from planaria.protocols.skipring.directory import PATTERNS_MAX, Directory, is_to
 from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.walk import is_filter
 
-AUDIT_EVERY = 16  # timeouts between two looks at all known topics
+AUDIT_EVERY = 16  # timeouts between two looks at all that was joined
 
 
 class WildcardsState(State):
@@ -20,37 +20,38 @@ class WildcardsState(State):
 
     patterns: dict[str, bool] = field(default_factory=dict)
     joined: dict[str, bool] = field(default_factory=dict)
-    awaited: list[str] = field(default_factory=list)
+    awaited: dict[str, int] = field(default_factory=dict)
     audit: int = 0
 
 
 class Wildcards(Stateful):
     """The subscriptions with wildcards of one peer."""
 
-    __slots__ = ("audit", "awaited", "directory", "joined", "patterns", "peer")
+    __slots__ = ("_refused", "audit", "awaited", "directory", "joined", "patterns", "peer")
     state_type = WildcardsState
 
     def __init__(self, peer: Peer, directory: Directory) -> None:
         self.peer, self.directory = peer, directory
         self.patterns: dict[str, bool] = {}  # and whether each is to be delivered in order
         self.joined: dict[str, bool] = {}  # topics that nobody here has subscribed to by name
-        self.awaited: list[str] = []  # patterns of which it was not yet said that they are joined
-        self.audit = 0  # timeouts until all known topics are looked at
+        # Patterns of which it was not yet said that they are joined, and since which turn.
+        self.awaited: dict[str, int] = {}
+        self._refused: set[str] = set()  # topics for which it was said that there is no room
+        self.audit = 0  # timeouts until all that was joined is looked at
 
     def subscribe(self, pattern: str, *, ordered: bool) -> list[Effect]:
         """Join all topics that match, now and later."""
         if pattern not in self.patterns and len(self.patterns) >= PATTERNS_MAX:
             raise CapacityExceeded(f"{PATTERNS_MAX} patterns at one peer: leave one first")
         self.patterns[pattern] = ordered
-        if pattern not in self.awaited:
-            self.awaited.append(pattern)
+        self.awaited[pattern] = self.directory.turn
         self.directory.want(pattern)
-        return [*self._join(self.directory.known), *self.directory.hurry()]
+        return [*self.directory.hurry(pattern)]
 
     def unsubscribe(self, pattern: str) -> list[Effect]:
         """Leave the topics that match and that nothing else here wants."""
         self.patterns.pop(pattern, None)
-        self.awaited = [it for it in self.awaited if it != pattern]
+        self.awaited.pop(pattern, None)
         return self._leave_unwanted()
 
     def named(self, topic: str) -> None:
@@ -66,15 +67,15 @@ class Wildcards(Stateful):
 
     def clear(self) -> None:
         """Want nothing any more."""
-        self.patterns, self.joined, self.awaited = {}, {}, []
+        self.patterns, self.joined, self.awaited = {}, {}, {}
 
     def on_news(self) -> list[Effect]:
-        """The directory may have heard of topics, or of all topics of a pattern."""
+        """Join what a supervisor has just named, and what matches; memory alone is no reason to."""
         news, self.directory.news = self.directory.news, []
         return self._join(news) + (self._said() if self.awaited else [])
 
     def on_timeout(self) -> list[Effect]:
-        """Keep the directory asking; now and then look at all topics, whatever was heard."""
+        """Keep the directory asking; now and then look whether all that was joined is wanted."""
         self.repair()
         for pattern in self.patterns:
             self.directory.want(pattern)
@@ -82,14 +83,16 @@ class Wildcards(Stateful):
         if self.audit > 0:
             return self.on_news()
         self.audit = AUDIT_EVERY
-        return [*self._leave_unwanted(), *self._join(self.directory.known), *self.on_news()]
+        return [*self._leave_unwanted(), *self.on_news()]
 
     def repair(self) -> None:
         """Put my own variables right."""
         good = [pattern for pattern in self.patterns if is_filter(pattern)][:PATTERNS_MAX]
         self.patterns = {pattern: self.patterns[pattern] for pattern in good}
         self.joined = {topic: True for topic in self.joined if topic in self.peer.topics}
-        self.awaited = [it for it in dict.fromkeys(self.awaited) if it in self.patterns]
+        turn = self.directory.turn
+        awaited = {it: min(since, turn) for it, since in self.awaited.items()}
+        self.awaited = {it: since for it, since in awaited.items() if it in self.patterns}
         self.audit = min(max(self.audit, 0), AUDIT_EVERY)
 
     def _matching(self, topic: str) -> bool | None:
@@ -98,27 +101,27 @@ class Wildcards(Stateful):
         return any(found) if found else None
 
     def _join(self, topics: Iterable[str]) -> list[Effect]:
-        """Join those that match and that I am not in; say so if there is no room for all."""
+        """Join those that match and that I am not in; say so, once, if there is no room."""
         effects: list[Effect] = []
-        refused: list[str] = []
-        for topic in list(topics):
+        for topic in topics:
             membership = self.peer.topics.get(topic)
-            wanted = None
-            if membership is None or membership.subscriber.leaving:
-                wanted = self._matching(topic)
-            if wanted is not None and is_topic(topic):
-                try:
-                    effects += self.peer.on_command(Subscribe(topic, ordered=wanted))
-                    self.joined[topic] = True
-                except CapacityExceeded:
-                    refused.append(topic)
-        if refused:
-            detail = {"topics": len(refused), "reason": "too many topics at this node"}
-            effects.append(Notice(refused[0], "full", detail))
+            if membership is not None and not membership.subscriber.leaving:
+                continue
+            wanted = self._matching(topic)
+            if wanted is None or not is_topic(topic):
+                continue
+            try:
+                effects += self.peer.on_command(Subscribe(topic, ordered=wanted))
+                self.joined[topic] = True
+            except CapacityExceeded as error:
+                if topic not in self._refused:
+                    effects.append(Notice(topic, "full", {"reason": str(error)}))
+                    self._refused.add(topic)
         return effects
 
     def _leave_unwanted(self) -> list[Effect]:
         unwanted = [topic for topic in self.joined if self._matching(topic) is None]
+        self._refused.clear()
         effects: list[Effect] = []
         for topic in unwanted:
             del self.joined[topic]
@@ -127,13 +130,16 @@ class Wildcards(Stateful):
 
     def _said(self) -> list[Effect]:
         """Say of each pattern once that all topics that match are joined."""
-        said = [it for it in self.awaited if self.directory.complete(it) and self._in_all(it)]
-        self.awaited = [it for it in self.awaited if it not in said]
+        told = [it for it in self.awaited if self.directory.complete(it)]
+        said = [it for it in told if self._in_all(it, self.awaited[it])]
+        for pattern in said:
+            del self.awaited[pattern]
         return [Joined(pattern) for pattern in said]
 
-    def _in_all(self, pattern: str) -> bool:
-        for topic in self.directory.known:
-            if matches(pattern, topic):
+    def _in_all(self, pattern: str, since: int) -> bool:
+        """Am I a member of every topic of a pattern that was named since that turn?"""
+        for topic, turn in self.directory.known.items():
+            if turn >= since and matches(pattern, topic):
                 membership = self.peer.topics.get(topic)
                 if membership is None or membership.awaited:
                     return False

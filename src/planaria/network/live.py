@@ -1,0 +1,327 @@
+"""A node of the live network: identity, store, protocol, driver and doors, in one directory.
+
+`planaria node` runs it as a process; an application that wants to be a peer itself embeds it.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Coroutine, Mapping
+from random import Random
+from time import monotonic
+from typing import Any, Self
+
+from msgspec import to_builtins
+
+from planaria.core.codec import Codec
+from planaria.core.errors import CapacityExceeded, PlanariaError
+from planaria.core.message import Message
+from planaria.core.node import (
+    Effect,
+    Joined,
+    Leave,
+    Notice,
+    Publish,
+    Restarted,
+    Subscribe,
+    Unsubscribe,
+)
+from planaria.network.belongings import load_credentials, local_id, take_directory
+from planaria.network.client.events import Ack
+from planaria.network.config import Config, save_config
+from planaria.network.contacts import format_address, parse_address
+from planaria.network.embedded import Embedded, Subscription
+from planaria.network.gate.gate import Gate
+from planaria.network.host import Commit, Host
+from planaria.network.http import HttpServer, monitoring
+from planaria.network.identity import handle_of
+from planaria.network.joining import Joining
+from planaria.network.memberships import MATCHED, NAMED, Memberships
+from planaria.network.monitor import Monitor
+from planaria.network.status import Status
+from planaria.network.store.database import Database
+from planaria.network.store.directory import CLEAN
+from planaria.protocols.publications.antientropy_messages import Push
+from planaria.protocols.skipring.broadcast_messages import Arc, Flood
+from planaria.protocols.skipring.deposit_messages import Deposit
+from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.pace import PACE_MAX
+from planaria.protocols.skipring.ring_node import RingNode
+from planaria.records.memory import MemoryStore
+from planaria.records.store import Committed, Store
+
+CLUSTER = "planaria"  # of nodes without certificates that are told no other
+STORE = "store"  # in the node's directory
+LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
+RETRY_SECONDS = 1.0  # between attempts to write memberships
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Deposit)  # messages that carry publications
+
+log = logging.getLogger("planaria.node")
+
+
+class LiveNode:
+    """One running node. `async with LiveNode(config) as node:` starts it and leaves in good order.
+
+    Memberships and records are in its directory and resumed at the next start; every start numbers
+    publications in a new incarnation; its place in the rings is soft state.
+    """
+
+    def __init__(self, config: Config) -> None:
+        """Take the directory, whoever used it last; raises UsageError if somebody still does."""
+        self.config = config
+        self.http: str | None = None
+        self.listen = config.listen
+        self.started = monotonic()
+        self.broken: asyncio.Future[None] | None = None  # done when a part of this node failed
+        self.database: Database | None = None
+        self.gate: Gate | None = None  # from its start on
+        self._directory = take_directory(config.dir)
+        try:
+            self._compose(config)
+        except BaseException:
+            self._release()
+            raise
+        self._joined: list[Joined] = []  # not yet in the file of memberships
+        self._noting = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    def _compose(self, config: Config) -> None:
+        credentials = load_credentials(config)
+        self.id = credentials.identity.id if credentials else local_id(config.dir)
+        self.name = config.name or (credentials.identity.name if credentials else self.id.hex()[:8])
+        cluster = credentials.cluster if credentials else config.cluster or CLUSTER
+        self.memberships = Memberships(config.dir)
+        if config.durability == "disk":
+            self.database = Database(config.dir / STORE, log.warning)
+        self.ring = RingNode(
+            handle_of(self.id),
+            (),
+            Random(secrets.randbits(256)),
+            supervise=config.supervise,
+            store=self.store,
+            secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
+        )
+        commit = None if self.database is None else _commit(self.database)
+        self.host = Host(
+            self.ring,
+            self.id,
+            Codec(RingOverlay.messages),
+            self._application,
+            bulk=BULK,
+            cluster=cluster,
+            credentials=credentials,
+            commit=commit,
+            interval=config.interval,
+            supervises=config.supervise,
+        )
+        self.joining = Joining(self.host, config.join, config.dir)
+        self.monitor = Monitor(self)
+        self._pages = HttpServer(monitoring(self.monitor))
+        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+
+    # Life
+
+    async def start(self) -> None:
+        """Serve: listen, resume all topics, and return when a node of the network has answered.
+
+        Raises UsageError if the port is taken, Refused if the network does not want this node.
+        """
+        self.broken = asyncio.get_running_loop().create_future()
+        self.gate = Gate(self.host, self.ring, self._plain_status)
+        port = parse_address(self.config.listen)[1]
+        named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
+        self.listen = await self.host.start(self.config.listen, named)
+        save_config(self.config, self.listen)
+        self._resume()
+        self.embedded.start()
+        self._spawn(self._keep_time())
+        self._spawn(self._keep_memberships())
+        if self.config.http is not None:
+            self.http = await self._pages.start(self.config.http)
+        log.info("%s listens on %s", self.name, self.listen)
+        await self.joining.first()
+        self._spawn(self.joining.ever())
+
+    async def stop(self, *, leave: bool = True) -> None:
+        """Leave the rings in good order (the next start resumes them), and end all of it."""
+        if leave:
+            await self._note_memberships()
+        self._stopping = True
+        if leave and self.ring.peer.topics:
+            log.info("leaving %d topics", len(self.ring.peer.topics))
+            self.host.command(Leave())
+            await self._until_left()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.embedded.close()
+        self.joining.close()
+        await self._pages.stop()
+        await self.host.stop()
+        self._release()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self.stop(leave=False)
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    # For an application that embeds it
+
+    def subscribe(self, pattern: str) -> Subscription:
+        """Read what this node delivers; before `start`, to miss nothing."""
+        return self.embedded.subscribe(pattern)
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timestamp: int | None = None,
+    ) -> Ack:
+        """Publish; returns when it is on this node's disk and on its way to all members."""
+        command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
+        ack = await self.embedded.publish(command)
+        if topic not in self.memberships.names:  # or a crash would leave it here, with nobody
+            await self._note_memberships()
+        return ack
+
+    def status(self) -> Status:
+        """How this node is now, as it knows itself."""
+        return self.monitor.status()
+
+    def _plain_status(self) -> dict[str, Any]:
+        """The status as clients get it."""
+        found: dict[str, Any] = to_builtins(self.status())
+        return found
+
+    @property
+    def clients(self) -> int:
+        """How many clients are connected."""
+        return 0 if self.gate is None else len(self.gate.sessions)
+
+    def store(self, topic: str) -> Store:
+        """The store of a topic: on disk, or in memory where nothing is to be durable."""
+        return MemoryStore() if self.database is None else self.database.topic(topic)
+
+    def _release(self) -> None:
+        """Let go of the directory; what is pending is written first."""
+        if self.database is not None:
+            self.database.close()
+            self.database = None
+        if hasattr(self, "memberships"):
+            self.memberships.close()
+        self._directory.mark(CLEAN)
+        self._directory.release()
+
+    async def _until_left(self) -> None:
+        patience = monotonic() + LEAVE_SECONDS
+        while self.ring.peer.topics and monotonic() < patience:
+            await asyncio.sleep(self.config.interval / 10)
+        for topic in self.ring.peer.topics:
+            log.warning("%s: not let go in time; its members will notice", topic)
+
+    def _resume(self) -> None:
+        """Join again what this node took part in; its records are in the store."""
+        names = self.memberships.names
+        for name in sorted(names, key=lambda it: names[it] == MATCHED):
+            try:
+                self.host.command(Subscribe(name, ordered=True))
+                if names[name] == MATCHED:  # left by name it stays for the pattern, if that stays
+                    self.host.command(Unsubscribe(name))
+            except PlanariaError as error:
+                log.error("%s is not resumed: %s", name, error)
+        self.host.command(Restarted())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a part of this node; if it fails, the node is broken, and says so."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a part of this node failed", exc_info=error)
+            if self.broken is not None and not self.broken.done():
+                self.broken.set_result(None)
+
+    # What the protocol tells
+
+    def _application(self, effect: Effect) -> None:
+        """Every effect that is not for the network; a join is told when it is on disk."""
+        if isinstance(effect, Joined):
+            self._joined.append(effect)
+            if not self._noting.locked():
+                self._spawn(self._note_memberships())
+            return
+        if isinstance(effect, Notice):
+            log.info("%s: %s %s", effect.topic or "node", effect.kind, effect.detail)
+        self._give(effect)
+
+    def _give(self, effect: Effect) -> None:
+        """Hand an effect to whoever waits for it here."""
+        self.monitor.on_effect(effect)
+        self.embedded.on_effect(effect)
+        if self.gate is not None:
+            self.gate.on_effect(effect)
+
+    async def _keep_time(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.interval)
+            self.monitor.tick()
+            if self.gate is not None:
+                self.gate.on_timeout()
+
+    # Memberships
+
+    async def _keep_memberships(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.interval)
+            await self._note_memberships()
+
+    async def _note_memberships(self) -> None:
+        """Write which topics this node takes part in, then tell who waited for that."""
+        async with self._noting:
+            if self._stopping:
+                return
+            waiting, self._joined = self._joined, []
+            changes = self.memberships.changes(self._wanted())
+            try:
+                if changes:
+                    await asyncio.to_thread(self.memberships.write, changes)
+            except OSError as error:
+                log.error("%s cannot be written: %s", self.memberships.path, error)
+                self._joined = waiting + self._joined
+                await asyncio.sleep(RETRY_SECONDS)
+                return
+            for effect in waiting:
+                self._give(effect)
+
+    def _wanted(self) -> dict[str, str]:
+        """The patterns and topics that this node takes part in and does not leave, and why."""
+        found = dict.fromkeys(self.ring.wildcards.patterns, NAMED)
+        for topic, one in self.ring.peer.topics.items():
+            if not one.subscriber.leaving:
+                found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED
+        return found
+
+
+def _commit(database: Database) -> Commit:
+    writer = database.writer
+    if writer is not None:
+        return writer.commit
+
+    def refuse(done: Committed) -> None:
+        done(CapacityExceeded("the store is read-only"))
+
+    return refuse
