@@ -18,9 +18,9 @@ def is_node_id(id: int) -> bool:
     return 0 <= id <= NODE_ID_MAX
 
 
-_ODD = 0x9E3779B97F4A7C15  # of `mixed`
+ODD = 0x9E3779B97F4A7C15  # of checks
 # Not near a power of two: numbers whose high bits alone are wrong must differ here too.
-_MODULUS = 0x1D2F6E85C3A947B1
+MODULUS = 0x1D2F6E85C3A947B1
 HASH_BITS = 160  # the key space of the DHT; wide enough that hosts never collide
 
 
@@ -42,5 +42,5 @@ def mixed(*numbers: int) -> int:
     """
     found = 1
     for number in numbers:
-        found = found * _ODD + number
-    return found % _MODULUS
+        found = found * ODD + number
+    return found % MODULUS

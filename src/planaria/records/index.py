@@ -72,7 +72,7 @@ class Index:
         What has no room beside it is hidden or erased.
         """
         window = self.window
-        if entry.place < window.lowest:
+        if window.lo and entry.place < window.lowest:
             lane.erase(entry, aged=True)
             return False
         self._show(entry, lane)
@@ -165,10 +165,14 @@ class Index:
             insort(order, place)
         else:
             order.append(place)
-        self.publications += entry.end - entry.first
+        count = entry.end - entry.first
+        self.publications += count
         self.sums.add(place, 1)
         lane.show(entry)
-        self._count(entry, 1)
+        if self.window.per_publisher is None:
+            self.capped += count
+        else:
+            self._count(entry, 1)
 
     def _unshow(self, entry: Entry) -> None:
         del self.shown[entry.place]

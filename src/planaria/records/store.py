@@ -88,16 +88,18 @@ class Store(ABC):
         first, end = record.first, record.end
         lane = index.lane((record.publisher, record.incarnation))
         disputed = self._disputed(record, lane) if lane.covered.end > first else []
-        lane.vouch(record.low)
+        if record.low > lane.gone.firm:
+            lane.vouch(record.low)
         entry = Entry(place, lane.stream, first, end, len(record.data))
-        expired = place < index.window.lowest
+        expired = record.time < index.window.lo
         held = index.add(entry, lane)
         new = [] if expired else self.delivered.add(lane.stream, first, end, record.time)
-        if held:
-            self._write(entry, record)
-            self._retain(record)
-        else:
+        if not held:
             self._note(lane.stream)
+            return Arrival(record, new, disputed)
+        self._write(entry, record)
+        if self._retained is not None:
+            self._retain(record, self._retained)
         return Arrival(record, new, disputed)
 
     def _disputed(self, record: Record, lane: Lane) -> list[Interval]:
@@ -263,16 +265,14 @@ class Store(ABC):
                         retained.take(record, lo, hi)
         return retained
 
-    def _retain(self, record: Record) -> None:
+    def _retain(self, record: Record, retained: Retained) -> None:
         """Keep the last publications up to date; if bodies compete, make them anew when asked."""
-        if self._retained is None:
-            return
         lane = self.index.lane(record.stream)
         if len(list(islice(lane.overlapping(record.first, record.end), 2))) != 1:
             self._retained = None
             return
         try:
-            self._retained.take(record, record.first, record.end)
+            retained.take(record, record.first, record.end)
         except CapacityExceeded:
             self._retained = None
 
