@@ -39,8 +39,13 @@ class Hello(Struct, frozen=True):
 class Handler(Protocol):
     """What a connection tells its owner."""
 
-    hello: Hello
-    credentials: Credentials | None
+    @property
+    def hello(self) -> Hello:
+        """What to say first."""
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """What to show; None without TLS."""
 
     def connected(self, connection: "Connection") -> None:
         """There is a socket; nothing is known of the other end yet."""
