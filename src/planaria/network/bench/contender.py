@@ -46,7 +46,8 @@ class Contender(ABC):
 
     @classmethod
     def prepare(cls, directory: Path, processes: int) -> None:
-        """Make what all its processes share, before they start."""
+        """Make what all its processes share, before they start: its directory, if nothing else."""
+        directory.mkdir()
 
     async def serve(self) -> str:
         """Be the hub; returns its address."""
