@@ -45,7 +45,7 @@ class Contender(ABC):
         return ""
 
     @classmethod
-    def prepare(cls, directory: Path, processes: int) -> None:
+    def prepare(cls, directory: Path, processes: int) -> None:  # noqa: ARG003
         """Make what all its processes share, before they start: its directory, if nothing else."""
         directory.mkdir()
 
