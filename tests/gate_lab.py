@@ -25,7 +25,7 @@ from planaria.network.client.messages import (
 from planaria.network.connection import CLIENT, VERSIONS, Connection, Hello
 from planaria.network.contacts import parse_address
 from planaria.network.gate.gate import Gate
-from planaria.network.host import Host
+from planaria.network.host import Commit, Host
 from planaria.network.identity import handle_of
 from planaria.network.link import Task
 from planaria.network.store.database import Database
@@ -52,6 +52,10 @@ async def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.02)
+
+
+def void(_: object) -> None:
+    """Nothing of it matters."""
 
 
 class Lab:
@@ -87,7 +91,7 @@ class Lab:
                 Codec(RingOverlay.messages),
                 self._application(at),
                 bulk=(Arc, Flood, Deposit),
-                commit=self.databases[at].topic(TOPIC).commit if disk else None,
+                commit=self._commit(at) if disk else None,
                 credentials=credentials[at] if credentials else None,
                 interval=INTERVAL,
                 supervises=at == 0,
@@ -100,6 +104,10 @@ class Lab:
 
     def _store(self, at: int) -> Callable[[str], Store]:
         return self.databases[at].topic if self.databases else lambda _: MemoryStore()
+
+    def _commit(self, at: int) -> Commit:
+        store = self.databases[at].topic(TOPIC)
+        return lambda done: store.commit(lambda error: void(done(error)))
 
     def _application(self, at: int) -> Callable[[Effect], None]:
         def take(effect: Effect) -> None:
@@ -135,6 +143,11 @@ class Lab:
     def delivered(self, at: int) -> list[bytes]:
         found = [it for it in self.given[at] if isinstance(it, Deliver)]
         return [it.payload for effect in found for it in effect.publications]
+
+    async def gets(self, at: int, payloads: list[bytes]) -> None:
+        """Wait until a node was delivered so many; it must be these, in any order."""
+        await until(lambda: len(self.delivered(at)) >= len(payloads))
+        assert sorted(self.delivered(at)) == sorted(payloads)
 
     async def kill(self, at: int) -> None:
         self.alive.discard(at)
@@ -214,6 +227,10 @@ class RawClient:
 
     # What tests do
 
+    async def ends(self) -> None:
+        """Wait until the node has hung up."""
+        await until(lambda: self.reason)
+
     def say(self, kind: type[ClientMessage], *fields: Any, **named: Any) -> int:
         """Send a request; returns its number."""
         self._requests += 1
@@ -281,6 +298,17 @@ class RawClient:
             if message.topic == topic:
                 marks.update(from_wire(message.after))
         return to_wire(marks)
+
+
+def numbered(*range_of: int) -> list[bytes]:
+    """The numbers of a range as payloads."""
+    return [b"%d" % number for number in range(*range_of)]
+
+
+async def publish(client: RawClient, *range_of: int) -> None:
+    """Publish them, one by one."""
+    for payload in numbered(*range_of):
+        await client.publish(payload, copies=1)
 
 
 def run(

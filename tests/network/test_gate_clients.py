@@ -61,7 +61,7 @@ def test_a_certificate_must_name_the_role_that_its_owner_plays(tmp_path: Path) -
         await good.ask(AskStatus, StatusIs)
         for shown in (node, admin):
             refused = await lab.client(0, shown.identity.id, credentials=shown)
-            await until(lambda refused=refused: refused.reason)
+            await refused.ends()
             assert "--role client" in refused.reason
         false = RawClient(client.identity.id, credentials=client)
         false.hello = Hello(false.hello.versions, false.hello.id, "planaria")  # as a node

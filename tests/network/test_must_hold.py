@@ -2,26 +2,23 @@
 
 import asyncio
 import os
+import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import planaria
-from planaria.network.context import Context, read_context
-from planaria.network.doctor import diagnose
-from planaria.network.survey import Surveyor
-from process_lab import Processes, Running, until
+from process_lab import Processes, UpNetwork
 
 TOPIC = "flights/delays"
 NODES, SUPERVISORS = 8, 2
 PUBLISHERS, SUBSCRIBERS = 4, 3
 PUBLICATIONS = 20_000
 CHUNK = 250
-HEAL_SECONDS = 90.0
 
 
 @pytest.fixture
@@ -30,61 +27,10 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         yield found
 
 
-class Network:
-    """What `planaria up` started, and how to break it."""
-
-    def __init__(self, processes: Processes, nodes: int, supervisors: int) -> None:
-        self.processes, self.home = processes, processes.home / "net"
-        words = ("up", "--nodes", nodes, "--supervisors", supervisors, "--port", 0, "--json")
-        self.up = processes.run(*words, "--dir", self.home)
-        ready = self.up.ready()
-        self.context: Context = read_context(Path(ready["context"]))
-        self.nodes: dict[str, dict[str, Any]] = {it["name"]: it for it in ready["nodes"]}
-        processes.groups += [it["pid"] for it in ready["nodes"]]
-        self.again: dict[str, Running] = {}  # nodes that were started again
-
-    def servers(self, first: str) -> list[str]:
-        """All addresses, one of them first."""
-        rest = [it["listen"] for name, it in self.nodes.items() if name != first]
-        return [self.nodes[first]["listen"], *rest]
-
-    def connect(self, first: str) -> planaria.Client:
-        """A client that begins at one node and knows all."""
-        return planaria.connect(self.servers(first), credentials=self.context.credentials)
-
-    def directory(self, name: str) -> Path:
-        """Where a node keeps what it has."""
-        return Path(self.nodes[name]["dir"])
-
-    def kill(self, name: str) -> None:
-        """kill -9."""
-        if name in self.again:
-            self.again[name].kill()
-        else:
-            os.kill(self.nodes[name]["pid"], signal.SIGKILL)
-            until(lambda: f"{name} ended" in self.up.said())
-
-    def start(self, name: str, *options: object) -> None:
-        """Start a killed node again."""
-        words = ("node", "--dir", self.directory(name), *options)
-        self.again[name] = self.processes.run(*words, log=f"{name}.log")
-        assert self.again[name].ready()["listen"] == self.nodes[name]["listen"]
-
-    def heal(self) -> None:
-        """Wait until all nodes are there and every invariant holds."""
-
-        async def judge() -> bool:
-            async with Surveyor(self.context) as surveyor:
-                found = await diagnose(surveyor, HEAL_SECONDS)
-                return found.legitimate and found.nodes == len(self.nodes)
-
-        until(lambda: asyncio.run(judge()), "legitimate", HEAL_SECONDS)
-
-
 class Run:
     """Publishers, subscribers, and what each of them saw."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: UpNetwork) -> None:
         self.network = network
         self.acknowledged: list[bytes] = []
         self.faults_over = asyncio.Event()
@@ -136,7 +82,7 @@ class Run:
                 assert mine == [b"%d-%d" % (number, at) for at in range(len(mine))]
 
 
-def faults(network: Network, say: Callable[[str], None]) -> None:
+def faults(network: UpNetwork, say: Callable[[str], None]) -> None:
     """Kill nodes one after the other; the network heals by itself before the next."""
     say("a member, back with its store")
     network.kill("n3")
@@ -176,7 +122,7 @@ def faults(network: Network, say: Callable[[str], None]) -> None:
 def test_clients_lose_nothing_and_get_nothing_twice_while_nodes_are_killed(
     processes: Processes,
 ) -> None:
-    network = Network(processes, NODES, SUPERVISORS)
+    network = UpNetwork(processes, NODES, SUPERVISORS)
 
     async def main() -> None:
         run = Run(network)
@@ -195,3 +141,66 @@ def test_clients_lose_nothing_and_get_nothing_twice_while_nodes_are_killed(
     asyncio.run(main())
     network.heal()
     assert network.up.end(signal.SIGINT) == 0
+
+
+async def read(events: planaria.Subscription[planaria.Event], count: int) -> list[planaria.Event]:
+    found: list[planaria.Event] = []
+    async for batch in events.batches():
+        found += batch
+        if len(found) >= count:
+            break
+    return found
+
+
+def test_full_disks_make_publishers_wait_and_lose_nothing(processes: Processes) -> None:
+    network = UpNetwork(processes, 3, 1)
+    members = ("n1", "n2", "n3")
+
+    def limit(size: int) -> None:
+        for name in members:
+            resource.prlimit(
+                network.pid(name), resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)
+            )
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(network.connect(name)) for name in members]
+            tails = [client.subscribe(TOPIC, since="all") for client in clients]
+            for tail in tails:
+                await tail.ready()
+            large = bytes(1 << 20)
+            await clients[0].publish(TOPIC, large)
+            limit(1 << 20)  # of one file: what a record of a mebibyte needs is more
+            waiting = [asyncio.ensure_future(clients[0].publish(TOPIC, large)) for _ in range(4)]
+            done, _ = await asyncio.wait(waiting, timeout=5)
+            refused = [it for it in done if it.exception() is not None]
+            assert all(isinstance(it.exception(), planaria.CapacityExceeded) for it in refused)
+            acknowledged = len(done) - len(refused)
+            assert acknowledged < len(waiting)  # the fault had an effect
+            limit(resource.RLIM_INFINITY)
+            acknowledged = len(waiting) - len(refused)
+            await asyncio.gather(*(it for it in waiting if it not in refused))
+            await clients[0].publish(TOPIC, b"after")
+            for tail in tails:
+                found = await read(tail, acknowledged + 2)
+                assert len({one.id for one in found}) == len(found)
+                assert found[-1].payload == b"after"
+
+    asyncio.run(asyncio.wait_for(main(), 200))
+    network.heal()
+
+
+def test_a_mebibyte_travels_and_what_is_larger_is_refused_in_one_line(processes: Processes) -> None:
+    network = UpNetwork(processes, 2, 1)
+
+    async def main() -> None:
+        async with network.connect("n1") as one, network.connect("n2") as two:
+            tail = two.subscribe(TOPIC)
+            await tail.ready()
+            payload = os.urandom(1 << 20)
+            await one.publish(TOPIC, payload)
+            assert [it.payload for it in await read(tail, 1)] == [payload]
+            with pytest.raises(planaria.UsageError, match=r"payload of \d+ bytes: at most"):
+                await one.publish(TOPIC, bytes(2 << 20))
+
+    asyncio.run(asyncio.wait_for(main(), 100))

@@ -138,6 +138,11 @@ def test_streams_without_a_mark_begin_at_the_floor(store: Store) -> None:
     assert numbers(store.read({A: Mark(8), B: Mark(1)}, floor=NOW + 4)) == {A: [8, 9], B: [1, 2, 3]}
 
 
+def test_what_a_longer_record_covers_is_older_than_the_floor_too(store: Store) -> None:
+    store.append([record(A, 0, 9), record(A, 2, 2, text="!"), record(A, 9, time=NOW + 2)])
+    assert numbers(store.read({}, floor=NOW + 1)) == {A: [9]}
+
+
 def test_a_hole_before_the_floor_is_not_passed_for_it_may_be_young(store: Store) -> None:
     store.append([record(A, 0, 2, time=NOW), record(A, 3, time=NOW + 9)])
     batch = store.read({}, floor=NOW + 5)

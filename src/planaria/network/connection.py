@@ -39,8 +39,13 @@ class Hello(Struct, frozen=True):
 class Handler(Protocol):
     """What a connection tells its owner."""
 
-    hello: Hello
-    credentials: Credentials | None
+    @property
+    def hello(self) -> Hello:
+        """What to say first."""
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """What to show; None without TLS."""
 
     def connected(self, connection: "Connection") -> None:
         """There is a socket; nothing is known of the other end yet."""
@@ -291,10 +296,14 @@ class Connection(asyncio.Protocol):
     def _flush_soon(self) -> None:
         if not self._flushing and not self._paused:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_now)
 
-    def _flush(self) -> None:
+    def _flush_now(self) -> None:
         self._flushing = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits, as far as the socket takes it."""
         if self._open and not self._paused:
             data = self.link.take()
             if data:

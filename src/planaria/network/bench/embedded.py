@@ -16,6 +16,7 @@ class Embedded(Contender):
     name = "planaria"
     has_hub = True
     tls = False
+    _live: LiveNode | None = None
 
     @classmethod
     def prepare(cls, directory: Path, processes: int) -> None:
@@ -23,14 +24,13 @@ class Embedded(Contender):
         if cls.tls:
             found_cluster(directory / "keys", "bench")
             for index in range(processes):
-                issue(directory / "keys", f"n{index}")
+                issue(directory / "keys", f"n{index}", ("node", "supervise"))
 
     async def serve(self) -> str:
         """Supervise."""
-        await self._start(supervise=True)
-        return self._live.listen
+        return (await self._start(supervise=True)).listen
 
-    async def _start(self, *, supervise: bool = False) -> None:
+    async def _start(self, *, supervise: bool = False) -> LiveNode:
         self._live = LiveNode(
             Config(
                 dir=self.directory / f"node{self.index}",
@@ -43,6 +43,7 @@ class Embedded(Contender):
             )
         )
         await self._live.start()
+        return self._live
 
     async def publisher(self) -> str:
         """Be a member, and throw away what comes back."""
@@ -51,16 +52,17 @@ class Embedded(Contender):
 
     async def burst(self, payloads: Sequence[bytes]) -> None:
         """Publish all, at the pace that the node allows."""
+        assert self._live is not None
         await self._live.publish_many(TOPIC, payloads)
 
     async def one(self, payload: bytes) -> None:
         """Publish it; alone, it leaves at once."""
+        assert self._live is not None
         await self._live.publish(TOPIC, payload)
 
     async def subscribe(self, take: Take) -> None:
         """Be a member, and take batches of events."""
-        await self._start()
-        subscription = self._live.subscribe(TOPIC)
+        subscription = (await self._start()).subscribe(TOPIC)
         await subscription.ready()
 
         async def read() -> None:
@@ -72,7 +74,8 @@ class Embedded(Contender):
 
     async def close(self) -> None:
         """Stop the node, without the good order that costs the others work."""
-        await self._live.stop(leave=False)
+        if self._live is not None:
+            await self._live.stop(leave=False)
 
 
 class EmbeddedTLS(Embedded):

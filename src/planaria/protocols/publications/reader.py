@@ -78,13 +78,14 @@ class Reader(Stateful):
 
         It need not be read from the store.
         """
-        stream, end = record.stream, record.end
+        stream, end, index = record.stream, record.end, self.holdings.store.index
         mark = self.marks.get(stream, START)
         if mark.next != record.first or list(new) != [(record.first, end)]:
             return False
-        if stream in self.holes or record.place not in self.holdings.store.index.shown:
+        if stream in self.holes or record.place not in index.shown:
             return False
-        if self.holdings.ahead(stream, end) is not None:
+        lane = index.lanes.get(stream)
+        if lane is None or lane.covered.end > end:
             return False
         self.marks[stream] = Mark(end, mark.skipped)
         return True

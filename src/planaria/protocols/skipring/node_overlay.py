@@ -34,13 +34,14 @@ class RingNodeOverlay(RingOverlay):
     name = "ring-nodes"
     starts = ("fresh", "legitimate", "corrupt", "wiped")
 
-    def __init__(self, supervisors: int = 2, *, histories: bool = True) -> None:
-        super().__init__(supervisors, histories=histories)
+    def __init__(self, supervisors: int = 2, *, histories: bool = True, pace: int = 1) -> None:
+        super().__init__(supervisors, histories=histories, pace=pace)
         self.pattern = f"{self.topic}/#"
 
     def spawn(self, id: NodeId, rng: Random) -> Node:
         """A peer that subscribes at once, by name or by pattern, or a supervisor."""
-        node = RingNode(id, self.supervisors, rng, supervise=id in self.supervisors)
+        supervise = id in self.supervisors
+        node = RingNode(id, self.supervisors, rng, supervise=supervise, pace_max=self.pace)
         for subscription in self.subscriptions(id):
             node.on_command(subscription)
         return node
