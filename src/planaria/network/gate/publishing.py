@@ -27,6 +27,7 @@ from planaria.protocols.skipring.directory import Seek
 from planaria.records.record import MalformedRecord, Record, decode
 
 COPIES_MAX = 64  # of one publication
+PENDING_BYTES_MAX = 256 << 20  # of all clients; then the next is refused
 SOON_SECONDS = 0.02  # after which it is looked whether a supervisor has named members
 
 REFUSALS = {
@@ -70,6 +71,7 @@ class Publishing:
         self._later, self._looking = later, False
         self.numbering = Numbering(memberships, clock)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
+        self._bytes = 0  # of them
 
     def __len__(self) -> int:
         return sum(map(len, self._pending.values()))
@@ -78,7 +80,7 @@ class Publishing:
 
     def put(self, session: Session, message: Put) -> None:
         """Publish what a client sealed."""
-        if not session.admit(message.request, len(message.record)):
+        if not self._admit(session, message, len(message.record)):
             return
         try:
             check_topic(message.topic)
@@ -95,7 +97,7 @@ class Publishing:
 
     def put_new(self, session: Session, message: PutNew) -> None:
         """Number what a one-shot client publishes, unless its token was numbered before."""
-        if not session.admit(message.request, sum(len(it.payload) for it in message.drafts)):
+        if not self._admit(session, message, sum(len(it.payload) for it in message.drafts)):
             return
         try:
             record = self.numbering.record(message)
@@ -109,6 +111,16 @@ class Publishing:
             else:
                 self._begin(session, message, record)
 
+    def _admit(self, session: Session, message: Put | PutNew, size: int) -> bool:
+        """Is there room for so many bytes more, of this client and of all?"""
+        if not session.admit(message.request, size):
+            return False
+        if self._bytes and self._bytes + size > PENDING_BYTES_MAX:
+            reason = f"{self._bytes} bytes of all clients wait at this node: slow down"
+            session.fail(message.request, "full", reason)
+            return False
+        return True
+
     def gone(self, session: Session) -> None:
         """A client is gone: what it sealed it sends again elsewhere."""
         for group in list(self._pending.values()):
@@ -120,6 +132,7 @@ class Publishing:
     # On the way
 
     def _begin(self, session: Session, message: Put | PutNew, record: Record) -> None:
+        self._bytes += len(record.data)
         wanted = min(max(1, message.copies), COPIES_MAX)
         copies = Copies(wanted, self._clock(), strict=message.strict)
         pending = Pending(message, record, copies, session)
@@ -131,6 +144,8 @@ class Publishing:
         for pending in list(self._pending.get(effect.key, ())):
             if pending.topic == effect.topic:
                 pending.copies.answered(effect.member, effect.reason)
+                if not effect.reason:
+                    self.numbering.taken(pending.record)
                 self._step(pending)
 
     def on_timeout(self) -> None:
@@ -190,8 +205,9 @@ class Publishing:
         """Tell the client; what this node has numbered it goes on offering, unless that is vain."""
         session = pending.release()
         if code == "full" and self.numbering.is_own(pending.record):
-            self.numbering.refused(pending.record)
-            pending.copies.be_content(self._clock())
+            pending.copies.since = self._clock()
+            if not pending.copies.held:
+                self.numbering.refused(pending.record)
         else:
             self.numbering.abandon(pending.record)
             self._drop(pending)
@@ -202,6 +218,7 @@ class Publishing:
         group = self._pending.get(pending.record.key, [])
         if pending in group:
             group.remove(pending)
+            self._bytes -= len(pending.record.data)
         if not group:
             self._pending.pop(pending.record.key, None)
 
