@@ -265,23 +265,24 @@ class Client:
     async def read(
         self, topic: str, after: Vector | None = None, to: Vector | None = None, limit: int = 8192
     ) -> Batch:
-        """Read on in a topic, from one vector to another: about `limit` events at a time.
+        """Read on in a topic, from one vector to another: at most `limit` events.
 
-        What the node lacks is asked of the others. Equal vectors give equal events everywhere.
+        Fewer only if there are no more. What the node lacks is asked of the others. Equal vectors
+        give equal events everywhere.
         """
-        begin = to_wire(vector_from_json(after or {}))
+        vector, events = vector_from_json(after or {}), list[Event]()
         end = None if to is None else to_wire(vector_from_json(to))
-        topic = check_topic(topic)
-        found = await self._requests.ask(Read, Pieces, topic, begin, end, limit)
-        if any(not lack.expired for lack in found.lacks):
-            found = await self._read_elsewhere(topic, found, begin, end, limit)
-        vector = {**vector_from_json(after or {}), **from_wire(found.after)}
-        events = [
-            event
-            for piece in found.pieces
-            for event in events_of(topic, decode(piece.record), piece.lo, piece.hi, late=piece.late)
-        ]
-        return Batch(events, dict(vector_to_json(vector)), found.lacks)
+        while True:
+            rest = (to_wire(vector), end, limit - len(events))
+            found = await self._requests.ask(Read, Pieces, check_topic(topic), *rest)
+            if any(not lack.expired for lack in found.lacks):
+                found = await self._read_elsewhere(topic, found, *rest)
+            for piece in found.pieces:
+                record = decode(piece.record)
+                events += events_of(topic, record, piece.lo, piece.hi, late=piece.late)
+            vector.update(from_wire(found.after))
+            if not found.pieces or len(events) >= limit:
+                return Batch(events, dict(vector_to_json(vector)), found.lacks)
 
     async def status(self) -> dict[str, Any]:
         """How the node is that this client talks to, and whom it knows."""
@@ -290,13 +291,11 @@ class Client:
         self.servers.learn(addresses_in(status))
         return dict(status)
 
-    async def _read_elsewhere(
-        self, topic: str, found: Pieces, begin: list[Any], end: list[Any] | None, limit: int
-    ) -> Pieces:
+    async def _read_elsewhere(self, topic: str, found: Pieces, *rest: Any) -> Pieces:
         """The answer of the first other node that lacks nothing that may still come."""
         for address in self.servers:
             if address != self.server:
-                other = await read_at(address, self.access, topic, begin, end, limit)
+                other = await read_at(address, self.access, topic, *rest)
                 if other is not None and all(lack.expired for lack in other.lacks):
                     return other
         return found
