@@ -41,11 +41,12 @@ REFUSALS = {
 class Pending:
     """A record that members are to hold, and which request waits for that, if any."""
 
-    __slots__ = ("copies", "durable", "record", "request", "session", "topic")
+    __slots__ = ("copies", "count", "durable", "record", "request", "session", "topic")
 
     def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
         self.topic, self.record, self.copies = message.topic, record, copies
         self.durable, self.request = message.durable, message.request
+        self.count: int | None = None  # members of the topic, when last looked
         self.session: Session | None = session
         session.put_bytes += len(record.data)
 
@@ -146,7 +147,10 @@ class Publishing:
                 pending.copies.answered(effect.member, effect.reason)
                 if not effect.reason:
                     self.numbering.taken(pending.record)
-                self._step(pending)
+                if pending.copies.enough(pending.count):
+                    self._stored(pending)
+                else:
+                    self._step(pending)
 
     def on_timeout(self) -> None:
         """Time passed: ask others where some are silent."""
@@ -162,8 +166,9 @@ class Publishing:
     def _step(self, pending: Pending) -> None:
         """Judge what is known by now, and ask whoever else is to be asked."""
         members, count = self.memberships.candidates(pending.topic)
+        pending.count = count
         if pending.copies.enough(count):
-            self._stored(pending, count)
+            self._stored(pending)
             return
         if count is None and not self._looking:
             self._command(Seek(pending.topic))
@@ -177,7 +182,7 @@ class Publishing:
         reason = pending.copies.refusal(members, self._clock())
         if reason is not None:
             code, why = REFUSALS[reason]
-            self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending, count)})")
+            self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending)})")
         if pending in self._pending.get(pending.record.key, ()):
             self._ask(pending, members)
 
@@ -189,8 +194,8 @@ class Publishing:
                 topic, record, durable = pending.topic, pending.record, pending.durable
                 self._command(Entrust(topic, record, chosen, spread, durable))
 
-    def _stored(self, pending: Pending, count: int | None) -> None:
-        record, copies = pending.record, len(pending.copies.held)
+    def _stored(self, pending: Pending) -> None:
+        record, copies, count = pending.record, len(pending.copies.held), pending.count
         stored = Stored(
             pending.request, copies, max(copies, count or 0), record.publisher,
             record.incarnation, record.first, record.count,
@@ -223,8 +228,8 @@ class Publishing:
             self._pending.pop(pending.record.key, None)
 
 
-def _tally(pending: Pending, count: int | None) -> str:
-    held, wanted = len(pending.copies.held), pending.copies.wanted
+def _tally(pending: Pending) -> str:
+    held, wanted, count = len(pending.copies.held), pending.copies.wanted, pending.count
     known = "its members are not known yet" if count is None else f"it has {count} members"
     return f"{held} of {wanted} copies; {known}"
 
