@@ -8,16 +8,16 @@ import pytest
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import LinkDown, LinkUp, Send, Supervisors
+from planaria.core.node import Effect, LinkDown, LinkUp, Send, Supervisors
 from planaria.protocols.skipring.directory import (
     KEPT_MAX,
     PAGES_MAX,
     PATTERNS_MAX,
-    SCAN_MAX,
     SOUGHT_MAX,
     SWEEP_EVERY,
     WANTED_MAX,
     Directory,
+    MembersFound,
     Seek,
     widest,
 )
@@ -30,6 +30,7 @@ from planaria.protocols.skipring.directory_messages import (
     Topics,
 )
 from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.register import AUDIT_EVERY, SCAN_MAX
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.walk import ANSWER_MAX
 
@@ -64,9 +65,15 @@ def talk(asking: Directory, *answering: Directory, timeouts: int = 1) -> int:
     return asked
 
 
+def sent(effects: Sequence[Effect]) -> list[Send]:
+    return [it for it in effects if isinstance(it, Send)]
+
+
 def settle(asking: Directory, at: dict[NodeId, Directory], sends: list[Send]) -> list[Send]:
-    found = [at[it.target].on_message(it.message) for it in sends if it.target in at]
-    return [more for answers in found for it in answers for more in asking.on_message(it.message)]
+    """Answer questions; returns what is asked then."""
+    asked = [it for it in sends if it.target in at]
+    answers = [answer for it in asked for answer in sent(at[it.target].on_message(it.message))]
+    return [more for it in answers for more in sent(asking.on_message(it.message))]
 
 
 def only(sends: Sequence[Send], target: NodeId) -> Message:
@@ -96,9 +103,9 @@ def test_a_new_topic_is_found_and_one_that_nobody_names_any_more_is_forgotten() 
     asking = asker()
     asking.want("#")
     talk(asking, one)
-    assert one.supervisor is not None
-    del one.supervisor.topics["a"]
-    one.supervisor.serve("b")
+    assert one.register is not None
+    del one.register.supervisor.topics["a"]
+    one.register.supervisor.serve("b")
     talk(asking, one, timeouts=4)
     assert asking.topics("#") == ["a", "b"]
     talk(asking, one, timeouts=KEPT_MAX + SWEEP_EVERY)
@@ -117,10 +124,20 @@ def test_many_topics_come_in_pages_that_are_asked_for_at_once() -> None:
 def test_an_answer_looks_at_so_many_topics_and_no_more() -> None:
     topics: dict[str, Sequence[NodeId]] = {f"x/{n:05}": [1] for n in range(SCAN_MAX)}
     one = supervisor(ONE, topics | {"x/z/last": [1]})
-    (answer,) = one.on_message(AskTopics(ASKER, "x/+/last", "", 5))
+    (answer,) = sent(one.on_message(AskTopics(ASKER, "x/+/last", "", 5)))
     assert answer.message == Topics(ONE, 5, [], f"x/{SCAN_MAX - 1:05}")
-    (answer,) = one.on_message(AskTopics(ASKER, "x/+/last", f"x/{SCAN_MAX - 1:05}", 6))
+    (answer,) = sent(one.on_message(AskTopics(ASKER, "x/+/last", f"x/{SCAN_MAX - 1:05}", 6)))
     assert answer.message == Topics(ONE, 6, ["x/z/last"], None)
+
+
+def test_damage_to_what_a_supervisor_remembers_of_its_topics_does_not_last() -> None:
+    one, asking = supervisor(ONE, {"a": [1], "b": [1]}), asker()
+    asking.want("#")
+    talk(asking, one)
+    assert one.register is not None
+    one.register._names = ["ghost"]
+    talk(asking, one, timeouts=KEPT_MAX + AUDIT_EVERY + 2 * SWEEP_EVERY)
+    assert asking.topics("#") == ["a", "b"]
 
 
 def test_more_pages_than_a_timeout_may_ask_for_wait_for_the_next_one() -> None:
@@ -132,7 +149,8 @@ def test_more_pages_than_a_timeout_may_ask_for_wait_for_the_next_one() -> None:
         question = only(sends, ONE)
         assert isinstance(question, AskTopics)
         pages += 1
-        sends = asking.on_message(Topics(ONE, question.walk, [f"{pages:06}"], f"{pages:06}"))
+        page = Topics(ONE, question.walk, [f"{pages:06}"], f"{pages:06}")
+        sends = sent(asking.on_message(page))
     assert pages == PAGES_MAX + 1
     question = only(asking.on_timeout(), ONE)
     assert isinstance(question, AskTopics)
@@ -276,14 +294,27 @@ def test_nobody_is_believed_of_the_first_supervisor_and_of_another_only_in_its_p
     assert asking.members(TOPIC) == ([], 0)
 
 
+def test_what_is_new_of_members_is_told() -> None:
+    asking = asker(ONE, TWO)
+    asking.on_command(Seek(TOPIC))
+    assert asking.on_message(Members(FIRST, TOPIC, [], 0)) == [MembersFound(TOPIC)]
+    asking.on_timeout()
+    asking.on_command(Seek(TOPIC))
+    assert asking.on_message(Members(FIRST, TOPIC, [4, 5], 9)) == [MembersFound(TOPIC)]
+    asking.on_timeout()
+    asking.on_command(Seek(TOPIC))
+    assert asking.on_message(Members(FIRST, TOPIC, [6, 7], 9)) == []
+    assert asking.members(TOPIC) == ([6, 7], 9)
+
+
 def test_the_accused_are_named_only_if_there_is_nobody_else() -> None:
     chief = supervisor(ONE, {TOPIC: [1, 2], "other": [3]})
-    assert chief.supervisor is not None
-    for served in chief.supervisor.topics.values():
+    assert chief.register is not None
+    for served in chief.register.supervisor.topics.values():
         served.suspects = {1: 5, 3: 5}
-    (answer,) = chief.on_message(AskMembers(ASKER, TOPIC))
+    (answer,) = sent(chief.on_message(AskMembers(ASKER, TOPIC)))
     assert answer.message == Members(ONE, TOPIC, [2], 2)
-    (answer,) = chief.on_message(AskMembers(ASKER, "other"))
+    (answer,) = sent(chief.on_message(AskMembers(ASKER, "other")))
     assert answer.message == Members(ONE, "other", [3], 1)
 
 

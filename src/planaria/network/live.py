@@ -148,6 +148,7 @@ class LiveNode:
         """Leave the rings in good order (the next start resumes them), and end all of it."""
         if leave:
             await self._note_memberships()
+            self.host.presence.resign()
         self._stopping = True
         if leave and self.ring.peer.topics:
             log.info("leaving %d topics", len(self.ring.peer.topics))
