@@ -9,10 +9,7 @@ from time import time
 from typing import Any, TypeVar
 
 from planaria.core.codec import Codec
-from planaria.core.ids import NodeId
-from planaria.core.message import Message
-from planaria.core.node import Command, Deliver, Effect, Effects, Node, Subscribe
-from planaria.core.topics import matches
+from planaria.core.node import Deliver, Effect, Subscribe
 from planaria.network.client.messages import (
     MESSAGES,
     ClientMessage,
@@ -28,7 +25,7 @@ from planaria.network.client.messages import (
 from planaria.network.connection import CLIENT, VERSIONS, Connection, Hello
 from planaria.network.contacts import parse_address
 from planaria.network.gate.gate import Gate
-from planaria.network.host import Host
+from planaria.network.host import Commit, Host
 from planaria.network.identity import handle_of
 from planaria.network.link import Task
 from planaria.network.store.database import Database
@@ -36,10 +33,8 @@ from planaria.network.tls import Credentials
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
-from planaria.protocols.skipring.messages import GetConfiguration, Probe, ProbeReply, Unsubscribe
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.peer import Peer
-from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
 from planaria.records.record import Draft, Publication, Record, Stream, decode, seal
@@ -59,45 +54,8 @@ async def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
             await asyncio.sleep(0.02)
 
 
-class Known:
-    """A directory that sees the supervisor of its network."""
-
-    def __init__(self, supervisor: Supervisor) -> None:
-        self.supervisor = supervisor
-
-    def topics(self, pattern: str) -> list[str]:
-        return [topic for topic in self.supervisor.topics if matches(pattern, topic)]
-
-    def complete(self, pattern: str) -> bool:
-        return True
-
-    def members(self, topic: str) -> tuple[list[NodeId], int] | None:
-        served = self.supervisor.topics.get(topic)
-        found = [it for it in served.database.entries if it is not None] if served else []
-        return found, len(found)
-
-
-class Ringlet(Node):
-    """A peer, and a supervisor if it is one, as one node."""
-
-    reads_clock = True
-    ours = (GetConfiguration, Unsubscribe, Probe, ProbeReply)
-
-    def __init__(self, peer: Peer, supervisor: Supervisor | None, directory: Known) -> None:
-        super().__init__(peer.id)
-        self.peer, self.supervisor, self.directory = peer, supervisor, directory
-
-    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
-        part = self.supervisor if isinstance(message, self.ours) else self.peer
-        return part.on_message(message, sender) if part else ()
-
-    def on_timeout(self) -> Effects:
-        served = self.supervisor.on_timeout() if self.supervisor else ()
-        return [*self.peer.on_timeout(), *served]
-
-    def on_command(self, command: Command) -> Effects:
-        served = self.supervisor.on_command(command) if self.supervisor else ()
-        return [*self.peer.on_command(command), *served]
+def void(_: object) -> None:
+    """Nothing of it matters."""
 
 
 class Lab:
@@ -115,23 +73,28 @@ class Lab:
             ids = [it.identity.id for it in credentials]
         self.databases = [Database(disk / str(at)) for at in range(n)] if disk else []
         self.given: list[list[Effect]] = [[] for _ in range(n)]
-        first = handle_of(ids[0])
-        supervisor = Supervisor(first, (first,))
-        self.nodes: list[Ringlet] = []
+        self.nodes: list[RingNode] = []
         self.hosts: list[Host] = []
         self.gates: list[Gate] = []
         for at, id in enumerate(ids):
-            peer = Peer(handle_of(id), (first,), random.Random(at), retention, self._store(at))
-            node = Ringlet(peer, supervisor if at == 0 else None, Known(supervisor))
+            node = RingNode(
+                handle_of(id),
+                (),
+                random.Random(at),
+                supervise=at == 0,
+                store=self._store(at),
+                retention=retention,
+            )
             host = Host(
                 node,
                 id,
                 Codec(RingOverlay.messages),
                 self._application(at),
                 bulk=(Arc, Flood, Deposit),
-                commit=self.databases[at].topic(TOPIC).commit if disk else None,
+                commit=self._commit(at) if disk else None,
                 credentials=credentials[at] if credentials else None,
                 interval=INTERVAL,
+                supervises=at == 0,
             )
             self.nodes.append(node)
             self.hosts.append(host)
@@ -141,6 +104,10 @@ class Lab:
 
     def _store(self, at: int) -> Callable[[str], Store]:
         return self.databases[at].topic if self.databases else lambda _: MemoryStore()
+
+    def _commit(self, at: int) -> Commit:
+        store = self.databases[at].topic(TOPIC)
+        return lambda done: store.commit(lambda error: void(done(error)))
 
     def _application(self, at: int) -> Callable[[Effect], None]:
         def take(effect: Effect) -> None:
@@ -176,6 +143,11 @@ class Lab:
     def delivered(self, at: int) -> list[bytes]:
         found = [it for it in self.given[at] if isinstance(it, Deliver)]
         return [it.payload for effect in found for it in effect.publications]
+
+    async def gets(self, at: int, payloads: list[bytes]) -> None:
+        """Wait until a node was delivered so many; it must be these, in any order."""
+        await until(lambda: len(self.delivered(at)) >= len(payloads))
+        assert sorted(self.delivered(at)) == sorted(payloads)
 
     async def kill(self, at: int) -> None:
         self.alive.discard(at)
@@ -255,6 +227,10 @@ class RawClient:
 
     # What tests do
 
+    async def ends(self) -> None:
+        """Wait until the node has hung up."""
+        await until(lambda: self.reason)
+
     def say(self, kind: type[ClientMessage], *fields: Any, **named: Any) -> int:
         """Send a request; returns its number."""
         self._requests += 1
@@ -322,6 +298,17 @@ class RawClient:
             if message.topic == topic:
                 marks.update(from_wire(message.after))
         return to_wire(marks)
+
+
+def numbered(*range_of: int) -> list[bytes]:
+    """The numbers of a range as payloads."""
+    return [b"%d" % number for number in range(*range_of)]
+
+
+async def publish(client: RawClient, *range_of: int) -> None:
+    """Publish them, one by one."""
+    for payload in numbered(*range_of):
+        await client.publish(payload, copies=1)
 
 
 def run(

@@ -3,51 +3,25 @@
 import asyncio
 import json
 import secrets
-from time import time
+from functools import partial
 
 import pytest
 
-from gate_lab import INTERVAL, TOPIC, Lab, RawClient, run, until
-from planaria.core.node import Deliver, Notice, Subscribe
-from planaria.core.state import decode_state
+from gate_lab import INTERVAL, TOPIC, Lab, RawClient, numbered, publish, run, until
+from planaria.core.node import Deliver, Notice
 from planaria.network.client.messages import (
-    AskState,
-    AskStatus,
-    AskTopics,
-    AskVector,
     Failed,
     Lack,
-    Pieces,
     Position,
     Put,
-    Read,
-    Resolve,
-    Resolved,
-    StateIs,
-    StatusIs,
     Stop,
     Stored,
     Tail,
     Told,
-    TopicsAre,
-    VectorIs,
     to_wire,
 )
-from planaria.network.gate import pieces, session, tails
-from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.network.gate import session, tails
 from planaria.protocols.skipring.membership import Membership
-from planaria.protocols.skipring.peer import PeerState
-from planaria.protocols.skipring.supervisor import SupervisorState
-from planaria.records.record import decode
-
-
-def numbered(*range_of: int) -> list[bytes]:
-    return [b"%d" % number for number in range(*range_of)]
-
-
-async def publish(client: RawClient, *range_of: int) -> None:
-    for payload in numbered(*range_of):
-        await client.publish(payload, copies=1)
 
 
 def test_a_tail_brings_history_and_then_what_comes_in_publisher_order() -> None:
@@ -186,20 +160,19 @@ def test_a_fast_publisher_does_not_starve_another_of_the_same_tail(
 def test_a_condition_chooses_at_the_node_by_json_and_by_headers() -> None:
     async def read(lab: Lab) -> None:
         writer, reader = await lab.client(0), await lab.client(1)
-        rows = [{"delay": n, "carrier": "UA" if n % 3 else "AA"} for n in range(0, 120, 10)]
-        said = [json.dumps(row).encode() for row in rows]
+        rows = [(n, "UA" if n % 3 else "AA") for n in range(0, 120, 10)]
+        said = [json.dumps({"delay": n, "carrier": c}).encode() for n, c in rows]
         await writer.publish(*said, b"no json", b'{"delay": "many"}', copies=1)
         headed = writer.seal(b"x", headers=(("carrier", b"UA"), ("unit", b"C")))
         await writer.ask(Put, Stored, TOPIC, headed.data)
         request = await reader.tail(where="delay > 60 AND carrier = 'UA'")
         heads = await reader.tail(where="unit = 'C'")
-        chosen = [
-            s for s, r in zip(said, rows, strict=True) if r["delay"] > 60 and r["carrier"] == "UA"
-        ]
+        numbers = [at for at, (n, carrier) in enumerate(rows) if n > 60 and carrier == "UA"]
+        chosen = [said[at] for at in numbers]
         await until(lambda: len(reader.payloads(request)) == len(chosen))
         await until(lambda: reader.payloads(heads) == [b"x"])
         assert reader.payloads(request) == chosen
-        assert reader.publications(request)[0].sequence == rows.index(json.loads(chosen[0]))
+        assert [one.sequence for one in reader.publications(request)] == numbers
         await until(lambda: reader.vector(request) == [Position(*writer.stream, 15)])
         sizes = [len(piece.record) for it in reader.pieces(request) for piece in it.pieces]
         assert sum(sizes) < 900, "what was not chosen does not travel"
@@ -207,106 +180,6 @@ def test_a_condition_chooses_at_the_node_by_json_and_by_headers() -> None:
         assert refused.code == "usage"
 
     run(read, 2, 2)
-
-
-def test_since_now_time_and_last_are_resolved_into_vectors_and_a_floor() -> None:
-    async def read(lab: Lab) -> None:
-        writer, reader = await lab.client(0), await lab.client(1)
-        now = int(time())
-        for payload, at in [(b"old", now - 900), (b"young", now - 300)]:
-            await writer.ask(Put, Stored, TOPIC, writer.seal(payload, at=at).data, copies=2)
-        found = await reader.ask(Resolve, Resolved, TOPIC, "all")
-        assert (found.vectors, found.floor, found.last) == ({}, 0, {})
-        found = await reader.ask(Resolve, Resolved, TOPIC, "time", now - 600)
-        since_time = await reader.tail(floor=found.floor, vectors=found.vectors)
-        found = await reader.ask(Resolve, Resolved, TOPIC, "last")
-        assert found.vectors == {TOPIC: [Position(*writer.stream, 2)]}
-        (last,) = decode(found.last[TOPIC].record).publications(0, 9)
-        assert (last.payload, last.sequence) == (b"young", 1)
-        now_found = await reader.ask(Resolve, Resolved, TOPIC, "now")
-        assert (now_found.vectors, now_found.last) == (found.vectors, {})
-        tail = await reader.tail(vectors=now_found.vectors, floor=now_found.floor)
-        await writer.publish(b"new", copies=1)
-        other = await lab.client(0)
-        await other.publish(b"another publisher", copies=1)
-        await until(lambda: len(reader.payloads(tail)) == 2)
-        assert {*reader.payloads(tail)} == {b"new", b"another publisher"}
-        await until(lambda: len(reader.payloads(since_time)) == 3)
-        assert b"old" not in reader.payloads(since_time)
-        refused = await reader.ask(Resolve, Failed, TOPIC, "yesterday")
-        assert "all, now, last or time" in refused.reason
-
-    run(read, 2, 2)
-
-
-def test_now_at_a_node_that_has_to_join_first_brings_no_history() -> None:
-    async def read(lab: Lab) -> None:
-        writer, reader = await lab.client(0), await lab.client(2)
-        past = int(time()) - 900
-        for payload in numbered(30):
-            await writer.ask(Put, Stored, TOPIC, writer.seal(payload, at=past).data, copies=2)
-        found = await reader.ask(Resolve, Resolved, TOPIC, "now")
-        assert found.vectors == {TOPIC: [Position(*writer.stream, 30)]}
-        tail = await reader.tail(vectors=found.vectors, floor=found.floor)
-        await writer.publish(b"new", copies=2)
-        await until(lambda: reader.payloads(tail) == [b"new"])
-
-    run(read, 3, 2)
-
-
-def test_a_range_is_read_by_position_with_what_it_lacks() -> None:
-    async def read(lab: Lab) -> None:
-        writer, reader = await lab.client(0), await lab.client(0)
-        await publish(writer, 10)
-        writer.next = 12
-        await writer.ask(Put, Stored, TOPIC, writer.seal(b"12").data)
-        here = await reader.ask(AskVector, VectorIs, TOPIC)
-        assert here.positions == [Position(*writer.stream, 10)]
-        first = await reader.ask(Read, Pieces, TOPIC, [], limit=4)
-        assert [piece.lo for piece in first.pieces] == [0, 1, 2, 3]
-        assert first.after == [Position(*writer.stream, 4)]
-        to = [Position(*writer.stream, 13)]
-        request = reader.say(Read, TOPIC, first.after, to)
-        rest = await reader.answer(request, Pieces)
-        assert reader.payloads(request) == numbered(4, 10)
-        assert rest.lacks == (Lack(*writer.stream, 10, 12, False),)
-        refused = await reader.ask(Read, Failed, TOPIC, [Position(1, b"short", 0)])
-        assert refused.code == "usage"
-
-    run(read, 1, 1)
-
-
-def test_a_range_of_a_topic_that_is_not_here_is_elsewhere_or_nowhere() -> None:
-    async def read(lab: Lab) -> None:
-        writer, reader = await lab.client(0), await lab.client(2)
-        history = writer.seal(*numbered(5), at=int(time()) - 900)
-        await writer.ask(Put, Stored, TOPIC, history.data, copies=2)
-        to = [Position(*writer.stream, 5)]
-        refused = await reader.ask(Read, Failed, TOPIC, [], to)
-        assert refused.code == "elsewhere"
-        assert TOPIC not in lab.nodes[2].peer.topics
-        assert (await reader.ask(AskVector, VectorIs, "nobody")).positions == []
-        assert (await reader.ask(Read, Pieces, "nobody", [])).pieces == []
-        whole = await reader.ask(AskVector, VectorIs, TOPIC)  # so it becomes a member
-        assert whole.positions == to
-
-    run(read, 3, 2)
-
-
-def test_frames_stay_below_their_limit_whatever_the_records() -> None:
-    async def read(lab: Lab) -> None:
-        writer, reader = await lab.client(0), await lab.client(0)
-        sizes = [200_000, 300_000, 1 << 20, 10, 250_000, 1 << 20]
-        for size in sizes:
-            await writer.publish(bytes(size), copies=1)
-        tail = await reader.tail()
-        await until(lambda: len(reader.payloads(tail)) == len(sizes))
-        assert [len(it) for it in reader.payloads(tail)] == sizes
-        for message in reader.pieces(tail):
-            whole = sum(len(piece.record) for piece in message.pieces)
-            assert whole <= pieces.PIECES_BYTES or len(message.pieces) == 1
-
-    run(read, 1, 1)
 
 
 def test_tails_are_bounded_and_end_with_stop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,57 +203,25 @@ def test_tails_are_bounded_and_end_with_stop(monkeypatch: pytest.MonkeyPatch) ->
     run(read, 1, 1)
 
 
+def has_told(client: RawClient, count: int) -> bool:
+    return sum(isinstance(it, Told) for it in client.heard) == count
+
+
 def test_notices_come_to_those_who_asked_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     async def read(lab: Lab) -> None:
         curious, other = await lab.client(0), await lab.client(0)
         asked, plain = await curious.tail(notices=True), await other.tail()
         lab.hosts[0].application(Notice(TOPIC, "equivocation", {"first": 3}))
         await curious.answer_of(asked, Told)
-        for calm in (False, True):
-            before = sum(isinstance(it, Told) for it in curious.heard)
+        for calm, count in ((False, 2), (True, 3)):
             monkeypatch.setattr(Membership, "calm", calm)
-            await until(lambda: sum(isinstance(it, Told) for it in curious.heard) > before)
-        await until(lambda: sum(isinstance(it, Told) for it in curious.heard) == 3)
+            await until(partial(has_told, curious, count))
         told = [it for it in curious.heard if isinstance(it, Told)]
         assert told[0] == Told(asked, TOPIC, "equivocation", {"first": 3})
         assert [it.kind for it in told[1:3]] == ["unstable", "stable"]
         assert not any(isinstance(it, Told) for it in other.answers(plain))
 
     run(read, 1, 1)
-
-
-def test_status_topics_and_state_are_told() -> None:
-    async def ask(lab: Lab) -> None:
-        client = await lab.client(0)
-        status = await client.ask(AskStatus, StatusIs)
-        assert json.loads(status.status) == {"node": 0}
-        lab.hosts[1].command(Subscribe("weather/europe"))
-        await until(lambda: lab.member(1, "weather/europe"))
-        assert (await client.ask(AskTopics, TopicsAre)).topics == [TOPIC, "weather/europe"]
-        assert (await client.ask(AskTopics, TopicsAre, "weather/+")).topics == ["weather/europe"]
-        await publish(client, 50)
-        states: dict[int, PeerState | SupervisorState] = {}
-        for at in range(2):
-            other = await lab.client(at)
-            found = await other.ask(AskState, StateIs, TOPIC)
-            assert found.supervisors == [lab.nodes[0].id]
-            assert (found.supervisor is None) == (at == 1)
-            assert found.peer is not None
-            assert len(found.peer) < 2000, "without publications"
-            states[lab.nodes[at].id] = decode_state(PeerState, found.peer)
-            if found.supervisor is not None:
-                served = decode_state(SupervisorState, found.supervisor)
-                assert list(served.topics) == [TOPIC]
-                states[1 << 40] = served
-        assert {id for id, state in states.items() if isinstance(state, PeerState)} == {
-            node.id for node in lab.nodes
-        }
-        supervisor = lab.nodes[0].id
-        judged = {**states, supervisor: states[supervisor]}
-        found_wrong = topic_violations(TOPIC, (1 << 40,), judged, [])
-        assert all("asks" in it.detail or "supervisor" in it.invariant for it in found_wrong)
-
-    run(ask, 2, 2)
 
 
 def test_what_arrived_without_a_delivery_is_read_all_the_same(

@@ -8,7 +8,7 @@ import pytest
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Effect, LinkDown, LinkUp, Send, Supervisors
+from planaria.core.node import LinkDown, LinkUp, Send, Supervisors
 from planaria.protocols.skipring.directory import (
     KEPT_MAX,
     PAGES_MAX,
@@ -17,7 +17,6 @@ from planaria.protocols.skipring.directory import (
     SWEEP_EVERY,
     WANTED_MAX,
     Directory,
-    MembersFound,
     Seek,
     widest,
 )
@@ -65,15 +64,11 @@ def talk(asking: Directory, *answering: Directory, timeouts: int = 1) -> int:
     return asked
 
 
-def sent(effects: Sequence[Effect]) -> list[Send]:
-    return [it for it in effects if isinstance(it, Send)]
-
-
 def settle(asking: Directory, at: dict[NodeId, Directory], sends: list[Send]) -> list[Send]:
     """Answer questions; returns what is asked then."""
     asked = [it for it in sends if it.target in at]
-    answers = [answer for it in asked for answer in sent(at[it.target].on_message(it.message))]
-    return [more for it in answers for more in sent(asking.on_message(it.message))]
+    answers = [answer for it in asked for answer in at[it.target].on_message(it.message)]
+    return [more for it in answers for more in asking.on_message(it.message)]
 
 
 def only(sends: Sequence[Send], target: NodeId) -> Message:
@@ -124,9 +119,9 @@ def test_many_topics_come_in_pages_that_are_asked_for_at_once() -> None:
 def test_an_answer_looks_at_so_many_topics_and_no_more() -> None:
     topics: dict[str, Sequence[NodeId]] = {f"x/{n:05}": [1] for n in range(SCAN_MAX)}
     one = supervisor(ONE, topics | {"x/z/last": [1]})
-    (answer,) = sent(one.on_message(AskTopics(ASKER, "x/+/last", "", 5)))
+    (answer,) = one.on_message(AskTopics(ASKER, "x/+/last", "", 5))
     assert answer.message == Topics(ONE, 5, [], f"x/{SCAN_MAX - 1:05}")
-    (answer,) = sent(one.on_message(AskTopics(ASKER, "x/+/last", f"x/{SCAN_MAX - 1:05}", 6)))
+    (answer,) = one.on_message(AskTopics(ASKER, "x/+/last", f"x/{SCAN_MAX - 1:05}", 6))
     assert answer.message == Topics(ONE, 6, ["x/z/last"], None)
 
 
@@ -150,7 +145,7 @@ def test_more_pages_than_a_timeout_may_ask_for_wait_for_the_next_one() -> None:
         assert isinstance(question, AskTopics)
         pages += 1
         page = Topics(ONE, question.walk, [f"{pages:06}"], f"{pages:06}")
-        sends = sent(asking.on_message(page))
+        sends = asking.on_message(page)
     assert pages == PAGES_MAX + 1
     question = only(asking.on_timeout(), ONE)
     assert isinstance(question, AskTopics)
@@ -294,27 +289,14 @@ def test_nobody_is_believed_of_the_first_supervisor_and_of_another_only_in_its_p
     assert asking.members(TOPIC) == ([], 0)
 
 
-def test_what_is_new_of_members_is_told() -> None:
-    asking = asker(ONE, TWO)
-    asking.on_command(Seek(TOPIC))
-    assert asking.on_message(Members(FIRST, TOPIC, [], 0)) == [MembersFound(TOPIC)]
-    asking.on_timeout()
-    asking.on_command(Seek(TOPIC))
-    assert asking.on_message(Members(FIRST, TOPIC, [4, 5], 9)) == [MembersFound(TOPIC)]
-    asking.on_timeout()
-    asking.on_command(Seek(TOPIC))
-    assert asking.on_message(Members(FIRST, TOPIC, [6, 7], 9)) == []
-    assert asking.members(TOPIC) == ([6, 7], 9)
-
-
 def test_the_accused_are_named_only_if_there_is_nobody_else() -> None:
     chief = supervisor(ONE, {TOPIC: [1, 2], "other": [3]})
     assert chief.register is not None
     for served in chief.register.supervisor.topics.values():
         served.suspects = {1: 5, 3: 5}
-    (answer,) = sent(chief.on_message(AskMembers(ASKER, TOPIC)))
+    (answer,) = chief.on_message(AskMembers(ASKER, TOPIC))
     assert answer.message == Members(ONE, TOPIC, [2], 2)
-    (answer,) = sent(chief.on_message(AskMembers(ASKER, "other")))
+    (answer,) = chief.on_message(AskMembers(ASKER, "other"))
     assert answer.message == Members(ONE, "other", [3], 1)
 
 

@@ -28,13 +28,14 @@ from planaria.network.connection import Connection, Hello
 from planaria.network.frames import Kind
 from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
-from planaria.network.gate.ring import Memberships, Ring
+from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import CODEC, TAILS_MAX, Session
 from planaria.network.gate.tails import Tails
 from planaria.network.host import Host
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.deposits import DepositAnswered
+from planaria.protocols.skipring.ring_node import RingNode
 
 CLIENTS_MAX = 1024  # at one node: each may have a window of two mebibytes
 SILENCE_SECONDS = 30.0  # without a frame, after which a client is gone
@@ -46,13 +47,13 @@ class Gate:
     """Serves the clients of one node. Tell it every effect that the host gives its application,
     and every timeout."""
 
-    def __init__(self, host: Host, ring: Ring, status: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, host: Host, ring: RingNode, status: Callable[[], dict[str, Any]]) -> None:
         loop = asyncio.get_running_loop()
         self.host = host
         self.malformed = 0
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
-        self.publishing = Publishing(self.memberships, host.command, loop.time)
+        self.publishing = Publishing(self.memberships, host.command, loop.time, loop.call_later)
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
         self.queries = Queries(self.memberships, status, loop.time, host.interval)
         self._clock = loop.time
@@ -68,13 +69,13 @@ class Gate:
             self.publishing.on_answer(effect)
         elif isinstance(effect, Joined):
             self.memberships.on_joined(effect)
-            self.publishing.on_timeout()
+            self.publishing.look()
             self.tails.on_joined()
         elif isinstance(effect, Notice):
             self.tails.on_notice(effect)
 
     def on_timeout(self) -> None:
-        """Once per interval: whatever waits is tried again, and clients hear that this node lives."""
+        """Once per interval: try again whatever waits, tell clients that this node lives."""
         now = self._clock()
         for connection in list(self.sessions):
             if now - connection.heard > SILENCE_SECONDS:

@@ -23,9 +23,11 @@ from planaria.protocols.skipring.deposits import (
     DepositAnswered,
     Entrust,
 )
+from planaria.protocols.skipring.directory import Seek
 from planaria.records.record import MalformedRecord, Record, decode
 
 COPIES_MAX = 64  # of one publication
+SOON_SECONDS = 0.02  # after which it is looked whether a supervisor has named members
 
 REFUSALS = {
     MALFORMED: ("usage", "its members cannot read this record: upgrade them"),
@@ -62,8 +64,10 @@ class Publishing:
         memberships: Memberships,
         command: Callable[[Command], None],
         clock: Callable[[], float],
+        later: Callable[[float, Callable[[], None]], object],
     ) -> None:
         self.memberships, self._command, self._clock = memberships, command, clock
+        self._later, self._looking = later, False
         self.numbering = Numbering(memberships, clock)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
 
@@ -130,10 +134,15 @@ class Publishing:
                 self._step(pending)
 
     def on_timeout(self) -> None:
-        """Time passed, or memberships have changed: ask others where some are silent."""
+        """Time passed: ask others where some are silent."""
+        self.look()
+        self.numbering.on_timeout()
+
+    def look(self) -> None:
+        """Members may be known by now, or this node may be one."""
+        self._looking = False
         for pending in [it for group in self._pending.values() for it in group]:
             self._step(pending)
-        self.numbering.on_timeout()
 
     def _step(self, pending: Pending) -> None:
         """Judge what is known by now, and ask whoever else is to be asked."""
@@ -141,6 +150,10 @@ class Publishing:
         if pending.copies.enough(count):
             self._stored(pending, count)
             return
+        if count is None and not self._looking:
+            self._command(Seek(pending.topic))
+            self._looking = True
+            self._later(SOON_SECONDS, self.look)
         if not members and count == 0:
             why = self.memberships.join_if_empty(pending.topic)
             if why is not None:

@@ -1,53 +1,22 @@
 """What a gate asks of its node: members, memberships, and whether they are in order."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from planaria.core.errors import PlanariaError
 from planaria.core.ids import NodeId
 from planaria.core.node import Command, Joined, Subscribe
-from planaria.core.topics import check_filter, matches
+from planaria.core.topics import matches
 from planaria.protocols.skipring.membership import Membership
-from planaria.protocols.skipring.peer import Peer
-from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.ring_node import RingNode, has_wildcard
 
 CALM_TIMEOUTS = 4  # after joining, in which a neighbour's digest shows what is missing
-
-
-class KnownTopics(Protocol):
-    """What a node knows of topics, its own or not."""
-
-    def topics(self, pattern: str) -> list[str]:
-        """The topics that match."""
-
-    def complete(self, pattern: str) -> bool:
-        """Are those all?"""
-
-    def members(self, topic: str) -> tuple[list[NodeId], int] | None:
-        """Some members and their number; None if that is not known yet."""
-
-
-class Ring(Protocol):
-    """A node of rings, as a gate sees it."""
-
-    @property
-    def peer(self) -> Peer:
-        """Its part in rings."""
-
-    @property
-    def supervisor(self) -> Supervisor | None:
-        """Its part as a supervisor."""
-
-    @property
-    def directory(self) -> KnownTopics:
-        """What it knows of topics."""
 
 
 class Memberships:
     """The topics that this node takes part in, and those that its clients want it to."""
 
     def __init__(
-        self, ring: Ring, command: Callable[[Command], None], clock: Callable[[], float]
+        self, ring: RingNode, command: Callable[[Command], None], clock: Callable[[], float]
     ) -> None:
         self.ring, self._command, self._clock = ring, command, clock
         self._began = clock()
@@ -65,7 +34,7 @@ class Memberships:
 
     def matching(self, pattern: str) -> list[str]:
         """The topics of a pattern that this node takes part in."""
-        if not wild(pattern):
+        if not has_wildcard(pattern):
             return [pattern] if self.get(pattern) else []
         topics = self.ring.peer.topics
         return [topic for topic in topics if matches(pattern, topic) and self.get(topic)]
@@ -75,7 +44,7 @@ class Memberships:
 
         Raises UsageError or CapacityExceeded if that cannot be.
         """
-        if wild(pattern):
+        if has_wildcard(pattern):
             if pattern not in self._joined:
                 self._command(Subscribe(pattern))
         elif self.get(pattern) is None:
@@ -87,11 +56,11 @@ class Memberships:
 
     def joined(self, pattern: str) -> bool:
         """Does whatever is published on these topics from now on come here?"""
-        if wild(pattern) and pattern not in self._joined:
+        if has_wildcard(pattern) and pattern not in self._joined:
             return False
         found = [self.get(topic) for topic in self.matching(pattern)]
         calm = all(it is not None and it.calm for it in found)
-        return calm and (bool(found) or wild(pattern))
+        return calm and (bool(found) or has_wildcard(pattern))
 
     def settled(self, pattern: str, interval: float) -> bool:
         """Does this node hold what its neighbours hold, as far as it can tell?"""
@@ -127,8 +96,3 @@ class Memberships:
             except PlanariaError as error:
                 return str(error)
         return None
-
-
-def wild(pattern: str) -> bool:
-    """Does this pattern, in its MQTT form, select more than one topic?"""
-    return any(level in ("+", "#") for level in check_filter(pattern).split("/"))

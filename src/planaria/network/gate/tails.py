@@ -52,8 +52,8 @@ class Tail:
     """One request to follow a pattern."""
 
     __slots__ = (
-        "condition", "cursors", "floor", "missed", "notices", "pattern", "request", "session", "tailing",
-        "vectors", "whole",
+        "condition", "cursors", "floor", "missed", "notices", "pattern", "request", "session",
+        "tailing", "vectors", "whole",
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: Asked, pattern: str) -> None:

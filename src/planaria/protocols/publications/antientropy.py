@@ -166,7 +166,7 @@ class AntiEntropy(Stateful):
         if decoded is not None:
             return self._name_difference(sender, exchange, state, decoded)
         estimate = estimate_difference(sums, message.tug_of_war) or 0.0
-        gap = abs(self._count(state.lo, state.cut) - state.count)
+        gap = abs(self.holdings.count(state.lo, state.cut) - state.count)
         size = min(sketch_size(max(estimate, gap)), self._cells_max(state))
         if size > CELLS_MAX:
             return self._descend(sender, exchange)
@@ -321,17 +321,16 @@ class AntiEntropy(Stateful):
     def _state(self, exchange: Exchange) -> Inventory:
         lo, cut, floor = exchange.lo, exchange.cut, self.holdings.floor
         packed = b"" if floor is None else floor.to_bytes(PLACE_BYTES, "big")
-        return Inventory(lo, cut, self.holdings.digest(lo, cut), self._count(lo, cut), packed)
+        return Inventory(
+            lo, cut, self.holdings.digest(lo, cut), self.holdings.count(lo, cut), packed
+        )
 
     def _agrees(self, state: Inventory) -> bool:
         return self.holdings.digest(state.lo, state.cut) == state.digest
 
-    def _count(self, lo: int, cut: int) -> int:
-        return len(self.holdings.places(lo, cut))
-
     def _cells_max(self, state: Inventory) -> int:
         """More cells than this are dearer than all ids of both."""
-        return 2 * (self._count(state.lo, state.cut) + state.count) + 64
+        return 2 * (self.holdings.count(state.lo, state.cut) + state.count) + 64
 
     def _current(self, message: AntiEntropyMessage) -> Exchange | None:
         """The exchange to which `message` belongs, if it is still open."""

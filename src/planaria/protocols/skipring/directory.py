@@ -12,7 +12,7 @@ from msgspec import field
 
 from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
-from planaria.core.node import Command, Effect, LinkDown, LinkUp, Send, Supervisors
+from planaria.core.node import Command, LinkDown, LinkUp, Send, Supervisors
 from planaria.core.state import State, Stateful
 from planaria.core.topics import check_filter, covers, matches
 from planaria.protocols.skipring.directory_messages import (
@@ -39,12 +39,6 @@ TURN_MAX = 1 << 62
 
 class Seek(Command, frozen=True, gc=False):
     """Ask at once who is in `topic`; `Directory.members` will tell."""
-
-    topic: str
-
-
-class MembersFound(Effect, frozen=True, gc=False):
-    """Tell the local application that `Directory.members` knows of a topic what it did not."""
 
     topic: str
 
@@ -151,7 +145,7 @@ class Directory(Stateful):
 
     # Inputs
 
-    def on_message(self, message: Message) -> Sequence[Effect]:
+    def on_message(self, message: Message) -> list[Send]:
         """A question, if I supervise, or an answer, if I asked."""
         if self.register is not None and isinstance(message, AskTopics | AskMembers):
             return self.register.on_message(message)
@@ -301,16 +295,14 @@ class Directory(Stateful):
         asked = order[: sought.ask(self.turn)]
         return [Send(id, AskMembers(self.id, topic)) for id in asked if is_node_id(id)]
 
-    def _on_members(self, message: Members) -> list[Effect]:
+    def _on_members(self, message: Members) -> list[Send]:
         """Who is in a topic, as far as one supervisor knows."""
         sought = self.sought.get(message.topic)
         order = preference(message.topic, self.supervisors, self.secret)
-        if sought is None or message.sender not in order:
-            return []
-        before, first = sought.found, message.sender == order[0]
-        sought.learn(self.turn, message.members, message.count, first=first)
-        news = sought.found is not None and (before is None or before[1] != sought.count)
-        return [MembersFound(message.topic)] if news else []
+        if sought is not None and message.sender in order:
+            first = message.sender == order[0]
+            sought.learn(self.turn, message.members, message.count, first=first)
+        return []
 
 
 def widest(patterns: Iterable[str], before: Iterable[str] = ()) -> list[str]:
@@ -325,7 +317,7 @@ def widest(patterns: Iterable[str], before: Iterable[str] = ()) -> list[str]:
     return found
 
 
-_HANDLERS: dict[type[Message], Callable[[Directory, Any], Sequence[Effect]]] = {
+_HANDLERS: dict[type[Message], Callable[[Directory, Any], list[Send]]] = {
     Topics: Directory._on_topics,
     Members: Directory._on_members,
 }

@@ -17,6 +17,7 @@ from planaria.protocols.skipring.messages import (
     Greeting,
     IntroduceShortcut,
     Moved,
+    Ref,
     RemoveConnections,
     SetData,
     Wake,
@@ -36,7 +37,7 @@ class MembershipState(State):
 class Membership(Stateful):
     """One topic at one peer: its place in the ring, and what it holds and delivers."""
 
-    __slots__ = ("_place", "_seen", "awaited", "history", "subscriber")
+    __slots__ = ("_near", "_place", "_seen", "awaited", "history", "subscriber")
     state_type = MembershipState
 
     def __init__(self, subscriber: Subscriber, history: History) -> None:
@@ -44,6 +45,7 @@ class Membership(Stateful):
         self.awaited = False
         self._place: tuple[object, ...] | None = None  # of which `_seen` is the view
         self._seen = View(None, subscriber.id, [])
+        self._near: list[Ref] = []  # its neighbours, once more: a fault hardly changes both alike
 
     def subscribe(self) -> None:
         """The application wants this topic, and to be told when it is a member."""
@@ -142,12 +144,13 @@ class Membership(Stateful):
         return self._on_publication(message)
 
     def _view(self) -> View:
-        """The view from my place, made anew when the place has changed."""
-        one = self.subscriber
+        """The view from my place, made anew when either has changed."""
+        one, seen = self.subscriber, self._seen
         place = (one.label, one.pred, one.succ, one.alarmed, *one.shortcuts.items())
-        if place != self._place:
+        if place != self._place or seen.label != one.label or seen.neighbours != self._near:
             one.repair()
             self._seen = view(one.label, one.id, one.neighbours(), one.alarmed)
+            self._near = [*self._seen.neighbours]
             self._place = (one.label, one.pred, one.succ, one.alarmed, *one.shortcuts.items())
         return self._seen
 

@@ -13,6 +13,7 @@ from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Violation
 from planaria.core.state import State
 from planaria.core.topics import matches
+from planaria.protocols.skipring.arbitrary_charters import any_charter_message, corrupt_charters
 from planaria.protocols.skipring.arbitrary_directory import (
     any_directory_message,
     corrupt_directory,
@@ -96,13 +97,15 @@ class RingNodeOverlay(RingOverlay):
         assert isinstance(node, RingNode)
         corrupt_directory(node.directory, [self.topic], [*peers, *self.supervisors], rng)
         corrupt_wildcards(node.wildcards, rng)
+        corrupt_charters(node.charters, [self.topic], rng)
 
     def _forge(
         self, ids: Sequence[NodeId], peers: Sequence[NodeId], rng: Random
     ) -> tuple[NodeId, Message]:
         if rng.random() < 0.2:
             named = [*peers, *self.supervisors]
-            return rng.choice(ids), any_directory_message([self.topic], named, rng)
+            forge = rng.choice((any_directory_message, any_charter_message))
+            return rng.choice(ids), forge([self.topic], named, rng)
         return super()._forge(ids, peers, rng)
 
 
