@@ -17,6 +17,7 @@ import pytest
 
 import planaria
 from planaria.network.context import read_context
+from planaria.simulator.trace import Trace
 from process_lab import PATIENCE, Processes, environment, status, until
 
 
@@ -81,6 +82,13 @@ def test_doctor_sees_a_network_break_and_heal(processes: Processes) -> None:
     assert (row["topic"], row["members"], row["publications"]) == ("news", 4, 1)
     until(lambda: page(nodes[3]["http"], "/stablez")[0] == 200)
     assert "planaria_legitimate 1\n" in page(nodes[3]["http"], "/metrics")[1]
+
+    file = str(home / "live.parquet")
+    assert tool(home, context, "trace", "live", file, "--seconds", "2")[0] == 0
+    rows = list(Trace(Path(file)).rows())
+    assert {row.node for row in rows} == {status(it["http"])["handle"] for it in nodes}
+    sent = {row.message_id for row in rows if row.kind == "send"}
+    assert any(row.message_id in sent for row in rows if row.kind == "deliver")
 
     kill(nodes[3], up)  # a member: the ring closes without it
     code, out = tool(home, context, "doctor", "--wait", "60", "--json")
