@@ -1,5 +1,6 @@
 """Real `planaria` processes for tests: started, watched, and gone at the end whatever happens."""
 
+import asyncio
 import json
 import os
 import signal
@@ -13,7 +14,13 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.request import urlopen
 
+import planaria
+from planaria.network.context import Context, read_context
+from planaria.network.doctor import diagnose
+from planaria.network.survey import Surveyor
+
 ROOT = Path(__file__).resolve().parent.parent
+HEAL_SECONDS = 90.0  # for a network in which nodes were killed
 PATIENCE = 60.0  # seconds for what must come; how long it takes is not judged
 
 
@@ -145,3 +152,58 @@ def publications(http: str, topic: str) -> int:
     """How many publications a node holds."""
     its = status(http).get("topics", {}).get(topic, {})
     return int(its.get("publications", 0)) if its.get("member") else -1
+
+
+class UpNetwork:
+    """What `planaria up` started, and how to break it."""
+
+    def __init__(self, processes: Processes, nodes: int, supervisors: int) -> None:
+        self.processes, self.home = processes, processes.home / "net"
+        words = ("up", "--nodes", nodes, "--supervisors", supervisors, "--port", 0, "--json")
+        self.up = processes.run(*words, "--dir", self.home)
+        ready = self.up.ready()
+        self.context: Context = read_context(Path(ready["context"]))
+        self.nodes: dict[str, dict[str, Any]] = {it["name"]: it for it in ready["nodes"]}
+        processes.groups += [it["pid"] for it in ready["nodes"]]
+        self.again: dict[str, Running] = {}  # nodes that were started again
+
+    def servers(self, first: str) -> list[str]:
+        """All addresses, one of them first."""
+        rest = [it["listen"] for name, it in self.nodes.items() if name != first]
+        return [self.nodes[first]["listen"], *rest]
+
+    def connect(self, first: str) -> planaria.Client:
+        """A client that begins at one node and knows all."""
+        return planaria.connect(self.servers(first), credentials=self.context.credentials)
+
+    def pid(self, name: str) -> int:
+        """The process of a node."""
+        return self.again[name].pid if name in self.again else int(self.nodes[name]["pid"])
+
+    def directory(self, name: str) -> Path:
+        """Where a node keeps what it has."""
+        return Path(self.nodes[name]["dir"])
+
+    def kill(self, name: str) -> None:
+        """kill -9."""
+        if name in self.again:
+            self.again[name].kill()
+        else:
+            os.kill(self.nodes[name]["pid"], signal.SIGKILL)
+            until(lambda: f"{name} ended" in self.up.said())
+
+    def start(self, name: str, *options: object) -> None:
+        """Start a killed node again."""
+        words = ("node", "--dir", self.directory(name), *options)
+        self.again[name] = self.processes.run(*words, log=f"{name}.log")
+        assert self.again[name].ready()["listen"] == self.nodes[name]["listen"]
+
+    def heal(self) -> None:
+        """Wait until all nodes are there and every invariant holds."""
+
+        async def judge() -> bool:
+            async with Surveyor(self.context) as surveyor:
+                found = await diagnose(surveyor, HEAL_SECONDS)
+                return found.legitimate and found.nodes == len(self.nodes)
+
+        until(lambda: asyncio.run(judge()), "legitimate", HEAL_SECONDS)

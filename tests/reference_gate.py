@@ -272,6 +272,8 @@ class ReferenceGate:
         if not tail.connection.send(CODEC.encode(answer), answer, bulk=True):
             tail.at = before
             return False
+        if self.twice:
+            tail.connection.send(CODEC.encode(answer), answer, bulk=True)
         if self.drop_after_pieces is not None:
             self.drop_after_pieces -= 1
             if self.drop_after_pieces <= 0:

@@ -1,4 +1,4 @@
-"""A small network in one process whose nodes answer tools: real hosts, real sockets."""
+"""A small network in one process whose nodes answer tools: real hosts, gates and sockets."""
 
 import asyncio
 import random
@@ -9,120 +9,96 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from msgspec import json
-from msgspec.structs import replace
+from msgspec import to_builtins
 
 from planaria.core.codec import Codec
-from planaria.core.errors import MalformedMessage
 from planaria.core.ids import NodeId
-from planaria.core.node import Subscribe
-from planaria.core.state import State, encode_state
-from planaria.network.client.messages import (
-    MESSAGES,
-    AskState,
-    AskStatus,
-    AskTopics,
-    ClientMessage,
-    Failed,
-    StateIs,
-    StatusIs,
-    TopicsAre,
-)
-from planaria.network.connection import Connection
+from planaria.core.message import Message
+from planaria.core.node import Effect, Subscribe
+from planaria.network.client.messages import AskState
 from planaria.network.context import Context
+from planaria.network.gate.gate import Gate
+from planaria.network.gate.session import Session
 from planaria.network.host import Host
 from planaria.network.identity import handle_of
-from planaria.network.link import Task
 from planaria.network.monitor import Monitor
 from planaria.network.store.database import Database
-from planaria.protocols.skipring.broadcast_messages import Arc, Flood
+from planaria.network.tls import Credentials
+from planaria.protocols.skipring.legitimacy import topic_violations
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.ring_node import RingNode
 
 INTERVAL = 0.1
-CODEC = Codec(MESSAGES)
 
 
 def ring_node(id: NodeId, supervisors: tuple[NodeId, ...], *, supervise: bool) -> RingNode:
     return RingNode(id, supervisors, random.Random(id), supervise=supervise)
 
 
-class Watched(Host):
-    """A host that lets clients in, as a live node does, and answers what tools ask."""
+class Door(Gate):
+    """A gate that can be deaf, and that can lie."""
 
-    ring: RingNode
+    mute = False
+    lie: Callable[[], None] | None = None
+
+    def _handle(self, session: Session, message: Message) -> None:
+        if self.lie is not None and isinstance(message, AskState):
+            self.lie()
+        if not self.mute:
+            super()._handle(session, message)
+
+
+class Watched:
+    """A node as `planaria node` runs it, but without a directory."""
+
     database: Database | None = None
     http: str | None = None
-    clients = 0
+    gate: Door
 
-    def __init__(self, ring: RingNode, id: bytes, name: str) -> None:
-        super().__init__(
+    def __init__(
+        self, ring: RingNode, id: bytes, name: str, credentials: Credentials | None = None
+    ) -> None:
+        self.ring, self.name, self.started, self.id = ring, name, monotonic(), ring.id
+        self.host = Host(
             ring,
             id,
             Codec(RingOverlay.messages),
-            lambda effect: self.monitor.on_effect(effect),
-            bulk=(Arc, Flood),
+            self._application,
             interval=INTERVAL,
+            supervises=ring.supervisor is not None,
+            credentials=credentials,
+            cluster=credentials.cluster if credentials else "planaria",
         )
-        self.ring, self.name, self.started = ring, name, monotonic()
-        self.host = self
         self.monitor = Monitor(self)
-        self.mute = False
+        self._ticking: asyncio.Task[None] | None = None
 
-    def _tick(self, due: float) -> None:
-        super()._tick(due)
-        self.monitor.tick()
+    @property
+    def clients(self) -> int:
+        return len(self.gate.sessions) if hasattr(self, "gate") else 0
 
-    def opened(self, connection: Connection) -> None:
-        assert connection.theirs is not None
-        if connection.theirs.role != "client":
-            super().opened(connection)
+    @property
+    def address(self) -> str:
+        return self.host.hello.addresses[0]
 
-    def received(self, connection: Connection, body: bytes, task: Task) -> None:
-        assert connection.theirs is not None
-        if connection.theirs.role != "client":
-            super().received(connection, body, task)
-            return
-        connection.finish(task)
-        try:
-            question = CODEC.decode(body)
-        except MalformedMessage:
-            self.malformed += 1
-            return
-        assert isinstance(question, ClientMessage)
-        if not self.mute:
-            answer = self.answer(question)
-            connection.send(CODEC.encode(answer), answer, bulk=False)
+    async def start(self) -> str:
+        self.gate = Door(self.host, self.ring, lambda: to_builtins(self.monitor.status()))
+        self._ticking = asyncio.ensure_future(self._tick())
+        return await self.host.start("127.0.0.1:0")
 
-    def answer(self, question: ClientMessage) -> ClientMessage:
-        number = question.request
-        if isinstance(question, AskStatus):
-            return StatusIs(number, json.encode(self.monitor.status()))
-        if isinstance(question, AskTopics):
-            return TopicsAre(number, sorted(self.ring.peer.topics))
-        if isinstance(question, AskState):
-            return self.state_of(number, question.topic)
-        return Failed(number, "usage", "this node answers tools alone")
+    async def stop(self) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+        await self.host.stop()
 
-    def state_of(self, number: int, topic: str) -> StateIs:
-        peer, supervisor = self.ring.peer.state(), None
-        mine: State | None = None
-        if topic in peer.topics:
-            one = peer.topics[topic]
-            holdings = replace(one.history.holdings, store=None)
-            history = replace(one.history, holdings=holdings)
-            mine = PeerState({topic: replace(one, history=history)})
-        if self.ring.supervisor is not None:
-            served = self.ring.supervisor.state()
-            topics = {name: its for name, its in served.topics.items() if name == topic}
-            supervisor = encode_state(replace(served, topics=topics))
-        return StateIs(
-            number,
-            [*self.ring.peer.supervisors],
-            None if mine is None else encode_state(mine),
-            supervisor,
-        )
+    def _application(self, effect: Effect) -> None:
+        self.monitor.on_effect(effect)
+        self.gate.on_effect(effect)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            self.monitor.tick()
+            self.gate.on_timeout()
 
 
 class WatchedNetwork:
@@ -141,13 +117,13 @@ class WatchedNetwork:
         self.supervisors, self.peers = self.nodes[:supervisors], self.nodes[supervisors:]
 
     async def start(self) -> None:
-        door = await self.nodes[0].start("127.0.0.1:0")
+        door = await self.nodes[0].start()
         for node in self.nodes[1:]:
-            await node.start("127.0.0.1:0")
-            await node.join(door)
+            await node.start()
+            await node.host.join(door)
         for node in self.peers:
             for topic in self.topics:
-                node.command(Subscribe(topic))
+                node.host.command(Subscribe(topic))
 
     async def stop(self) -> None:
         for node in self.nodes:
@@ -156,17 +132,13 @@ class WatchedNetwork:
     @property
     def context(self) -> Context:
         """How tools reach it: by its first node."""
-        return Context(self.nodes[0].hello.addresses, insecure=True)
+        return Context((self.nodes[0].address,), insecure=True)
 
     def legitimate(self) -> bool:
-        overlay = RingOverlay()
-        overlay.supervisors = tuple(node.node.id for node in self.supervisors)
-        states = {node.node.id: node.node.state() for node in self.nodes}
-        for topic in self.topics:
-            overlay.topic = topic
-            if overlay.violations(states, []):
-                return False
-        return True
+        supervisors = [node.id for node in self.supervisors]
+        states = {node.id: node.ring.state() for node in self.nodes}
+        found = [topic_violations(topic, supervisors, states, []) for topic in self.topics]
+        return not any(found)
 
 
 async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:

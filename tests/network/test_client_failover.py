@@ -150,7 +150,7 @@ def test_when_all_nodes_are_gone_everybody_who_waits_is_told() -> None:
             assert await payloads(events, 1) == [b"x"]
             for gate in gates:
                 gate.die()
-            with pytest.raises(Unreachable, match="Connection refused.*Connection refused"):
+            with pytest.raises(Unreachable, match=r"Connection refused.*Connection refused"):
                 await client.publish(TOPIC, b"y")
             with pytest.raises(Unreachable):
                 await anext(events)

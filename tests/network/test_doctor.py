@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from planaria.core.ids import NodeId
 from planaria.core.node import Publish
 from planaria.network import doctor
-from planaria.network.client.asking import Unreachable
+from planaria.network.client.errors import Unreachable
 from planaria.network.context import Context
 from planaria.network.doctor import BROKEN, WARNING, Diagnosis, diagnose, findings, lasting
 from planaria.network.status import Settled, Status, StoreStatus, TopicStatus
@@ -44,7 +44,7 @@ async def ask(context: Context, wait: float = 0.0) -> Diagnosis:
 def test_a_legitimate_network_is_found_so_from_any_one_node() -> None:
     async def look(made: WatchedNetwork) -> None:
         for node in made.nodes:
-            verdict = await ask(Context(node.hello.addresses, insecure=True), wait=30)
+            verdict = await ask(Context((node.address,), insecure=True), wait=30)
             assert (verdict.legitimate, verdict.nodes, verdict.topics) == (True, 5, 1)
             assert verdict.findings == []
 
@@ -54,22 +54,20 @@ def test_a_legitimate_network_is_found_so_from_any_one_node() -> None:
 def test_what_is_wrong_is_named_with_its_node_and_heals() -> None:
     async def look(made: WatchedNetwork) -> None:
         liar = made.peers[1]
-        true = type(liar).state_of
 
-        def lie(number: int, topic: str) -> object:
+        def lie() -> None:
             liar.ring.peer.topics["news"].subscriber.label = 77
-            return true(liar, number, topic)
 
-        liar.state_of = lie  # type: ignore[method-assign,assignment]
+        liar.gate.lie = lie
         verdict = await ask(made.context)
         assert not verdict.legitimate
         assert verdict.looks == 2
         (found,) = [it for it in verdict.findings if it.invariant == "label"]
-        assert (found.topic, found.node, found.severity) == ("news", liar.node.id, BROKEN)
+        assert (found.topic, found.node, found.severity) == ("news", liar.id, BROKEN)
         assert "n1 (127.0.0.1:" in found.where
         assert found.detail.startswith("77, should be ")
         assert "heals by itself" in found.expect
-        del liar.state_of
+        liar.gate.lie = None
         assert (await ask(made.context, wait=60)).legitimate
 
     network(3, look)
@@ -78,12 +76,12 @@ def test_what_is_wrong_is_named_with_its_node_and_heals() -> None:
 def test_a_node_that_is_gone_is_unreachable_until_the_network_forgets_it() -> None:
     async def look(made: WatchedNetwork) -> None:
         gone = made.peers[-1]
-        gone.mute = True  # alive for the ring, but not for the doctor
+        gone.gate.mute = True  # alive for the ring, but not for the doctor
         verdict = await ask(made.context)
         (found,) = [it for it in verdict.findings if it.invariant == "unreachable"]
-        assert (found.severity, found.node) == (BROKEN, gone.node.id)
+        assert (found.severity, found.node) == (BROKEN, gone.id)
         assert "1 topics count on it" in found.detail
-        assert gone.hello.addresses[0] in found.where
+        assert gone.address in found.where
         await gone.stop()
         made.nodes.remove(gone)
         await until(made.legitimate)
@@ -99,7 +97,7 @@ def test_a_node_that_is_gone_is_unreachable_until_the_network_forgets_it() -> No
 def test_publications_that_one_member_lacks_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     async def look(made: WatchedNetwork) -> None:
         monkeypatch.setattr("planaria.network.introspection.SETTLED_SECONDS", 1)
-        made.peers[0].command(Publish("news", b"one"))
+        made.peers[0].host.command(Publish("news", b"one"))
         await until(
             lambda: all(
                 len(node.ring.peer.topics["news"].history.holdings) == 1 for node in made.peers
@@ -114,7 +112,7 @@ def test_publications_that_one_member_lacks_are_seen(monkeypatch: pytest.MonkeyP
         await asyncio.sleep(3)  # what is young may still be on its way
         verdict = await ask(made.context)
         (found,) = [it for it in verdict.findings if it.invariant == "publications"]
-        assert (found.node, found.detail) == (poor.node.id, "lacks 1 of 1 records")
+        assert (found.node, found.detail) == (poor.id, "lacks 1 of 1 records")
 
     network(3, look)
 
@@ -131,7 +129,7 @@ def seen(number: NodeId, **changed: object) -> Seen:
     node = Watched(
         ring_node(number, (0,), supervise=False), (number << 1).to_bytes(8, "big") * 2, f"n{number}"
     )
-    node.hello = replace(node.hello, addresses=(f"127.0.0.1:{7400 + number}",))
+    node.host.hello = replace(node.host.hello, addresses=(f"127.0.0.1:{7400 + number}",))
     status = replace(node.monitor.status(), handle=number, **changed)
     return Seen(status, f"127.0.0.1:{7400 + number}")
 

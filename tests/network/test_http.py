@@ -181,7 +181,7 @@ def test_stablez_follows_the_network_and_states_the_age_of_its_evidence() -> Non
             code, headers, body = await get(address, "/status")
             assert headers["Content-Type"] == "application/json"
             status = json.decode(body, type=Status)
-            assert (status.handle, status.topics["news"].member) == (one.node.id, True)
+            assert (status.handle, status.topics["news"].member) == (one.id, True)
             assert (await get(address, "/metrics"))[1]["Content-Type"].startswith("text/plain; v")
             assert (await get(address, "/healthz"))[0] == 200
             await network.supervisors[0].stop()

@@ -3,14 +3,16 @@
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from planaria.core.errors import CapacityExceeded, UsageError
-from planaria.core.node import Unsubscribe
+from planaria.core.node import Clock, Command, Effects, Unsubscribe
 from planaria.network import embedded, live
 from planaria.network.client.events import Event
 from planaria.network.config import Config
@@ -19,6 +21,7 @@ from planaria.network.identity import Refused, found_cluster, issue
 from planaria.network.live import LiveNode
 from planaria.network.memberships import NAMED
 from planaria.network.tls import Credentials
+from planaria.protocols.skipring.ring_node import RingNode
 
 INTERVAL = 0.1
 TOPIC = "news"
@@ -127,7 +130,7 @@ def test_a_join_is_told_only_when_it_is_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
-        monkeypatch.setattr("planaria.network.live.RETRY_SECONDS", 0.05)
+        monkeypatch.setattr("planaria.network.memberships.RETRY_SECONDS", 0.05)
         async with LiveNode(config(tmp_path)) as live:
             write, full = live.memberships.write, True
 
@@ -144,6 +147,28 @@ def test_a_join_is_told_only_when_it_is_in_the_file(
             assert not ready.done()
             full = False
             await ready
+            assert live.memberships.names == {TOPIC: NAMED}
+
+    run(main)
+
+
+def test_no_record_is_on_disk_before_the_membership_of_its_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with LiveNode(config(tmp_path)) as live:
+            write, full = live.memberships.write, True
+
+            def fails(changes: dict[str, str]) -> None:
+                if full:
+                    raise OSError("disk full")
+                write(changes)
+
+            monkeypatch.setattr(live.memberships, "write", fails)
+            with pytest.raises(CapacityExceeded, match="disk full"):
+                await live.publish(TOPIC, b"nobody would ever ask for it")
+            full = False
+            await live.publish(TOPIC, b"kept")
             assert live.memberships.names == {TOPIC: NAMED}
 
     run(main)
@@ -233,6 +258,51 @@ def test_three_nodes_over_tls_deliver_to_each_other(tmp_path: Path) -> None:
                 await node.stop()
 
     run(main)
+
+
+@pytest.mark.parametrize("jump", [86_400, -86_400])
+def test_a_clock_that_jumps_loses_nothing(tmp_path: Path, jump: int) -> None:
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            nodes: list[LiveNode] = []
+            for at in range(3):
+                told = config(tmp_path / f"d{at}", join=tuple(it.listen for it in nodes))
+                nodes.append(await stack.enter_async_context(LiveNode(told)))
+            events = [node.subscribe(TOPIC) for node in nodes]
+            for each in events:
+                await each.ready()
+            said: list[bytes] = []
+            for turn in range(3):
+                if turn == 1:
+                    _set_clock(nodes[0], jump)
+                if turn == 2:
+                    _set_clock(nodes[0], 0)
+                await asyncio.sleep(3 * INTERVAL)
+                for node in nodes:
+                    said.append(b"%d %s" % (turn, node.name.encode()))
+                    await node.publish(TOPIC, said[-1])
+            for each in events:
+                found = await read(each, len(said))
+                assert sorted(one.payload for one in found) == sorted(said)
+
+    run(main)
+
+
+def _set_clock(node: LiveNode, ahead: int) -> None:
+    """Let a node's wall clock be wrong by so many seconds."""
+    ring = node.ring
+
+    def on_command(command: Command) -> Effects:
+        wrong = Clock(command.seconds + ahead) if isinstance(command, Clock) else command
+        return RingNode.on_command(ring, wrong)
+
+    node.host.node = SimpleNamespace(  # type: ignore[assignment]
+        id=ring.id,
+        reads_clock=True,
+        on_command=on_command,
+        on_message=ring.on_message,
+        on_timeout=ring.on_timeout,
+    )
 
 
 def test_a_node_that_stops_leaves_its_rings_at_once(tmp_path: Path) -> None:

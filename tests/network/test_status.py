@@ -8,7 +8,7 @@ from msgspec import json
 from planaria.core.node import Clock, Publish, Subscribe
 from planaria.network import introspection
 from planaria.network.contacts import Contact
-from planaria.network.doubts import evidence_age, member_doubts, supervisor_doubts
+from planaria.network.doubts import member_doubts, supervisor_doubts
 from planaria.network.identity import handle_of
 from planaria.network.introspection import NUMBER_MAX, settled
 from planaria.network.status import Status
@@ -108,15 +108,23 @@ def test_a_supervisor_doubts_whom_others_miss_and_whom_it_has_yet_to_tell() -> N
     assert not node.monitor.status().legitimate
 
 
-def test_evidence_is_as_old_as_the_longest_silence_of_a_neighbour() -> None:
+def test_evidence_is_as_old_as_the_last_word_of_the_neighbour_silent_for_longest() -> None:
     node = alone()
-    one = news(node).subscriber
+    one, monitor = news(node).subscriber, node.monitor
     one.inquiry.version_age = 5
-    assert evidence_age(news(node)) == (5, 5)
-    one.pred, one.succ, one.silence = (1, 7), (1, 7), (2, 4)
-    assert evidence_age(news(node)) == (4, 5)
-    assert node.monitor.status().evidence_age == pytest.approx(0.4)
-    assert node.monitor.stability().evidence_age >= 0.4
+    assert monitor.evidence.age("news", news(node)) == 5  # it has no neighbour
+    one.pred, one.succ = (1, 7), (1, 8)
+    for silence in ((0, -120), (1, -119), (2, -118), (-8, -117)):
+        one.silence = silence
+        monitor.tick()
+    assert monitor.evidence.age("news", news(node)) == 3
+    assert monitor.status().evidence_age == pytest.approx(0.3)
+    assert monitor.stability().evidence_age >= 0.3
+    one.silence = (-7, -120)
+    monitor.tick()
+    assert monitor.evidence.age("news", news(node)) == 1
+    one.pred = None
+    assert monitor.evidence.age("news", news(node)) == 0
 
 
 def test_what_a_fault_left_in_memory_never_breaks_the_status() -> None:
@@ -147,7 +155,7 @@ def test_a_status_fits_a_frame_and_shows_doubtful_topics_first(
         one.inquiry.calm()
     node.ring.peer.topics["z"].subscriber.inquiry.alarm(1)
     for number in range(5):
-        node.contacts.learn(Contact(bytes([number]) * 16, ("127.0.0.1:1",), 0))
+        node.host.contacts.learn(Contact(bytes([number]) * 16, ("127.0.0.1:1",), 0))
     status = node.monitor.status()
     assert list(status.topics) == ["a", "b", "z"]
     assert (status.totals.topics, status.totals.doubtful) == (4, 1)
@@ -159,7 +167,9 @@ def test_a_full_status_is_smaller_than_a_frame() -> None:
     node = alone()
     for number in range(2000):
         node.ring.peer.on_command(Subscribe(f"a/rather/long/name/of/a/topic/{number}"))
-        node.contacts.learn(Contact(number.to_bytes(16, "big"), ("127.127.127.127:65535",) * 2, 0))
+        node.host.contacts.learn(
+            Contact(number.to_bytes(16, "big"), ("127.127.127.127:65535",) * 2, 0)
+        )
     assert len(json.encode(node.monitor.status())) < 1 << 20
 
 

@@ -8,10 +8,22 @@ from pathlib import Path
 import pytest
 
 from planaria.core.errors import UsageError
-from planaria.network.client.asking import Access, Asker, Unreachable
-from planaria.network.client.messages import AskStatus, AskTopics, AskVector, StatusIs, TopicsAre
+from planaria.network.client.asking import Asker, Unanswered
+from planaria.network.client.channel import Access
+from planaria.network.client.client import shown
+from planaria.network.client.errors import Unreachable
+from planaria.network.client.messages import (
+    AskState,
+    AskStatus,
+    AskTopics,
+    AskVector,
+    StateIs,
+    StatusIs,
+    TopicsAre,
+)
 from planaria.network.contacts import Contact
 from planaria.network.context import Context
+from planaria.network.gate.session import Session
 from planaria.network.identity import found_cluster, handle_of, issue
 from planaria.network.survey import Surveyor
 from planaria.network.tls import Credentials
@@ -31,8 +43,12 @@ def run(test: Callable[[WatchedNetwork], Awaitable[None]], n: int = 2) -> None:
     asyncio.run(main())
 
 
+def access(context: Context) -> Access:
+    return Access(*shown(context, None))
+
+
 def asker(network: WatchedNetwork, seconds: float = 5.0) -> Asker:
-    return Asker(network.nodes[0].hello.addresses[0], Access(network.context), seconds)
+    return Asker(network.nodes[0].address, access(network.context), seconds)
 
 
 def test_many_questions_share_a_connection_and_each_gets_its_answer() -> None:
@@ -50,20 +66,20 @@ def test_a_refusal_a_wrong_answer_silence_and_a_hang_up_are_one_line_each() -> N
     async def ask(network: WatchedNetwork) -> None:
         node = network.nodes[0]
         async with asker(network, 0.5) as one:
-            with pytest.raises(Unreachable, match="this node answers tools alone"):
-                await one.ask(AskVector, StatusIs, "news")
-            with pytest.raises(Unreachable, match="answers StatusIs: another version"):
+            with pytest.raises(Unanswered, match="wildcard"):
+                await one.ask(AskVector, StatusIs, "news/#")
+            with pytest.raises(Unanswered, match="answers StatusIs: another version"):
                 await one.ask(AskStatus, TopicsAre)
-            node.mute = True
-            with pytest.raises(Unreachable, match="does not answer"):
+            node.gate.mute = True
+            with pytest.raises(Unanswered, match="does not answer"):
                 await one.ask(AskStatus, StatusIs)
             waiting = asyncio.ensure_future(one.ask(AskStatus, StatusIs))
             await asyncio.sleep(0.05)
-            for connection in list(node._connections):
+            for connection in list(node.gate.sessions):
                 connection.close("gone")
-            with pytest.raises(Unreachable, match="hung up"):
+            with pytest.raises(Unanswered, match="hung up"):
                 await waiting
-            with pytest.raises(Unreachable, match="hung up"):
+            with pytest.raises(Unanswered, match="hung up"):
                 await one.ask(AskStatus, StatusIs)
 
     run(ask)
@@ -72,8 +88,8 @@ def test_a_refusal_a_wrong_answer_silence_and_a_hang_up_are_one_line_each() -> N
 def test_another_cluster_is_refused_with_its_reason() -> None:
     async def ask(network: WatchedNetwork) -> None:
         context = Context(network.context.servers, insecure=True, cluster="another")
-        with pytest.raises(Unreachable, match="of cluster 'planaria', this node of 'another'"):
-            async with Asker(context.servers[0], Access(context)):
+        with pytest.raises(Unanswered, match="of cluster 'planaria', this node of 'another'"):
+            async with Asker(context.servers[0], access(context)):
                 pass
 
     run(ask)
@@ -82,16 +98,14 @@ def test_another_cluster_is_refused_with_its_reason() -> None:
 def test_tools_ask_over_tls_with_a_certificate_of_the_cluster(tmp_path: Path) -> None:
     found_cluster(tmp_path / "keys", "demo")
     found_cluster(tmp_path / "others", "other")
-    node = Credentials(issue(tmp_path / "keys", "node"))
+    node = Credentials(issue(tmp_path / "keys", "node", ("node", "supervise")))
     mine = issue(tmp_path / "keys", "me", ("client",))
     theirs = issue(tmp_path / "others", "me", ("client",))
 
     async def main() -> None:
         id = node.identity.id
-        watched = Watched(ring_node(handle_of(id), (), supervise=True), id, "node")
-        watched.credentials = node
-        watched.hello = type(watched.hello)(watched.hello.versions, id, "demo")
-        door = await watched.start("127.0.0.1:0")
+        watched = Watched(ring_node(handle_of(id), (), supervise=True), id, "node", node)
+        door = await watched.start()
         try:
             async with Surveyor(Context((door,), credentials=mine)) as surveyor:
                 survey = await surveyor.look()
@@ -111,7 +125,7 @@ def test_tools_ask_over_tls_with_a_certificate_of_the_cluster(tmp_path: Path) ->
 
 def test_who_is_told_no_credentials_and_not_insecure_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="no credentials"):
-        Access(Context())
+        Surveyor(Context())
 
 
 def test_a_look_finds_all_nodes_and_keeps_connections_for_the_next() -> None:
@@ -119,21 +133,10 @@ def test_a_look_finds_all_nodes_and_keeps_connections_for_the_next() -> None:
         async with Surveyor(network.context) as surveyor:
             for _ in range(3):
                 survey = await surveyor.look()
-                assert set(survey.nodes) == {node.node.id for node in network.nodes}
+                assert set(survey.nodes) == {node.id for node in network.nodes}
                 assert survey.silent == []
-            clients = [
-                it
-                for it in network.nodes[0]._connections
-                if it.theirs and it.theirs.role == "client"
-            ]
-            assert len(clients) == 1
-        await until(
-            lambda: (
-                not any(
-                    it.theirs and it.theirs.role == "client" for it in network.nodes[0]._connections
-                )
-            )
-        )
+            assert [node.clients for node in network.nodes] == [1] * 3
+        await until(lambda: not any(node.clients for node in network.nodes))
 
     run(look)
 
@@ -143,11 +146,10 @@ def test_a_connection_that_was_lost_between_two_looks_is_opened_again() -> None:
         async with Surveyor(network.context) as surveyor:
             await surveyor.look()
             for node in network.nodes:
-                for connection in list(node._connections):
-                    if connection.theirs and connection.theirs.role == "client":
-                        connection.close("restarted")
+                for connection in list(node.gate.sessions):
+                    connection.close("restarted")
             survey = await surveyor.look()
-            assert set(survey.nodes) == {node.node.id for node in network.nodes}
+            assert set(survey.nodes) == {node.id for node in network.nodes}
             assert survey.silent == []
 
     run(look)
@@ -156,11 +158,11 @@ def test_a_connection_that_was_lost_between_two_looks_is_opened_again() -> None:
 def test_who_is_known_and_gone_is_told_with_those_who_know_it() -> None:
     async def look(network: WatchedNetwork) -> None:
         id = secrets.token_bytes(16)
-        network.nodes[1].contacts.learn(Contact(id, ("127.0.0.1:1", "127.0.0.1:2"), 5))
+        network.nodes[1].host.contacts.learn(Contact(id, ("127.0.0.1:1", "127.0.0.1:2"), 5))
         async with Surveyor(network.context) as surveyor:
             survey = await surveyor.look()
         (gone,) = survey.silent
-        assert (gone.node, gone.known_to) == (handle_of(id), (network.nodes[1].node.id,))
+        assert (gone.node, gone.known_to) == (handle_of(id), (network.nodes[1].id,))
         assert "cannot reach 127.0.0.1:1: " in gone.reason
         assert "cannot reach 127.0.0.1:2: " in gone.reason
 
@@ -170,14 +172,15 @@ def test_who_is_known_and_gone_is_told_with_those_who_know_it() -> None:
 def test_an_answer_that_is_no_state_is_a_complaint() -> None:
     async def look(network: WatchedNetwork) -> None:
         liar = network.peers[0]
-        true = liar.state_of
-        liar.state_of = lambda number, topic: type(true(number, topic))(  # type: ignore[method-assign]
-            number, [], b"\x01garbage", None
-        )
+
+        def garbage(session: Session, message: AskState) -> None:
+            session.answer(StateIs(message.request, [], b"\x01garbage", None))
+
+        liar.gate.queries.ask_state = garbage  # type: ignore[method-assign]
         async with Surveyor(network.context) as surveyor:
             survey = await surveyor.look()
             await surveyor.examine(survey)
-        assert [node for node, _ in survey.complaints] == [liar.node.id]
+        assert [node for node, _ in survey.complaints] == [liar.id]
         assert "not a state of PeerState" in survey.complaints[0][1]
 
     run(look)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from broadcast_lab import BASE, Cluster, publish, receive, record
 from planaria.core.codec import Codec
@@ -238,7 +239,7 @@ def test_an_orphaned_arc_at_the_hop_limit_is_left_to_anti_entropy() -> None:
         for name in list(node.handed):
             handed = node.handed.pop(name)
             assert handed is not None
-            node.handed.put(name, handed._replace(hops=hops))
+            node.handed.put(name, replace(handed, hops=hops))
         assert bool(node.link_down(here, peer)) == served
 
 

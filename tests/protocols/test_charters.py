@@ -10,6 +10,7 @@ from msgspec import msgpack
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
+from planaria.core.node import Clock, Deliver, Persist, Send, Subscribe
 from planaria.core.state import decode_state, encode_state
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.charter import (
@@ -30,6 +31,8 @@ from planaria.protocols.skipring.charter import (
 )
 from planaria.protocols.skipring.charter_messages import AskCharters, CharterHints, CharterNews
 from planaria.protocols.skipring.charters import KEPT_MAX, Charters, ChartersState
+from planaria.protocols.skipring.peer import Peer
+from planaria.records.record import Draft, seal
 
 ADMIN, OTHER = b"\x01" * 16, b"\x02" * 16
 
@@ -51,7 +54,14 @@ def judge(data: bytes) -> Judged | None:
 
 
 def make(id: NodeId, wanted: Sequence[str] = (), *, everything: bool = False) -> Charters:
-    return Charters(id, random.Random(id), judge, lambda: wanted, everything=everything)
+    peer = Peer(id, (0, 1), random.Random(id))
+    for topic in wanted:
+        peer.on_command(Subscribe(topic))
+    return Charters(id, peer, random.Random(id), judge, everything=everything)
+
+
+def put(node: Charters, data: bytes) -> list[Send]:
+    return [it for it in node.lay_down(data) if isinstance(it, Send)]
 
 
 class Net:
@@ -64,17 +74,17 @@ class Net:
         self.sent = 0
 
     def deliver(self, effects: Sequence[object], sender: NodeId) -> None:
-        waiting = [(sender, it) for it in effects]
+        waiting = [(sender, it) for it in effects if isinstance(it, Send)]
         while waiting:
             sender, effect = waiting.pop(0)
             self.sent += 1
-            target = effect.target  # type: ignore[attr-defined]
-            answers = self.nodes[target].on_message(effect.message, sender)  # type: ignore[attr-defined]
-            waiting += [(target, it) for it in answers]
+            target = effect.target
+            answers = self.nodes[target].on_message(effect.message, sender)
+            waiting += [(target, it) for it in answers if isinstance(it, Send)]
 
     def round(self) -> None:
         for node in self.nodes:
-            self.deliver(node.on_timeout(self.supervisors), node.id)
+            self.deliver(node.on_timeout(), node.id)
 
     def settle(self, rounds: int = 40) -> None:
         for _ in range(rounds):
@@ -111,7 +121,8 @@ def test_what_cannot_be_a_charter_is_none(wrong: Charter) -> None:
 def test_any_bytes_are_a_charter_or_none(data: bytes) -> None:
     decode_sealed(data)
     node = make(0, everything=True)
-    assert node.put(data, ()) is None
+    with pytest.raises(UsageError, match="not signed by an admin"):
+        node.lay_down(data)
     assert not node.kept
 
 
@@ -125,26 +136,25 @@ def test_the_higher_version_counts_and_of_two_the_higher_hash_in_any_order() -> 
     for order in (two, two[::-1]):
         node = make(0, everything=True)
         for one in order:
-            assert node.put(sealed(one), ()) == []
+            put(node, sealed(one))
         assert node.best("news") == best
-        node.put(sealed(charter(4)), ())
+        put(node, sealed(charter(4)))
         assert node.best("news") == best
-        node.put(sealed(charter(6)), ())
+        put(node, sealed(charter(6)))
         assert node.best("news") == charter(6)
 
 
 def test_the_last_three_versions_are_kept() -> None:
     node = make(0, everything=True)
     for version in (1, 2, 3, 4, 5):
-        node.put(sealed(charter(version)), ())
+        put(node, sealed(charter(version)))
     assert [it.version for it in node.versions("news")] == [5, 4, 3]
     assert len(node._judged) == KEPT_MAX
 
 
 def test_all_settle_on_a_charter_that_one_node_was_given() -> None:
     net = Net()
-    effects = net.nodes[3].put(sealed(charter(1)), net.supervisors)
-    assert effects is not None
+    effects = put(net.nodes[3], sealed(charter(1)))
     assert {it.target for it in effects} == {0, 1}
     net.deliver(effects, 3)
     net.settle(5)
@@ -154,8 +164,8 @@ def test_all_settle_on_a_charter_that_one_node_was_given() -> None:
 def test_two_admins_of_one_version_are_settled_everywhere_alike() -> None:
     net = Net()
     ours, theirs = charter(7, count=1), charter(7, count=2)
-    net.nodes[2].put(sealed(ours), ())
-    net.nodes[4].put(sealed(theirs, OTHER), ())
+    put(net.nodes[2], sealed(ours))
+    put(net.nodes[4], sealed(theirs, OTHER))
     net.settle()
     best = max(ours, theirs, key=rank_of)
     assert [node.best("news") for node in net.nodes] == [best] * 5
@@ -163,8 +173,8 @@ def test_two_admins_of_one_version_are_settled_everywhere_alike() -> None:
 
 def test_members_keep_only_what_they_want_and_supervisors_all() -> None:
     net = Net()
-    effects = net.nodes[2].put(sealed(charter(1, "weather")), net.supervisors)
-    net.deliver(effects or [], 2)
+    effects = put(net.nodes[2], sealed(charter(1, "weather")))
+    net.deliver(effects, 2)
     net.settle()
     assert [bool(node.best("weather")) for node in net.nodes] == [True, True, False, False, False]
     assert net.nodes[0].names() == ["weather"]
@@ -172,8 +182,8 @@ def test_members_keep_only_what_they_want_and_supervisors_all() -> None:
 
 def test_a_wiped_supervisor_learns_all_again_from_the_other() -> None:
     net = Net()
-    net.nodes[0].put(sealed(charter(3, "weather")), ())
-    net.nodes[0].put(sealed(charter(4)), ())
+    put(net.nodes[0], sealed(charter(3, "weather")))
+    put(net.nodes[0], sealed(charter(4)))
     net.settle()
     net.nodes[0] = make(0, everything=True)
     net.settle()
@@ -183,13 +193,13 @@ def test_a_wiped_supervisor_learns_all_again_from_the_other() -> None:
 def test_what_an_authority_voids_is_void_everywhere_from_its_second_on() -> None:
     net = Net()
     for one in (charter(1, time=50), charter(2, time=100), charter(3, time=150)):
-        net.deliver(net.nodes[2].put(sealed(one), net.supervisors) or [], 2)
+        net.deliver(put(net.nodes[2], sealed(one)), 2)
     net.settle()
     assert {node.best("news") for node in net.nodes} == {charter(3, time=150)}
-    net.nodes[0].put(sealed(voiding(ADMIN, 100), OTHER), ())
+    put(net.nodes[0], sealed(voiding(ADMIN, 100), OTHER))
     net.settle()
     assert [node.best("news") for node in net.nodes] == [charter(1, time=50)] * 5
-    net.nodes[1].put(sealed(charter(2, time=200, count=1), OTHER), ())
+    put(net.nodes[1], sealed(charter(2, time=200, count=1), OTHER))
     net.settle()
     assert {node.best("news") for node in net.nodes} == {charter(2, time=200, count=1)}
 
@@ -239,7 +249,7 @@ def test_from_any_state_all_settle_on_the_highest_that_is_signed(seed: int) -> N
 
 def test_calm_nodes_say_one_message_each_interval() -> None:
     net = Net()
-    net.deliver(net.nodes[0].put(sealed(charter(1)), net.supervisors) or [], 0)
+    net.deliver(put(net.nodes[0], sealed(charter(1))), 0)
     net.settle()
     net.sent = 0
     net.round()
@@ -248,7 +258,7 @@ def test_calm_nodes_say_one_message_each_interval() -> None:
 
 def test_hints_and_questions_are_answered_with_what_is_higher() -> None:
     node = make(0, everything=True)
-    node.put(sealed(charter(2)), ())
+    put(node, sealed(charter(2)))
     (send,) = node.on_message(CharterHints(5, [("news", *NO_RANK)]), 5)
     assert send.message == CharterNews(0, [sealed(charter(2))])
     (send,) = node.on_message(CharterHints(5, [("news", 3, b"")]), 5)
@@ -260,7 +270,7 @@ def test_hints_and_questions_are_answered_with_what_is_higher() -> None:
 def test_every_charter_of_many_is_told_and_verified_again() -> None:
     net = Net()
     for number in range(200):
-        net.nodes[0].put(sealed(charter(1, f"t/{number}")), ())
+        put(net.nodes[0], sealed(charter(1, f"t/{number}")))
         net.nodes[0].kept[f"f/{number}"] = [b"forged"]
     net.settle(120)
     assert net.nodes[1].names() == net.nodes[0].names()
@@ -269,10 +279,58 @@ def test_every_charter_of_many_is_told_and_verified_again() -> None:
 
 def test_the_audit_drops_what_was_believed_before() -> None:
     node = make(0, everything=True)
-    node.put(sealed(charter(1)), ())
+    put(node, sealed(charter(1)))
     forged = msgpack.encode(Sealed(encode_charter(charter(9)), ADMIN, b"bad"))
     node.kept["news"].insert(0, forged)
     node._judged[forged] = Judged(charter(9), ADMIN)  # a fault in the cache
     assert node.best("news") == charter(9)
-    node.on_timeout(())
+    node.on_timeout()
     assert node.best("news") == charter(1)
+
+
+def retention(node: Charters) -> Retention:
+    return node._peer.topics["news"].history.horizon.retention
+
+
+def test_members_obey_the_charter_that_counts_and_go_back_when_it_is_void() -> None:
+    net = Net()
+    net.nodes[2]._peer.retention["news"] = Retention(age=60)
+    put(net.nodes[0], sealed(charter(1, count=5, time=100)))
+    net.settle()
+    assert [retention(node) for node in net.nodes[2:]] == [Retention(count=5)] * 3
+    put(net.nodes[1], sealed(voiding(ADMIN, 100), OTHER))
+    net.settle()
+    told = [Retention(age=60), Retention(), Retention()]
+    assert [retention(node) for node in net.nodes[2:]] == told
+
+
+def test_another_retention_in_memory_is_put_right() -> None:
+    net = Net()
+    put(net.nodes[0], sealed(charter(1, count=5)))
+    net.settle()
+    net.nodes[3]._peer.topics["news"].history.retain(Retention(count=1))
+    net.settle(2)
+    assert retention(net.nodes[3]) == Retention(count=5)
+
+
+def test_who_joins_later_obeys_too() -> None:
+    net = Net()
+    put(net.nodes[0], sealed(charter(1, "weather", count=5)))
+    net.nodes[2]._peer.on_command(Subscribe("weather"))
+    net.settle()
+    assert net.nodes[2]._peer.topics["weather"].history.horizon.retention == Retention(count=5)
+
+
+def test_what_waits_behind_a_gap_is_delivered_before_a_charter_hides_it() -> None:
+    node = make(9)
+    node._peer.on_command(Subscribe("news", ordered=True))
+    history = node._peer.topics["news"].history
+    stream = (1, b"incarnation!")
+    for number in (0, 2):  # number 1 is missing
+        history._take([seal(stream, number, [Draft(b"%d" % number)], time=1000)])
+    assert history.reader.holes
+    node._peer.on_command(Clock(9_000_000))
+    effects = node.lay_down(sealed(Charter("news", 1, 0, 5, retention=Retention(age=100))))
+    told = [it for it in effects if isinstance(it, Deliver)]
+    assert [it.payload for effect in told for it in effect.publications] == [b"2"]
+    assert isinstance(effects[-1], Persist)

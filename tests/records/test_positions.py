@@ -131,3 +131,14 @@ def test_marks_that_a_fault_changed_swallow_nothing_that_is_yet_to_come() -> Non
         again = Delivered()
         again.load(delivered.state())
         assert again.add(stream, 5, 12, 6) == [(9, 12)]
+
+
+def test_a_false_mark_between_others_is_noticed_too() -> None:
+    for at, by in ((1, 1), (2, -2), (3, 1 << 63)):
+        marks = Delivered()
+        for first in range(0, 50, 10):
+            marks.add(A, first, first + 5, NOW)
+        ends = marks.numbers(A)._ends
+        ends[at] += by
+        assert marks.add(A, 60, 61, NOW) == [(60, 61)]
+        assert list(marks.numbers(A)) == [(60, 61)], "what they said is forgotten"

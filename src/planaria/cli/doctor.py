@@ -8,7 +8,7 @@ from msgspec import json
 
 from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.tables import counted, filled
-from planaria.network.client.asking import Unreachable
+from planaria.network.client.errors import Unreachable
 from planaria.network.context import Context
 from planaria.network.doctor import BROKEN, Diagnosis, Finding, diagnose
 from planaria.network.survey import Surveyor

@@ -6,7 +6,7 @@ import click
 from msgspec import json, to_builtins
 
 from planaria.cli.access import JSON, reaches_network, run
-from planaria.cli.tables import aligned, filled
+from planaria.cli.tables import aligned, counted, filled
 from planaria.cli.units import seconds_text, size_text
 from planaria.core.errors import UsageError, unknown
 from planaria.core.ids import NodeId
@@ -42,7 +42,7 @@ async def _inspect(context: Context, what: str, is_topic: bool) -> dict[str, Any
             names = [it.status.name for it in survey.nodes.values()]
             raise unknown("node or topic", what, [*names, *survey.topics()])
         await surveyor.examine(survey, [what])
-        return topic_details(survey, what, surveyor.access.secret)
+        return topic_details(survey, what, surveyor.secret)
 
 
 def find_node(survey: Survey, what: str) -> Seen | None:
@@ -96,18 +96,18 @@ def topic_details(survey: Survey, topic: str, secret: bytes) -> dict[str, Any]:
 
 def topic_text(found: dict[str, Any]) -> list[str]:
     """What people read of a topic."""
-    rows = [["label", "member", "before it", "after it", "publications", "size", "doubts"]]
+    rows = [["label", "member", "before", "after", "publications", "size", "doubts"]]
     for it in found["members"]:
         label = "-" if it["label"] is None else str(it["label"])
         beside = [_name(it["pred"]), _name(it["succ"])]
         figures = [f"{it['publications']:,}", size_text(it["bytes"])]
         rows.append([label, it["node"], *beside, *figures, "; ".join(it["doubts"]) or "-"])
-    lines = [f"topic {found['topic']}: {len(found['members'])} members"]
+    lines = [f"topic {found['topic']}: {counted(len(found['members']), 'member')}"]
     lines += [
-        f"served by {it['node']}, which records {len(it['members'])} members"
+        f"served by {it['node']}, which records {counted(len(it['members']), 'member')}"
         for it in found["databases"]
     ]
-    lines += aligned(rows, right=(0, 4, 5))
+    lines += aligned(rows, right=(0, 4, 5), wrapped=6)
     for it in found["findings"]:
         words = f"{it['invariant']} at {it['where']}: {it['detail']} (at this moment)"
         lines += filled(words, "  ")

@@ -98,14 +98,13 @@ def _table(rows: list[dict[str, Any]], nodes: bool) -> list[list[str]]:
             figures = [str(row["members"]), f"{row['publications']:,}", size_text(row["bytes"])]
             found.append([row["topic"], *figures, ",".join(row["supervisors"]) or "-", state])
         return found
-    found = [["node", "listen", "http", "role", "state", "topics", "clients", "up", "version"]]
+    found = [["node", "listen", "role", "state", "topics", "clients", "up", "version"]]
     for row in rows:
         if row["name"] is None:
-            found.append(["-", row["listen"][0], "-", "-", "unreachable", *"----"])
+            found.append(["-", row["listen"][0], "-", "unreachable", *"----"])
             continue
         role = "supervisor" if row["supervises"] else "node"
         state = "ok" if row["legitimate"] else "doubts"
         counts = [str(row["topics"]), str(row["clients"]), seconds_text(row["uptime"])]
-        place = [row["name"], row["listen"][0], row["http"] or "-"]
-        found.append([*place, role, state, *counts, row["version"]])
+        found.append([row["name"], row["listen"][0], role, state, *counts, row["version"]])
     return found

@@ -11,6 +11,7 @@ import click
 
 from planaria.cli.connecting import connecting
 from planaria.core.errors import UsageError
+from planaria.core.topics import check_topic
 from planaria.network.client.client import Client, connect
 from planaria.network.client.events import Ack
 from planaria.network.client.messages import COPIES
@@ -51,6 +52,7 @@ def pub(
     """
     if lines and payload is not None:
         raise UsageError("give a payload or --lines, not both")
+    check_topic(topic)
     draft = Draft(b"", None if key is None else key.encode(), _pairs(headers))
     client = connect(
         servers, context=context, credentials=credentials, insecure=insecure, oneshot=not lines

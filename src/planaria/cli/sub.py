@@ -15,6 +15,7 @@ import click
 from planaria.cli.connecting import connecting
 from planaria.core.errors import UsageError
 from planaria.core.node import Notice
+from planaria.core.topics import check_filter
 from planaria.network.client.client import Client, connect
 from planaria.network.client.events import Event
 from planaria.network.client.places import WORDS, Since
@@ -57,6 +58,7 @@ def sub(
     verbose: bool,
 ) -> int:
     """Print what is published on topics that match PATTERN (`+` one level, `#` the rest)."""
+    check_filter(pattern)
     begin = read_since(since)
     client = connect(servers, context=context, credentials=credentials, insecure=insecure)
     options = {"since": begin, "where": where, "notices": verbose}
@@ -94,7 +96,11 @@ async def _print(
     with Reader() as reader:
         try:
             async with asyncio.timeout(timeout), client:
-                async for batch in client.subscribe(pattern, **options).batches():
+                events = client.subscribe(pattern, **options)
+                if printer.verbose:
+                    await events.ready()
+                    click.echo(f"planaria: {pattern} at {events.channel.address}", err=True)
+                async for batch in events.batches():
                     count = printer.show(batch, count)
                     if count == 0:
                         return 0

@@ -16,8 +16,8 @@ from planaria.network.survey import Survey, Surveyor
 
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 HEAD = (
-    "node", "state", "topics", "links", "full", "clients", "publications", "in/s", "out/s",
-    "queued", "dropped", "memory", "cpu", "up",
+    "node", "state", "topics", "links", "clients", "held", "in/s", "out/s", "drops", "memory",
+    "cpu", "up",
 )  # fmt: skip
 
 
@@ -31,7 +31,8 @@ HEAD = (
 def top(context: Context, once: bool, delay: float, as_json: bool) -> None:
     """Show all nodes, again and again until Ctrl-C; --json: one line for each look.
 
-    in/s are publications that a node came to hold, out/s those handed to applications.
+    held: publications in all topics of a node; in/s: those that came to be held; out/s: those handed
+    to applications; drops: messages, since it started.
     """
     try:
         run(_watch(context, once, delay, as_json))
@@ -104,10 +105,10 @@ def table(survey: Survey, rows: list[dict[str, Any]]) -> list[str]:
             [
                 row["name"],
                 "ok" if row["legitimate"] else "doubts",
-                *(str(row[name]) for name in ("topics", "links", "full_links", "clients")),
+                *(str(row[name]) for name in ("topics", "links", "clients")),
                 f"{row['publications']:,}",
                 *("-" if row[it] is None else f"{row[it]:,.0f}" for it in _RATES),
-                *(str(row[name]) for name in ("queued", "dropped")),
+                str(row["dropped"]),
                 size_text(row["resident_bytes"]),
                 cpu,
                 seconds_text(row["uptime"]),

@@ -36,6 +36,10 @@ class MalformedMessage(PlanariaError, ValueError):
     """Bytes that are not one whole, well-typed message."""
 
 
+class UnknownMessage(MalformedMessage):
+    """A whole message of a kind that nobody here knows: of another version, perhaps."""
+
+
 class MalformedState(PlanariaError, ValueError):
     """Bytes that are not the whole, well-typed state of a component."""
 

@@ -18,7 +18,9 @@ def is_node_id(id: int) -> bool:
     return 0 <= id <= NODE_ID_MAX
 
 
-_ODD, _MASK = 0x9E3779B97F4A7C15, NODE_ID_MAX  # of `mixed`
+ODD = 0x9E3779B97F4A7C15  # of checks
+# Not near a power of two: numbers whose high bits alone are wrong must differ here too.
+MODULUS = 0x1D2F6E85C3A947B1
 HASH_BITS = 160  # the key space of the DHT; wide enough that hosts never collide
 
 
@@ -34,11 +36,11 @@ def stable_hash(*parts: int | str | bytes, bits: int = HASH_BITS) -> int:
 
 
 def mixed(*numbers: int) -> int:
-    """One number of 63 bits for many: cheap, the same everywhere, no secret.
+    """One number of 61 bits for many: cheap, the same everywhere, no secret.
 
     It shows that a fault changed one of them, as a check beside them in memory.
     """
     found = 1
     for number in numbers:
-        found = found * _ODD + number
-    return found & _MASK
+        found = found * ODD + number
+    return found % MODULUS

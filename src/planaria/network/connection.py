@@ -75,6 +75,8 @@ class Connection(asyncio.Protocol):
         self.theirs: Hello | None = None
         self.heard = 0.0  # when the other end was last heard of, by the loop's clock
         self.malformed = 0
+        self.behind = False  # was it crowded for longer than publishers wait?
+        self._eased = asyncio.Event()
         self._reader = Reader()
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
@@ -103,6 +105,17 @@ class Connection(asyncio.Protocol):
         if taken:
             self._flush_soon()
         return taken
+
+    @property
+    def crowded(self) -> bool:
+        """Is more than half of the bulk window on its way?"""
+        bulk = self.link.bulk
+        return 2 * bulk.bytes > bulk.bytes_max
+
+    async def eased(self) -> None:
+        """Return when less than half of the bulk window is on its way, or nobody is there."""
+        while self.crowded and self._transport is not None:
+            await self._eased.wait()
 
     def finish(self, task: Task) -> None:
         """Say that a frame is done with; the other end is told with the next write, or soon."""
@@ -169,6 +182,7 @@ class Connection(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
         self._transport = None
+        self._ease()
         self.refused = self.refused or isinstance(error, ssl.SSLError)
         self._reason = self._reason or _words(error)
         self.handler.closed(self, self._reason)
@@ -205,14 +219,26 @@ class Connection(asyncio.Protocol):
         elif kind in (Kind.WHERE, Kind.CONTACTS):
             self.handler.asked(self, kind, body)
         elif kind == Kind.ACKNOWLEDGE:
-            if not self.link.on_acknowledge(body):
-                self.refuse("acknowledged what was never sent")
-            elif self.link.drained:
-                self.handler.ready(self)
+            self._acknowledged(body)
         elif kind == Kind.REFUSE:
             self._refused(body)
         elif kind != Kind.BEAT:
             self.malformed += 1  # of a later version, perhaps: it is not for us
+
+    def _acknowledged(self, body: bytes) -> None:
+        if not self.link.on_acknowledge(body):
+            self.refuse("acknowledged what was never sent")
+            return
+        if not self.crowded:
+            self.behind = False
+            self._ease()
+        if self.link.drained:
+            self.handler.ready(self)
+
+    def _ease(self) -> None:
+        """Let go on who waits for room."""
+        self._eased.set()
+        self._eased.clear()
 
     def _greeted(self, kind: int, body: bytes) -> None:
         if kind == Kind.REFUSE:
@@ -270,10 +296,14 @@ class Connection(asyncio.Protocol):
     def _flush_soon(self) -> None:
         if not self._flushing and not self._paused:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_now)
 
-    def _flush(self) -> None:
+    def _flush_now(self) -> None:
         self._flushing = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits, as far as the socket takes it."""
         if self._open and not self._paused:
             data = self.link.take()
             if data:

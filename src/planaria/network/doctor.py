@@ -71,7 +71,7 @@ async def diagnose(surveyor: Surveyor, wait: float = 0.0) -> Diagnosis:
         survey = await surveyor.look()
         await surveyor.examine(survey)
         looks += 1
-        found = [*findings(survey, surveyor.access.secret)]
+        found = [*findings(survey, surveyor.secret)]
         if before is not None:
             found = lasting(before, found)
         broken = any(one.severity == BROKEN for one in found)
@@ -264,7 +264,8 @@ def _judged(survey: Survey, topic: str, violation: Violation) -> Finding:
 
 def _healing(survey: Survey) -> str:
     """How long it takes at most, if nothing more happens."""
-    overlay = RingOverlay(max(1, len(supervisors(survey))))
+    pace = max((seen.status.pace for seen in survey.nodes.values()), default=1)
+    overlay = RingOverlay(max(1, len(supervisors(survey))), pace=pace)
     bound = overlay.bound(max(1, len(survey.nodes)), DELAY)
     seconds = bound * _interval(survey)
     return (

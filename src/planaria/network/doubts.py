@@ -53,18 +53,3 @@ def store_doubts(database: Database | None) -> Iterator[str]:
         yield f"the store cannot write: {database.writer.stalled}"
     if database.damaged:
         yield "the store is damaged: start the node again to mend it"
-
-
-def evidence_age(membership: Membership) -> tuple[int, int]:
-    """Intervals since a ring neighbour that is there last spoke, and since the supervisor did.
-
-    The age of what the node's own verdict rests on; who has no neighbour has the second alone.
-    """
-    one = membership.subscriber
-    heard = [
-        max(0, silent)
-        for ref, silent in zip((one.pred, one.succ), one.silence, strict=True)
-        if ref is not None
-    ]
-    configured = max(0, one.inquiry.version_age)
-    return max(heard, default=configured), configured

@@ -1,12 +1,15 @@
 """What an application that embeds a node uses: publish, and read what the node delivers.
 
-No sockets in between. Publications of one turn of the event loop leave in one record; a publisher
-waits for its disk and for its links, and a reader that is too far behind is told so.
+No sockets in between. A lone publication leaves with the turn of the event loop, under load those
+of a millisecond leave in one record. A publisher waits for its disk and for its links, and a reader
+that is too far behind is told so.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from time import monotonic
 from typing import Self
 
 from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
@@ -23,14 +26,13 @@ from planaria.core.node import (
 from planaria.core.topics import check_filter, check_topic, matches
 from planaria.network.client.events import Ack, Event, events_of
 from planaria.network.host import Commit, Host
+from planaria.network.pace import room
 from planaria.protocols.publications.deliveries import Deliveries, split_position
 from planaria.records.batches import Slice
-from planaria.records.packing import weigh
+from planaria.records.packing import LINGER_MICROSECONDS, PACKED_PUBLICATIONS, weigh
 from planaria.records.record import Draft
 
 BEHIND_BYTES_MAX = 256 << 20  # of records that a reader has not taken yet
-PUBLISHING_MAX = 1 << 12  # publications that wait for the next turn; then the node takes them
-PATIENCE_SECONDS = 0.001  # between looks at links that are full
 
 
 class Subscription:
@@ -104,7 +106,7 @@ class Subscription:
         self._joined.set()
 
 
-Waiting = tuple[Publish, asyncio.Future[Ack]]
+Waiting = tuple[Sequence[Publish], asyncio.Future[Ack]]
 Acknowledged = tuple[asyncio.Future[Ack], Ack]
 
 
@@ -115,47 +117,49 @@ class Publishing:
         self._host, self._commit, self._join = host, commit, join
         self._waiting: dict[str, list[Waiting]] = {}
         self._count = 0
-        self._scheduled = False
+        self._flushing: asyncio.Handle | None = None
+        self._flushed = 0.0  # when
         self._committing = 0  # batches
-        self._published: Published | None = None
+        self._published: list[Published] = []
         self._refused: dict[str, PlanariaError] = {}
 
-    async def publish(self, command: Publish) -> Ack:
+    async def publish(self, topic: str, *commands: Publish) -> Ack:
         """Publish and return when it is on this node's disk and on its way to all members.
 
-        Raises UsageError if it can never be published, CapacityExceeded if it cannot be now.
+        Of several the ack is that of the first. Raises UsageError if one can never be published,
+        CapacityExceeded if they cannot be now; then none is.
         """
-        check_topic(command.topic)
-        headers = [(name, value.encode()) for name, value in command.headers.items()]
-        weigh(Draft(command.payload, command.key, tuple(headers)))
-        while self._congested():
-            await asyncio.sleep(PATIENCE_SECONDS)
-        if self._count >= PUBLISHING_MAX:
-            self._flush()
+        check_topic(topic)
+        for command in commands:
+            headers = [(name, value.encode()) for name, value in command.headers.items()]
+            weigh(Draft(command.payload, command.key, tuple(headers)))
+        await room(self._host.links.values())
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Ack] = loop.create_future()
-        self._waiting.setdefault(command.topic, []).append((command, future))
-        self._count += 1
-        if not self._scheduled:
-            self._scheduled = True
-            loop.call_soon(self._flush)
+        self._waiting.setdefault(topic, []).append((commands, future))
+        self._count += len(commands)
+        if self._count >= PACKED_PUBLICATIONS:
+            self._flush()
+            await asyncio.sleep(0)  # a publisher that never waits must not keep others from it
+        elif self._flushing is None:
+            linger = self._flushed + LINGER_MICROSECONDS / 1e6 - monotonic()
+            later = loop.call_soon if linger <= 0 else partial(loop.call_later, linger)
+            self._flushing = later(self._flush)
         return await future
 
     def on_effect(self, effect: Effect) -> None:
         """The node answers while it is given commands."""
         if isinstance(effect, Published):
-            self._published = effect
+            self._published.append(effect)
         elif isinstance(effect, Notice) and effect.kind == "full":
             self._refused[effect.topic] = CapacityExceeded(str(effect.detail.get("reason")))
 
-    def _congested(self) -> bool:
-        """Is a link to another node more than half full of publications?"""
-        links = self._host.links.values()
-        return any(2 * it.link.bulk.bytes > it.link.bulk.bytes_max for it in links)
-
     def _flush(self) -> None:
         """Give the node all that waits, as few records as possible."""
-        waiting, self._waiting, self._count, self._scheduled = self._waiting, {}, 0, False
+        if self._flushing is not None:
+            self._flushing.cancel()
+        waiting, self._waiting, self._count, self._flushing = self._waiting, {}, 0, None
+        self._flushed = monotonic()
         if not self._committing:
             self._refused = {}  # of records of others, perhaps
         done: list[Acknowledged] = []
@@ -172,20 +176,16 @@ class Publishing:
 
     def _flush_topic(self, topic: str, commands: Sequence[Waiting]) -> list[Acknowledged]:
         """Publish on one topic; what the node refuses it refuses whole."""
-        self._published = None
+        self._published = []
         try:
             self._join(topic)
-            self._host.command(PublishMany(topic, [command for command, _ in commands]))
+            self._host.command(PublishMany(topic, [one for many, _ in commands for one in many]))
         except (UsageError, CapacityExceeded) as error:
             for _, future in commands:
                 future.set_exception(error)
             return []
-        assert self._published is not None  # the node's answer to a command comes first
-        publisher, incarnation, first = split_position(self._published.id)
-        return [
-            (future, Ack(topic, publisher, incarnation, first + at, 1, 1, 1))
-            for at, (_, future) in enumerate(commands)
-        ]
+        (published,) = self._published
+        return list(_acks(published, commands))
 
     def _resolve(self, done: Sequence[Acknowledged], error: Exception | None) -> None:
         """Tell who waits what became of it."""
@@ -217,9 +217,9 @@ class Embedded:
             self._command_subscribe(made)
         return made
 
-    async def publish(self, command: Publish) -> Ack:
+    async def publish(self, topic: str, *commands: Publish) -> Ack:
         """Publish; returns when it is on this node's disk. The node joins the topic."""
-        return await self._publishing.publish(command)
+        return await self._publishing.publish(topic, *commands)
 
     def start(self) -> None:
         """The node runs: join what was subscribed to before."""
@@ -263,3 +263,11 @@ class Embedded:
     def _join(self, topic: str) -> None:
         if not self._is_member(topic):
             self._host.command(Subscribe(topic))
+
+
+def _acks(published: Published, commands: Sequence[Waiting]) -> Iterator[Acknowledged]:
+    """The numbers of what was published at once are consecutive."""
+    publisher, incarnation, sequence = split_position(published.id)
+    for many, future in commands:
+        yield future, Ack(published.topic, publisher, incarnation, sequence, len(many), 1, 1)
+        sequence += len(many)

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from planaria import __version__
 from planaria.network.connection import VERSIONS
-from planaria.network.doubts import evidence_age, member_doubts, store_doubts, supervisor_doubts
+from planaria.network.doubts import member_doubts, store_doubts, supervisor_doubts
+from planaria.network.evidence import Evidence
 from planaria.network.host import Host
 from planaria.network.identity import handle_of
 from planaria.network.status import (
@@ -87,25 +88,26 @@ class Running(Protocol):
         """When it started, by the monotonic clock."""
 
 
-def status_of(node: Running, *, now: float, time: float) -> Status:
+def status_of(node: Running, evidence: Evidence, *, now: float, time: float) -> Status:
     """The status of `node` when the monotonic clock says `now` and the wall clock `time`."""
     host, supervisor = node.host, node.ring.supervisor
-    topics = dict(topic_statuses(node.ring))
+    topics = dict(topic_statuses(node.ring, evidence))
     doubts = [*store_doubts(node.database)]
     doubts += [f"{topic}: {doubt}" for topic, its in topics.items() for doubt in its.doubts]
     links = link_statuses(host, now)
-    evidence = max((its.evidence_intervals for its in topics.values()), default=0)
+    oldest = max((its.evidence_intervals for its in topics.values()), default=0)
     held = sum(link.unacknowledged for link in links)
     return Status(
         **who(node),
         time=time,
         uptime=now - node.started,
         interval=host.interval,
+        pace=node.ring.peer.pace_max,
         supervises=supervisor is not None,
         supervisors=supervisor_statuses(node),
         legitimate=not doubts,
         doubts=doubts[:DOUBTS_SHOWN],
-        evidence_age=host.interval * evidence,
+        evidence_age=host.interval * oldest,
         topics=worst_first(topics),
         totals=totals_of(topics),
         links=links[:LINKS_SHOWN],
@@ -142,17 +144,19 @@ def who(node: Running) -> dict[str, Any]:
     }
 
 
-def topic_statuses(ring: Ring) -> Iterator[tuple[str, TopicStatus]]:
+def topic_statuses(ring: Ring, evidence: Evidence) -> Iterator[tuple[str, TopicStatus]]:
     """Every topic that a node is a member of, or serves, or both."""
     databases = ring.supervisor.topics if ring.supervisor else {}
     for topic, membership in ring.peer.topics.items():
-        yield topic, topic_status(ring, topic, membership)
+        yield topic, topic_status(ring, evidence, topic, membership)
     for topic in databases:
         if topic not in ring.peer.topics:
-            yield topic, topic_status(ring, topic, None)
+            yield topic, topic_status(ring, evidence, topic, None)
 
 
-def topic_status(ring: Ring, topic: str, membership: Membership | None) -> TopicStatus:
+def topic_status(
+    ring: Ring, evidence: Evidence, topic: str, membership: Membership | None
+) -> TopicStatus:
     """One topic."""
     served = ring.supervisor.topics.get(topic) if ring.supervisor else None
     doubts = [*supervisor_doubts(served)] if served else []
@@ -164,7 +168,6 @@ def topic_status(ring: Ring, topic: str, membership: Membership | None) -> Topic
     one, holdings = membership.subscriber, membership.history.holdings
     doubts = [*member_doubts(membership), *doubts]
     index = holdings.store.index
-    heard, configured = evidence_age(membership)
     present = membership.history.horizon.present
     return TopicStatus(
         member=one.member,
@@ -175,8 +178,8 @@ def topic_status(ring: Ring, topic: str, membership: Membership | None) -> Topic
         supervisor=one.inquiry.supervisor,
         legitimate=not doubts,
         doubts=doubts,
-        evidence_intervals=number(heard),
-        configured_intervals=number(configured),
+        evidence_intervals=number(evidence.age(topic, membership)),
+        configured_intervals=number(one.inquiry.version_age),
         publications=number(index.publications),
         records=len(index.shown),
         bytes=number(index.bytes),

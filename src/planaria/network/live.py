@@ -6,12 +6,15 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from itertools import islice
 from random import Random
 from time import monotonic
 from typing import Any, Self
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from planaria.core.codec import Codec
 from planaria.core.errors import CapacityExceeded, PlanariaError
@@ -32,11 +35,11 @@ from planaria.network.config import Config, save_config
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.gate.gate import Gate
-from planaria.network.host import Commit, Host
+from planaria.network.host import Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
-from planaria.network.memberships import MATCHED, NAMED, Memberships
+from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
 from planaria.network.status import Status
 from planaria.network.store.database import Database
@@ -48,12 +51,12 @@ from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.pace import PACE_MAX
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
+from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.store import Committed, Store
 
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
-RETRY_SECONDS = 1.0  # between attempts to write memberships
 BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Deposit)  # messages that carry publications
 
 log = logging.getLogger("planaria.node")
@@ -81,10 +84,8 @@ class LiveNode:
         except BaseException:
             self._release()
             raise
-        self._joined: list[Joined] = []  # not yet in the file of memberships
-        self._noting = asyncio.Lock()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._stopping = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._commits: list[Committed] = []  # that wait for the file of memberships
 
     def _compose(self, config: Config) -> None:
         credentials = load_credentials(config)
@@ -92,6 +93,7 @@ class LiveNode:
         self.name = config.name or (credentials.identity.name if credentials else self.id.hex()[:8])
         cluster = credentials.cluster if credentials else config.cluster or CLUSTER
         self.memberships = Memberships(config.dir)
+        self.noting = Noting(self.memberships, self._wanted, self._give)
         if config.durability == "disk":
             self.database = Database(config.dir / STORE, log.warning)
         self.ring = RingNode(
@@ -103,7 +105,7 @@ class LiveNode:
             secret=credentials.secret if credentials else b"",
             pace_max=PACE_MAX,
         )
-        commit = None if self.database is None else _commit(self.database)
+        commit = None if self.database is None else self._commit
         self.host = Host(
             self.ring,
             self.id,
@@ -146,16 +148,17 @@ class LiveNode:
 
     async def stop(self, *, leave: bool = True) -> None:
         """Leave the rings in good order (the next start resumes them), and end all of it."""
-        if leave:
-            await self._note_memberships()
-        self._stopping = True
+        await self.noting.finish()
         if leave and self.ring.peer.topics:
             log.info("leaving %d topics", len(self.ring.peer.topics))
             self.host.command(Leave())
             await self._until_left()
-        for task in self._tasks:
+        if leave:
+            self.host.presence.resign()  # or others would ask this one first for an hour
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self.embedded.close()
         self.joining.close()
         await self._pages.stop()
@@ -190,10 +193,22 @@ class LiveNode:
     ) -> Ack:
         """Publish; returns when it is on this node's disk and on its way to all members."""
         command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
-        ack = await self.embedded.publish(command)
-        if topic not in self.memberships.names:  # or a crash would leave it here, with nobody
-            await self._note_memberships()
-        return ack
+        return await self._publish(topic, command)
+
+    async def publish_many(self, topic: str, payloads: Iterable[bytes]) -> Ack | None:
+        """Publish all of them, in order; returns as `publish` does, when the last is there.
+
+        The ack has the position of the first, and how many they are; it is None if there are none.
+        """
+        first: Ack | None = None
+        count, rest = 0, iter(payloads)
+        while packed := [Publish(topic, one) for one in islice(rest, PACKED_PUBLICATIONS)]:
+            ack = await self._publish(topic, *packed)
+            first, count = first or ack, count + len(packed)
+        return None if first is None else replace(first, count=count)
+
+    async def _publish(self, topic: str, *commands: Publish) -> Ack:
+        return await self.embedded.publish(topic, *commands)
 
     def status(self) -> Status:
         """How this node is now, as it knows itself."""
@@ -211,6 +226,7 @@ class LiveNode:
 
     def store(self, topic: str) -> Store:
         """The store of a topic: on disk, or in memory where nothing is to be durable."""
+        self.noting.opens(topic)
         return MemoryStore() if self.database is None else self.database.topic(topic)
 
     def _release(self) -> None:
@@ -246,9 +262,10 @@ class LiveNode:
         """Run a part of this node; if it fails, the node is broken, and says so."""
         task = asyncio.ensure_future(work)
         task.add_done_callback(self._ended)
-        self._tasks.append(task)
+        self._tasks.add(task)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             log.error("a part of this node failed", exc_info=error)
@@ -260,9 +277,8 @@ class LiveNode:
     def _application(self, effect: Effect) -> None:
         """Every effect that is not for the network; a join is told when it is on disk."""
         if isinstance(effect, Joined):
-            self._joined.append(effect)
-            if not self._noting.locked():
-                self._spawn(self._note_memberships())
+            if self.noting.joined(effect):
+                self._spawn(self.noting.try_to_note())
             return
         if isinstance(effect, Notice):
             log.info("%s: %s %s", effect.topic or "node", effect.kind, effect.detail)
@@ -287,25 +303,36 @@ class LiveNode:
     async def _keep_memberships(self) -> None:
         while True:
             await asyncio.sleep(self.config.interval)
-            await self._note_memberships()
+            await self.noting.try_to_note()
 
-    async def _note_memberships(self) -> None:
-        """Write which topics this node takes part in, then tell who waited for that."""
-        async with self._noting:
-            if self._stopping:
-                return
-            waiting, self._joined = self._joined, []
-            changes = self.memberships.changes(self._wanted())
-            try:
-                if changes:
-                    await asyncio.to_thread(self.memberships.write, changes)
-            except OSError as error:
-                log.error("%s cannot be written: %s", self.memberships.path, error)
-                self._joined = waiting + self._joined
-                await asyncio.sleep(RETRY_SECONDS)
-                return
-            for effect in waiting:
-                self._give(effect)
+    def _commit(self, done: Committed) -> None:
+        """Make what the node has stored durable; no record before the membership of its topic.
+
+        In the order of the calls, whatever they have to wait for.
+        """
+        if self._commits or self.noting.behind:
+            self._commits.append(done)
+            if len(self._commits) == 1:
+                self._spawn(self._note_and_commit())
+        else:
+            self._commit_records(done)
+
+    async def _note_and_commit(self) -> None:
+        try:
+            await self.noting.note()
+            commit: Callable[[Committed], None] = self._commit_records
+        except OSError as error:
+            commit = partial(_fail, error)
+        waiting, self._commits = self._commits, []
+        for done in waiting:
+            commit(done)
+
+    def _commit_records(self, done: Committed) -> None:
+        writer = None if self.database is None else self.database.writer
+        if writer is None:
+            done(CapacityExceeded("the store is read-only"))
+        else:
+            writer.commit(done)
 
     def _wanted(self) -> dict[str, str]:
         """The patterns and topics that this node takes part in and does not leave, and why."""
@@ -316,12 +343,5 @@ class LiveNode:
         return found
 
 
-def _commit(database: Database) -> Commit:
-    writer = database.writer
-    if writer is not None:
-        return writer.commit
-
-    def refuse(done: Committed) -> None:
-        done(CapacityExceeded("the store is read-only"))
-
-    return refuse
+def _fail(error: OSError, done: Committed) -> None:
+    done(error)

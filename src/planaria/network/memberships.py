@@ -4,18 +4,21 @@ One line of JSON per change, so that a thousand joins are not a thousand whole f
 every start. The place in a ring is not in it: that is soft state.
 """
 
+import asyncio
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from planaria.core.errors import UsageError
+from planaria.core.node import Joined
 from planaria.core.topics import check_filter
 from planaria.network.files import write_atomically
 
 FILE = "memberships.jsonl"
 NAMED, MATCHED, LEFT = "named", "matched", "left"  # how a topic is wanted: by itself, by a pattern
+RETRY_SECONDS = 1.0  # between attempts to write
 
 log = logging.getLogger("planaria.node")
 
@@ -63,6 +66,64 @@ class Memberships:
         elif how == LEFT:
             self.names.pop(name, None)
         return how in (NAMED, MATCHED, LEFT)
+
+
+class Noting:
+    """Keeps the file in step with what a node takes part in, which `wanted` says.
+
+    Joins are handed to `tell` when they are in the file.
+    """
+
+    def __init__(
+        self,
+        file: Memberships,
+        wanted: Callable[[], dict[str, str]],
+        tell: Callable[[Joined], None],
+    ) -> None:
+        self.file, self._wanted, self._tell = file, wanted, tell
+        self.behind = False  # was a topic joined that is not in the file yet?
+        self._joined: list[Joined] = []
+        self._writing = asyncio.Lock()
+        self._over = False
+
+    def opens(self, topic: str) -> None:
+        """The node joins a topic: nothing of it may be on disk before the topic itself is."""
+        self.behind = self.behind or topic not in self.file.names
+
+    def joined(self, effect: Joined) -> bool:
+        """Tell of a join when it is in the file; True if somebody must see to that."""
+        self._joined.append(effect)
+        return not self._writing.locked()
+
+    async def note(self) -> None:
+        """Write what has changed, then tell who waited for it; raises OSError if it cannot be."""
+        async with self._writing:
+            if self._over:
+                return
+            waiting, self._joined = self._joined, []
+            self.behind = False
+            changes = self.file.changes(self._wanted())
+            try:
+                if changes:
+                    await asyncio.to_thread(self.file.write, changes)
+            except OSError:
+                self._joined, self.behind = waiting + self._joined, True
+                raise
+            for effect in waiting:
+                self._tell(effect)
+
+    async def try_to_note(self) -> None:
+        """The same, again later if it cannot be done now."""
+        try:
+            await self.note()
+        except OSError as error:
+            log.error("%s cannot be written: %s", self.file.path, error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def finish(self) -> None:
+        """Write for the last time: that a node leaves in order to stop is not to be resumed."""
+        await self.try_to_note()
+        self._over = True
 
 
 def _lines(changes: Mapping[str, str]) -> bytes:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from planaria.core.node import Deliver, Effect, Notice
 from planaria.network.doubts import member_doubts, store_doubts, supervisor_doubts
+from planaria.network.evidence import Evidence
 from planaria.network.introspection import Running, status_of
 from planaria.network.status import Status
 
@@ -59,6 +60,7 @@ class Monitor:
         self.deliveries = 0
         self.doubts = 0  # times that it began to have some
         self.notices: Counter[str] = Counter()
+        self.evidence = Evidence()
         self.calm = 0  # intervals since it last had a doubt
         self.legitimate = False  # at the last tick
         self._clock = clock
@@ -76,6 +78,7 @@ class Monitor:
     def tick(self) -> None:
         """An interval passed: has the node doubts?"""
         self._ticked = now = self._clock()
+        self.evidence.tick(self.node.ring.peer.topics)
         legitimate = not self._doubtful()
         self.calm = self.calm + 1 if legitimate else 0
         if legitimate == self.legitimate:
@@ -88,7 +91,7 @@ class Monitor:
 
     def status(self) -> Status:
         """How the node is now."""
-        found = status_of(self.node, now=self._clock(), time=time())
+        found = status_of(self.node, self.evidence, now=self._clock(), time=time())
         return replace(found, deliveries=self.deliveries)
 
     def stability(self) -> Stability:

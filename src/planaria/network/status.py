@@ -121,6 +121,7 @@ class Status(Struct, frozen=True, kw_only=True):
     time: float
     uptime: float
     interval: float
+    pace: int  # intervals between two words of a calm topic, at most
     supervises: bool
     supervisors: list[SupervisorStatus]
     legitimate: bool

@@ -12,7 +12,10 @@ from msgspec import MsgspecError, Struct, json
 from planaria.core.errors import MalformedState
 from planaria.core.ids import NodeId
 from planaria.core.state import decode_state
-from planaria.network.client.asking import Access, Asker, Unreachable
+from planaria.network.client.asking import Asker, Unanswered
+from planaria.network.client.channel import Access
+from planaria.network.client.client import shown
+from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import (
     AskState,
     AskStatus,
@@ -87,7 +90,7 @@ class Surveyor:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.access = Access(context)
+        self.access = Access(*shown(context, None))
         self._askers: dict[NodeId, Asker] = {}
         self._free = asyncio.Semaphore(QUESTIONS_MAX)
 
@@ -96,6 +99,11 @@ class Surveyor:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.gather(*(asker.close() for asker in self._askers.values()))
+
+    @property
+    def secret(self) -> bytes:
+        """The cluster's secret, by which supervisors are ordered; empty without TLS."""
+        return self.access.credentials.secret if self.access.credentials else b""
 
     async def look(self) -> Survey:
         """Ask every node that can be reached how it is; raises Unreachable if there is none."""
@@ -110,7 +118,7 @@ class Surveyor:
             tried |= {one.node for one in level if one.node is not None}
             level = _next(survey, tried)
         if not survey.nodes:
-            raise Unreachable("; ".join(one.reason for one in survey.silent))
+            raise Unreachable({one.addresses[0]: one.reason for one in survey.silent})
         seen = {address for it in survey.nodes.values() for address in it.status.listen}
         survey.silent = [it for it in survey.silent if it.node not in survey.nodes]
         survey.silent = [it for it in survey.silent if it.node or it.addresses[0] not in seen]
@@ -136,7 +144,7 @@ class Surveyor:
                 async with self._free:
                     await self._ask_status(one.node, address, survey)
                 return None
-            except (Unreachable, MsgspecError) as error:
+            except (Unanswered, MsgspecError) as error:
                 reasons.append(str(error))
         return Silent(one.addresses, "; ".join(reasons), one.node, one.known_to)
 
@@ -145,7 +153,7 @@ class Surveyor:
         if kept is not None:
             try:
                 return await self._ask(kept, survey)
-            except Unreachable:
+            except Unanswered:
                 await kept.close()  # the node may have started again since
         asker = Asker(address, self.access, REACH_SECONDS)
         await asker.open()
@@ -172,7 +180,7 @@ class Surveyor:
             if len(seen.status.topics) < seen.status.totals.topics:
                 try:
                     found += (await self._askers[handle].ask(AskTopics, TopicsAre, "#")).topics
-                except Unreachable as error:
+                except Unanswered as error:
                     survey.complaints.append((handle, str(error)))
         return found
 
@@ -184,7 +192,7 @@ class Surveyor:
                 decode_state(PeerState, told.peer) if told.peer else None,
                 decode_state(SupervisorState, told.supervisor) if told.supervisor else None,
             )
-        except (Unreachable, MalformedState) as error:
+        except (Unanswered, MalformedState) as error:
             survey.complaints.append((handle, f"{topic}: {error}"))
 
 

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from struct import Struct as Layout
 
-from planaria.core.ids import NodeId
+from msgspec import Struct
+
+from planaria.core.ids import NodeId, mixed
 from planaria.records.positions import Interval, Intervals
 from planaria.records.record import PUBLICATIONS_MAX, RECORD_KEY_BITS, Place, Record, Stream
 
@@ -18,16 +20,15 @@ _GONE = Layout("<QQQ")
 Segment = tuple["Entry", int, int]  # an entry, and which of its numbers
 
 
-class Entry:
+class Entry(Struct, gc=False, eq=False):
     """A record without its bytes. `row` is where the store keeps them."""
 
-    __slots__ = ("end", "first", "place", "row", "size", "stream")
-
-    def __init__(
-        self, place: Place, stream: Stream, first: int, end: int, size: int, row: int = 0
-    ) -> None:
-        self.place, self.stream, self.first, self.end = place, stream, first, end
-        self.size, self.row = size, row
+    place: Place
+    stream: Stream
+    first: int
+    end: int
+    size: int
+    row: int = 0
 
     @classmethod
     def of(cls, record: Record) -> "Entry":
@@ -68,24 +69,40 @@ class Drops:
     A publisher's times never decrease. So once a record of a later second is dropped, nothing
     numbered below one of an earlier second will be kept: below `firm` no number may still come.
     Within the last second the order is that of keys, and numbers dropped there are just `last`.
+
+    Of what is deleted nothing else is left to compare this with: a check tells whether a fault
+    changed it.
     """
 
-    __slots__ = ("firm", "last", "time")
+    __slots__ = ("check", "firm", "last", "time")
 
-    def __init__(self) -> None:
-        self.firm = 0
+    def __init__(self, firm: int = 0) -> None:
+        self.firm = firm
         self.time = 0
         self.last = Intervals()
+        self.check = self._sum()
+
+    @property
+    def intact(self) -> bool:
+        """Is this what was noted?"""
+        return self.check == self._sum()
 
     def drop(self, entry: Entry, *, aged: bool) -> None:
         """Note a record that fell out of the window, by its age or by a count."""
         if aged or entry.time < self.time:
             self.firm = max(self.firm, entry.end)
-            return
-        if entry.time > self.time:
-            self.firm = max([self.firm, *(end for _, end in self.last)])
-            self.time, self.last = entry.time, Intervals()
-        self.last.add(entry.first, entry.end)
+        else:
+            if entry.time > self.time:
+                self.firm = max([self.firm, *(end for _, end in self.last)])
+                self.time, self.last = entry.time, Intervals()
+            self.last.add(entry.first, entry.end)
+        self.check = self._sum()
+
+    def rise(self, firm: int) -> None:
+        """Note that nothing below this number will come."""
+        if firm > self.firm:
+            self.firm = firm
+            self.check = self._sum()
 
     def pack(self) -> bytes:
         """All of it as bytes, for a store."""
@@ -100,25 +117,34 @@ class Drops:
         drops.firm, drops.time, size = _GONE.unpack_from(data)
         end = _GONE.size + 16 * size
         drops.last = Intervals.unpack(data[_GONE.size : end])
+        drops.check = drops._sum()
         return drops, data[end:]
+
+    def _sum(self) -> int:
+        return mixed(self.firm, self.time, *self.last.sums())
 
 
 class Lane:
     """One stream: its shown records by number, and up to where nothing is missing."""
 
-    __slots__ = ("covered", "entries", "gone", "hid", "low")
+    __slots__ = ("covered", "entries", "gone", "hid", "stream")
 
-    def __init__(self) -> None:
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream  # the one that its entries share
         self.entries: list[Entry] = []
         self.covered = Intervals()
-        self.low = 0  # the publisher vouches for nothing below
-        self.gone = Drops()  # deleted, or never kept
+        self.gone = Drops()  # deleted, never kept, or no longer vouched for by the publisher
         self.hid = Drops()  # hidden: comes back with the window
 
     @property
     def floor(self) -> int:
         """Below this number nothing may still come."""
-        return max(self.low, self.gone.firm, self.hid.firm)
+        return max(self.gone.firm, self.hid.firm)
+
+    @property
+    def empty(self) -> bool:
+        """Is nothing known of this stream?"""
+        return not (self.entries or self.floor or self.gone.last or self.hid.last)
 
     def clear(self) -> None:
         """Forget what is shown."""
@@ -126,21 +152,21 @@ class Lane:
 
     def derive(self) -> None:
         """Put entries that were added in any order by number, and say what they cover."""
-        self.entries.sort(key=_number)
+        self.entries.sort(key=number_of)
         for entry in self.entries:
             self.covered.add(entry.first, entry.end)
 
     def show(self, entry: Entry) -> None:
         """Take an entry up."""
         if self.entries and entry.first <= self.entries[-1].first:
-            insort(self.entries, entry, key=_number)
+            insort(self.entries, entry, key=number_of)
         else:
             self.entries.append(entry)
         self.covered.add(entry.first, entry.end)
 
     def unshow(self, entry: Entry) -> None:
         """Take an entry out; what another one covers stays covered."""
-        at = bisect_left(self.entries, _number(entry), key=_number)
+        at = bisect_left(self.entries, number_of(entry), key=number_of)
         if self.entries[at : at + 1] != [entry]:
             return
         del self.entries[at]
@@ -148,14 +174,31 @@ class Lane:
         for other in list(self.overlapping(entry.first, entry.end)):
             self.covered.add(other.first, other.end)
 
+    def vouch(self, low: int) -> None:
+        """The publisher vouches for nothing below `low`: so the topic is bounded."""
+        if low > self.gone.firm:
+            self.recall(bounded=True)
+            self.gone.rise(low)
+
     def erase(self, entry: Entry, *, aged: bool) -> None:
         """Remember of a record that is not held what cannot come any more."""
+        self.recall(bounded=True)
         self.gone.drop(entry, aged=aged)
-        self.gone.firm = max(self.gone.firm, self.low)
+
+    def recall(self, *, bounded: bool) -> bool:
+        """Forget what a fault made of the memory of what is gone; was it intact?
+
+        In a topic that is `bounded` something had been dropped, and readers who waited for it would
+        wait for ever: there all below the first record shown is taken for gone.
+        """
+        if self.gone.intact:
+            return True
+        self.gone = Drops(self.entries[0].first if bounded and self.entries else 0)
+        return False
 
     def overlapping(self, lo: int, hi: int) -> Iterator[Entry]:
         """The entries with a number from `lo` to before `hi`, by number."""
-        start = bisect_left(self.entries, (lo - PUBLICATIONS_MAX, 0), key=_number)
+        start = bisect_left(self.entries, (lo - PUBLICATIONS_MAX, 0), key=number_of)
         for at in range(start, len(self.entries)):
             entry = self.entries[at]
             if entry.first >= hi:
@@ -236,5 +279,6 @@ def _time(entry: Entry) -> int:
     return entry.place >> RECORD_KEY_BITS
 
 
-def _number(entry: Entry) -> tuple[int, Place]:
+def number_of(entry: Entry) -> tuple[int, Place]:
+    """By what the entries of a lane are ordered."""
     return entry.first, entry.place

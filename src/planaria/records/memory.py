@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from planaria.core.state import State, Stateful
+from planaria.records.audit import AuditState
 from planaria.records.index import Index
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import DeliveredState, Intervals
@@ -10,7 +11,7 @@ from planaria.records.record import MalformedRecord, Place, Record, Stream, deco
 from planaria.records.store import Committed, Store
 from planaria.records.window import Window
 
-Dropped = tuple[int, int, list[tuple[int, int]]]  # `Drops` as a value: firm, time, last
+Dropped = tuple[int, int, list[tuple[int, int]], int]  # `Drops` as a value, with its check
 
 
 class MemoryStoreState(State):
@@ -23,9 +24,9 @@ class MemoryStoreState(State):
     windows: list[Window]
     bodies: dict[int, bytes]
     shown: set[int]
-    lanes: dict[tuple[int, bytes], tuple[int, Dropped, Dropped]]  # low, gone, hidden
+    lanes: dict[tuple[int, bytes], tuple[Dropped, Dropped]]  # gone, hidden
     delivered: DeliveredState
-    audited: list[int]
+    audit: AuditState
 
 
 class MemoryStore(Store, Stateful):
@@ -41,12 +42,11 @@ class MemoryStore(Store, Stateful):
         """What is held and remembered."""
         index = self.index
         lanes = {
-            stream: (lane.low, _value(lane.gone), _value(lane.hid))
-            for stream, lane in index.lanes.items()
+            stream: (_value(lane.gone), _value(lane.hid)) for stream, lane in index.lanes.items()
         }
         return MemoryStoreState(
             index.window, [*index.windows], self._bodies, set(index.shown), lanes,
-            self.delivered.state(), self._audited,
+            self.delivered.state(), self._audit.state(),
         )  # fmt: skip
 
     def load(self, state: State) -> None:
@@ -57,10 +57,10 @@ class MemoryStore(Store, Stateful):
         self.index = Index()
         self.index.window, self.index.windows = state.window, tuple(state.windows)
         self.mend()
-        self._audited = [*state.audited]
-        for stream, (low, gone, hid) in state.lanes.items():
+        self._audit.load(state.audit)
+        for stream, (gone, hid) in state.lanes.items():
             lane = self.index.lane(stream)
-            lane.low, lane.gone, lane.hid = low, _drops(gone), _drops(hid)
+            lane.gone, lane.hid = _drops(gone), _drops(hid)
 
     def mend(self) -> None:
         """Make the index anew from the records' bytes, which alone say what is held."""
@@ -78,8 +78,7 @@ class MemoryStore(Store, Stateful):
 
     def audit(self, limit: int) -> int:
         """Check the next records; first, whether the index knows all of them."""
-        held = self.index.shown.keys() | self.index.hidden.keys()
-        if self._bodies.keys() != held:
+        if len(self._bodies) != len(self.index.shown) + len(self.index.hidden):
             self.mend()
             return 1 + super().audit(limit)
         return super().audit(limit)
@@ -113,10 +112,10 @@ class MemoryStore(Store, Stateful):
 
 
 def _value(drops: Drops) -> Dropped:
-    return drops.firm, drops.time, [*drops.last]
+    return drops.firm, drops.time, [*drops.last], drops.check
 
 
 def _drops(value: Dropped) -> Drops:
     drops = Drops()
-    drops.firm, drops.time, drops.last = value[0], value[1], Intervals(value[2])
+    drops.firm, drops.time, drops.last, drops.check = *value[:2], Intervals(value[2]), value[3]
     return drops

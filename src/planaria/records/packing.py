@@ -151,7 +151,7 @@ class Packer(Stateful):
 def weigh(draft: Draft) -> int:
     """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
     payload, key, headers, timestamp = draft
-    if key is timestamp is None and not headers and len(payload) <= PAYLOAD_BYTES_MAX:
+    if key is None and timestamp is None and not headers and len(payload) <= PAYLOAD_BYTES_MAX:
         return DRAFT_BYTES + len(payload)  # as nearly always
     if timestamp is not None and not -(1 << 63) <= timestamp < 1 << 63:
         raise UsageError(f"timestamp {timestamp}: microseconds in 64 bits")

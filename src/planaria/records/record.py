@@ -47,6 +47,9 @@ Headers = tuple[tuple[str, bytes], ...]
 
 _HEAD = Layout("<2sBBIqqqq12sI")
 _MARK, _VERSION = b"PR", 1
+_BEGIN = _MARK + bytes([_VERSION])
+_ONE = Layout("<II")  # the offsets of a single payload
+_HASH = blake2b(digest_size=RECORD_KEY_BYTES, person=b"planaria record")
 KEYS, HEADERS, TIMESTAMPS = 1, 2, 4  # columns that may be left out
 PAYLOAD_BYTES_MAX = 1 << 20  # of one publication; the rest of its record is for key and headers
 
@@ -133,7 +136,8 @@ class Record:
 
     def publications(self, lo: int, hi: int) -> list[Publication]:
         """The publications numbered from `lo` to before `hi`."""
-        lo, hi = max(lo, self.first), min(hi, self.end)
+        lo = max(lo, self.first)
+        hi = max(lo, min(hi, self.end))
         at, rows = self.offsets(), range(lo - self.first, hi - self.first)
         payloads = self.payloads(lo, hi)
         keys: list[bytes | None] = [None] * len(rows)
@@ -226,7 +230,9 @@ def _cells(data: bytes, table: int, start: int, lo: int, hi: int) -> list[bytes]
 
 def record_key(data: bytes) -> bytes:
     """The 128-bit key of a record's bytes. Compute it once, where the record enters."""
-    return blake2b(data, digest_size=RECORD_KEY_BYTES, person=b"planaria record").digest()
+    hash = _HASH.copy()
+    hash.update(data)
+    return hash.digest()
 
 
 def intact(data: bytes, place: Place) -> Record | None:
@@ -292,7 +298,7 @@ def decode(data: bytes) -> Record:
     """
     if not _HEAD.size <= len(data) <= RECORD_BYTES_MAX:
         raise MalformedRecord(f"record of {len(data)} bytes: at most {RECORD_BYTES_MAX}")
-    if data[:3] != _MARK + bytes([_VERSION]):
+    if data[:3] != _BEGIN:
         raise MalformedRecord(f"no record of version {_VERSION}: begins with {data[:3].hex()}")
     record = Record(data, b"")
     _check_head(record)
@@ -309,9 +315,10 @@ def _is_plain(record: Record) -> bool:
     start = _HEAD.size + 4 * (count + 1)
     if not start <= len(data) <= PAYLOAD_BYTES_MAX:
         return False
+    if count == 1:
+        return _ONE.unpack_from(data, _HEAD.size) == (0, len(data) - start)
     bounds = unpack_from(f"<{count + 1}I", data, _HEAD.size)
-    ascends = count == 1 or list(bounds) == sorted(bounds)
-    return ascends and bounds[0] == 0 and start + bounds[-1] == len(data)
+    return bounds[0] == 0 and start + bounds[-1] == len(data) and list(bounds) == sorted(bounds)
 
 
 def _check_head(record: Record) -> None:

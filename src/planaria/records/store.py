@@ -7,10 +7,10 @@ three questions, and none answers another.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 
 from planaria.core.errors import CapacityExceeded
+from planaria.records.audit import Audit
 from planaria.records.batches import Arrival, Batch, Lacks, Slice
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
@@ -27,7 +27,6 @@ READ_BYTES_MAX = 16 << 20  # of records in a batch; a larger one comes alone
 LOAD_RECORDS_MAX = 256  # bodies in memory at a time where all that is shown is passed over
 DISPUTES_MAX = 16  # held records that a new one is compared with
 
-_ALONE = nullcontext()
 Committed = Callable[[Exception | None], object]
 
 
@@ -38,7 +37,7 @@ class Store(ABC):
         self.index = Index()
         self.delivered = Delivered()
         self._retained: Retained | None = None
-        self._audited: list[Place] = []
+        self._audit = Audit()
 
     # What subclasses do with bytes
 
@@ -62,10 +61,6 @@ class Store(ABC):
     def _load(self, entries: Sequence[Entry]) -> list[Record | None]:
         """The records of these entries; None where the bytes are not what was written."""
 
-    def _together(self) -> AbstractContextManager[object]:
-        """What is written within becomes durable together, or not at all."""
-        return _ALONE
-
     @abstractmethod
     def commit(self, done: Committed) -> None:
         """Call `done` once all that was appended so far is on disk, or with what prevents it."""
@@ -78,36 +73,38 @@ class Store(ABC):
         Raises CapacityExceeded, with nothing changed, when the store can take no more now.
         """
         records = list(records)
-        if len(self.index.shown) + len(self.index.hidden) + len(records) > RECORDS_MAX:
+        index = self.index
+        if len(index.shown) + len(index.hidden) + len(records) > RECORDS_MAX:
             raise CapacityExceeded(f"{RECORDS_MAX} records in one topic: shorten its retention")
         self._admit(records)
-        with self._together():
-            arrivals = [self._append(record) for record in records]
-            if self.index.unshown or self.index.erased:
-                self._erase_dropped()
+        arrivals = [self._append(record) for record in records]
+        if index.unshown or index.erased:
+            self._erase_dropped()
         return arrivals
 
     def _append(self, record: Record) -> Arrival:
-        place, stream = record.place, record.stream
-        if place in self.index.shown or place in self.index.hidden:
+        index, place = self.index, record.place
+        if place in index.shown or place in index.hidden:
             return Arrival(record, [], [])
-        disputed = self._disputed(record)
-        entry = Entry.of(record)
-        expired = place < self.index.window.lowest
-        held = self.index.add(entry, record.low)
-        new = [] if expired else self.delivered.add(stream, record.first, record.end, record.time)
-        if held:
-            self._write(entry, record)
-            self._retain(record)
-        else:
-            self._note(stream)
+        first, end = record.first, record.end
+        lane = index.lane((record.publisher, record.incarnation))
+        disputed = self._disputed(record, lane) if lane.covered.end > first else []
+        if record.low > lane.gone.firm:
+            lane.vouch(record.low)
+        entry = Entry(place, lane.stream, first, end, len(record.data))
+        expired = record.time < index.window.lo
+        held = index.add(entry, lane)
+        new = [] if expired else self.delivered.add(lane.stream, first, end, record.time)
+        if not held:
+            self._note(lane.stream)
+            return Arrival(record, new, disputed)
+        self._write(entry, record)
+        if self._retained is not None:
+            self._retain(record, self._retained)
         return Arrival(record, new, disputed)
 
-    def _disputed(self, record: Record) -> list[Interval]:
+    def _disputed(self, record: Record, lane: Lane) -> list[Interval]:
         """The numbers of a new record that a held one gives another body."""
-        lane = self.index.lanes.get(record.stream)
-        if lane is None or lane.covered.end <= record.first:
-            return []
         if not lane.covered.common(record.first, record.end):
             return []
         found = Intervals()
@@ -126,14 +123,12 @@ class Store(ABC):
         if window != self.index.window:
             self._retained = None
             self.index.show(window)
-            with self._together():
-                self._erase_dropped()
+            self._erase_dropped()
 
     def purge(self, windows: Sequence[Window]) -> None:
         """Delete from now on what neither the window nor one of `windows` would show."""
         self.index.purge(windows)
-        with self._together():
-            self._erase_dropped()
+        self._erase_dropped()
 
     def forget(self, before: int) -> None:
         """Forget what was delivered of streams that were last heard of before that second."""
@@ -229,7 +224,7 @@ class Store(ABC):
         """Which part of the range from `after` to `to` cannot be read here."""
         lacks = Lacks({}, {})
         for stream in sorted(to):
-            lane = self.index.lanes.get(stream) or Lane()
+            lane = self.index.lanes.get(stream) or Lane(stream)
             parts = lane.missing(after.get(stream, START).next, to[stream].next)
             for kind, intervals in zip(lacks, parts, strict=True):
                 if intervals:
@@ -264,22 +259,20 @@ class Store(ABC):
                         retained.take(record, lo, hi)
         return retained
 
-    def _retain(self, record: Record) -> None:
+    def _retain(self, record: Record, retained: Retained) -> None:
         """Keep the last publications up to date; if bodies compete, make them anew when asked."""
-        if self._retained is None:
-            return
         lane = self.index.lane(record.stream)
         if len(list(islice(lane.overlapping(record.first, record.end), 2))) != 1:
             self._retained = None
             return
         try:
-            self._retained.take(record, record.first, record.end)
+            retained.take(record, record.first, record.end)
         except CapacityExceeded:
             self._retained = None
 
     def at(self, stream: Stream, number: int) -> Publication | None:
         """The publication at a position, if it is shown."""
-        lane = self.index.lanes.get(stream) or Lane()
+        lane = self.index.lanes.get(stream) or Lane(stream)
         for entry, lo, hi in lane.segments(number, number + 1):
             for record in self._sound([entry]):
                 return record.publications(lo, hi)[0]
@@ -317,34 +310,29 @@ class Store(ABC):
         before, index = self.index, Index()
         index.window, index.windows = before.window, tuple(before.windows)
         for stream, lane in before.lanes.items():
-            index.lane(stream).low, index.lane(stream).gone = lane.low, lane.gone
+            index.lane(stream).gone = lane.gone
         index.load(entries)
-        self.index, self._retained, self._audited = index, None, []
+        self.index, self._retained = index, None
 
     def audit(self, limit: int) -> int:
-        """Check the next `limit` records against their bytes; returns the repairs.
-
-        At the beginning of each pass everything that is derived from entries is made anew.
-        """
-        if not self._audited:
-            self.index.sort()
+        """Check what is derived from the next `limit` records, and them; returns the repairs."""
+        if self._audit.begins:
             self._retained = None
-            self._audited = sorted([*self.index.shown, *self.index.hidden], reverse=True)
-        places = [self._audited.pop() for _ in range(min(limit, len(self._audited)))]
-        held = {**self.index.hidden, **self.index.shown}
-        entries = [held[place] for place in places if place in held]
-        if any(held[place].place != place for place in places if place in held):
+        found, right = self._audit.look(self.index, limit)
+        if not right:
             self.mend()
-            return 1
+        entries = [entry for entry in found if self.index.has(entry)]
         records = self._load(entries)
         pairs = [(e, r) for e, r in zip(entries, records, strict=True) if r is not None]
         wrong = [(entry, record) for entry, record in pairs if not entry.describes(record)]
         for entry, record in wrong:
             entry.describe(record)
+        for _, record in pairs:
+            self.index.lane(record.stream).vouch(record.low)
         if wrong:
             self.index.sort()
             self._retained = None
-        return len(entries) - len(pairs) + len(wrong)
+        return (not right) + len(entries) - len(pairs) + len(wrong)
 
     def _sound(self, entries: Sequence[Entry]) -> list[Record]:
         return [record for record in self._load(entries) if record is not None]

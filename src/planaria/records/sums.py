@@ -5,6 +5,7 @@ agrees proves nothing to whoever may face forged records: the descent and the au
 """
 
 from bisect import bisect_left, insort
+from operator import itemgetter
 from typing import NamedTuple
 
 from planaria.records.record import RECORD_KEY_BITS, TIME_MAX, Place
@@ -23,6 +24,7 @@ class Sum(NamedTuple):
 
 
 NO_SUM = Sum()
+_KEYS, _RECORDS = itemgetter(0), itemgetter(1)
 
 
 def compared(time: int, cut: int) -> bool:
@@ -62,6 +64,19 @@ class Sums:
             del self._times[bisect_left(self._times, time)]
         keys, records = self._total
         self._total = (keys + key & KEY_MASK, records + sign)
+
+    def of(self, second: int) -> tuple[int, int]:
+        """The sum of one second's keys, and how many they are."""
+        return self._seconds.get(second, (0, 0))
+
+    def add_up(self, records: int) -> bool:
+        """Is the sum of all that of the seconds, and are there so many records?"""
+        keys, counts = (
+            sum(map(_KEYS, self._seconds.values())),
+            map(_RECORDS, self._seconds.values()),
+        )
+        total = (keys & KEY_MASK, sum(counts))
+        return self._total == total and total[1] == records and self._times == sorted(self._seconds)
 
     def digest(self, lo: int, cut: int) -> Sum:
         """The sum of what a digest from the second `lo` on covers at `cut`.

@@ -5,49 +5,22 @@ It keeps no vectors and goes on at no other node: that is what the client librar
 
 import asyncio
 import ssl
-from secrets import token_bytes
 from typing import TypeVar
 
-from planaria.core.codec import Codec
-from planaria.core.errors import MalformedMessage, UsageError
-from planaria.network.client.messages import MESSAGES, ClientMessage, Failed
-from planaria.network.connection import VERSIONS, Connection, Hello
+from planaria.core.errors import MalformedMessage, PlanariaError
+from planaria.network.client.channel import CODEC, Access
+from planaria.network.client.messages import ClientMessage, Failed
+from planaria.network.connection import Connection
 from planaria.network.contacts import parse_address
-from planaria.network.context import Context
-from planaria.network.identity import ID_BYTES
 from planaria.network.link import Task
-from planaria.network.tls import Credentials
 
 ANSWER_SECONDS = 5.0  # for a connection to open, and for an answer to come
-CLUSTER = "planaria"  # the name of a cluster that was given none
-
-CODEC = Codec(MESSAGES)
 
 Answer = TypeVar("Answer", bound=ClientMessage)
 
 
-class Unreachable(UsageError):
+class Unanswered(PlanariaError):
     """A node that cannot be reached, does not let us in or does not answer; says which and why."""
-
-
-class Access:
-    """As whom to speak to a network: what every connection of one tool has in common."""
-
-    def __init__(self, context: Context) -> None:
-        if context.credentials is None and not context.insecure:
-            raise UsageError(
-                "no credentials: name --credentials DIR (made by `planaria keys issue`), "
-                "or --insecure for a network without TLS"
-            )
-        self.credentials = Credentials(context.credentials) if context.credentials else None
-        cluster = self.credentials.cluster if self.credentials else CLUSTER
-        id = self.credentials.identity.id if self.credentials else token_bytes(ID_BYTES)
-        self.hello = Hello(VERSIONS, id, context.cluster or cluster, role="client")
-
-    @property
-    def secret(self) -> bytes:
-        """The cluster's secret; empty without TLS."""
-        return self.credentials.secret if self.credentials else b""
 
 
 class Asker:
@@ -71,7 +44,7 @@ class Asker:
         await self.close()
 
     async def open(self) -> None:
-        """Connect; raises Unreachable."""
+        """Connect; raises Unanswered."""
         host, port = parse_address(self.address)
         loop = asyncio.get_running_loop()
         context = self.credentials.context(server=False) if self.credentials else None
@@ -81,33 +54,33 @@ class Asker:
                 await self._opened
         except ssl.SSLCertVerificationError as error:
             why = f"its certificate is not of our authority ({error.verify_message})"
-            raise Unreachable(f"cannot trust {self.address}: {why}") from None
+            raise Unanswered(f"cannot trust {self.address}: {why}") from None
         except (OSError, TimeoutError) as error:
             await self.close()
             words = getattr(error, "strerror", None) or str(error) or "no answer"
-            raise Unreachable(f"cannot reach {self.address}: {words}") from None
+            raise Unanswered(f"cannot reach {self.address}: {words}") from None
 
     async def ask(self, kind: type[ClientMessage], answer: type[Answer], *fields: object) -> Answer:
-        """Ask, and wait for an `answer`; raises Unreachable, also for another answer."""
+        """Ask, and wait for an `answer`; raises Unanswered, also for another answer."""
         if self._connection is None:
-            raise Unreachable(f"{self.address} has hung up")
+            raise Unanswered(f"{self.address} has hung up")
         self._number += 1
         number, message = self._number, kind(self._number, *fields)
         future = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
             if not self._connection.send(CODEC.encode(message), message, bulk=False):
-                raise Unreachable(f"{self.address} is behind with its answers")
+                raise Unanswered(f"{self.address} is behind with its answers")
             async with asyncio.timeout(self.seconds):
                 found = await future
         except TimeoutError:
-            raise Unreachable(f"{self.address} does not answer") from None
+            raise Unanswered(f"{self.address} does not answer") from None
         finally:
             del self._waiting[number]
         if isinstance(found, Failed):
-            raise Unreachable(f"{self.address}: {found.reason}")
+            raise Unanswered(f"{self.address}: {found.reason}")
         if not isinstance(found, answer):
-            raise Unreachable(f"{self.address} answers {type(found).__name__}: another version?")
+            raise Unanswered(f"{self.address} answers {type(found).__name__}: another version?")
         return found
 
     async def close(self) -> None:
@@ -157,11 +130,11 @@ class Asker:
 
     def closed(self, connection: Connection, reason: str) -> None:
         """Whoever waits is told why."""
-        error = Unreachable(f"{self.address} does not let us in: {reason}")
+        error = Unanswered(f"{self.address} does not let us in: {reason}")
         if not self._opened.done():
             self._opened.set_exception(error)
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(Unreachable(f"{self.address} hung up: {reason}"))
+                future.set_exception(Unanswered(f"{self.address} hung up: {reason}"))
         self._connection = None
         self._ended.set()

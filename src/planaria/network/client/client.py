@@ -10,8 +10,9 @@ async with planaria.connect("127.0.0.1:7400,127.0.0.1:7401") as client:
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from time import time_ns
 from typing import Any, Literal, NamedTuple, Self, overload
@@ -50,7 +51,7 @@ from planaria.records.record import INCARNATION_BYTES, Draft, decode
 
 CLUSTER = "planaria"  # the name of a cluster that was given none
 LEARN_SECONDS = 30.0  # between questions for further nodes
-YIELD_EVERY = 1024  # publications of a batch, after which others get a turn
+CHUNK = 1024  # publications of a batch, after which others get a turn
 
 Vector = Mapping[str, Any]  # `publisher/incarnation` to the next number: plain values
 
@@ -168,16 +169,16 @@ class Client:
         receipt, wish = Receipt(topic, None), _wish(copies, strict, durability)
         outbox = self._outbox(topic)
         number = 0
-        async for payload in _each(payloads):
-            draft = payload if isinstance(payload, Draft) else Draft(_bytes(payload))
-            if draft.timestamp is None:
-                draft = draft._replace(timestamp=time_ns() // 1000)
-            await outbox.put(draft, receipt, wish)
-            number += 1
+        async for some in _chunks(payloads):
+            for payload in some:
+                draft = payload if isinstance(payload, Draft) else Draft(_bytes(payload))
+                if draft.timestamp is None:
+                    draft = Draft(*draft[:3], time_ns() // 1000)
+                if not outbox.took(draft, receipt, wish):
+                    await outbox.put(draft, receipt, wish)
+            number += len(some)
             if receipt.future.done():
                 break
-            if not number % YIELD_EVERY:
-                await asyncio.sleep(0)
         if not number:
             return None
         receipt.complete(number)
@@ -335,11 +336,11 @@ def connect(
         credentials=None if credentials is None else Path(credentials),
         insecure=insecure,
     )
-    access = Access(*_shown(found, name), patience)
+    access = Access(*shown(found, name), patience)
     return Client(Servers(found.servers), access, oneshot=oneshot)
 
 
-def _shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None]:
+def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None]:
     """How to show ourselves in a network; raises UsageError if that was not said."""
     if context.credentials is None and not context.insecure:
         raise UsageError(
@@ -386,12 +387,15 @@ def _wish(copies: int, strict: bool, durability: str) -> Wish:
     return Wish(copies, strict, durability == "disk")
 
 
-async def _each(
+async def _chunks(
     payloads: Iterable[bytes | str | Draft] | AsyncIterable[bytes | str | Draft],
-) -> "AsyncIterable[bytes | str | Draft]":
+) -> AsyncIterator[Sequence[bytes | str | Draft]]:
+    """What is to be published: many at a time, but what others bring at once when it comes."""
     if isinstance(payloads, AsyncIterable):
         async for payload in payloads:
-            yield payload
-    else:
-        for payload in payloads:
-            yield payload
+            yield (payload,)
+        return
+    rest = iter(payloads)
+    while some := list(islice(rest, CHUNK)):
+        yield some
+        await asyncio.sleep(0)

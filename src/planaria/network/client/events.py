@@ -54,6 +54,12 @@ class Ack(Struct, frozen=True, gc=False):
 
 def events_of(topic: str, record: Record, lo: int, hi: int, *, late: bool = False) -> list[Event]:
     """The publications of a record from `lo` to before `hi`, as events."""
+    if not record.columns:  # payloads alone, as nearly always
+        who, start, time = record.publisher, record.incarnation, record.time * 1000
+        numbered = zip(range(lo, hi), record.payloads(lo, hi), strict=True)
+        return [
+            Event(topic, it, None, {}, who, start, number, time, late) for number, it in numbered
+        ]
     return [
         Event(
             topic,

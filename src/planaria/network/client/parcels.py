@@ -6,11 +6,12 @@ from typing import NamedTuple
 from msgspec import structs
 
 from planaria.core.node import Notice
-from planaria.network.client.events import Event
+from planaria.network.client.events import Event, events_of
 from planaria.network.client.messages import Piece, Position
 from planaria.network.client.publishing import TOKEN_HEADER
 from planaria.network.connection import Connection
 from planaria.network.link import Task
+from planaria.records.record import HEADERS, Record
 
 TOKEN_MILLISECONDS = 600_000  # within which a repeated token is the same publication
 TOKENS_MAX = 1 << 16  # remembered; then the oldest is forgotten
@@ -35,6 +36,13 @@ class Tokens:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], tuple[bytes, int]] = {}
+
+    def events(
+        self, topic: str, record: Record, lo: int, hi: int, *, late: bool = False
+    ) -> list[Event]:
+        """Part of a record as events, without repeats."""
+        found = events_of(topic, record, lo, hi, late=late)
+        return self.new(found) if record.columns & HEADERS else found
 
     def new(self, events: list[Event]) -> list[Event]:
         """Those that are not repeats, without their tokens."""

@@ -8,6 +8,8 @@ client has its node number what it publishes, under a token that is drawn once.
 import asyncio
 import os
 from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
 from time import time
 from typing import NamedTuple
 
@@ -54,21 +56,16 @@ class Receipt:
         self.ack: Ack | None = None
         self.future: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
 
-    def stored(self, number: int, stored: Stored) -> None:
-        """One more is stored, with this number."""
-        self.stored_count += 1
-        ack = self.ack
-        if ack is None or stored.copies < ack.copies or number < ack.sequence:
-            who, copies, members = (
-                (stored.publisher, stored.incarnation),
-                stored.copies,
-                stored.members,
-            )
-            if ack is not None:
-                who = (ack.publisher, ack.incarnation)
-                number, copies = min(number, ack.sequence), min(copies, ack.copies)
-                members = min(members, ack.members)
-            self.ack = Ack(self.topic, *who, number, 1, copies, members)
+    def stored(self, first: int, count: int, stored: Stored) -> None:
+        """So many more are stored, with the numbers from `first` on."""
+        self.stored_count += count
+        ack, copies, members = self.ack, stored.copies, stored.members
+        who = (stored.publisher, stored.incarnation)
+        if ack is not None:
+            who = (ack.publisher, ack.incarnation)
+            first, copies = min(first, ack.sequence), min(copies, ack.copies)
+            members = min(members, ack.members)
+        self.ack = Ack(self.topic, *who, first, 1, copies, members)
         self._finish()
 
     def complete(self, wanted: int) -> None:
@@ -101,14 +98,20 @@ class Outbox:
     def flush(self) -> None:
         """Send all that waits for company."""
 
+    def took(self, draft: Draft, receipt: Receipt, wish: Wish) -> bool:
+        """Take a publication if there is room and nobody waits for it."""
+        if self.turn.locked():
+            return False
+        try:
+            self.offer(draft, receipt, wish)
+        except CapacityExceeded:
+            return False
+        return True
+
     async def put(self, draft: Draft, receipt: Receipt, wish: Wish) -> None:
         """Take a publication as soon as there is room."""
-        if not self.turn.locked():
-            try:
-                self.offer(draft, receipt, wish)
-                return
-            except CapacityExceeded:
-                pass
+        if self.took(draft, receipt, wish):
+            return
         async with self.turn:
             while True:
                 if self.requests.error is not None:
@@ -197,8 +200,11 @@ class Stream(Outbox):
                     receipt.failed(error)
                 return
             self._acknowledge(record)
-            for number, (receipt, _) in enumerate(receipts, record.first):
-                receipt.stored(number, stored)
+            number = record.first
+            for receipt, same in groupby(receipts, key=itemgetter(0)):
+                count = sum(1 for _ in same)
+                receipt.stored(number, count, stored)
+                number += count
 
         self._send(Put, record.data, *receipts[0][1], done=done)
 
@@ -239,7 +245,7 @@ class Notes(Outbox):
         def done(stored: Stored | None, error: BaseException | None) -> None:
             self._bytes -= weight
             if stored is not None:
-                receipt.stored(stored.first, stored)
+                receipt.stored(stored.first, 1, stored)
             elif error is not None:
                 receipt.failed(error)
 

@@ -14,10 +14,9 @@ from typing import Any, Generic, Self, TypeVar
 from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Notice
-from planaria.core.topics import check_filter, covers, matches
 from planaria.network.client.channel import Access, Channel
 from planaria.network.client.errors import Unreachable
-from planaria.network.client.events import Event, events_of
+from planaria.network.client.events import Event
 from planaria.network.client.lacks import Lacking
 from planaria.network.client.messages import (
     ClientMessage,
@@ -33,6 +32,7 @@ from planaria.network.client.messages import (
     to_wire,
 )
 from planaria.network.client.parcels import Parcel, Tokens
+from planaria.network.client.patterns import Patterns
 from planaria.network.client.places import Beginning
 from planaria.network.client.requests import ANSWER_SECONDS, FULL_SECONDS_MAX
 from planaria.network.client.servers import Servers
@@ -57,7 +57,7 @@ class Subscription(Generic[T]):
         access: Access,
         closed: Callable[["Subscription[Any]"], None],
     ) -> None:
-        self.patterns = _without_covered([check_filter(pattern) for pattern in patterns])
+        self.patterns = Patterns(patterns)
         self.where, self.notices = where, notices
         self.channel = Channel(servers, access, self)
         self.topics: list[str] = []  # that are read now
@@ -209,10 +209,10 @@ class Subscription(Generic[T]):
             stream = record.stream
             lo, hi = max(piece.lo, record.first), min(piece.hi, record.end)
             if parcel.retained:
-                events += self._tokens.new(events_of(topic, record, lo, hi))
+                events += self._tokens.events(topic, record, lo, hi)
                 continue
             for start, end, late in self._places.unread(topic, stream, lo, hi):
-                events += self._tokens.new(events_of(topic, record, start, end, late=late))
+                events += self._tokens.events(topic, record, start, end, late=late)
             if lo < hi:
                 self._places.take(topic, stream, lo, hi)
         for position in parcel.after:
@@ -254,7 +254,7 @@ class Subscription(Generic[T]):
                 vectors = {
                     topic: to_wire(marks)
                     for topic, marks in self._places.topics.items()
-                    if self._pattern_of(topic) == pattern
+                    if self.patterns.of(topic) == pattern
                 }
                 floor = self._places.floor
                 ask = Tail(number, pattern, vectors, floor, self.where, self.notices)
@@ -278,10 +278,6 @@ class Subscription(Generic[T]):
         except CapacityExceeded as error:
             what = "more publishers than fit into one question: subscribe to fewer topics at a time"
             self.failed(CapacityExceeded(f"{what} ({error})"))
-
-    def _pattern_of(self, topic: str) -> str | None:
-        """The one pattern that this topic is read by: the first that matches."""
-        return next((it for it in self.patterns if matches(it, topic)), None)
 
     # What the channel tells
 
@@ -333,7 +329,7 @@ class Subscription(Generic[T]):
         if isinstance(message, Told):
             notice = Notice(message.topic, message.kind, message.detail)
             self.put(Parcel(message.topic, frame=frame, notice=notice))
-        elif self._pattern_of(message.topic) != self._tails[message.request]:
+        elif self.patterns.of(message.topic) != self._tails[message.request]:
             connection.finish(task)  # another pattern of ours brings it
         else:
             self._lacking.note(message.topic, message.lacks)
@@ -353,11 +349,11 @@ class Subscription(Generic[T]):
         """Begin there; the retained publications come first."""
         pattern = self._asked.pop(message.request)
         for topic, positions in message.vectors.items():
-            if self._pattern_of(topic) == pattern:
+            if self.patterns.of(topic) == pattern:
                 for position in positions:
                     self._places.move(topic, position)
         for topic, piece in message.last.items():
-            if self._pattern_of(topic) == pattern and self._is_read(topic, piece):
+            if self.patterns.of(topic) == pattern and self._is_read(topic, piece):
                 self.put(Parcel(topic, [piece], retained=True))
         floor = self._places.floor
         self._places.floor = min(floor, message.floor) if floor else message.floor
@@ -389,15 +385,3 @@ class Subscription(Generic[T]):
     def _tell(self, kind: str, **detail: Any) -> None:
         if self.notices:
             self.put(Parcel(notice=Notice("", kind, detail)))
-
-
-def _without_covered(patterns: list[str]) -> list[str]:
-    """Those that no other one covers, in their order."""
-    if not patterns:
-        raise UsageError("subscribe to at least one topic or pattern")
-    kept: list[str] = []
-    for at, pattern in enumerate(patterns):
-        others = patterns[:at] + [it for it in patterns[at + 1 :] if it != pattern]
-        if not any(covers(other, pattern) and other != pattern for other in others):
-            kept.append(pattern)
-    return list(dict.fromkeys(kept))

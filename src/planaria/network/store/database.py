@@ -17,10 +17,12 @@ from planaria.network.store.directory import CLEAN, DAMAGED, IN_USE, Directory
 from planaria.network.store.opening import Report, is_damage, open_anew, open_file
 from planaria.network.store.rows import entry_of, head_of, pack_state, topic_id, unpack_state
 from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
+from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
 from planaria.records.record import Record, Stream, intact
 from planaria.records.store import Committed, Store
+from planaria.records.window import Window
 
 SELECT_MAX = 500  # rows of one query
 
@@ -202,6 +204,21 @@ class SqliteStore(Store):
             done(CapacityExceeded("the store is read-only"))
         else:
             self._database.writer.commit(done)
+
+    def append(self, records: Iterable[Record]) -> list[Arrival]:
+        """Hold records; what they insert, delete and change is on disk together, or not at all."""
+        with self._together():
+            return super().append(records)
+
+    def show(self, window: Window) -> None:
+        """Show what `window` keeps; what it deletes is deleted together."""
+        with self._together():
+            super().show(window)
+
+    def purge(self, windows: Sequence[Window]) -> None:
+        """Delete what no window would show, together."""
+        with self._together():
+            super().purge(windows)
 
     def _together(self) -> AbstractContextManager[object]:
         writer = self._database.writer

@@ -137,8 +137,8 @@ class AntiEntropy(Stateful):
         """A send to `peer` failed: do not wait for it."""
         self.exchanges.pop(peer, None)
 
-    def on_timeout(self) -> None:
-        """Give up exchanges whose peer is silent."""
+    def on_timeout(self, *, audit: bool = True) -> None:
+        """Check a slice of what is held, give up exchanges whose peer is silent."""
         for peer, exchange in list(self.exchanges.items()):
             exchange.age += 1
             exchange.life += 1
@@ -149,6 +149,8 @@ class AntiEntropy(Stateful):
             del self.exchanges[peer]
         for peer in list(self.peers)[:-PEERS_MAX]:
             del self.peers[peer]
+        if audit:
+            self.holdings.on_timeout()
 
     def _on_estimate(self, message: Estimate) -> list[Effect]:
         """M3: name the difference if it is tiny, else send as many cells as it needs."""
@@ -166,7 +168,7 @@ class AntiEntropy(Stateful):
         if decoded is not None:
             return self._name_difference(sender, exchange, state, decoded)
         estimate = estimate_difference(sums, message.tug_of_war) or 0.0
-        gap = abs(self._count(state.lo, state.cut) - state.count)
+        gap = abs(self.holdings.count(state.lo, state.cut) - state.count)
         size = min(sketch_size(max(estimate, gap)), self._cells_max(state))
         if size > CELLS_MAX:
             return self._descend(sender, exchange)
@@ -321,17 +323,16 @@ class AntiEntropy(Stateful):
     def _state(self, exchange: Exchange) -> Inventory:
         lo, cut, floor = exchange.lo, exchange.cut, self.holdings.floor
         packed = b"" if floor is None else floor.to_bytes(PLACE_BYTES, "big")
-        return Inventory(lo, cut, self.holdings.digest(lo, cut), self._count(lo, cut), packed)
+        return Inventory(
+            lo, cut, self.holdings.digest(lo, cut), self.holdings.count(lo, cut), packed
+        )
 
     def _agrees(self, state: Inventory) -> bool:
         return self.holdings.digest(state.lo, state.cut) == state.digest
 
-    def _count(self, lo: int, cut: int) -> int:
-        return len(self.holdings.places(lo, cut))
-
     def _cells_max(self, state: Inventory) -> int:
         """More cells than this are dearer than all ids of both."""
-        return 2 * (self._count(state.lo, state.cut) + state.count) + 64
+        return 2 * (self.holdings.count(state.lo, state.cut) + state.count) + 64
 
     def _current(self, message: AntiEntropyMessage) -> Exchange | None:
         """The exchange to which `message` belongs, if it is still open."""

@@ -145,6 +145,10 @@ class Holdings(Stateful):
         keys, records = self._sure(lambda: self.store.digest(lo, cut))
         return (keys ^ keys >> 64 ^ records * ODD) & WORD
 
+    def count(self, lo: int, cut: int) -> int:
+        """How many records this part has."""
+        return max(0, min(self._sure(lambda: self.store.digest(lo, cut)).records, LIMIT_MAX))
+
     def places(self, lo: int, cut: int) -> list[Place]:
         """The places of this part, ascending."""
         return self._sure(lambda: self.store.places(lo, cut))

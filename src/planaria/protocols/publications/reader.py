@@ -12,8 +12,8 @@ from planaria.core.state import State, Stateful
 from planaria.protocols.publications.deliveries import Deliveries
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.batches import Arrival, Slice
-from planaria.records.positions import SKIPPED_MAX, START, Intervals, Mark
-from planaria.records.record import Stream
+from planaria.records.positions import SKIPPED_MAX, START, Interval, Intervals, Mark
+from planaria.records.record import Record, Stream
 
 PATIENCE = 10  # own timeouts for which a hole is waited for: anti-entropy is faster when healthy
 PATIENCE_MAX = 100  # the same, while history still comes in
@@ -45,11 +45,12 @@ class Reader(Stateful):
 
     def arrived(self, arrivals: Sequence[Arrival], *, history: bool = False) -> list[Effect]:
         """Hand out what is new, or what its coming sets free."""
-        if len(arrivals) == 1 and not self.ordered and not arrivals[0].disputed:
+        if len(arrivals) == 1 and not arrivals[0].disputed:
             record, new, _ = arrivals[0]
-            if history and new:
-                self.quiet = 0
-            return self._deliver([Slice(record, lo, hi) for lo, hi in new])
+            if not self.ordered or self._next(record, new):
+                if history and new:
+                    self.quiet = 0
+                return self._deliver([Slice(record, lo, hi) for lo, hi in new])
         effects: list[Effect] = []
         for record, _, disputed in arrivals:
             effects += [self._notice("equivocation", record.stream, *them) for them in disputed]
@@ -71,6 +72,23 @@ class Reader(Stateful):
         for stream in dict.fromkeys(arrival.record.stream for arrival in arrivals):
             effects += self._follow(stream)
         return effects
+
+    def _next(self, record: Record, new: Sequence[Interval]) -> bool:
+        """Is it what the cursor waits for, with nothing behind it, as nearly always? Then pass it.
+
+        It need not be read from the store.
+        """
+        stream, end, index = record.stream, record.end, self.holdings.store.index
+        mark = self.marks.get(stream, START)
+        if mark.next != record.first or list(new) != [(record.first, end)]:
+            return False
+        if stream in self.holes or record.place not in index.shown:
+            return False
+        lane = index.lanes.get(stream)
+        if lane is None or lane.covered.end > end:
+            return False
+        self.marks[stream] = Mark(end, mark.skipped)
+        return True
 
     def on_timeout(self) -> list[Effect]:
         """Time passed: give up holes that were waited for, forget streams that are forgotten."""

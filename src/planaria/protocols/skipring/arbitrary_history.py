@@ -116,7 +116,7 @@ def corrupt_broadcast(broadcast: Broadcast, ids: Sequence[NodeId], rng: Random) 
     for _ in range(rng.randrange(3)):
         said, seen = any_record(ids, rng), Seen()
         seen.reroutes, seen.flooded = any_integer(rng, 0, 4), rng.random() < 0.5
-        seen.arcs = [(any_integer(rng, CIRCLE), any_integer(rng), any_integer(rng, 1))]
+        seen.arcs = ((any_integer(rng, CIRCLE), any_integer(rng), any_integer(rng, 1)),)
         broadcast.seen.put(said.key, seen)
         share = Share(rng.randrange(16), rng.choice(ids), rng.randrange(CIRCLE), 0, 0)
         name = (share.id, said.key, share.lo, share.hi, share.side)

@@ -96,7 +96,10 @@ def corrupt_derived(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> N
     holdings.audit_due = any_integer(rng, 0, 10**6)
     _corrupt_index(store.index, rng)
     _corrupt_delivered(store, ids, rng)
-    store._audited = [any_integer(rng, 0, 1 << PLACE_BITS) for _ in range(rng.randrange(3))]
+    if rng.random() < 0.3:
+        store._audit.stream = any_stream(ids, rng)
+        store._audit.number, store._audit.hidden = any_integer(rng, 0), any_integer(rng, 0)
+        store._audit.second = any_integer(rng, 0)
     name = (0, TIME_MAX, holdings.digest(0, TIME_MAX))
     if rng.random() < 0.5:
         sums, cells = holdings.sketch(0, TIME_MAX, 64)
@@ -123,7 +126,7 @@ def _corrupt_index(index: Index, rng: Random) -> None:
         index.order.append(any_integer(rng, 0, 1 << PLACE_BITS))
     if rng.random() < 0.3:
         index.publications = any_integer(rng, 0, 9)
-        index._capped = any_integer(rng, 0, 9)
+        index.capped = any_integer(rng, 0, 9)
     if rng.random() < 0.5:
         _corrupt_sums(index, rng)
     for lane in index.lanes.values():
@@ -132,7 +135,7 @@ def _corrupt_index(index: Index, rng: Random) -> None:
     if rng.random() < 0.2:
         index.names = index.names[: rng.randrange(3)]
     if index.window.per_publisher is not None and rng.random() < 0.5:
-        index._quotas = {any_integer(rng): ([any_integer(rng)], any_integer(rng, 3))}
+        index.quotas = {any_integer(rng): ([any_integer(rng)], any_integer(rng, 3))}
 
 
 def _corrupt_sums(index: Index, rng: Random) -> None:
@@ -145,9 +148,10 @@ def _corrupt_sums(index: Index, rng: Random) -> None:
 
 
 def _corrupt_lane(lane: Lane, rng: Random) -> None:
-    lane.low = any_integer(rng, 0, 5)
-    lane.gone.firm, lane.gone.time = any_integer(rng, 0, 5), any_integer(rng, 0, TIME_MAX)
-    lane.gone.last = Intervals([(any_integer(rng, 0), any_integer(rng, 5))])
+    for drops in (lane.gone, lane.hid):
+        if rng.random() < 0.7:
+            drops.firm, drops.time = any_integer(rng, 0, 5), any_integer(rng, 0, TIME_MAX)
+            drops.last = Intervals([(any_integer(rng, 0), any_integer(rng, 5))])
     if rng.random() < 0.5:
         lane.covered = Intervals([(any_integer(rng, 0), any_integer(rng, 5))])
     if rng.random() < 0.5:

@@ -7,7 +7,6 @@ never depends on what is stored (erratum T7), only on a volatile table of keys s
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -91,15 +90,15 @@ def view(
     return View(label, id, list(once.values()), doubt)
 
 
-class Seen(Struct):
+class Seen(Struct, gc=False):
     """What this node did for one key."""
 
-    arcs: list[tuple[int, int, int]] = []
+    arcs: tuple[tuple[int, int, int], ...] = ()
     reroutes: int = 0
     flooded: bool = False
 
 
-class Handed(NamedTuple):
+class Handed(Struct, frozen=True, array_like=True, gc=False):
     """A share given away, so that it can be served otherwise when its receiver is not there."""
 
     record: bytes
@@ -148,7 +147,7 @@ class Broadcast(Stateful):
             return self._flood(view, seen, record.data, 0)
         here = position(view.label)
         if seen is not None:
-            seen.arcs.append((here, here, INSIDE))
+            seen.arcs = ((here, here, INSIDE),)
         return self._hand(view, record.key, record.data, view.divide(here, here, INSIDE), 1)
 
     def on_arc(self, view: View, message: Arc, name: bytes) -> list[Effect]:
@@ -258,7 +257,7 @@ class Broadcast(Stateful):
         if seen is not None:
             if len(seen.arcs) >= ARCS_MAX:
                 return self._flood(view, seen, message.record, message.hops)
-            seen.arcs.append(arc)
+            seen.arcs += (arc,)
         return self._hand(view, name, message.record, view.divide(*arc), message.hops + 1)
 
     def _orphan(self, view: View, name: bytes, handed: Handed) -> list[Effect]:
@@ -277,10 +276,11 @@ class Broadcast(Stateful):
     ) -> list[Effect]:
         """Send each share to its neighbour, and remember it for a while."""
         effects: list[Effect] = []
-        for share in self._around_busy(view, shares) if len(self.busy) else shares:
+        topic, id = self.topic, self.id
+        for share in self._around_busy(view, shares) if self.busy else shares:
             label, peer, lo, hi, side = share
             self._note((peer, name, lo, hi, side), Handed(record, share, hops))
-            effects.append(Send(peer, Arc(self.topic, self.id, record, label, lo, hi, side, hops)))
+            effects.append(Send(peer, Arc(topic, id, record, label, lo, hi, side, hops)))
         return effects
 
     def _note(self, entry: Entry, handed: Handed) -> None:

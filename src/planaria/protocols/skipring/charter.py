@@ -58,6 +58,11 @@ Rank = tuple[int, bytes]
 NO_RANK: Rank = (0, b"")
 
 
+def nobody(_: bytes) -> Judged | None:
+    """Judge where nobody may lay down anything."""
+    return None
+
+
 def encode_charter(charter: Charter) -> bytes:
     """The bytes that are signed."""
     return msgpack.encode(charter)

@@ -5,14 +5,15 @@ again, and the lower of two is replaced. What a fault leaves is verified again, 
 timeout, and dropped if nobody entitled signed it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 
 from msgspec import field
 
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Send
+from planaria.core.node import Command, Effect, Persist, Send
 from planaria.core.state import State, Stateful
 from planaria.protocols.skipring.charter import (
     NO_RANK,
@@ -31,11 +32,18 @@ from planaria.protocols.skipring.charter_messages import (
     CharterHints,
     CharterNews,
 )
+from planaria.protocols.skipring.peer import FOREVER, Peer
 
 NAMES_MAX = 1 << 16  # topics with a charter: as many as one supervisor serves
 KEPT_MAX = 3  # versions of one topic: what an operator may want to go back to
 AUDIT_SLICE = 4  # names verified again at each timeout
 PUSH_MAX = 64  # supervisors that are told of a new charter at once; the others ask
+
+
+class LayDown(Command, frozen=True, gc=False):
+    """Obey this charter and tell all; refused with UsageError if nobody entitled signed it."""
+
+    sealed: bytes
 
 
 class ChartersState(State):
@@ -49,15 +57,15 @@ class ChartersState(State):
 class Charters(Stateful):
     """The charters at one node; `judge` says what sealed bytes lay down.
 
-    `wanted` names the topics that this node is a member of. With `everything`, as at a supervisor,
-    it keeps the charters of all topics.
+    It keeps those of the topics that `peer` is a member of, and has the peer obey them. With
+    `everything`, as at a supervisor, it keeps those of all topics.
     """
 
     __slots__ = (
         "_judge",
         "_judged",
+        "_peer",
         "_rng",
-        "_wanted",
         "audited",
         "everything",
         "id",
@@ -69,16 +77,16 @@ class Charters(Stateful):
     def __init__(
         self,
         id: NodeId,
+        peer: Peer,
         rng: Random,
         judge: Judge,
-        wanted: Callable[[], Collection[str]],
         *,
         everything: bool,
     ) -> None:
         self.id, self.everything = id, everything
         self.kept: dict[str, list[bytes]] = {}
         self.told = self.audited = 0
-        self._rng, self._judge, self._wanted = rng, judge, wanted
+        self._peer, self._rng, self._judge = peer, rng, judge
         self._judged: dict[bytes, Judged] = {}  # what was verified, by its bytes
 
     def best(self, topic: str) -> Charter | None:
@@ -97,41 +105,54 @@ class Charters(Stateful):
         """The topics that have a charter here."""
         return sorted(name for name in self.kept if not name.startswith(VOID) and self.best(name))
 
-    def put(self, data: bytes, supervisors: Sequence[NodeId]) -> list[Send] | None:
-        """Take a charter from an admin and tell supervisors at once; None: it is not admitted."""
-        if not self._take(data):
-            return None
-        others = [id for id in supervisors if id != self.id][:PUSH_MAX]
-        return [Send(id, CharterNews(self.id, [data])) for id in others]
+    def lay_down(self, data: bytes) -> list[Effect]:
+        """Take a charter from an admin, obey it, and tell supervisors at once.
 
-    def on_message(self, message: Message, sender: NodeId) -> list[Send]:
+        Raises UsageError if it is not admitted.
+        """
+        if not self._take(data):
+            raise UsageError("this charter is not signed by an admin of this cluster, or is void")
+        others = [id for id in self._peer.supervisors if id != self.id][:PUSH_MAX]
+        told = [Send(id, CharterNews(self.id, [data])) for id in others]
+        return [*told, *self.obey([*self._peer.topics])]
+
+    def on_message(self, message: Message, sender: NodeId) -> list[Effect]:
         """Hints, questions and charters; each speaks for itself alone."""
         if getattr(message, "sender", None) != sender:
             return []
         if isinstance(message, CharterHints):
-            return self._compare(message)
+            return [*self._compare(message)]
         if isinstance(message, AskCharters):
-            return self._news(sender, [self.sealed(topic) for topic in message.topics])
+            return [*self._news(sender, [self.sealed(topic) for topic in message.topics])]
         if isinstance(message, CharterNews):
-            return self._news(sender, [self._heard(data) for data in message.sealed])
+            void = self._news(sender, [self._heard(data) for data in message.sealed])
+            return [*void, *self.obey([*self._peer.topics])]
         return []
 
-    def on_timeout(self, supervisors: Sequence[NodeId]) -> list[Send]:
-        """Verify a few again, and tell a supervisor the ranks of some."""
+    def on_timeout(self) -> list[Effect]:
+        """Verify a few again, obey them, and tell a supervisor the ranks of some."""
         audited = _turn([*self.kept], self.audited, AUDIT_SLICE)
         for name in audited:
             self._audit(name)
         self.audited %= NAMES_MAX
         self.audited += sum(name in self.kept for name in audited)
-        names = [*dict.fromkeys([*self.kept, *self._wanted()])]
+        names = [*dict.fromkeys([*self.kept, *self._peer.topics])]
         turned = _turn(names, self.told, HINTS_MAX)
         self.told = (self.told + HINTS_MAX) % max(1, len(names))
-        others = [id for id in supervisors if id != self.id]
-        if not others or not turned:
-            return []
-        ranks = [(name, *self._rank(name)) for name in turned]
-        hints = [it for it in ranks if it[1] or it[0] in self._wanted()]
-        return [Send(self._rng.choice(others), CharterHints(self.id, hints))]
+        return [*self.obey(turned), *self._hint(turned)]
+
+    def obey(self, topics: Iterable[str]) -> list[Effect]:
+        """Have the peer keep of these topics what is laid down for them, or what it was told."""
+        effects: list[Effect] = []
+        for topic in topics:
+            membership, best = self._peer.topics.get(topic), self.best(topic)
+            if membership is None:
+                continue
+            told = self._peer.retention.get(topic, FOREVER)
+            wanted = told if best is None else best.retention
+            if membership.history.horizon.retention != wanted:
+                effects += membership.history.retain(wanted)
+        return [*effects, Persist()] if effects else []
 
     def load(self, state: State) -> None:
         """Take any state; what is no charter is not admitted, and dropped by the audit."""
@@ -139,6 +160,16 @@ class Charters(Stateful):
         self._judged = {}
 
     # Comparing
+
+    def _hint(self, names: Sequence[str]) -> list[Send]:
+        others = [id for id in self._peer.supervisors if id != self.id]
+        ranks = [(name, *self._rank(name)) for name in names]
+        hints = [it for it in ranks if it[1] or it[0] in self._peer.topics]
+        return (
+            [Send(self._rng.choice(others), CharterHints(self.id, hints))]
+            if hints and others
+            else []
+        )
 
     def _compare(self, message: CharterHints) -> list[Send]:
         """Send what is higher here, ask for what is higher there."""
@@ -165,7 +196,7 @@ class Charters(Stateful):
         return NO_RANK if best is None else rank_of(best)
 
     def _keeps(self, name: str) -> bool:
-        return self.everything or name.startswith(VOID) or name in self._wanted()
+        return self.everything or name.startswith(VOID) or name in self._peer.topics
 
     # Keeping
 

@@ -62,10 +62,12 @@ class Directory(Stateful):
     """What one node knows of all topics; at a supervisor it also answers for that one's topics."""
 
     __slots__ = (
+        "_looked",
         "_names",
         "_pages",
         "_reduced",
         "_rng",
+        "_served_keys",
         "heard",
         "id",
         "known",
@@ -98,7 +100,9 @@ class Directory(Stateful):
         self.sought: dict[str, Sought] = {}
         self.news: list[str] = []  # topics just named, for whoever joins them
         self._rng = rng
-        self._names: list[str] | None = None  # of my own topics in order, while nothing changes
+        self._served_keys: set[str] = set()  # my own topics when I last looked
+        self._names: list[str] = []  # those of them that are topics, in order
+        self._looked = False  # since the last timeout?
         self._pages = 0  # asked for since the last timeout
         self._reduced: tuple[list[str], list[str]] = ([], [])  # patterns, and the widest of them
 
@@ -118,7 +122,11 @@ class Directory(Stateful):
 
         Raises `UsageError` if it is no pattern.
         """
-        told = self.heard.get(check_filter(pattern), [])
+        return self.is_told(check_filter(pattern))
+
+    def is_told(self, pattern: str) -> bool:
+        """The same of a pattern that memory holds, whatever it is."""
+        told = self.heard.get(pattern, [])
         silent = [id for id in self.supervisors if id not in told]
         return bool(told) and all(id in self.walks and self.walks[id].quiet for id in silent)
 
@@ -156,7 +164,7 @@ class Directory(Stateful):
         """Time passed: ask on, ask again, forget what was not named for long."""
         self.repair()
         self.turn += 1
-        self._names, self._pages = None, 0
+        self._looked, self._pages = False, 0
         self.wanted = {it: left - 1 for it, left in self.wanted.items() if left > 0}
         if self.turn % SWEEP_EVERY == 0:
             self._sweep()
@@ -276,22 +284,28 @@ class Directory(Stateful):
         """Name the topics that I serve, in order of their names; a bounded number of them."""
         if self.supervisor is None or not is_filter(message.pattern):
             return []
-        if self._names is None:
-            self._names = sorted(self.supervisor.topics)
-        start = literal(message.pattern)
-        first = max(bisect_right(self._names, message.after), bisect_left(self._names, start))
+        names, start = self._served(self.supervisor), literal(message.pattern)
+        first = max(bisect_right(names, message.after), bisect_left(names, start))
         found: list[str] = []
         following = None
-        for at in range(first, len(self._names)):
-            topic = self._names[at]
-            if not topic.startswith(start):
+        for at in range(first, len(names)):
+            if not names[at].startswith(start):
                 break
             if len(found) == PAGE_MAX or at - first == SCAN_MAX:
-                following = self._names[at - 1]
+                following = names[at - 1]
                 break
-            if matches(message.pattern, topic) and is_topic(topic):
-                found.append(topic)
+            if matches(message.pattern, names[at]):
+                found.append(names[at])
         return [Send(message.sender, Topics(self.id, message.walk, found, following))]
+
+    def _served(self, supervisor: Supervisor) -> list[str]:
+        """My topics in the order of names; looked at once between two timeouts."""
+        if not self._looked:
+            self._looked = True
+            if supervisor.topics.keys() != self._served_keys:
+                self._served_keys = set(supervisor.topics)
+                self._names = sorted(filter(is_topic, supervisor.topics))
+        return self._names
 
     # Members
 

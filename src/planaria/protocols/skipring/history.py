@@ -146,20 +146,18 @@ class History(Stateful):
         """What to put on every periodic message."""
         return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
-    def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
-        """Time passed: age clocks and tables, delete what expired."""
+    def on_timeout(
+        self, view: View, neighbours: list[NodeId], *, audit: bool = True
+    ) -> list[Effect]:
+        """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
-        self.antientropy.on_timeout()
+        self.antientropy.on_timeout(audit=audit)
         told = self.broadcast.on_timeout()
         sealed = self._seal(view)
         return [*([*effects, Persist()] if effects else []), *told, *sealed]
-
-    def audit(self) -> None:
-        """Check some of what is held; a calm topic does so when it speaks."""
-        self.holdings.on_timeout()
 
     def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""

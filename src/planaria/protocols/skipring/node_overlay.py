@@ -13,6 +13,7 @@ from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Violation
 from planaria.core.state import State
 from planaria.core.topics import matches
+from planaria.protocols.skipring.arbitrary_charters import any_charter_message, corrupt_charters
 from planaria.protocols.skipring.arbitrary_directory import (
     any_directory_message,
     corrupt_directory,
@@ -33,13 +34,14 @@ class RingNodeOverlay(RingOverlay):
     name = "ring-nodes"
     starts = ("fresh", "legitimate", "corrupt", "wiped")
 
-    def __init__(self, supervisors: int = 2, *, histories: bool = True) -> None:
-        super().__init__(supervisors, histories=histories)
+    def __init__(self, supervisors: int = 2, *, histories: bool = True, pace: int = 1) -> None:
+        super().__init__(supervisors, histories=histories, pace=pace)
         self.pattern = f"{self.topic}/#"
 
     def spawn(self, id: NodeId, rng: Random) -> Node:
         """A peer that subscribes at once, by name or by pattern, or a supervisor."""
-        node = RingNode(id, self.supervisors, rng, supervise=id in self.supervisors)
+        supervise = id in self.supervisors
+        node = RingNode(id, self.supervisors, rng, supervise=supervise, pace_max=self.pace)
         for subscription in self.subscriptions(id):
             node.on_command(subscription)
         return node
@@ -95,13 +97,15 @@ class RingNodeOverlay(RingOverlay):
         assert isinstance(node, RingNode)
         corrupt_directory(node.directory, [self.topic], [*peers, *self.supervisors], rng)
         corrupt_wildcards(node.wildcards, rng)
+        corrupt_charters(node.charters, [self.topic], rng)
 
     def _forge(
         self, ids: Sequence[NodeId], peers: Sequence[NodeId], rng: Random
     ) -> tuple[NodeId, Message]:
         if rng.random() < 0.2:
             named = [*peers, *self.supervisors]
-            return rng.choice(ids), any_directory_message([self.topic], named, rng)
+            forge = rng.choice((any_directory_message, any_charter_message))
+            return rng.choice(ids), forge([self.topic], named, rng)
         return super()._forge(ids, peers, rng)
 
 

@@ -24,6 +24,7 @@ from planaria.protocols.skipring.arbitrary_history import (
     corrupt_history,
 )
 from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
+from planaria.protocols.skipring.charter_messages import MESSAGES as CHARTER_MESSAGES
 from planaria.protocols.skipring.deposit_messages import MESSAGES as DEPOSIT_MESSAGES
 from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
@@ -57,6 +58,7 @@ class RingOverlay(Overlay):
         *ANTIENTROPY_MESSAGES,
         *DEPOSIT_MESSAGES,
         *DIRECTORY_MESSAGES,
+        *CHARTER_MESSAGES,
         Rejected,
     )
     starts: ClassVar[tuple[str, ...]] = (

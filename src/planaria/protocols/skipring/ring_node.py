@@ -21,6 +21,9 @@ from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
 from planaria.core.topics import check_filter
 from planaria.protocols.publications.retention import Retention
+from planaria.protocols.skipring.charter import Judge, nobody
+from planaria.protocols.skipring.charter_messages import MESSAGES as CHARTER_MESSAGES
+from planaria.protocols.skipring.charters import Charters, ChartersState, LayDown
 from planaria.protocols.skipring.directory import Directory, DirectoryState
 from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.messages import (
@@ -37,6 +40,7 @@ from planaria.records.store import Store
 
 FOR_SUPERVISOR = frozenset((GetConfiguration, Unsubscribe, Probe, ProbeReply))
 FOR_DIRECTORY = frozenset(DIRECTORY_MESSAGES)
+FOR_CHARTERS = frozenset(CHARTER_MESSAGES)
 
 
 class RingNodeState(State):
@@ -46,6 +50,7 @@ class RingNodeState(State):
     supervisor: SupervisorState | None = None
     directory: DirectoryState = field(default_factory=DirectoryState)
     wildcards: WildcardsState = field(default_factory=WildcardsState)
+    charters: ChartersState = field(default_factory=ChartersState)
 
 
 class RingNode(Node):
@@ -53,9 +58,10 @@ class RingNode(Node):
 
     `supervisors` are those that are known; the driver tells of others with `Supervisors`. One that
     supervises counts itself among them. `secret` keys their order, the same in a whole cluster.
+    `judge` says which charters of topics are to be obeyed.
     """
 
-    __slots__ = ("directory", "peer", "supervisor", "wildcards")
+    __slots__ = ("charters", "directory", "peer", "supervisor", "wildcards")
     state_type = RingNodeState
     reads_clock = True
 
@@ -70,6 +76,7 @@ class RingNode(Node):
         retention: Mapping[str, Retention] | None = None,
         secret: bytes = b"",
         pace_max: int = 1,
+        judge: Judge = nobody,
     ) -> None:
         super().__init__(id)
         known = tuple(dict.fromkeys((*supervisors, id) if supervise else supervisors))
@@ -77,6 +84,7 @@ class RingNode(Node):
         self.supervisor = Supervisor(id, known, secret, pace_max) if supervise else None
         self.directory = Directory(id, known, rng, self.supervisor, secret)
         self.wildcards = Wildcards(self.peer, self.directory)
+        self.charters = Charters(id, self.peer, rng, judge, everything=supervise)
 
     @property
     def supervisors(self) -> tuple[NodeId, ...]:
@@ -88,6 +96,8 @@ class RingNode(Node):
         kind = type(message)
         if kind in FOR_SUPERVISOR:
             return () if self.supervisor is None else self.supervisor.on_message(message, sender)
+        if kind in FOR_CHARTERS:
+            return () if sender is None else self.charters.on_message(message, sender)
         if kind not in FOR_DIRECTORY:
             return self.peer.on_message(message, sender)
         if sender is None or getattr(message, "sender", None) != sender:
@@ -101,6 +111,7 @@ class RingNode(Node):
             effects += self.supervisor.on_timeout()
         effects += self.wildcards.on_timeout()
         effects += self.directory.on_timeout()
+        effects += self.charters.on_timeout()
         return effects
 
     def on_command(self, command: Command) -> Effects:
@@ -109,6 +120,8 @@ class RingNode(Node):
             return self._subscribe(command)
         if isinstance(command, StopSubscribing):
             return self._unsubscribe(command)
+        if isinstance(command, LayDown):
+            return self.charters.lay_down(command.sealed)
         if isinstance(command, Leave):
             self.wildcards.clear()
         if isinstance(command, Supervisors):
@@ -122,7 +135,7 @@ class RingNode(Node):
     def state(self) -> RingNodeState:
         """The states of all parts."""
         supervisor = None if self.supervisor is None else self.supervisor.state()
-        parts = self.directory.state(), self.wildcards.state()
+        parts = self.directory.state(), self.wildcards.state(), self.charters.state()
         return RingNodeState(self.peer.state(), supervisor, *parts)  # type: ignore[arg-type]
 
     def load(self, state: State) -> None:
@@ -131,6 +144,7 @@ class RingNode(Node):
         self.peer.load(state.peer)
         self.directory.load(state.directory)
         self.wildcards.load(state.wildcards)
+        self.charters.load(state.charters)
         if self.supervisor is not None and state.supervisor is not None:
             self.supervisor.load(state.supervisor)
 
