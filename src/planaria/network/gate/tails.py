@@ -91,6 +91,10 @@ class Tails:
         """The tails that follow a topic."""
         return self._topics.get(topic, [])
 
+    def patterns(self) -> set[str]:
+        """What is followed."""
+        return {tail.pattern for tail in self._all}
+
     # Life
 
     def begin(self, session: Session, asked: Asked, pattern: str) -> None:
