@@ -166,7 +166,7 @@ def test_no_input_raises_while_memory_is_damaged_between_any_two(
     for seed in range(seeds(30, 5_000)):
         rng = stream(seed, "ring nodes")
         start, n = combination(seed, ("fresh", "legitimate", "corrupt"), range(1, 7))
-        overlay = RingNodeOverlay(2)
+        overlay = RingNodeOverlay(2, histories=False)
         nodes = overlay.start(start, n, rng, rng).nodes
         ids = [node.id for node in nodes]
         first = {node.id: values_of(slots_of(overlay, node)) for node in nodes}

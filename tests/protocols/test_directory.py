@@ -13,7 +13,6 @@ from planaria.protocols.skipring.directory import (
     KEPT_MAX,
     PAGES_MAX,
     PATTERNS_MAX,
-    SCAN_MAX,
     SOUGHT_MAX,
     SWEEP_EVERY,
     WANTED_MAX,
@@ -30,6 +29,7 @@ from planaria.protocols.skipring.directory_messages import (
     Topics,
 )
 from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.register import AUDIT_EVERY, SCAN_MAX
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.walk import ANSWER_MAX
 
@@ -65,8 +65,10 @@ def talk(asking: Directory, *answering: Directory, timeouts: int = 1) -> int:
 
 
 def settle(asking: Directory, at: dict[NodeId, Directory], sends: list[Send]) -> list[Send]:
-    found = [at[it.target].on_message(it.message) for it in sends if it.target in at]
-    return [more for answers in found for it in answers for more in asking.on_message(it.message)]
+    """Answer questions; returns what is asked then."""
+    asked = [it for it in sends if it.target in at]
+    answers = [answer for it in asked for answer in at[it.target].on_message(it.message)]
+    return [more for it in answers for more in asking.on_message(it.message)]
 
 
 def only(sends: Sequence[Send], target: NodeId) -> Message:
@@ -96,9 +98,9 @@ def test_a_new_topic_is_found_and_one_that_nobody_names_any_more_is_forgotten() 
     asking = asker()
     asking.want("#")
     talk(asking, one)
-    assert one.supervisor is not None
-    del one.supervisor.topics["a"]
-    one.supervisor.serve("b")
+    assert one.register is not None
+    del one.register.supervisor.topics["a"]
+    one.register.supervisor.serve("b")
     talk(asking, one, timeouts=4)
     assert asking.topics("#") == ["a", "b"]
     talk(asking, one, timeouts=KEPT_MAX + SWEEP_EVERY)
@@ -123,6 +125,16 @@ def test_an_answer_looks_at_so_many_topics_and_no_more() -> None:
     assert answer.message == Topics(ONE, 6, ["x/z/last"], None)
 
 
+def test_damage_to_what_a_supervisor_remembers_of_its_topics_does_not_last() -> None:
+    one, asking = supervisor(ONE, {"a": [1], "b": [1]}), asker()
+    asking.want("#")
+    talk(asking, one)
+    assert one.register is not None
+    one.register._names = ["ghost"]
+    talk(asking, one, timeouts=KEPT_MAX + AUDIT_EVERY + 2 * SWEEP_EVERY)
+    assert asking.topics("#") == ["a", "b"]
+
+
 def test_more_pages_than_a_timeout_may_ask_for_wait_for_the_next_one() -> None:
     asking = asker()
     asking.want("#")
@@ -132,7 +144,8 @@ def test_more_pages_than_a_timeout_may_ask_for_wait_for_the_next_one() -> None:
         question = only(sends, ONE)
         assert isinstance(question, AskTopics)
         pages += 1
-        sends = asking.on_message(Topics(ONE, question.walk, [f"{pages:06}"], f"{pages:06}"))
+        page = Topics(ONE, question.walk, [f"{pages:06}"], f"{pages:06}")
+        sends = asking.on_message(page)
     assert pages == PAGES_MAX + 1
     question = only(asking.on_timeout(), ONE)
     assert isinstance(question, AskTopics)
@@ -278,8 +291,8 @@ def test_nobody_is_believed_of_the_first_supervisor_and_of_another_only_in_its_p
 
 def test_the_accused_are_named_only_if_there_is_nobody_else() -> None:
     chief = supervisor(ONE, {TOPIC: [1, 2], "other": [3]})
-    assert chief.supervisor is not None
-    for served in chief.supervisor.topics.values():
+    assert chief.register is not None
+    for served in chief.register.supervisor.topics.values():
         served.suspects = {1: 5, 3: 5}
     (answer,) = chief.on_message(AskMembers(ASKER, TOPIC))
     assert answer.message == Members(ONE, TOPIC, [2], 2)

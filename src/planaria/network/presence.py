@@ -104,7 +104,7 @@ class Presence:
         self.contacts.expire()
         if self.own is not None:
             self._announce(self.own.addresses)
-        self._tell()
+        self._tell(again=True)
 
     def _announce(self, addresses: tuple[str, ...], above: int = 0) -> None:
         serial = max(above, 0 if self.own is None else self.own.serial) + 1
@@ -136,9 +136,9 @@ class Presence:
             if link is not origin:
                 link.say(Kind.CONTACTS, body)
 
-    def _tell(self) -> None:
-        """Tell the node when others supervise than before."""
+    def _tell(self, *, again: bool = False) -> None:
+        """Tell the node when others supervise than before; `again`: its memory may be wrong."""
         now = tuple(one.handle for one in self.contacts.supervisors())
-        if now != self._told:
+        if now != self._told or (again and now):
             self._told = now
             self._changed(now)

@@ -4,28 +4,25 @@ Soft state: supervisors are asked again and again, and what none of them names a
 forgotten. Nothing is believed but answers to questions of one's own.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
 from msgspec import field
 
-from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
 from planaria.core.node import Command, LinkDown, LinkUp, Send, Supervisors
 from planaria.core.state import State, Stateful
-from planaria.core.topics import check_filter, check_topic, covers, matches
+from planaria.core.topics import check_filter, covers, matches
 from planaria.protocols.skipring.directory_messages import (
-    MEMBERS_MAX,
-    PAGE_MAX,
     AskMembers,
     AskTopics,
     Members,
     Topics,
 )
 from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.register import Register, is_topic
 from planaria.protocols.skipring.sought import Sought, SoughtState
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.walk import POSTPONED, REST_MAX, Walk, WalkState, is_filter
@@ -35,7 +32,6 @@ WANTED_MAX = 240  # timeouts for which a pattern is asked for after somebody loo
 KNOWN_MAX = 1 << 16  # topics: as many as one supervisor serves
 KEPT_MAX = 4 * REST_MAX  # timeouts for which a topic is kept that no supervisor names
 SWEEP_EVERY = 8  # timeouts
-SCAN_MAX = 4096  # topics that one answer looks at
 PAGES_MAX = 64  # questions for further pages between two timeouts
 SOUGHT_MAX = 4096  # topics whose members are wanted
 TURN_MAX = 1 << 62
@@ -62,19 +58,16 @@ class Directory(Stateful):
     """What one node knows of all topics; at a supervisor it also answers for that one's topics."""
 
     __slots__ = (
-        "_looked",
-        "_names",
         "_pages",
         "_reduced",
         "_rng",
-        "_served_keys",
         "heard",
         "id",
         "known",
         "news",
+        "register",
         "secret",
         "sought",
-        "supervisor",
         "supervisors",
         "turn",
         "walks",
@@ -91,7 +84,7 @@ class Directory(Stateful):
         secret: bytes = b"",
     ) -> None:
         self.id, self.supervisors, self.secret = id, tuple(supervisors), secret
-        self.supervisor = supervisor
+        self.register = None if supervisor is None else Register(supervisor, rng)
         self.turn = 0  # timeouts so far
         self.wanted: dict[str, int] = {}  # patterns, and for how many timeouts they are asked for
         self.heard: dict[str, list[NodeId]] = {}  # who has told all topics of a pattern
@@ -100,9 +93,6 @@ class Directory(Stateful):
         self.sought: dict[str, Sought] = {}
         self.news: list[str] = []  # topics just named, for whoever joins them
         self._rng = rng
-        self._served_keys: set[str] = set()  # my own topics when I last looked
-        self._names: list[str] = []  # those of them that are topics, in order
-        self._looked = False  # since the last timeout?
         self._pages = 0  # asked for since the last timeout
         self._reduced: tuple[list[str], list[str]] = ([], [])  # patterns, and the widest of them
 
@@ -157,6 +147,8 @@ class Directory(Stateful):
 
     def on_message(self, message: Message) -> list[Send]:
         """A question, if I supervise, or an answer, if I asked."""
+        if self.register is not None and isinstance(message, AskTopics | AskMembers):
+            return self.register.on_message(message)
         handler = _HANDLERS.get(type(message))
         return handler(self, message) if handler else []
 
@@ -164,7 +156,9 @@ class Directory(Stateful):
         """Time passed: ask on, ask again, forget what was not named for long."""
         self.repair()
         self.turn += 1
-        self._looked, self._pages = False, 0
+        self._pages = 0
+        if self.register is not None:
+            self.register.on_timeout()
         self.wanted = {it: left - 1 for it, left in self.wanted.items() if left > 0}
         if self.turn % SWEEP_EVERY == 0:
             self._sweep()
@@ -280,33 +274,6 @@ class Directory(Stateful):
             if supervisor not in told and covers(done, pattern):
                 told.append(supervisor)
 
-    def _on_ask_topics(self, message: AskTopics) -> list[Send]:
-        """Name the topics that I serve, in order of their names; a bounded number of them."""
-        if self.supervisor is None or not is_filter(message.pattern):
-            return []
-        names, start = self._served(self.supervisor), literal(message.pattern)
-        first = max(bisect_right(names, message.after), bisect_left(names, start))
-        found: list[str] = []
-        following = None
-        for at in range(first, len(names)):
-            if not names[at].startswith(start):
-                break
-            if len(found) == PAGE_MAX or at - first == SCAN_MAX:
-                following = names[at - 1]
-                break
-            if matches(message.pattern, names[at]):
-                found.append(names[at])
-        return [Send(message.sender, Topics(self.id, message.walk, found, following))]
-
-    def _served(self, supervisor: Supervisor) -> list[str]:
-        """My topics in the order of names; looked at once between two timeouts."""
-        if not self._looked:
-            self._looked = True
-            if supervisor.topics.keys() != self._served_keys:
-                self._served_keys = set(supervisor.topics)
-                self._names = sorted(filter(is_topic, supervisor.topics))
-        return self._names
-
     # Members
 
     def _sought(self, topic: str) -> Sought:
@@ -337,19 +304,6 @@ class Directory(Stateful):
             sought.learn(self.turn, message.members, message.count, first=first)
         return []
 
-    def _on_ask_members(self, message: AskMembers) -> list[Send]:
-        """Name some members of a topic that I may serve."""
-        if self.supervisor is None or not is_topic(message.topic):
-            return []
-        served = self.supervisor.topics.get(message.topic)
-        entries = served.database.entries if served else []
-        count = len(entries)
-        drawn = [entries[at] for at in self._rng.sample(range(count), min(count, MEMBERS_MAX))]
-        suspects = served.suspects if served else {}
-        sound = [id for id in drawn if isinstance(id, int) and is_node_id(id)]
-        members = [id for id in sound if id not in suspects] or sound
-        return [Send(message.sender, Members(self.id, message.topic, members, count))]
-
 
 def widest(patterns: Iterable[str], before: Iterable[str] = ()) -> list[str]:
     """Those patterns that together cover all; of several that cover each other, the first.
@@ -363,25 +317,7 @@ def widest(patterns: Iterable[str], before: Iterable[str] = ()) -> list[str]:
     return found
 
 
-def literal(pattern: str) -> str:
-    """What every topic that matches begins with."""
-    levels = pattern.split("/")
-    wild = next((at for at, level in enumerate(levels) if level in ("+", "#")), len(levels))
-    return "/".join(levels[:wild])
-
-
-def is_topic(topic: str) -> bool:
-    """Can one publish on it?"""
-    try:
-        check_topic(topic)
-    except UsageError:
-        return False
-    return True
-
-
 _HANDLERS: dict[type[Message], Callable[[Directory, Any], list[Send]]] = {
-    AskTopics: Directory._on_ask_topics,
     Topics: Directory._on_topics,
-    AskMembers: Directory._on_ask_members,
     Members: Directory._on_members,
 }

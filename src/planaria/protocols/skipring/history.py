@@ -89,6 +89,20 @@ class History(Stateful):
         self.publisher = Publisher(id, rng)
         self._show_window()
 
+    def state(self) -> HistoryState:
+        """What is remembered; with a store on disk no record, and nothing that grows with them.
+
+        Its hand-offs and keys in flight are forgotten within seconds, with a process at once.
+        """
+        state = super().state()
+        assert isinstance(state, HistoryState)
+        if self.holdings.durable:
+            fresh = Broadcast(self.topic, self.id).state()
+            assert isinstance(fresh, BroadcastState)
+            state.broadcast = fresh
+            state.publisher.rejectable, state.publisher.rejectable_bytes = {}, 0
+        return state
+
     def publish(self, view: View, *drafts: Draft, more: bool = False) -> list[Effect]:
         """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
 

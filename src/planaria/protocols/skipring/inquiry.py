@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.state import State, Stateful
 from planaria.protocols.skipring.messages import WINDOW_MAX, SetData
 
@@ -43,9 +43,10 @@ class Inquiry(Stateful):
 
     @property
     def supervisor(self) -> NodeId | None:
-        """The supervisor to ask; None while none is known."""
+        """The supervisor to ask; None while none is known, or what is known cannot be one."""
         known = self.supervisors
-        return known[self.contact % len(known)] if known else None
+        asked = known[self.contact % len(known)] if known else -1
+        return asked if is_node_id(asked) else None
 
     @property
     def waiting_max(self) -> int:

@@ -42,7 +42,7 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     speaker,
 )
-from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.placement import circle, clockwise, preference
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.records.memory import MemoryStore
 from planaria.records.record import Draft, record_key
@@ -152,21 +152,19 @@ class Peer(Node):
             if len(self.topics) >= TOPICS_MAX:
                 raise CapacityExceeded(f"{TOPICS_MAX} topics at one peer: leave one first")
             retention = self.retention.get(topic, FOREVER)
-            order = self._preference(topic)
+            order = preference(topic, self.supervisors, self.secret)
             self.topics[topic] = Membership(
                 Subscriber(topic, self.id, order, self._rng, self.pace_max),
                 History(topic, self.id, self._rng, retention, self.store(topic), ordered=ordered),
             )
         return self.topics[topic]
 
-    def _preference(self, topic: str) -> tuple[NodeId, ...]:
-        return preference(topic, self.supervisors, self.secret)
-
     def _know_supervisors(self, command: Supervisors) -> Effects:
         """Other supervisors than before: every topic has its own order of them."""
         self.supervisors = tuple(dict.fromkeys(command.ids))
+        places = circle(self.supervisors, self.secret)
         for topic, membership in self.topics.items():
-            membership.subscriber.prefer(self._preference(topic))
+            membership.subscriber.prefer(clockwise(topic, places, self.secret))
         return ()
 
     def _subscribe(self, command: Subscribe) -> Effects:

@@ -8,7 +8,7 @@ as one closer to the topic answers a probe.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
 from planaria.core.node import Command, Effects, LinkDown, Node, Send, Supervisors
 from planaria.core.state import State
@@ -186,7 +186,8 @@ class Supervisor(Node):
 
     def _closer(self, topic: str) -> tuple[NodeId, ...]:
         """The supervisors that would rather serve `topic` than me."""
-        order = preference(topic, self.supervisors, self.secret)
+        known = [id for id in self.supervisors if is_node_id(id)]
+        order = preference(topic, known, self.secret)
         return order[: order.index(self.id)] if self.id in order else order
 
     def _moved_to(self, topic: str) -> NodeId | None:

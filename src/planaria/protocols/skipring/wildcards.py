@@ -8,8 +8,9 @@ from planaria.core.errors import CapacityExceeded
 from planaria.core.node import Effect, Joined, Notice, Subscribe, Unsubscribe
 from planaria.core.state import State, Stateful
 from planaria.core.topics import matches
-from planaria.protocols.skipring.directory import PATTERNS_MAX, Directory, is_topic
+from planaria.protocols.skipring.directory import PATTERNS_MAX, Directory
 from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.register import is_topic
 from planaria.protocols.skipring.walk import is_filter
 
 AUDIT_EVERY = 16  # timeouts between two looks at all that was joined
