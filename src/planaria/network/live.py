@@ -45,7 +45,7 @@ from planaria.network.resuming import Resuming
 from planaria.network.status import Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
-from planaria.protocols.publications.antientropy_messages import Push
+from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.overlay import RingOverlay
@@ -58,7 +58,8 @@ from planaria.records.store import Committed, Store
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Deposit)  # messages that carry publications
+# Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
 
 log = logging.getLogger("planaria.node")
 
@@ -135,7 +136,7 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
-        self.gate = Gate(self.host, self.ring, self._plain_status)
+        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants)
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
