@@ -198,12 +198,12 @@ class UpNetwork:
         self.again[name] = self.processes.run(*words, log=f"{name}.log")
         assert self.again[name].ready()["listen"] == self.nodes[name]["listen"]
 
-    def heal(self) -> None:
-        """Wait until all nodes are there and every invariant holds."""
+    def heal(self, gone: int = 0) -> None:
+        """Wait until all nodes are there, but those that are gone, and every invariant holds."""
 
         async def judge() -> bool:
             async with Surveyor(self.context) as surveyor:
                 found = await diagnose(surveyor, HEAL_SECONDS)
-                return found.legitimate and found.nodes == len(self.nodes)
+                return found.legitimate and found.nodes == len(self.nodes) - gone
 
         until(lambda: asyncio.run(judge()), "legitimate", HEAL_SECONDS)

@@ -229,7 +229,7 @@ class ReferenceGate:
         to = None
         if message.to is not None:
             to = {(it.publisher, it.incarnation): it.next for it in message.to}
-        pieces = list(self._news(tail, message.topic, message.limit, to))
+        pieces = list(self._news(tail, message.topic, min(700, message.limit), to))
         lacks = self._lacking(tail, message.topic, to)
         return m.Pieces(
             message.request, message.topic, pieces, self._after(tail, message.topic), lacks

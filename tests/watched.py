@@ -15,6 +15,7 @@ from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effect, Subscribe
+from planaria.network.charters import judge
 from planaria.network.client.messages import AskState
 from planaria.network.context import Context
 from planaria.network.gate.gate import Gate
@@ -32,7 +33,7 @@ INTERVAL = 0.1
 
 
 def ring_node(id: NodeId, supervisors: tuple[NodeId, ...], *, supervise: bool) -> RingNode:
-    return RingNode(id, supervisors, random.Random(id), supervise=supervise)
+    return RingNode(id, supervisors, random.Random(id), supervise=supervise, judge=judge(None))
 
 
 class Door(Gate):

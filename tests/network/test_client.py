@@ -119,6 +119,8 @@ def test_since_decides_where_a_subscription_begins() -> None:
                 await asyncio.wait_for(anext(future), 0.3)
             with pytest.raises(UsageError, match="all, now, last"):
                 client.subscribe("a", since="yesterday")
+            with pytest.raises(UsageError, match=r"await ready\(\) first"):
+                client.subscribe("a", since="now").vector()
 
     serve(test)
 
@@ -222,6 +224,9 @@ def test_asking_for_topics_vectors_ranges_and_status() -> None:
             rest = await client.read("a/b", first.vector, end)
             assert [event.payload for event in rest.events] == numbers(6, 4)
             assert (rest.vector, rest.lacks) == (end, ())
+            await client.publish_many("long", numbers(2000))  # more than the server says at a time
+            assert [it.payload for it in (await client.read("long")).events] == numbers(2000)
+            assert len((await client.read("long", limit=1500)).events) == 1500
             assert (await client.status())["contacts"] == []
 
     serve(test)

@@ -194,6 +194,12 @@ def test_publications_are_compared_at_a_cut_that_most_have_in_common() -> None:
     assert [*doctor.publication_findings(survey(seen(1)), "a")] == []
 
 
+def test_members_that_obey_an_older_charter_are_named() -> None:
+    nodes = [seen(at, topics={"a": TopicStatus(charter=at // 2)}) for at in (1, 2, 3)]
+    (found,) = doctor.charter_findings(survey(*nodes), "a")
+    assert (found.node, found.detail) == (1, "obeys version 0, there is version 1")
+
+
 def test_windows_that_moved_between_two_answers_are_not_compared() -> None:
     nodes = [with_settled(1, Settled(5, 32, 9, "aa")), with_settled(2, Settled(6, 32, 8, "bb"))]
     assert [*doctor.publication_findings(survey(*nodes), "a")] == []

@@ -11,7 +11,7 @@ from gate_lab import INTERVAL, TOPIC, Lab, RawClient, run, until, void
 from planaria.core.errors import CapacityExceeded
 from planaria.core.node import Subscribe
 from planaria.network.client.messages import Failed, Put, PutNew, Stored
-from planaria.network.gate import numbering, session
+from planaria.network.gate import numbering, publishing, session
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring import deposits, history
 from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, Record
@@ -340,6 +340,23 @@ def test_requests_of_one_client_are_bounded_in_number_and_bytes(
         assert refused.code == "full"
         assert "3 requests" in refused.reason
         assert client.answers(waiting[0]) == []
+
+    run(publish, 1, 1)
+
+
+def test_what_all_clients_have_on_the_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "PENDING_BYTES_MAX", 100_000)
+
+    async def publish(lab: Lab) -> None:
+        one, two = await lab.client(0), await lab.client(0)
+        waits = one.say(Put, TOPIC, one.seal(bytes(60_000)).data, copies=2, strict=True)
+        token = secrets.token_bytes(16)
+        refused = await two.ask(PutNew, Failed, TOPIC, token, drafts(bytes(60_000)))
+        assert (refused.code, "all clients" in refused.reason) == ("full", True)
+        one.close()
+        await until(lambda: not len(lab.gates[0].publishing))
+        stored = await two.ask(PutNew, Stored, TOPIC, token, drafts(bytes(60_000)))
+        assert (stored.first, one.answers(waits)) == (0, [])
 
     run(publish, 1, 1)
 

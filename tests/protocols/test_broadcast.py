@@ -209,6 +209,22 @@ def test_a_loss_noticed_long_after_the_hand_over_starts_nothing() -> None:
     assert node.link_down(here, peer) == []
 
 
+def test_serving_again_after_a_loss_has_a_budget_and_takes_the_newest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(8)
+    node, here = cluster.nodes[BASE], cluster.view(BASE)
+    said = [record(payload=b"%d" % number) for number in range(20)]
+    for one in said:
+        publish(node, here, one)
+    peer = next(iter(node.handed))[0]
+    monkeypatch.setattr(module, "AGAIN_BYTES_MAX", 4 * len(said[0].data))
+    served = [it.message for it in node.link_down(here, peer) if isinstance(it, Send)]
+    keys = dict.fromkeys(it.record for it in served if isinstance(it, Arc | Flood))
+    assert list(keys) == [one.data for one in said[-4:]], "the newest, in the order of publishing"
+    assert not [name for name in node.handed if name[0] == peer], "the rest is anti-entropy's"
+
+
 def test_a_repeated_arc_is_dropped_and_one_too_many_floods_once() -> None:
     cluster = Cluster(16)
     node, here = cluster.nodes[BASE], cluster.view(BASE)

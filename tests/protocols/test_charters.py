@@ -10,6 +10,7 @@ from msgspec import msgpack
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
+from planaria.core.message import Message
 from planaria.core.node import Clock, Deliver, Persist, Send, Subscribe
 from planaria.core.state import decode_state, encode_state
 from planaria.protocols.publications.retention import Retention
@@ -58,6 +59,10 @@ def make(id: NodeId, wanted: Sequence[str] = (), *, everything: bool = False) ->
     for topic in wanted:
         peer.on_command(Subscribe(topic))
     return Charters(id, peer, random.Random(id), judge, everything=everything)
+
+
+def answers(node: Charters, message: Message) -> list[Send]:
+    return [it for it in node.on_message(message, 5) if isinstance(it, Send)]
 
 
 def put(node: Charters, data: bytes) -> list[Send]:
@@ -259,11 +264,11 @@ def test_calm_nodes_say_one_message_each_interval() -> None:
 def test_hints_and_questions_are_answered_with_what_is_higher() -> None:
     node = make(0, everything=True)
     put(node, sealed(charter(2)))
-    (send,) = node.on_message(CharterHints(5, [("news", *NO_RANK)]), 5)
+    (send,) = answers(node, CharterHints(5, [("news", *NO_RANK)]))
     assert send.message == CharterNews(0, [sealed(charter(2))])
-    (send,) = node.on_message(CharterHints(5, [("news", 3, b"")]), 5)
+    (send,) = answers(node, CharterHints(5, [("news", 3, b"")]))
     assert send.message == AskCharters(0, ["news"])
-    (send,) = node.on_message(AskCharters(5, ["news", "nothing"]), 5)
+    (send,) = answers(node, AskCharters(5, ["news", "nothing"]))
     assert send.message == CharterNews(0, [sealed(charter(2))])
 
 

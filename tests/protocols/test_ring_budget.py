@@ -73,3 +73,21 @@ def test_more_topics_than_the_budget_take_turns() -> None:
         turns += [id for id, _ in effects]
     assert sorted(set(turns)) == list(range(500))
     assert max(turns.count(number) for number in range(500)) <= 3
+
+
+def test_the_queues_of_many_small_topics_end() -> None:
+    """300 topics of 3 members, all of them to be configured: 90 in an interval for 300 topics.
+
+    Each topic with a queue is doubtful, and configures one more member by itself in every interval
+    that has room for it.
+    """
+    supervisor = Supervisor(ID, (ID,), pace_max=16)
+    for number in range(300):
+        served = supervisor.serve(f"topic/{number}")
+        assert served is not None
+        served.database.entries = [1, 2, 3]
+        served.outbox = dict.fromkeys((1, 2, 3), False)
+    for _ in range(60):
+        supervisor.on_timeout()
+    assert not [topic for topic, served in supervisor.topics.items() if served.queued]
+    assert sum(len(supervisor.on_timeout()) for _ in range(16)) <= 2 * 300  # and they are calm

@@ -30,6 +30,7 @@ COMMANDS = {
     "sim": "planaria.cli.sim:sim",
     "sub": "planaria.cli.sub:sub",
     "top": "planaria.cli.top:top",
+    "topic": "planaria.cli.topic:topic",
     "trace": "planaria.cli.trace:trace",
     "up": "planaria.cli.up:up",
 }

@@ -60,7 +60,8 @@ def pub(
     body = None if lines else os.fsencode(payload) if payload is not None else _whole()
     ack = asyncio.run(_publish(client, topic, draft, body, copies))
     if ack is not None and ack.copies < copies:
-        held = f"{ack.copies} of {copies} copies: the topic has {ack.members} members"
+        members = f"{ack.members} member{'s' * (ack.members != 1)}"
+        held = f"{ack.copies} of {copies} copies: the topic has {members}"
         click.echo(f"planaria: {held}", err=True)
 
 

@@ -31,8 +31,8 @@ HEAD = (
 def top(context: Context, once: bool, delay: float, as_json: bool) -> None:
     """Show all nodes, again and again until Ctrl-C; --json: one line for each look.
 
-    held: publications in all topics of a node; in/s: those that came to be held; out/s: those handed
-    to applications; drops: messages, since it started.
+    held: publications in all topics of a node; in/s: those that came to be held; out/s: those
+    handed to applications; drops: messages, since it started.
     """
     try:
         run(_watch(context, once, delay, as_json))

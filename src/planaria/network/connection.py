@@ -23,7 +23,7 @@ VERSIONS = (1,)  # of the wire that this code speaks
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
 NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
 TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn
-OWED_SECONDS = 0.01  # for which an acknowledgement waits for something to travel with
+OWED_SECONDS = 0.05  # for which an acknowledgement waits for something to travel with
 
 
 class Hello(Struct, frozen=True):

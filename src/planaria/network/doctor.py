@@ -93,6 +93,7 @@ def findings(survey: Survey, secret: bytes = b"", now: datetime | None = None) -
     for topic in judged_topics(survey):
         yield from topic_findings(survey, topic, secret)
         yield from publication_findings(survey, topic)
+        yield from charter_findings(survey, topic)
     yield from silent_findings(survey)
     yield from store_findings(survey)
     yield from clock_findings(survey)
@@ -158,6 +159,21 @@ def publication_findings(survey: Survey, topic: str) -> Iterator[Finding]:
             other = f"holds other records than most, though as many ({most})"
             detail = other if part.records == most else lacks
             yield _finding(survey, BROKEN, "publications", topic, handle, detail, expect)
+
+
+def charter_findings(survey: Survey, topic: str) -> Iterator[Finding]:
+    """Do all who take part in a topic obey the same charter?"""
+    found = {
+        handle: seen.status.topics[topic].charter
+        for handle, seen in survey.nodes.items()
+        if topic in seen.status.topics
+    }
+    highest = max(found.values(), default=0)
+    for handle, version in found.items():
+        if version != highest:
+            detail = f"obeys version {version}, there is version {highest}"
+            expect = f"supervisors tell it: {_healing(survey)}"
+            yield _finding(survey, BROKEN, "charter", topic, handle, detail, expect)
 
 
 # What only a live network has

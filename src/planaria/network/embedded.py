@@ -24,7 +24,8 @@ from planaria.core.node import (
     Subscribe,
 )
 from planaria.core.topics import check_filter, check_topic, matches
-from planaria.network.client.events import Ack, Event, events_of
+from planaria.network.client.events import Ack, Event
+from planaria.network.client.parcels import Tokens
 from planaria.network.host import Commit, Host
 from planaria.network.pace import room
 from planaria.protocols.publications.deliveries import Deliveries, split_position
@@ -47,6 +48,7 @@ class Subscription:
         self._close = close
         self._slices: deque[tuple[str, Slice]] = deque()
         self._bytes = 0
+        self._tokens = Tokens()
         self._changed = asyncio.Event()
         self._joined = asyncio.Event()
         self._failed: CapacityExceeded | None = None
@@ -73,19 +75,19 @@ class Subscription:
 
     async def __anext__(self) -> list[Event]:
         """All that has come since the last batch; raises CapacityExceeded if that was too much."""
-        while not self._slices:
-            if self._failed is not None:
-                raise self._failed
-            if self._closed:
-                raise StopAsyncIteration
-            self._changed.clear()
-            await self._changed.wait()
-        slices, self._slices, self._bytes = self._slices, deque(), 0
-        return [
-            event
-            for topic, (record, lo, hi, late) in slices
-            for event in events_of(topic, record, lo, hi, late=late)
-        ]
+        events: list[Event] = []
+        while not events:
+            while not self._slices:
+                if self._failed is not None:
+                    raise self._failed
+                if self._closed:
+                    raise StopAsyncIteration
+                self._changed.clear()
+                await self._changed.wait()
+            slices, self._slices, self._bytes = self._slices, deque(), 0
+            for topic, (record, lo, hi, late) in slices:
+                events += self._tokens.events(topic, record, lo, hi, late=late)
+        return events
 
     # What the node tells
 

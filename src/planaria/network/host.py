@@ -88,7 +88,7 @@ class Host:
         self._commit = commit
         self._bulk = frozenset(bulk)
         self._dialling = Dialling(self, self.contacts, self.links, self._gave_up)
-        self._touched: list[Connection] = []  # with something to write
+        self._touched: dict[Connection, None] = {}  # with something to write
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -281,9 +281,10 @@ class Host:
             done(None)
 
     def _flush(self) -> None:
-        touched, self._touched = self._touched, []
-        for connection in touched:
-            connection.flush()
+        if self._touched:
+            touched, self._touched = self._touched, {}
+            for connection in touched:
+                connection.flush()
 
     def _committed(self, rest: Effects, done: Done | None, error: Exception | None) -> None:
         """Go on after a commit; what could not be stored is not sent, delivered or acknowledged."""
@@ -307,7 +308,7 @@ class Host:
             return
         busy = connection.link.busy
         if connection.link.offer(data, message, bulk=type(message) in self._bulk):
-            self._touched.append(connection)
+            self._touched[connection] = None
             return
         self.dropped += 1
         if not busy:

@@ -28,6 +28,7 @@ from planaria.network.status import (
     Totals,
 )
 from planaria.network.store.database import Database
+from planaria.protocols.skipring.charters import Charters
 from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.supervisor import Supervisor
@@ -54,6 +55,10 @@ class Ring(Protocol):
     @property
     def supervisor(self) -> Supervisor | None:
         """Its part as a supervisor."""
+
+    @property
+    def charters(self) -> Charters:
+        """What is laid down for topics."""
 
 
 class Running(Protocol):
@@ -161,9 +166,15 @@ def topic_status(
     served = ring.supervisor.topics.get(topic) if ring.supervisor else None
     doubts = [*supervisor_doubts(served)] if served else []
     members = len(served.database) if served else None
+    charter = ring.charters.best(topic)
+    version = 0 if charter is None else charter.version
     if membership is None:
         return TopicStatus(
-            served=served is not None, members=members, legitimate=not doubts, doubts=doubts
+            served=served is not None,
+            members=members,
+            charter=version,
+            legitimate=not doubts,
+            doubts=doubts,
         )
     one, holdings = membership.subscriber, membership.history.holdings
     doubts = [*member_doubts(membership), *doubts]
@@ -184,6 +195,7 @@ def topic_status(
         records=len(index.shown),
         bytes=number(index.bytes),
         members=members,
+        charter=version,
         settled=[*settled(index, present)],
     )
 

@@ -30,6 +30,8 @@ from planaria.core.node import (
     Unsubscribe,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
+from planaria.network.charter_file import CharterFile
+from planaria.network.charters import judge
 from planaria.network.client.events import Ack
 from planaria.network.config import Config, save_config
 from planaria.network.contacts import format_address, parse_address
@@ -104,6 +106,7 @@ class LiveNode:
             store=self.store,
             secret=credentials.secret if credentials else b"",
             pace_max=PACE_MAX,
+            judge=judge(credentials.authority if credentials else None),
         )
         commit = None if self.database is None else self._commit
         self.host = Host(
@@ -118,6 +121,7 @@ class LiveNode:
             interval=config.interval,
             supervises=config.supervise,
         )
+        self.charters = CharterFile(config.dir, self.ring.charters)
         self.joining = Joining(self.host, config.join, config.dir)
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
@@ -140,6 +144,7 @@ class LiveNode:
         self.embedded.start()
         self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())
+        self._spawn(self.charters.keep())
         if self.config.http is not None:
             self.http = await self._pages.start(self.config.http)
         log.info("%s listens on %s", self.name, self.listen)
@@ -159,6 +164,7 @@ class LiveNode:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self.charters.write()
         self.embedded.close()
         self.joining.close()
         await self._pages.stop()

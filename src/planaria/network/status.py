@@ -17,7 +17,10 @@ class Settled(Struct, frozen=True):
 
 
 class TopicStatus(Struct, frozen=True):
-    """One topic at one node. `members` is known to the supervisor that serves it."""
+    """One topic at one node. `members` is known to the supervisor that serves it.
+
+    `charter` is the version that is obeyed; 0: there is none.
+    """
 
     member: bool = False
     label: int | None = None
@@ -33,6 +36,7 @@ class TopicStatus(Struct, frozen=True):
     records: int = 0
     bytes: int = 0
     members: int | None = None
+    charter: int = 0
     settled: list[Settled] = []
 
 

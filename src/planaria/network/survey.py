@@ -12,7 +12,7 @@ from msgspec import MsgspecError, Struct, json
 from planaria.core.errors import MalformedState
 from planaria.core.ids import NodeId
 from planaria.core.state import decode_state
-from planaria.network.client.asking import Asker, Unanswered
+from planaria.network.client.asking import Answer, Asker, Unanswered
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
 from planaria.network.client.errors import Unreachable
@@ -20,6 +20,7 @@ from planaria.network.client.messages import (
     AskState,
     AskStatus,
     AskTopics,
+    ClientMessage,
     StateIs,
     StatusIs,
     TopicsAre,
@@ -136,6 +137,13 @@ class Surveyor:
         ]
         await asyncio.gather(*asked)
 
+    async def ask(
+        self, node: NodeId, kind: type[ClientMessage], answer: type[Answer], *fields: object
+    ) -> Answer:
+        """Ask a node that was seen; raises Unanswered."""
+        async with self._free:
+            return await self._askers[node].ask(kind, answer, *fields)
+
     async def _visit(self, one: Silent, survey: Survey) -> Silent | None:
         """Ask one node how it is; what comes back is who does not answer."""
         reasons = []
@@ -186,8 +194,7 @@ class Surveyor:
 
     async def _state(self, survey: Survey, handle: NodeId, topic: str) -> None:
         try:
-            async with self._free:
-                told = await self._askers[handle].ask(AskState, StateIs, topic)
+            told = await self.ask(handle, AskState, StateIs, topic)
             survey.nodes[handle].topics[topic] = Parts(
                 decode_state(PeerState, told.peer) if told.peer else None,
                 decode_state(SupervisorState, told.supervisor) if told.supervisor else None,

@@ -134,6 +134,13 @@ class Record:
         at = self.offsets()
         return _cells(self.data, at.payloads, at.payload_data, lo - self.first, hi - self.first)
 
+    def timestamps(self, lo: int, hi: int) -> tuple[int, ...]:
+        """The times of the numbers from `lo` to before `hi`, in microseconds since 1970."""
+        if not self.columns & TIMESTAMPS:
+            return (self.time * 1_000_000,) * (hi - lo)
+        start = self.offsets().timestamps + 8 * (lo - self.first)
+        return unpack_from(f"<{hi - lo}q", self.data, start)
+
     def publications(self, lo: int, hi: int) -> list[Publication]:
         """The publications numbered from `lo` to before `hi`."""
         lo = max(lo, self.first)
@@ -146,12 +153,8 @@ class Record:
             keys = at.key_cells(rows)
         if self.columns & HEADERS:
             headers = at.header_cells(rows)
-        if self.columns & TIMESTAMPS:
-            times = unpack_from(f"<{len(rows)}q", self.data, at.timestamps + 8 * rows.start)
-        else:
-            times = (self.time * 1_000_000,) * len(rows)
         numbers = range(lo, hi)
-        each = zip(numbers, payloads, keys, headers, times, strict=True)
+        each = zip(numbers, payloads, keys, headers, self.timestamps(lo, hi), strict=True)
         who, start = self.publisher, self.incarnation
         return [Publication(who, start, n, p, k, h, t) for n, p, k, h, t in each]
 

@@ -4,12 +4,16 @@ from importlib import import_module
 
 from planaria.network.bench.contender import Contender
 
-OURS = ("planaria", "planaria-tls", "planaria-durable")
+OURS = (
+    "planaria", "planaria-tls", "planaria-client", "planaria-durable", "planaria-client-durable",
+)  # fmt: skip
 PEERS = ("zmq", "zmq-blocking", "nats", "jetstream", "redis", "mosquitto", "zenoh")
 _PLACES = {
     "planaria": "embedded:Embedded",
     "planaria-tls": "embedded:EmbeddedTLS",
     "planaria-durable": "embedded:EmbeddedDurable",
+    "planaria-client": "clients:Clients",
+    "planaria-client-durable": "clients:DurableClients",
     "zmq": "brokerless:ZeroMQ",
     "zmq-blocking": "brokerless:ZeroMQBlocking",
     "nats": "brokers:Nats",

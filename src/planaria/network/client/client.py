@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 from time import time_ns
 from typing import Any, Literal, NamedTuple, Self, overload
@@ -46,12 +45,12 @@ from planaria.network.connection import VERSIONS, Hello
 from planaria.network.context import Context, find_context
 from planaria.network.identity import ID_BYTES, handle_of
 from planaria.network.tls import Credentials
+from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
 from planaria.records.positions import vector_from_json, vector_to_json
 from planaria.records.record import INCARNATION_BYTES, Draft, decode
 
 CLUSTER = "planaria"  # the name of a cluster that was given none
 LEARN_SECONDS = 30.0  # between questions for further nodes
-CHUNK = 1024  # publications of a batch, after which others get a turn
 
 Vector = Mapping[str, Any]  # `publisher/incarnation` to the next number: plain values
 
@@ -129,7 +128,7 @@ class Client:
         """
         receipt, wish = Receipt(topic), _wish(copies, strict, durability)
         draft = _draft(payload, key, headers, timestamp)
-        await self._outbox(topic).put(draft, receipt, wish)
+        await self._outbox(topic).put((draft,), receipt, wish)
         return await receipt.future
 
     def try_publish(
@@ -149,7 +148,7 @@ class Client:
         outbox = self._outbox(topic)
         if outbox.turn.locked():
             raise CapacityExceeded("others wait to publish on this topic already: slow down")
-        outbox.offer(_draft(payload, key, headers, timestamp), receipt, wish)
+        outbox.offer((_draft(payload, key, headers, timestamp),), receipt, wish)
         return receipt.future
 
     async def publish_many(
@@ -169,14 +168,10 @@ class Client:
         receipt, wish = Receipt(topic, None), _wish(copies, strict, durability)
         outbox = self._outbox(topic)
         number = 0
-        async for some in _chunks(payloads):
-            for payload in some:
-                draft = payload if isinstance(payload, Draft) else Draft(_bytes(payload))
-                if draft.timestamp is None:
-                    draft = Draft(*draft[:3], time_ns() // 1000)
-                if not outbox.took(draft, receipt, wish):
-                    await outbox.put(draft, receipt, wish)
-            number += len(some)
+        async for drafts in _packs(payloads):
+            if not outbox.took(drafts, receipt, wish):
+                await outbox.put(drafts, receipt, wish)
+            number += len(drafts)
             if receipt.future.done():
                 break
         if not number:
@@ -265,23 +260,24 @@ class Client:
     async def read(
         self, topic: str, after: Vector | None = None, to: Vector | None = None, limit: int = 8192
     ) -> Batch:
-        """Read on in a topic, from one vector to another: about `limit` events at a time.
+        """Read on in a topic, from one vector to another: at most `limit` events.
 
-        What the node lacks is asked of the others. Equal vectors give equal events everywhere.
+        Fewer only if there are no more. What the node lacks is asked of the others. Equal vectors
+        give equal events everywhere.
         """
-        begin = to_wire(vector_from_json(after or {}))
+        vector, events = vector_from_json(after or {}), list[Event]()
         end = None if to is None else to_wire(vector_from_json(to))
-        topic = check_topic(topic)
-        found = await self._requests.ask(Read, Pieces, topic, begin, end, limit)
-        if any(not lack.expired for lack in found.lacks):
-            found = await self._read_elsewhere(topic, found, begin, end, limit)
-        vector = {**vector_from_json(after or {}), **from_wire(found.after)}
-        events = [
-            event
-            for piece in found.pieces
-            for event in events_of(topic, decode(piece.record), piece.lo, piece.hi, late=piece.late)
-        ]
-        return Batch(events, dict(vector_to_json(vector)), found.lacks)
+        while True:
+            rest = (to_wire(vector), end, limit - len(events))
+            found = await self._requests.ask(Read, Pieces, check_topic(topic), *rest)
+            if any(not lack.expired for lack in found.lacks):
+                found = await self._read_elsewhere(topic, found, *rest)
+            for piece in found.pieces:
+                record = decode(piece.record)
+                events += events_of(topic, record, piece.lo, piece.hi, late=piece.late)
+            vector.update(from_wire(found.after))
+            if not found.pieces or len(events) >= limit:
+                return Batch(events, dict(vector_to_json(vector)), found.lacks)
 
     async def status(self) -> dict[str, Any]:
         """How the node is that this client talks to, and whom it knows."""
@@ -290,13 +286,11 @@ class Client:
         self.servers.learn(addresses_in(status))
         return dict(status)
 
-    async def _read_elsewhere(
-        self, topic: str, found: Pieces, begin: list[Any], end: list[Any] | None, limit: int
-    ) -> Pieces:
+    async def _read_elsewhere(self, topic: str, found: Pieces, *rest: Any) -> Pieces:
         """The answer of the first other node that lacks nothing that may still come."""
         for address in self.servers:
             if address != self.server:
-                other = await read_at(address, self.access, topic, begin, end, limit)
+                other = await read_at(address, self.access, topic, *rest)
                 if other is not None and all(lack.expired for lack in other.lacks):
                     return other
         return found
@@ -372,9 +366,11 @@ def _draft(
 
 
 def _bytes(value: bytes | str) -> bytes:
+    if isinstance(value, bytes):
+        return value
     if isinstance(value, str):
         return value.encode()
-    if not isinstance(value, bytes | bytearray | memoryview):
+    if not isinstance(value, bytearray | memoryview):
         raise UsageError(f"a payload, key or header is bytes or text, not {type(value).__name__}")
     return bytes(value)
 
@@ -387,15 +383,28 @@ def _wish(copies: int, strict: bool, durability: str) -> Wish:
     return Wish(copies, strict, durability == "disk")
 
 
-async def _chunks(
+async def _packs(
     payloads: Iterable[bytes | str | Draft] | AsyncIterable[bytes | str | Draft],
-) -> AsyncIterator[Sequence[bytes | str | Draft]]:
-    """What is to be published: many at a time, but what others bring at once when it comes."""
+) -> AsyncIterator[list[Draft]]:
+    """What is to be published: about a record at a time, but what others bring when it comes."""
     if isinstance(payloads, AsyncIterable):
         async for payload in payloads:
-            yield (payload,)
+            yield [_stamped(payload, time_ns() // 1000)]
         return
-    rest = iter(payloads)
-    while some := list(islice(rest, CHUNK)):
-        yield some
-        await asyncio.sleep(0)
+    drafts, size, now = list[Draft](), 0, time_ns() // 1000
+    for payload in payloads:
+        drafts.append(_stamped(payload, now))
+        size += len(drafts[-1].payload)
+        if len(drafts) >= PACKED_PUBLICATIONS or size >= PACKED_BYTES:
+            yield drafts
+            await asyncio.sleep(0)
+            drafts, size, now = [], 0, time_ns() // 1000
+    if drafts:
+        yield drafts
+
+
+def _stamped(payload: bytes | str | Draft, now: int) -> Draft:
+    """A publication with a time."""
+    if not isinstance(payload, Draft):
+        return Draft(_bytes(payload), None, (), now)
+    return payload if payload.timestamp is not None else payload._replace(timestamp=now)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from planaria.core.ids import NodeId
 from planaria.protocols.publications.deliveries import MICROSECONDS, position_id
-from planaria.records.record import Record
+from planaria.records.record import HEADERS, KEYS, Record
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -54,6 +54,16 @@ class Ack(Struct, frozen=True, gc=False):
 
 def events_of(topic: str, record: Record, lo: int, hi: int, *, late: bool = False) -> list[Event]:
     """The publications of a record from `lo` to before `hi`, as events."""
+    lo, hi = max(lo, record.first), min(hi, record.end)
+    if lo >= hi:
+        return []
+    if not record.columns & (KEYS | HEADERS):  # as nearly always
+        who, start = record.publisher, record.incarnation
+        each = zip(range(lo, hi), record.payloads(lo, hi), record.timestamps(lo, hi), strict=True)
+        return [
+            Event(topic, payload, None, {}, who, start, number, time // MICROSECONDS, late)
+            for number, payload, time in each
+        ]
     if not record.columns:  # payloads alone, as nearly always
         who, start, time = record.publisher, record.incarnation, record.time * 1000
         numbered = zip(range(lo, hi), record.payloads(lo, hi), strict=True)

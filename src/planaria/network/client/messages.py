@@ -129,6 +129,19 @@ class AskState(ClientMessage, frozen=True, gc=False, tag="client.ask_state"):
     topic: str
 
 
+class PutCharter(ClientMessage, frozen=True, gc=False, tag="client.put_charter"):
+    """Lay down what a topic is like: a charter as its admin sealed it."""
+
+    sealed: bytes
+
+
+class AskCharters(ClientMessage, frozen=True, gc=False, tag="client.ask_charters"):
+    """Which charters of topics that match, and come after `after`, are kept here?"""
+
+    pattern: str = "#"
+    after: str = ""
+
+
 # From the node
 
 
@@ -205,6 +218,13 @@ class StateIs(ClientMessage, frozen=True, gc=False, tag="client.state_is"):
     supervisors: list[NodeId]
     peer: bytes | None
     supervisor: bytes | None
+
+
+class ChartersAre(ClientMessage, frozen=True, gc=False, tag="client.charters_are"):
+    """The charters of some topics, of each the highest first; ask again for those after `next`."""
+
+    sealed: list[bytes]
+    next: str | None = None
 
 
 def to_wire(vector: Vector) -> list[Position]:

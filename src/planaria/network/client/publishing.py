@@ -7,9 +7,8 @@ client has its node number what it publishes, under a token that is drawn once.
 
 import asyncio
 import os
-from collections.abc import Callable
-from itertools import groupby
-from operator import itemgetter
+from collections import deque
+from collections.abc import Callable, Sequence
 from time import time
 from typing import NamedTuple
 
@@ -91,26 +90,26 @@ class Outbox:
         self.turn = asyncio.Lock()  # of those that wait for room, the first goes first
         self._room = asyncio.Event()
 
-    def offer(self, draft: Draft, receipt: Receipt, wish: Wish) -> None:
-        """Take a publication; raises CapacityExceeded, with nothing taken, if there is no room."""
+    def offer(self, drafts: Sequence[Draft], receipt: Receipt, wish: Wish) -> None:
+        """Take publications; raises CapacityExceeded, with none taken, if there is no room."""
         raise NotImplementedError
 
     def flush(self) -> None:
         """Send all that waits for company."""
 
-    def took(self, draft: Draft, receipt: Receipt, wish: Wish) -> bool:
-        """Take a publication if there is room and nobody waits for it."""
+    def took(self, drafts: Sequence[Draft], receipt: Receipt, wish: Wish) -> bool:
+        """Take publications if there is room and nobody waits for it."""
         if self.turn.locked():
             return False
         try:
-            self.offer(draft, receipt, wish)
+            self.offer(drafts, receipt, wish)
         except CapacityExceeded:
             return False
         return True
 
-    async def put(self, draft: Draft, receipt: Receipt, wish: Wish) -> None:
-        """Take a publication as soon as there is room."""
-        if self.took(draft, receipt, wish):
+    async def put(self, drafts: Sequence[Draft], receipt: Receipt, wish: Wish) -> None:
+        """Take publications as soon as there is room."""
+        if self.took(drafts, receipt, wish):
             return
         async with self.turn:
             while True:
@@ -118,7 +117,7 @@ class Outbox:
                     raise self.requests.error
                 self._room.clear()
                 try:
-                    self.offer(draft, receipt, wish)
+                    self.offer(drafts, receipt, wish)
                     return
                 except CapacityExceeded:
                     await self._room.wait()
@@ -149,20 +148,23 @@ class Stream(Outbox):
     ) -> None:
         super().__init__(topic, requests)
         self.packer = Packer(publisher, incarnation)
-        self._receipts: list[tuple[Receipt, Wish]] = []  # of the drafts that wait in the packer
+        # Who waits for what the packer has not sealed yet, and for how many; all with one wish.
+        self._receipts: deque[tuple[Receipt, int]] = deque()
+        self._wish = Wish()
         self._done: dict[int, int] = {}  # records stored out of their order: first to end
         self._settled = 0  # all numbers below are stored
-        self._flush: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
-    def offer(self, draft: Draft, receipt: Receipt, wish: Wish) -> None:
-        """Number a publication; it leaves at once when idle, else with others in a millisecond."""
-        if self._receipts and self._receipts[-1][1] != wish:
-            self._seal(now=None)  # one record, one wish
-        self.packer.offer(draft)
-        self._receipts.append((receipt, wish))
-        if len(self._receipts) >= PACKED_PUBLICATIONS:
+    def offer(self, drafts: Sequence[Draft], receipt: Receipt, wish: Wish) -> None:
+        """Number publications; they leave at once when idle, else with others in a millisecond."""
+        if self._receipts and self._wish != wish:
+            self._seal(now=None)
+        self.packer.offer(*drafts)
+        self._wish = wish
+        self._receipts.append((receipt, len(drafts)))
+        if len(self.packer) >= PACKED_PUBLICATIONS:
             self._seal(now=_microseconds())
-        if self._receipts and self._flush is None:
+        if self._receipts and self._timer is None:
             self._schedule()
 
     def flush(self) -> None:
@@ -170,12 +172,12 @@ class Stream(Outbox):
         self._seal(now=None)
 
     def _schedule(self) -> None:
-        loop, due = asyncio.get_running_loop(), self.packer.due or 0
-        wait = (due - _microseconds()) / MICROSECONDS
-        self._flush = loop.call_later(max(0.0, wait), self._flushed)
+        wait = ((self.packer.due or 0) - _microseconds()) / MICROSECONDS
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(max(0.0, wait), self._on_timer)
 
-    def _flushed(self) -> None:
-        self._flush = None
+    def _on_timer(self) -> None:
+        self._timer = None
         self._seal(now=_microseconds())
         if self._receipts:
             self._schedule()
@@ -187,11 +189,21 @@ class Stream(Outbox):
             record = self.packer.take(due if now is None else now, time=int(time()))
             if record is None:
                 return
-            receipts = self._receipts[: record.count]
-            del self._receipts[: record.count]
-            self._publish(record, receipts)
+            self._publish(record, self._waiting_for(record.count), self._wish)
 
-    def _publish(self, record: Record, receipts: list[tuple[Receipt, Wish]]) -> None:
+    def _waiting_for(self, count: int) -> list[tuple[Receipt, int]]:
+        """Who waits for the first `count` publications, and for how many of them each."""
+        found = []
+        while count:
+            receipt, wanted = self._receipts.popleft()
+            taken = min(wanted, count)
+            found.append((receipt, taken))
+            count -= taken
+            if taken < wanted:
+                self._receipts.appendleft((receipt, wanted - taken))
+        return found
+
+    def _publish(self, record: Record, receipts: list[tuple[Receipt, int]], wish: Wish) -> None:
         def done(stored: Stored | None, error: BaseException | None) -> None:
             if stored is None:
                 assert error is not None
@@ -201,12 +213,11 @@ class Stream(Outbox):
                 return
             self._acknowledge(record)
             number = record.first
-            for receipt, same in groupby(receipts, key=itemgetter(0)):
-                count = sum(1 for _ in same)
+            for receipt, count in receipts:
                 receipt.stored(number, count, stored)
                 number += count
 
-        self._send(Put, record.data, *receipts[0][1], done=done)
+        self._send(Put, record.data, *wish, done=done)
 
     def _acknowledge(self, record: Record) -> None:
         """Forget all records below the first that is not stored yet."""
@@ -222,8 +233,7 @@ class Stream(Outbox):
             waiting = self.packer.waiting
             self.packer = Packer(record.publisher, os.urandom(INCARNATION_BYTES))
             self._done, self._settled = {}, 0
-            for draft in waiting:
-                self.packer.offer(draft)
+            self.packer.offer(*waiting)
 
 
 class Notes(Outbox):
@@ -233,11 +243,14 @@ class Notes(Outbox):
         super().__init__(topic, requests)
         self._bytes = 0
 
-    def offer(self, draft: Draft, receipt: Receipt, wish: Wish) -> None:
-        """Send a publication on its own, under a token of its own."""
+    def offer(self, drafts: Sequence[Draft], receipt: Receipt, wish: Wish) -> None:
+        """Send publications, each under a token of its own."""
         token = os.urandom(TOKEN_BYTES)
-        marked = draft._replace(headers=(*draft.headers, (TOKEN_HEADER, token.hex().encode())))
-        weight = weigh(marked)
+        marked = [
+            draft._replace(headers=(*draft.headers, (TOKEN_HEADER, f"{token.hex()}.{at}".encode())))
+            for at, draft in enumerate(drafts)
+        ]
+        weight = sum(map(weigh, marked))
         if self._bytes and self._bytes + weight > UNSETTLED_BYTES_MAX:
             raise CapacityExceeded(f"{self._bytes} bytes are not acknowledged yet: slow down")
         self._bytes += weight
@@ -245,11 +258,11 @@ class Notes(Outbox):
         def done(stored: Stored | None, error: BaseException | None) -> None:
             self._bytes -= weight
             if stored is not None:
-                receipt.stored(stored.first, 1, stored)
+                receipt.stored(stored.first, len(marked), stored)
             elif error is not None:
                 receipt.failed(error)
 
-        self._send(PutNew, token, [marked], *wish, done=done)
+        self._send(PutNew, token, marked, *wish, done=done)
 
 
 def _microseconds() -> int:

@@ -136,7 +136,12 @@ class Subscription(Generic[T]):
             yield batch
 
     def vector(self) -> dict[str, Any]:
-        """How far the application is, in plain values: give it to `since` to go on from there."""
+        """How far the application is, in plain values: give it to `since` to go on from there.
+
+        Raises UsageError while no node has said where `now`, `last` or a time is: await `ready`.
+        """
+        if self._resolving:
+            raise UsageError(f"since {self._begin.word!r} has no vector yet: await ready() first")
         places = self._places.copy()
         for event in reversed(self._events[self._at :]):
             if isinstance(event, Event) and not self._current.retained:

@@ -12,12 +12,15 @@ from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.core.topics import check_filter
 from planaria.network.client.messages import (
+    AskCharters,
     AskState,
     AskStatus,
     AskTopics,
     AskVector,
+    ChartersAre,
     ClientMessage,
     Put,
+    PutCharter,
     PutNew,
     Read,
     Resolve,
@@ -34,6 +37,7 @@ from planaria.network.gate.tails import Tails
 from planaria.network.host import Host
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
+from planaria.protocols.skipring.charters import LayDown
 from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.ring_node import RingNode
 
@@ -167,6 +171,10 @@ class Gate:
         self.memberships.join(pattern)
         self.tails.begin(session, message, pattern)
 
+    def _lay_down(self, session: Session, message: PutCharter) -> None:
+        self.host.command(LayDown(message.sealed))
+        session.answer(ChartersAre(message.request, [message.sealed]))
+
     def _unknown(self, session: Session, body: bytes, error: MalformedMessage) -> None:
         """Answer even what this version does not understand, if only it names its request."""
         self.malformed += 1
@@ -187,4 +195,6 @@ _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     AskVector: lambda gate, session, message: gate.queries.ask_vector(session, message),
     AskStatus: lambda gate, session, message: gate.queries.ask_status(session, message),
     AskState: lambda gate, session, message: gate.queries.ask_state(session, message),
+    AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
+    PutCharter: Gate._lay_down,
 }

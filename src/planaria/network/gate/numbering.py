@@ -36,13 +36,13 @@ class OwnStream:
 
 
 class Token:
-    """What was numbered under a token, since when it is known, and what was answered."""
+    """What was numbered under a token, until it is held; then what was answered."""
 
-    __slots__ = ("record", "since", "stored")
+    __slots__ = ("answer", "since")
 
     def __init__(self, record: Record, since: float) -> None:
-        self.record, self.since = record, since
-        self.stored: Stored | None = None
+        self.answer: Record | Stored = record
+        self.since = since
 
 
 class Numbering:
@@ -62,9 +62,7 @@ class Numbering:
         """
         known = self._tokens.get((message.topic, message.token))
         if known is not None:
-            stored = known.stored
-            enough = stored is not None and stored.copies >= min(message.copies, stored.members)
-            return stored if stored is not None and enough else known.record
+            return known.answer
         self._check(message)
         own = self._own(message.topic)
         if own.refused:
@@ -85,17 +83,22 @@ class Numbering:
         return record.key in self._unheld
 
     def held(self, record: Record, stored: Stored) -> None:
-        """As many members hold it as its client wanted, or at least one."""
+        """As many members hold it as its client wanted, or as there are."""
         name = self._settle(record)
         if name is not None:
-            self._tokens[name].stored = stored
+            self._tokens[name].answer = stored
 
     def refused(self, record: Record) -> None:
         """No member takes it now: number nothing after it."""
-        name = self._unheld.get(record.key)
-        own = self._streams.get(name[0]) if name else None
-        if own is not None and own.incarnation == record.incarnation:
+        own = self._stream_of(record)
+        if own is not None:
             own.refused.add(record.key)
+
+    def taken(self, record: Record) -> None:
+        """A member holds it: readers will not wait for it."""
+        own = self._stream_of(record)
+        if own is not None:
+            own.refused.discard(record.key)
 
     def abandon(self, record: Record) -> None:
         """No member will ever take it: its stream ends with it, and its token is void."""
@@ -107,9 +110,15 @@ class Numbering:
     def on_timeout(self) -> None:
         """Forget tokens that are old enough."""
         before = self._clock() - TOKEN_SECONDS
-        old = [name for name, it in self._tokens.items() if it.since < before and it.stored]
+        old = [name for name, it in self._tokens.items() if it.since < before]
         for name in old:
-            del self._tokens[name]
+            if isinstance(self._tokens[name].answer, Stored):
+                del self._tokens[name]
+
+    def _stream_of(self, record: Record) -> OwnStream | None:
+        name = self._unheld.get(record.key)
+        own = self._streams.get(name[0]) if name is not None else None
+        return own if own is not None and own.incarnation == record.incarnation else None
 
     def _settle(self, record: Record) -> Name | None:
         name = self._unheld.pop(record.key, None)

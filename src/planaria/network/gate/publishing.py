@@ -27,6 +27,7 @@ from planaria.protocols.skipring.directory import Seek
 from planaria.records.record import MalformedRecord, Record, decode
 
 COPIES_MAX = 64  # of one publication
+PENDING_BYTES_MAX = 256 << 20  # of all clients; then the next is refused
 SOON_SECONDS = 0.02  # after which it is looked whether a supervisor has named members
 
 REFUSALS = {
@@ -40,11 +41,12 @@ REFUSALS = {
 class Pending:
     """A record that members are to hold, and which request waits for that, if any."""
 
-    __slots__ = ("copies", "durable", "record", "request", "session", "topic")
+    __slots__ = ("copies", "count", "durable", "record", "request", "session", "topic")
 
     def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
         self.topic, self.record, self.copies = message.topic, record, copies
         self.durable, self.request = message.durable, message.request
+        self.count: int | None = None  # members of the topic, when last looked
         self.session: Session | None = session
         session.put_bytes += len(record.data)
 
@@ -70,6 +72,7 @@ class Publishing:
         self._later, self._looking = later, False
         self.numbering = Numbering(memberships, clock)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
+        self._bytes = 0  # of them
 
     def __len__(self) -> int:
         return sum(map(len, self._pending.values()))
@@ -78,7 +81,7 @@ class Publishing:
 
     def put(self, session: Session, message: Put) -> None:
         """Publish what a client sealed."""
-        if not session.admit(message.request, len(message.record)):
+        if not self._admit(session, message, len(message.record)):
             return
         try:
             check_topic(message.topic)
@@ -95,7 +98,7 @@ class Publishing:
 
     def put_new(self, session: Session, message: PutNew) -> None:
         """Number what a one-shot client publishes, unless its token was numbered before."""
-        if not session.admit(message.request, sum(len(it.payload) for it in message.drafts)):
+        if not self._admit(session, message, sum(len(it.payload) for it in message.drafts)):
             return
         try:
             record = self.numbering.record(message)
@@ -109,6 +112,16 @@ class Publishing:
             else:
                 self._begin(session, message, record)
 
+    def _admit(self, session: Session, message: Put | PutNew, size: int) -> bool:
+        """Is there room for so many bytes more, of this client and of all?"""
+        if not session.admit(message.request, size):
+            return False
+        if self._bytes and self._bytes + size > PENDING_BYTES_MAX:
+            reason = f"{self._bytes} bytes of all clients wait at this node: slow down"
+            session.fail(message.request, "full", reason)
+            return False
+        return True
+
     def gone(self, session: Session) -> None:
         """A client is gone: what it sealed it sends again elsewhere."""
         for group in list(self._pending.values()):
@@ -120,6 +133,7 @@ class Publishing:
     # On the way
 
     def _begin(self, session: Session, message: Put | PutNew, record: Record) -> None:
+        self._bytes += len(record.data)
         wanted = min(max(1, message.copies), COPIES_MAX)
         copies = Copies(wanted, self._clock(), strict=message.strict)
         pending = Pending(message, record, copies, session)
@@ -131,7 +145,12 @@ class Publishing:
         for pending in list(self._pending.get(effect.key, ())):
             if pending.topic == effect.topic:
                 pending.copies.answered(effect.member, effect.reason)
-                self._step(pending)
+                if not effect.reason:
+                    self.numbering.taken(pending.record)
+                if pending.copies.enough(pending.count):
+                    self._stored(pending)
+                else:
+                    self._step(pending)
 
     def on_timeout(self) -> None:
         """Time passed: ask others where some are silent."""
@@ -147,8 +166,9 @@ class Publishing:
     def _step(self, pending: Pending) -> None:
         """Judge what is known by now, and ask whoever else is to be asked."""
         members, count = self.memberships.candidates(pending.topic)
+        pending.count = count
         if pending.copies.enough(count):
-            self._stored(pending, count)
+            self._stored(pending)
             return
         if count is None and not self._looking:
             self._command(Seek(pending.topic))
@@ -162,7 +182,7 @@ class Publishing:
         reason = pending.copies.refusal(members, self._clock())
         if reason is not None:
             code, why = REFUSALS[reason]
-            self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending, count)})")
+            self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending)})")
         if pending in self._pending.get(pending.record.key, ()):
             self._ask(pending, members)
 
@@ -174,8 +194,8 @@ class Publishing:
                 topic, record, durable = pending.topic, pending.record, pending.durable
                 self._command(Entrust(topic, record, chosen, spread, durable))
 
-    def _stored(self, pending: Pending, count: int | None) -> None:
-        record, copies = pending.record, len(pending.copies.held)
+    def _stored(self, pending: Pending) -> None:
+        record, copies, count = pending.record, len(pending.copies.held), pending.count
         stored = Stored(
             pending.request, copies, max(copies, count or 0), record.publisher,
             record.incarnation, record.first, record.count,
@@ -190,8 +210,9 @@ class Publishing:
         """Tell the client; what this node has numbered it goes on offering, unless that is vain."""
         session = pending.release()
         if code == "full" and self.numbering.is_own(pending.record):
-            self.numbering.refused(pending.record)
-            pending.copies.be_content(self._clock())
+            pending.copies.since = self._clock()
+            if not pending.copies.held:
+                self.numbering.refused(pending.record)
         else:
             self.numbering.abandon(pending.record)
             self._drop(pending)
@@ -202,12 +223,13 @@ class Publishing:
         group = self._pending.get(pending.record.key, [])
         if pending in group:
             group.remove(pending)
+            self._bytes -= len(pending.record.data)
         if not group:
             self._pending.pop(pending.record.key, None)
 
 
-def _tally(pending: Pending, count: int | None) -> str:
-    held, wanted = len(pending.copies.held), pending.copies.wanted
+def _tally(pending: Pending) -> str:
+    held, wanted, count = len(pending.copies.held), pending.copies.wanted, pending.count
     known = "its members are not known yet" if count is None else f"it has {count} members"
     return f"{held} of {wanted} copies; {known}"
 

@@ -9,12 +9,14 @@ from msgspec import json
 
 from planaria.core.errors import UsageError
 from planaria.core.state import encode_state
-from planaria.core.topics import check_filter, check_topic
+from planaria.core.topics import check_filter, check_topic, matches
 from planaria.network.client.messages import (
+    AskCharters,
     AskState,
     AskStatus,
     AskTopics,
     AskVector,
+    ChartersAre,
     Piece,
     Pieces,
     Read,
@@ -48,6 +50,7 @@ from planaria.records.store import Store
 
 WAIT_SECONDS = 10.0  # for this node to be able to answer; then another may be
 TOPICS_SECONDS = 5.0  # for all supervisors to name their topics; then what is known is told
+CHARTERS_PAGE = 128  # charters in one answer, and two more: at most half a mebibyte
 SLACK_SECONDS = 60  # by which the clock of a new publisher may be slow and not lose its first words
 
 HERE, NOBODY, ELSEWHERE, NOT_YET = "here", "nobody", "elsewhere", "not yet"  # who has a copy
@@ -207,6 +210,19 @@ class Queries:
             return True
 
         self._try(session, message.request, attempt)
+
+    def ask_charters(self, session: Session, message: AskCharters) -> None:
+        """The charters that this node keeps; a supervisor keeps all."""
+        pattern, charters = check_filter(message.pattern), self.memberships.ring.charters
+        found: list[bytes] = []
+        for name in charters.names():
+            if name <= message.after or not matches(pattern, name):
+                continue
+            found += charters.kept[name]
+            if len(found) >= CHARTERS_PAGE:
+                session.answer(ChartersAre(message.request, found, name))
+                return
+        session.answer(ChartersAre(message.request, found))
 
     def ask_status(self, session: Session, message: AskStatus) -> None:
         """How this node is."""

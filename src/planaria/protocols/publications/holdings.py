@@ -57,6 +57,11 @@ class Holdings(Stateful):
         self._trie: tuple[tuple[int, int, int], Trie] | None = None
         self._sketch: tuple[tuple[int, int, int], Array, Cells] | None = None
 
+    @property
+    def durable(self) -> bool:
+        """Does the store keep itself, as records come and go?"""
+        return not isinstance(self.store, MemoryStore)
+
     def state(self) -> HoldingsState:
         """What memory holds; a store on disk keeps itself."""
         store = self.store.state() if isinstance(self.store, MemoryStore) else None

@@ -33,6 +33,7 @@ SEEN_MAX = 1 << 18  # keys in flight; a full table serves arcs alone, and says s
 SEEN_TIMEOUTS = 32  # no key is in flight for so long: log n hops take less, even one per timeout
 HANDED_MAX = 1 << 16  # hand-offs whose loss could still be noticed
 HANDED_BYTES_MAX = 16 << 20  # of the records in them
+AGAIN_BYTES_MAX = 2 << 20  # served otherwise when a link is lost: what its window held, no more
 SPLITS_MAX = 1 << 10  # arcs whose division is remembered while the place stays the same
 HANDED_TIMEOUTS = 4  # a peer that answers nothing for so long is the failure detector's matter
 BUSY_MAX = 1 << 8  # links that are full: a node has at most 2 * 62 neighbours
@@ -192,17 +193,20 @@ class Broadcast(Stateful):
         """The driver lost `peer`: serve the arcs lately handed to it otherwise (R4).
 
         What the driver says was not acknowledged would do for this, but not for a refusal (R3):
-        the table is needed anyway, and one way is enough.
+        the table is needed anyway, and one way is enough. The newest are served, up to
+        `AGAIN_BYTES_MAX`: the peer acknowledged the others, and more would fill other links.
         """
         self.ready(peer)
         others = view.beside([n for n in view.neighbours if n[1] != peer])
-        effects: list[Effect] = []
-        for name in list(self.handed):
-            if name[0] == peer:
-                handed = self.handed.pop(name)
-                if handed is not None:
-                    effects += self._orphan(others, name[1], handed)
-        return effects
+        again: list[tuple[bytes, Handed]] = []
+        size = 0
+        for name in reversed([name for name in self.handed if name[0] == peer]):
+            handed = self.handed.pop(name)
+            if handed is not None and size < AGAIN_BYTES_MAX:
+                again.append((name[1], handed))
+                size += len(handed.record)
+        served = [self._orphan(others, key, handed) for key, handed in reversed(again)]
+        return [effect for effects in served for effect in effects]
 
     def link_full(self, peer: NodeId) -> None:
         """What is sent to `peer` is dropped: hand its shares to others from now on."""

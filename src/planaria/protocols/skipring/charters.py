@@ -105,6 +105,20 @@ class Charters(Stateful):
         """The topics that have a charter here."""
         return sorted(name for name in self.kept if not name.startswith(VOID) and self.best(name))
 
+    def everything_kept(self) -> list[bytes]:
+        """All that is kept, for a store."""
+        return [data for datas in self.kept.values() for data in datas]
+
+    def resume(self, data: bytes) -> bool:
+        """Take what a store had; False if it is no charter any more. Nobody is told.
+
+        What this node is a member of is not known yet; the audit drops what it does not want.
+        """
+        judged = self._admitted(data)
+        if judged is not None and len(self.kept) < NAMES_MAX:
+            self._keep(judged.charter.topic, [data, *self.kept.get(judged.charter.topic, [])])
+        return judged is not None
+
     def lay_down(self, data: bytes) -> list[Effect]:
         """Take a charter from an admin, obey it, and tell supervisors at once.
 

@@ -137,10 +137,6 @@ class Copies:
         late = now - self.since > PATIENCE_SECONDS
         return FULL if late and not self.strict else None
 
-    def be_content(self, now: float) -> None:
-        """Nobody waits for it any more: one copy will do, and there is time."""
-        self.wanted, self.strict, self.since = 1, False, now
-
     def _open(self, member: NodeId) -> bool:
         return member not in self.held and member not in self.refused
 

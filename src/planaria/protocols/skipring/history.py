@@ -89,6 +89,20 @@ class History(Stateful):
         self.publisher = Publisher(id, rng)
         self._show_window()
 
+    def state(self) -> HistoryState:
+        """What is remembered; with a store on disk no record, and nothing that grows with them.
+
+        Its hand-offs and keys in flight are forgotten within seconds, with a process at once.
+        """
+        state = super().state()
+        assert isinstance(state, HistoryState)
+        if self.holdings.durable:
+            fresh = Broadcast(self.topic, self.id).state()
+            assert isinstance(fresh, BroadcastState)
+            state.broadcast = fresh
+            state.publisher.rejectable, state.publisher.rejectable_bytes = {}, 0
+        return state
+
     def publish(self, view: View, *drafts: Draft, more: bool = False) -> list[Effect]:
         """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
 
@@ -146,20 +160,18 @@ class History(Stateful):
         """What to put on every periodic message."""
         return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
-    def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
-        """Time passed: age clocks and tables, delete what expired."""
+    def on_timeout(
+        self, view: View, neighbours: list[NodeId], *, audit: bool = True
+    ) -> list[Effect]:
+        """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
-        self.antientropy.on_timeout()
+        self.antientropy.on_timeout(audit=audit)
         told = self.broadcast.on_timeout()
         sealed = self._seal(view)
         return [*([*effects, Persist()] if effects else []), *told, *sealed]
-
-    def audit(self) -> None:
-        """Check some of what is held; a calm topic does so when it speaks."""
-        self.holdings.on_timeout()
 
     def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""

@@ -63,9 +63,8 @@ class Membership(Stateful):
         doubt = self.awaited or self.history.unsettled
         effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest(), doubt=doubt)]
         neighbours = [id for _, id in self.subscriber.neighbours()]
-        effects += self.history.on_timeout(self._view(), neighbours)
-        if self.subscriber.pace.spoke:
-            self.history.audit()
+        spoke = self.subscriber.pace.spoke  # a calm topic checks what it holds as often
+        effects += self.history.on_timeout(self._view(), neighbours, audit=spoke)
         return effects + self._joined() if self.awaited else effects
 
     def publish(self, *drafts: Draft, more: bool = False) -> list[Effect]:
