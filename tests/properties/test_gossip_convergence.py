@@ -90,7 +90,7 @@ def test_converges_when_all_join_at_once(seeds: Seeds) -> None:
 
 @pytest.mark.parametrize("nemesis", NEMESES)
 def test_heals_after(nemesis: str, seeds: Seeds) -> None:
-    for seed in range(seeds(2, 50)):
+    for seed in range(seeds(1, 50)):
         faults = load_schedule(nemesis)
         must_heal(GossipOverlay(), Spec(24, seed, "legitimate", faults=faults, intervals=300))
 

@@ -115,10 +115,10 @@ def test_under_steady_load_with_nothing_missing_there_is_no_exchange(delay: Dela
     """What is on its way is left alone: digests differ all the time, at the cut they do not."""
     simulator, seen = network(16)
     simulator.delay = delay
-    for number in range(600):
+    for number in range(300):
         simulator.command(number % 16, Publish(TOPIC, b"%d" % number))
         simulator.run(5)
-    assert seen.sent["Arc"] > 500 * 15
+    assert seen.sent["Arc"] > 250 * 15
     assert [kind.__name__ for kind in ANTIENTROPY if seen.sent[kind.__name__]] == []
 
 
@@ -142,7 +142,7 @@ def test_every_stored_hash_and_cache_corrupted_is_repaired_and_nothing_lost() ->
     assert len({it.digest(0, TIME_MAX) for it in holdings}) == 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 9, 16, 33, 64])
+@pytest.mark.parametrize("n", [1, 2, 3, 9, 16, 33])
 def test_a_publication_in_a_legitimate_ring_costs_n_minus_1_messages(n: int) -> None:
     simulator, seen = network(n)
     for origin in range(0, n, max(1, n // 4)):
@@ -154,7 +154,7 @@ def test_a_publication_in_a_legitimate_ring_costs_n_minus_1_messages(n: int) -> 
     assert {len(handed) for handed in seen.handed.values()} == {len(range(0, n, max(1, n // 4)))}
 
 
-@pytest.mark.parametrize("n", [16, 64, 256])
+@pytest.mark.parametrize("n", [16, 128])
 def test_backlog_of_one_node_reaches_all_in_logarithmic_time(n: int) -> None:
     """The paper's ring alone takes about 0.44 n intervals; digests on all edges about log n."""
     simulator, _ = network(n, seed=n)
