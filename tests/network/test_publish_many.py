@@ -35,18 +35,24 @@ def test_batches_and_single_publications_are_numbered_and_acknowledged_in_order(
             many = node.publish_many(TOPIC, (b"m%d" % number for number in range(count)))
             single = [node.publish(TOPIC, b"s%d" % number) for number in range(50)]
             batch, *acks = await asyncio.gather(many, *single)
+            small = await asyncio.gather(
+                *[node.publish_many(TOPIC, [b"t%d" % number] * 3) for number in range(5)]
+            )
             assert batch is not None
             assert batch.count == count
             assert await node.publish_many(TOPIC, []) is None
             with pytest.raises(UsageError, match="at most"):
                 await node.publish_many(TOPIC, [b"good", bytes(2 << 20)])
             got: list[tuple[int, bytes]] = []
-            while len(got) < count + 50:
+            while len(got) < count + 65:
                 got += [(one.sequence, one.payload) for one in await anext(events)]
-        assert [number for number, _ in got] == list(range(count + 50))
+        assert [number for number, _ in got] == list(range(count + 65))
         said = dict(got)
         assert [said[ack.sequence] for ack in acks] == [b"s%d" % number for number in range(50)]
         assert said[batch.sequence] == b"m0"
+        for number, ack in enumerate(small):
+            assert ack is not None
+            assert [said[ack.sequence + at] for at in range(3)] == [b"t%d" % number] * 3
         in_order = [it for _, it in got if it.startswith(b"m")]
         assert in_order == [b"m%d" % number for number in range(count)]
 
