@@ -10,6 +10,8 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from planaria.core.codec import Codec
 from planaria.core.message import Message
 from planaria.core.topics import matches
@@ -87,6 +89,7 @@ class ReferenceGate:
         self.lacks: Callable[[str, Stream, int], bool] = lambda topic, stream, number: False
         self.contacts: list[str] = []
         self.tails: dict[tuple[Connection, int], ReferenceTail] = {}
+        self.vectors: dict[tuple[Connection, int], list[dict[str, list[m.Position]]]] = {}
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._beats: asyncio.Task[None] | None = None
@@ -173,8 +176,17 @@ class ReferenceGate:
         if isinstance(message, m.Put | m.PutNew):
             return self._put(message)
         if isinstance(message, m.Resolve):
-            return self._resolve(message)
+            return self._resolve(connection, message)
+        if isinstance(message, m.Vectors):
+            self.vectors.setdefault((connection, number), []).append(message.vectors)
+            return None
         if isinstance(message, m.Tail):
+            parts = [*self.vectors.pop((connection, number), []), message.vectors]
+            topics = dict.fromkeys(topic for part in parts for topic in part)
+            whole = {
+                topic: [it for part in parts for it in part.get(topic, [])] for topic in topics
+            }
+            message = msgspec.structs.replace(message, vectors=whole)
             self.tails[connection, number] = ReferenceTail(connection, message)
             return m.Tailing(number, self.topics(message.pattern))
         if isinstance(message, m.Stop):
@@ -212,7 +224,7 @@ class ReferenceGate:
                 return None
         return m.Stored(message.request, min(2, message.copies), 3, *stream, first, count)
 
-    def _resolve(self, message: m.Resolve) -> Message:
+    def _resolve(self, connection: Connection, message: m.Resolve) -> Message:
         vectors: dict[str, list[m.Position]] = {}
         last: dict[str, m.Piece] = {}
         for topic in self.topics(message.pattern):
@@ -222,7 +234,10 @@ class ReferenceGate:
                 *_, number, record = [row for row in self.memory.rows if row[0] == topic][-1]
                 last[topic] = m.Piece(record.data, number, number + 1)
         floor = message.time if message.since == "time" else 0
-        return m.Resolved(message.request, vectors, floor, last)
+        for part in m.in_parts(vectors):
+            answer = m.Resolved(message.request, part, floor, {}, True)
+            connection.send(CODEC.encode(answer), answer, bulk=False)
+        return m.Resolved(message.request, {}, floor, last)
 
     def _read(self, message: m.Read) -> Message:
         tail = ReferenceTail(None, m.Tail(0, message.topic, {message.topic: message.after}))  # type: ignore[arg-type]

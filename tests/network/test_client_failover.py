@@ -91,6 +91,33 @@ def test_a_subscription_goes_on_where_it_was_whenever_it_is_cut_off(frames: int)
     serve(test, gates=3)
 
 
+@pytest.mark.parametrize("since", ["all", "now", "last"])
+def test_vectors_that_fill_many_frames_are_cut_off_too(
+    since: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(m, "PART_BYTES", 150)
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        topics = [f"weather/{name}" for name in "abcdefgh"]
+        async with client_of(*gates) as one, client_of(*gates) as two:
+            for topic in topics:
+                for client in (one, two):
+                    await client.publish(topic, b"old")
+            events = one.subscribe("weather/#", since=since)
+            await events.ready()
+            old = {"all": 16, "now": 0, "last": 8}[since]
+            assert await payloads(events, old) == [b"old"] * old
+            for round in range(3):
+                gates[round % 2].hang_up()
+                for topic in topics:
+                    await two.publish(topic, b"%d" % round)
+                assert await payloads(events, 8) == [b"%d" % round] * 8
+            parts = [it for gate in gates for it in gate.asked_for if isinstance(it, m.Vectors)]
+            assert len(parts) > 8
+
+    serve(test)
+
+
 def test_a_silent_node_is_left_for_another() -> None:
     async def test(gates: list[ReferenceGate]) -> None:
         async with client_of(*gates) as client, client.subscribe(TOPIC, since="all") as events:

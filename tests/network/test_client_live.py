@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from client_lab import in_order, numbers
+from planaria.network.client import messages
 from planaria.network.client.client import Client, connect
 from planaria.network.client.events import Event
 from planaria.network.client.subscription import Subscription
 from planaria.network.config import Config
+from planaria.network.gate import queries
 from planaria.network.live import LiveNode
 
 TOPIC = "weather/europe"
@@ -125,5 +127,32 @@ def test_one_address_of_a_real_network_is_enough(tmp_path: Path) -> None:
             assert {*client.servers} == {node.listen for node in nodes}
             await nodes[3].stop(leave=False)
             assert (await client.publish(TOPIC, b"1")).sequence == 1
+
+    network(tmp_path, test)
+
+
+def test_many_topics_have_more_to_say_than_fits_into_a_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "PART_BYTES", 300)
+    monkeypatch.setattr(queries, "PIECES_BYTES", 150_000)
+    topics = [f"weather/{name}" for name in "abcdefghijkl"]
+
+    async def test(nodes: list[LiveNode]) -> None:
+        async with client_of(nodes[0], *nodes) as client:
+            for topic in topics:
+                await client.publish(topic, topic.encode() + bytes(100_000))
+            last = client.subscribe("weather/#", since="last")
+            found = [event.topic for event in await read(last, len(topics))]
+            assert sorted(found) == topics
+            sessions = [it for node in nodes if node.gate for it in node.gate.sessions.values()]
+            assert {session.open for session in sessions} == {0}
+            last.channel.leave("on purpose")
+            for topic in topics:
+                await client.publish(topic, b"new")
+            assert sorted(it.topic for it in await read(last, len(topics))) == topics
+            sessions = [it for node in nodes if node.gate for it in node.gate.sessions.values()]
+            (tail,) = [tail for session in sessions for tail in session.tails.values()]
+            assert sorted(tail.vectors) == topics
 
     network(tmp_path, test)

@@ -10,16 +10,16 @@ async with planaria.connect("127.0.0.1:7400,127.0.0.1:7401") as client:
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from time import time_ns
 from typing import Any, Literal, NamedTuple, Self, overload
 
 from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
 from planaria.core.node import Notice
 from planaria.core.topics import check_filter, check_topic
 from planaria.network.client.channel import PATIENCE_SECONDS, Access
+from planaria.network.client.drafting import draft_of, packs, wish_of
 from planaria.network.client.events import Ack, Event, events_of
 from planaria.network.client.lacks import read_at
 from planaria.network.client.messages import (
@@ -37,7 +37,7 @@ from planaria.network.client.messages import (
     to_wire,
 )
 from planaria.network.client.places import Since, beginning
-from planaria.network.client.publishing import TOPICS_MAX, Notes, Outbox, Receipt, Stream, Wish
+from planaria.network.client.publishing import TOPICS_MAX, Notes, Outbox, Receipt, Stream
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.client.subscription import Subscription
@@ -45,7 +45,6 @@ from planaria.network.connection import VERSIONS, Hello
 from planaria.network.context import Context, find_context
 from planaria.network.identity import ID_BYTES, handle_of
 from planaria.network.tls import Credentials
-from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
 from planaria.records.positions import vector_from_json, vector_to_json
 from planaria.records.record import INCARNATION_BYTES, Draft, decode
 
@@ -126,8 +125,8 @@ class Client:
         With fewer members the ack says how many hold it; `strict` waits for more. `timestamp` is in
         milliseconds since 1970, by default now. `durability="memory"` does not wait for disks.
         """
-        receipt, wish = Receipt(topic), _wish(copies, strict, durability)
-        draft = _draft(payload, key, headers, timestamp)
+        receipt, wish = Receipt(topic), wish_of(copies, strict, durability)
+        draft = draft_of(payload, key, headers, timestamp)
         await self._outbox(topic).put((draft,), receipt, wish)
         return await receipt.future
 
@@ -144,11 +143,11 @@ class Client:
         durability: str = "disk",
     ) -> asyncio.Future[Ack]:
         """Publish without waiting; the ack can be awaited. Raises CapacityExceeded when full."""
-        receipt, wish = Receipt(topic), _wish(copies, strict, durability)
+        receipt, wish = Receipt(topic), wish_of(copies, strict, durability)
         outbox = self._outbox(topic)
         if outbox.turn.locked():
             raise CapacityExceeded("others wait to publish on this topic already: slow down")
-        outbox.offer((_draft(payload, key, headers, timestamp),), receipt, wish)
+        outbox.offer((draft_of(payload, key, headers, timestamp),), receipt, wish)
         return receipt.future
 
     async def publish_many(
@@ -165,10 +164,10 @@ class Client:
         The ack has the position of the first, how many they are, and the fewest copies of any; it
         is None if there were none.
         """
-        receipt, wish = Receipt(topic, None), _wish(copies, strict, durability)
+        receipt, wish = Receipt(topic, None), wish_of(copies, strict, durability)
         outbox = self._outbox(topic)
         number = 0
-        async for drafts in _packs(payloads):
+        async for drafts in packs(payloads):
             if not outbox.took(drafts, receipt, wish):
                 await outbox.put(drafts, receipt, wish)
             number += len(drafts)
@@ -351,60 +350,3 @@ def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None
         raise UsageError(f"its certificate names this client {shown!r}: give no other name")
     cluster = context.cluster or credentials.cluster
     return Hello(VERSIONS, credentials.identity.id, cluster, (), "client"), credentials
-
-
-def _draft(
-    payload: bytes | str,
-    key: bytes | str | None,
-    headers: Mapping[str, str | bytes] | None,
-    timestamp: int | None,
-) -> Draft:
-    """A publication as it was given, text as UTF-8, with the present if it has no time."""
-    microseconds = time_ns() // 1000 if timestamp is None else timestamp * 1000
-    pairs = tuple((name, _bytes(value)) for name, value in (headers or {}).items())
-    return Draft(_bytes(payload), None if key is None else _bytes(key), pairs, microseconds)
-
-
-def _bytes(value: bytes | str) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode()
-    if not isinstance(value, bytearray | memoryview):
-        raise UsageError(f"a payload, key or header is bytes or text, not {type(value).__name__}")
-    return bytes(value)
-
-
-def _wish(copies: int, strict: bool, durability: str) -> Wish:
-    if copies < 1:
-        raise UsageError(f"{copies} copies: at least 1")
-    if durability not in ("disk", "memory"):
-        raise UsageError(f"durability {durability!r}: disk or memory")
-    return Wish(copies, strict, durability == "disk")
-
-
-async def _packs(
-    payloads: Iterable[bytes | str | Draft] | AsyncIterable[bytes | str | Draft],
-) -> AsyncIterator[list[Draft]]:
-    """What is to be published: about a record at a time, but what others bring when it comes."""
-    if isinstance(payloads, AsyncIterable):
-        async for payload in payloads:
-            yield [_stamped(payload, time_ns() // 1000)]
-        return
-    drafts, size, now = list[Draft](), 0, time_ns() // 1000
-    for payload in payloads:
-        drafts.append(_stamped(payload, now))
-        size += len(drafts[-1].payload)
-        if len(drafts) >= PACKED_PUBLICATIONS or size >= PACKED_BYTES:
-            yield drafts
-            await asyncio.sleep(0)
-            drafts, size, now = [], 0, time_ns() // 1000
-    if drafts:
-        yield drafts
-
-
-def _stamped(payload: bytes | str | Draft, now: int) -> Draft:
-    """A publication with a time."""
-    if not isinstance(payload, Draft):
-        return Draft(_bytes(payload), None, (), now)
-    return payload if payload.timestamp is not None else payload._replace(timestamp=now)

@@ -4,6 +4,7 @@ A client names each request with a number; every answer carries it. A client kee
 so that it can go on at another node; a node keeps a cursor for each tail, and no queue.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +16,8 @@ from planaria.records.record import Draft, Stream
 
 COPIES = 2  # members that hold a publication before it is acknowledged, unless its client says else
 TOKEN_BYTES = 16
+PART_BYTES = 1 << 18  # of vectors in one frame, at most; what they take there is estimated by:
+TOPIC_BYTES, POSITION_BYTES, SKIPPED_BYTES = 16, 48, 24
 
 
 class Position(Struct, frozen=True, array_like=True, gc=False):
@@ -93,6 +96,12 @@ class Tail(ClientMessage, frozen=True, gc=False, tag="client.tail"):
     notices: bool = False
 
 
+class Vectors(ClientMessage, frozen=True, gc=False, tag="client.vectors"):
+    """Part of the vectors of the tail that this number asks for next: all fill many frames."""
+
+    vectors: dict[str, list[Position]]
+
+
 class Stop(ClientMessage, frozen=True, gc=False, tag="client.stop"):
     """End the tail that this request began."""
 
@@ -164,11 +173,15 @@ class Failed(ClientMessage, frozen=True, gc=False, tag="client.failed"):
 
 
 class Resolved(ClientMessage, frozen=True, gc=False, tag="client.resolved"):
-    """The vectors to begin at, a floor for all else, and for `last` the retained publications."""
+    """The vectors to begin at, a floor for all else, and for `last` the retained publications.
+
+    `more`: this is a part, and others follow; vectors come before what was retained.
+    """
 
     vectors: dict[str, list[Position]]
     floor: int
     last: dict[str, Piece]
+    more: bool = False
 
 
 class Tailing(ClientMessage, frozen=True, gc=False, tag="client.tailing"):
@@ -235,6 +248,22 @@ def to_wire(vector: Vector) -> list[Position]:
 def from_wire(positions: list[Position]) -> dict[Stream, Mark]:
     """The vector that travelled."""
     return {(one.publisher, one.incarnation): Mark(one.next, one.skipped) for one in positions}
+
+
+def in_parts(vectors: Mapping[str, list[Position]]) -> list[dict[str, list[Position]]]:
+    """The same vectors, divided so that each part fits into a frame; at least one part."""
+    parts: list[dict[str, list[Position]]] = [{}]
+    size = 0
+    for topic, positions in vectors.items():
+        size += len(topic.encode()) + TOPIC_BYTES
+        for one in positions or [None]:
+            weight = 0 if one is None else POSITION_BYTES + SKIPPED_BYTES * len(one.skipped)
+            if size + weight > PART_BYTES:
+                parts.append({})
+                size = len(topic.encode()) + TOPIC_BYTES
+            size += weight
+            parts[-1].setdefault(topic, []).extend([] if one is None else [one])
+    return parts
 
 
 MESSAGES = defined_in(globals())

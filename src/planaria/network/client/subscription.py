@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import count
 from typing import Any, Generic, Self, TypeVar
 
-from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
+from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Notice
 from planaria.network.client.channel import Access, Channel
@@ -29,11 +29,13 @@ from planaria.network.client.messages import (
     Tail,
     Tailing,
     Told,
+    Vectors,
+    in_parts,
     to_wire,
 )
 from planaria.network.client.parcels import Parcel, Tokens
 from planaria.network.client.patterns import Patterns
-from planaria.network.client.places import Beginning
+from planaria.network.client.places import Beginning, Places
 from planaria.network.client.requests import ANSWER_SECONDS, FULL_SECONDS_MAX
 from planaria.network.client.servers import Servers
 from planaria.network.connection import Connection
@@ -249,6 +251,8 @@ class Subscription(Generic[T]):
         """Ask for all that follows our places; what was asked before is void."""
         self._unsent = deque(Stop(number) for number in self._tails)
         self._void()
+        if self._resolving:
+            self._places, self._parcels = Places(), deque()
         for pattern in self.patterns:
             number = next(self._numbers)
             self._asked[number] = pattern
@@ -261,8 +265,10 @@ class Subscription(Generic[T]):
                     for topic, marks in self._places.topics.items()
                     if self.patterns.of(topic) == pattern
                 }
+                *before, rest = in_parts(vectors)
+                self._unsent += [Vectors(number, part) for part in before]
                 floor = self._places.floor
-                ask = Tail(number, pattern, vectors, floor, self.where, self.notices)
+                ask = Tail(number, pattern, rest, floor, self.where, self.notices)
                 self._tails[number] = pattern
             self._unsent.append(ask)
         self._began = asyncio.get_running_loop().time()
@@ -277,12 +283,8 @@ class Subscription(Generic[T]):
         self._asked, self._tails, self.topics = {}, {}, []
 
     def _send(self) -> None:
-        try:
-            while self._unsent and self.channel.send(self._unsent[0], bulk=False):
-                self._unsent.popleft()
-        except CapacityExceeded as error:
-            what = "more publishers than fit into one question: subscribe to fewer topics at a time"
-            self.failed(CapacityExceeded(f"{what} ({error})"))
+        while self._unsent and self.channel.send(self._unsent[0], bulk=False):
+            self._unsent.popleft()
 
     # What the channel tells
 
@@ -352,7 +354,7 @@ class Subscription(Generic[T]):
 
     def _resolved(self, message: Resolved) -> None:
         """Begin there; the retained publications come first."""
-        pattern = self._asked.pop(message.request)
+        pattern = self._asked[message.request]
         for topic, positions in message.vectors.items():
             if self.patterns.of(topic) == pattern:
                 for position in positions:
@@ -362,6 +364,8 @@ class Subscription(Generic[T]):
                 self.put(Parcel(topic, [piece], retained=True))
         floor = self._places.floor
         self._places.floor = min(floor, message.floor) if floor else message.floor
+        if not message.more:
+            del self._asked[message.request]
         if not self._asked:
             self._resolving = False
             self._tail()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
 
 from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.core.message import Message
@@ -26,6 +27,7 @@ from planaria.network.client.messages import (
     Resolve,
     Stop,
     Tail,
+    Vectors,
 )
 from planaria.network.connection import Connection, Hello
 from planaria.network.frames import Kind
@@ -51,8 +53,16 @@ class Gate:
     """Serves the clients of one node. Tell it every effect that the host gives its application,
     and every timeout."""
 
-    def __init__(self, host: Host, ring: RingNode, status: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        ring: RingNode,
+        status: Callable[[], dict[str, Any]],
+        keeps: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`keeps`: does this node's own application want this topic or pattern?"""
         loop = asyncio.get_running_loop()
+        self._keeps = keeps
         self.host = host
         self.malformed = 0
         self.sessions: dict[Connection, Session] = {}
@@ -88,6 +98,7 @@ class Gate:
         self.publishing.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
+        self.memberships.release(self.tails.patterns(), self._keeps)
 
     # What connections tell
 
@@ -169,7 +180,12 @@ class Gate:
         if len(session.tails) >= TAILS_MAX:
             raise UsageError(f"{TAILS_MAX} tails of one client: stop one first")
         self.memberships.join(pattern)
-        self.tails.begin(session, message, pattern)
+        whole = replace(message, vectors=session.vectors(message))
+        self.tails.begin(session, whole, pattern)
+
+    def _vectors(self, session: Session, message: Vectors) -> None:
+        session.keep(message)
+        session.open -= 1  # its tail is the one that is answered
 
     def _lay_down(self, session: Session, message: PutCharter) -> None:
         self.host.command(LayDown(message.sealed))
@@ -189,6 +205,7 @@ class Gate:
 
 _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     Tail: Gate._tail,
+    Vectors: Gate._vectors,
     Resolve: lambda gate, session, message: gate.queries.resolve(session, message),
     Read: lambda gate, session, message: gate.queries.read(session, message),
     AskTopics: lambda gate, session, message: gate.queries.ask_topics(session, message),

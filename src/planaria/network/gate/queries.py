@@ -6,6 +6,7 @@ from time import time
 from typing import Any
 
 from msgspec import json
+from msgspec.structs import replace
 
 from planaria.core.errors import UsageError
 from planaria.core.state import encode_state
@@ -26,6 +27,7 @@ from planaria.network.client.messages import (
     StatusIs,
     TopicsAre,
     VectorIs,
+    in_parts,
     to_wire,
 )
 from planaria.network.gate.pieces import (
@@ -125,7 +127,11 @@ class Queries:
         found = {topic: self._last(topic) for topic in topics} if message.since == "last" else {}
         last = {topic: piece for topic, piece in found.items() if piece is not None}
         floor = max(1, int(time()) - SLACK_SECONDS)
-        session.answer(Resolved(message.request, vectors, floor, last))
+        parts = [Resolved(message.request, part, floor, {}, True) for part in in_parts(vectors)]
+        parts += [Resolved(message.request, {}, floor, some, True) for some in _divided(last)]
+        session.open += len(parts) - 1
+        for part in [*parts[:-1], replace(parts[-1], more=False)]:
+            session.answer(part)
         return True
 
     def _last(self, topic: str) -> Piece | None:
@@ -246,6 +252,19 @@ class Queries:
         peers = encode_state(PeerState(peer))
         known = list(ring.peer.supervisors)
         session.answer(StateIs(message.request, known, peers, supervisor))
+
+
+def _divided(last: dict[str, Piece]) -> list[dict[str, Piece]]:
+    """Retained publications, divided so that each part fits into a frame."""
+    parts: list[dict[str, Piece]] = []
+    size = PIECES_BYTES
+    for topic, piece in last.items():
+        size += len(piece.record)
+        if size > PIECES_BYTES:
+            parts.append({})
+            size = len(piece.record)
+        parts[-1][topic] = piece
+    return parts
 
 
 def _without_history(membership: Membership) -> MembershipState:

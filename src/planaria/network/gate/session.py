@@ -4,15 +4,23 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from planaria.core.codec import Codec
-from planaria.core.errors import CapacityExceeded
-from planaria.network.client.messages import MESSAGES, ClientMessage, Failed
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.network.client.messages import (
+    MESSAGES,
+    ClientMessage,
+    Failed,
+    Position,
+    Tail,
+    Vectors,
+)
 from planaria.network.connection import Connection
 
 if TYPE_CHECKING:
-    from planaria.network.gate.tails import Tail
+    from planaria.network.gate.tails import Tail as Followed
 
 REQUESTS_MAX = 4096  # of one client, not answered yet
 TAILS_MAX = 256  # of one client
+POSITIONS_MAX = 1 << 20  # of one client, given before the tails that they belong to
 PUT_BYTES_MAX = 32 << 20  # of one client, not yet held by as many members as it wants
 CONTROL_BYTES = 4096  # an answer that is larger goes with the publications
 
@@ -24,7 +32,8 @@ class Session:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.tails: dict[int, Tail] = {}
+        self.tails: dict[int, Followed] = {}
+        self._vectors: dict[int, dict[str, list[Position]]] = {}  # of tails to come
         self.put_bytes = 0
         self.open = 0  # requests that are not answered, tails aside
         self.closed = False
@@ -47,6 +56,23 @@ class Session:
         else:
             return True
         return False
+
+    def keep(self, part: Vectors) -> None:
+        """Keep part of the vectors of a tail to come; raises UsageError if that is too much."""
+        whole = self._vectors.setdefault(part.request, {})
+        for topic, positions in part.vectors.items():
+            whole.setdefault(topic, []).extend(positions)
+        kept = sum(map(len, (them for one in self._vectors.values() for them in one.values())))
+        if kept > POSITIONS_MAX or len(self._vectors) > TAILS_MAX:
+            self._vectors = {}
+            raise UsageError(f"more than {POSITIONS_MAX} positions: subscribe to fewer topics")
+
+    def vectors(self, tail: Tail) -> dict[str, list[Position]]:
+        """All vectors of a tail that begins now, with what came before it."""
+        whole = self._vectors.pop(tail.request, {})
+        for topic, positions in tail.vectors.items():
+            whole.setdefault(topic, []).extend(positions)
+        return whole
 
     def fail(self, request: int, code: str, reason: str) -> None:
         """Answer that it cannot be done."""
