@@ -1,6 +1,6 @@
 """The live network beside other systems: the marks of issue 19, each with what was measured.
 
-    python benchmarks/live.py [--json] [--quick] [--against zmq,nats,jetstream,redis,mosquitto,zenoh]
+    python benchmarks/live.py [--json] [--quick] [--against zmq,nats,...]
 
 One publisher, eight subscribers, 128 bytes, each a process of its own; medians over rounds in which
 all systems take their turns. `planaria bench` measures the same and knows no marks.
@@ -40,7 +40,9 @@ MARKS = (
     Mark("planaria", "zenoh", "deliveries_per_s", 1.0),
     Mark("planaria", "zmq", "cpu_us", 0.7),
     Mark("planaria-tls", "nats", "deliveries_per_s", 1.0),
+    Mark("planaria-client", "nats", "deliveries_per_s", 0.7),
     Mark("planaria-durable", "jetstream", "deliveries_per_s", 2.0),
+    Mark("planaria-client-durable", "jetstream", "deliveries_per_s", 2.0),
     Mark("planaria", "zmq", "p50_ms", 2.0),
     Mark("planaria", "zmq", "p99_ms", 4.0),
 )

@@ -147,7 +147,7 @@ def measure(quick: bool) -> dict[str, Any]:
     found["protocol_us_per_delivery"] = {
         size: delivery(9, 2048, len(PAYLOAD), size, repeat)["us"] for size in SIZES
     }
-    runs = {size: reconciled(size, 1 if quick else 5) for size in (1, 32)}
+    runs = {size: reconciled(size, 1 if quick else 5) for size in (1, 8, 32)}
     for name, of in (
         ("reconcile_bytes", "bytes"),
         ("reconcile_records_bytes", "payload"),

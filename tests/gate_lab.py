@@ -28,11 +28,10 @@ from planaria.network.gate.gate import Gate
 from planaria.network.host import Commit, Host
 from planaria.network.identity import handle_of
 from planaria.network.link import Task
+from planaria.network.live import BULK
 from planaria.network.store.database import Database
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.retention import Retention
-from planaria.protocols.skipring.broadcast_messages import Arc, Flood
-from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
@@ -90,7 +89,7 @@ class Lab:
                 id,
                 Codec(RingOverlay.messages),
                 self._application(at),
-                bulk=(Arc, Flood, Deposit),
+                bulk=BULK,
                 commit=self._commit(at) if disk else None,
                 credentials=credentials[at] if credentials else None,
                 interval=INTERVAL,

@@ -1,147 +1,36 @@
 """What the driver owes to every node, whatever the others do: room, turns, and the truth."""
 
 import asyncio
-import secrets
-from collections.abc import Awaitable, Callable
 from functools import partial
 from time import monotonic
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from planaria.core.codec import Codec
+from driver_lab import (
+    INTERVAL,
+    Check,
+    Later,
+    Ping,
+    host,
+    numbers,
+    probe,
+    run,
+    send,
+    until,
+    wired,
+)
 from planaria.core.errors import UsageError
-from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Busy, Command, Effects, LinkDown, Node, Ready, Send
+from planaria.core.node import Busy, Effects, LinkDown, Ready, Send
 from planaria.network import connection as connections
 from planaria.network import dialling
 from planaria.network import host as hosts
-from planaria.network.connection import Connection, Hello
 from planaria.network.contacts import Contact
-from planaria.network.frames import Kind, Reader, frame
+from planaria.network.frames import Kind, frame
 from planaria.network.host import Host
-from planaria.network.identity import handle_of
 from planaria.network.link import BULK_BYTES_WRITTEN, OWED_BYTES_MAX
 from planaria.network.pace import room
-
-INTERVAL = 0.1
-
-
-class Ping(Message, frozen=True, tag="driver-test.ping"):
-    number: int
-    body: bytes = b""
-
-
-class Check(Message, frozen=True, tag="driver-test.check"):
-    number: int
-
-
-class Later(Message, frozen=True, tag="driver-test.later"):
-    """A message of a version to come."""
-
-    number: int
-
-
-class Probe(Node):
-    """Keeps what it hears and is told; sends what `answer` says to each message."""
-
-    def __init__(self, id: NodeId) -> None:
-        super().__init__(id)
-        self.heard: list[Message] = []
-        self.told: list[Command] = []
-        self.timeouts = 0
-        self.answer: Callable[[Message], Effects] = lambda _: ()
-
-    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
-        self.heard.append(message)
-        return self.answer(message)
-
-    def on_timeout(self) -> Effects:
-        self.timeouts += 1
-        return ()
-
-    def on_command(self, command: Command) -> Effects:
-        self.told.append(command)
-        return ()
-
-
-def host(*messages: type[Message], **options: Any) -> Host:
-    id = secrets.token_bytes(16)
-    codec = Codec(messages or (Ping, Check))
-    node = Probe(handle_of(id))
-    return Host(node, id, codec, lambda _: None, bulk=(Ping,), interval=INTERVAL, **options)
-
-
-def probe(one: Host) -> Probe:
-    return cast(Probe, one.node)
-
-
-def send(one: Host, *messages: Message, to: Host) -> None:
-    one._perform([Send(to.node.id, message) for message in messages], None)
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not holds():
-            await asyncio.sleep(0.01)
-
-
-def run(test: Callable[..., Awaitable[None]], *all: Host | Callable[[], Host]) -> None:
-    """Run a test with hosts that are connected to the first of them."""
-
-    async def main() -> None:
-        made = [it() if callable(it) else it for it in all]
-        try:
-            doors = [await one.start("127.0.0.1:0") for one in made]
-            for one in made[1:]:
-                await one.join(doors[0])
-            await until(lambda: len(made[0].links) == len(made) - 1)
-            await test(*made)
-        finally:
-            for one in made:
-                await one.stop()
-
-    asyncio.run(main())
-
-
-def numbers(one: Host) -> list[int]:
-    return [it.number for it in probe(one).heard if isinstance(it, Ping | Check)]
-
-
-class Wire:
-    """A socket that keeps what is written, and tells whether it is read from."""
-
-    def __init__(self) -> None:
-        self.written: list[bytes] = []
-        self.reading = self.open = True
-
-    def write(self, data: bytes) -> None:
-        self.written.append(data)
-
-    def is_closing(self) -> bool:
-        return not self.open
-
-    def close(self) -> None:
-        self.open = False
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def frames(self) -> list[tuple[int, bytes]]:
-        return list(Reader().feed(b"".join(self.written)))
-
-
-def wired(one: Host) -> tuple[Connection, Wire]:
-    """A link of a host to nobody, over a wire that can be looked at."""
-    wire, link = Wire(), Connection(one, dialled=True)
-    link._transport = cast(asyncio.Transport, wire)
-    link.theirs = Hello((1,), secrets.token_bytes(16), one.hello.cluster)
-    one.links[link.peer] = link
-    return link, wire
 
 
 def test_receiving_never_waits_for_sending() -> None:
@@ -201,7 +90,11 @@ def test_a_flood_from_one_socket_leaves_their_turn_to_others() -> None:
     asyncio.run(main())
 
 
-def test_a_flood_does_not_keep_timeouts_from_their_node() -> None:
+def test_a_flood_keeps_no_timeouts_from_its_node_and_is_not_taken_for_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hosts, "SILENCE_SECONDS", 4 * INTERVAL)
+
     async def flood(a: Host, b: Host) -> None:
         def slow(_: Message) -> Effects:
             end = monotonic() + 0.002
@@ -214,6 +107,7 @@ def test_a_flood_does_not_keep_timeouts_from_their_node() -> None:
         send(b, *map(Check, range(500)), to=a)
         await until(lambda: len(numbers(a)) == 500)
         assert probe(a).timeouts - before >= 4, "a second of work, timeouts every tenth of one"
+        assert b.node.id in a.links
 
     run(flood, host, host)
 
@@ -287,6 +181,10 @@ def test_a_silent_peer_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fall_silent(a: Host, b: Host) -> None:
         await asyncio.sleep(10 * INTERVAL)
         assert b.links, "who beats is there"
+        link, b.links[a.node.id].heard = b.links[a.node.id], 0.0
+        b._tick(INTERVAL)
+        assert not link.reason, "who comes late has not listened"
+        link.heard = asyncio.get_running_loop().time()
         assert a._timer is not None
         a._timer.cancel()
         await until(lambda: LinkDown(a.node.id) in probe(b).told)

@@ -9,9 +9,9 @@ from msgspec import msgpack
 
 from gate_lab import TOPIC, Lab, RawClient, run, until
 from planaria.core.node import Subscribe
-from planaria.network.client.messages import AskStatus, Failed, StatusIs, Tail, Tailing
+from planaria.network.client.messages import AskStatus, Failed, StatusIs, Stop, Tail, Tailing
 from planaria.network.connection import Hello
-from planaria.network.gate import gate, session
+from planaria.network.gate import gate, ring, session
 from planaria.network.identity import found_cluster, issue
 from planaria.network.tls import Credentials
 
@@ -165,5 +165,76 @@ def test_a_tail_of_what_is_no_pattern_is_refused() -> None:
         lab.hosts[0].command(Subscribe(TOPIC))
         await asyncio.sleep(0)
         await client.tail()
+
+    run(follow, 1)
+
+
+def stop(client: RawClient, request: int) -> None:
+    message = Stop(request)
+    client.connection.send(session.CODEC.encode(message), message, bulk=False)
+
+
+def test_a_topic_that_no_client_reads_is_left_but_for_its_first_members(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ring, "RELEASE_SECONDS", 0.3)
+    monkeypatch.setattr(ring, "KEEPERS", 1)
+
+    async def follow(lab: Lab) -> None:
+        first, second, writer = [await lab.client(at) for at in range(3)]
+        tails = [await first.tail(), await second.tail()]
+        await writer.publish(b"kept", copies=2)
+        await asyncio.sleep(0.6)
+        assert lab.member(0)
+        assert lab.member(1), "it is read"
+        stop(first, tails[0])
+        stop(second, tails[1])
+        await until(lambda: TOPIC not in lab.nodes[1].peer.topics)
+        await asyncio.sleep(0.6)
+        assert lab.member(0), "somebody has to keep it"
+        again = await second.tail()
+        await until(lambda: second.payloads(again) == [b"kept"])
+
+    run(follow, 3)
+
+
+def test_a_pattern_that_no_client_reads_is_left_with_its_topics_but_not_what_others_want(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ring, "RELEASE_SECONDS", 0.5)
+    monkeypatch.setattr(ring, "KEEPERS", 1)
+
+    async def follow(lab: Lab) -> None:
+        writer, reader, wild = await lab.client(0), await lab.client(1), await lab.client(1)
+        for topic in ("a/one", "a/two", "a/named"):
+            await writer.publish(b"1", topic=topic)
+        lab.hosts[1].command(Subscribe("a/named"))
+        request = await wild.tail("a/+")
+        plain = await reader.tail("a/one")
+        await until(lambda: all(lab.member(1, it) for it in ("a/one", "a/two", "a/named")))
+        stop(wild, request)
+        await until(lambda: "a/two" not in lab.nodes[1].peer.topics)
+        assert lab.nodes[1].wildcards.patterns == {}
+        assert lab.member(1, "a/one"), "another tail reads it"
+        assert lab.member(1, "a/named"), "nobody joined it for a client"
+        other = await lab.client(0)
+        await other.publish(b"2", topic="a/one")
+        await until(lambda: sorted(reader.payloads(plain)) == [b"1", b"2"])
+        assert all(lab.member(0, it) for it in ("a/one", "a/two", "a/named"))
+
+    run(follow, 2)
+
+
+def test_what_the_nodes_own_application_wants_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ring, "RELEASE_SECONDS", 0.2)
+    monkeypatch.setattr(ring, "KEEPERS", 0)
+
+    async def follow(lab: Lab) -> None:
+        monkeypatch.setattr(lab.gates[0], "_keeps", lambda pattern: pattern == TOPIC)
+        client = await lab.client(0)
+        for pattern in (TOPIC, "other"):
+            stop(client, await client.tail(pattern))
+        await until(lambda: "other" not in lab.nodes[0].peer.topics)
+        assert lab.member(0)
 
     run(follow, 1)

@@ -158,10 +158,12 @@ def test_status_topics_and_state_are_told() -> None:
             assert (found.supervisor is None) == (at == 1)
             assert found.peer is not None
             assert len(found.peer) < 2000, "without publications"
-            supervisor = found.supervisor and decode_state(SupervisorState, found.supervisor)
-            assert supervisor is None or list(supervisor.topics) == [TOPIC]
+            supervisor = None
+            if found.supervisor is not None:
+                supervisor = decode_state(SupervisorState, found.supervisor)
+                assert list(supervisor.topics) == [TOPIC]
             peer = decode_state(PeerState, found.peer)
-            states[lab.nodes[at].id] = RingNodeState(peer, supervisor or None)
+            states[lab.nodes[at].id] = RingNodeState(peer, supervisor)
         assert topic_violations(TOPIC, (lab.nodes[0].id,), states, []) == []
         del states[lab.nodes[1].id]
         assert topic_violations(TOPIC, (lab.nodes[0].id,), states, []) != []

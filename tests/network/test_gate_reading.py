@@ -263,3 +263,20 @@ def test_a_vector_of_many_streams_is_read_on_by_the_streams_that_grew(
         assert looked[0] == 1
 
     run(read, 1, 1)
+
+
+def test_a_busy_topic_does_not_starve_another_of_the_same_pattern(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tails, "PIECES_PUBLICATIONS", 2)
+
+    async def read(lab: Lab) -> None:
+        one, two, reader = [await lab.client(0) for _ in range(3)]
+        await one.publish(*numbered(400), topic="a/busy", copies=1)
+        await two.publish(b"other", topic="a/calm", copies=1)
+        tail = await reader.tail("a/#")
+        await until(lambda: len(reader.payloads(tail)) == 401)
+        assert reader.payloads(tail).index(b"other") < 10
+        assert reader.payloads(tail, "a/busy") == numbered(400)
+
+    run(read, 1)

@@ -10,33 +10,13 @@ from time import sleep
 import pytest
 from msgspec import json
 
+from http_lab import get, talk
 from planaria.core.errors import UsageError
 from planaria.network import http
 from planaria.network.http import Answer, HttpServer, monitoring
 from planaria.network.monitor import Monitor
 from planaria.network.status import Status
 from watched import Watched, WatchedNetwork, ring_node, until
-
-
-async def talk(address: str, data: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Send bytes and read the answer to its end: status, headers, body."""
-    host, _, port = address.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    try:
-        writer.write(data)
-        answer = await asyncio.wait_for(reader.read(), 30)
-    finally:
-        writer.close()
-    head, _, body = answer.partition(b"\r\n\r\n")
-    first, *lines = head.decode().split("\r\n")
-    version, code, _ = first.split(" ", 2)
-    assert version == "HTTP/1.1"
-    headers = {name: value for name, _, value in (line.partition(": ") for line in lines)}
-    return int(code), headers, body
-
-
-async def get(address: str, path: str) -> tuple[int, dict[str, str], bytes]:
-    return await talk(address, f"GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
 
 
 def serve(pages: dict[str, http.Page], test: Callable[[str], Awaitable[None]]) -> HttpServer:
@@ -51,7 +31,7 @@ def serve(pages: dict[str, http.Page], test: Callable[[str], Awaitable[None]]) -
     return asyncio.run(main())
 
 
-def hello() -> Answer:
+def hello(_: http.Query) -> Answer:
     return Answer(HTTPStatus.OK, "text/plain", b"hello")
 
 
@@ -71,7 +51,7 @@ def hello() -> Answer:
     ],
 )
 def test_every_request_is_answered_with_the_status_it_deserves(request_: bytes, code: int) -> None:
-    def broken() -> Answer:
+    def broken(_: http.Query) -> Answer:
         raise ValueError("a bug")
 
     async def ask(address: str) -> None:
@@ -200,7 +180,13 @@ def test_healthz_fails_when_timeouts_stop() -> None:
     node = Watched(ring_node(0, (0,), supervise=False), bytes(16), "n0")
     monitor = Monitor(node, lambda: clock[0])
     page = monitoring(monitor)["/healthz"]
-    assert page().status == 200
+
+    def answer() -> Answer:
+        found = page({})
+        assert isinstance(found, Answer)
+        return found
+
+    assert answer().status == 200
     clock[0] = 1000.0
-    assert page().status == 503
-    assert json.decode(page().body)["seconds_since_timeout"] == 1000.0
+    assert answer().status == 503
+    assert json.decode(answer().body)["seconds_since_timeout"] == 1000.0

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from planaria.core.errors import CapacityExceeded
+from planaria.core.node import Command, Subscribe, Unsubscribe
 from planaria.network.memberships import FILE, LEFT, MATCHED, NAMED, Memberships
+from planaria.network.resuming import AT_A_TIME, AT_LEAST, Resuming
 
 
 def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> None:
@@ -43,3 +46,34 @@ def test_lines_that_are_damaged_are_told_and_cost_nothing_else(
     assert one.names == {"a": NAMED}
     assert "6 lines are damaged" in caplog.text
     one.close()
+
+
+def test_topics_are_resumed_some_at_a_time_and_all_in_the_end() -> None:
+    names = {f"t/{at}": MATCHED if at % 2 else NAMED for at in range(200)}
+    given: list[Command] = []
+    resuming = Resuming(names, given.append)
+    resuming.step(0)
+    assert len(resuming.left) == 200 - AT_A_TIME
+    resuming.step(AT_A_TIME)  # nobody answers
+    assert len(resuming.left) == 200 - AT_A_TIME - AT_LEAST
+    while resuming.left:
+        resuming.step(0)
+    joined = [it.pattern for it in given if isinstance(it, Subscribe)]
+    assert joined == [f"t/{at}" for at in (*range(0, 200, 2), *range(1, 200, 2))]
+    left = [it.pattern for it in given if isinstance(it, Unsubscribe)]
+    assert left == [f"t/{at}" for at in range(1, 200, 2)]  # by name; they stay for the pattern
+
+
+def test_a_topic_that_cannot_be_resumed_is_told_and_keeps_none_from_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given: list[Command] = []
+
+    def command(asked: Command) -> None:
+        if asked == Subscribe("b", ordered=True):
+            raise CapacityExceeded("too many topics")
+        given.append(asked)
+
+    Resuming(dict.fromkeys("abc", NAMED), command).step(0)
+    assert given == [Subscribe("a", ordered=True), Subscribe("c", ordered=True)]
+    assert "b is not resumed: too many topics" in caplog.text

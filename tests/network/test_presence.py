@@ -14,7 +14,7 @@ from planaria.core.codec import Codec
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Command, Effects, Node, Send, Supervisors
+from planaria.core.node import Command, Effects, LinkDown, Node, Send, Supervisors
 from planaria.network.contacts import SERIAL_MAX, Contact, to_wire
 from planaria.network.frames import Kind
 from planaria.network.host import Host
@@ -35,12 +35,14 @@ class Listener(Node):
         super().__init__(id)
         self.heard: list[tuple[Message, NodeId | None]] = []
         self.supervisors: tuple[NodeId, ...] = ()
+        self.told: list[Command] = []
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         self.heard.append((message, sender))
         return []
 
     def on_command(self, command: Command) -> Effects:
+        self.told.append(command)
         if isinstance(command, Supervisors):
             self.supervisors = command.ids
         return []
@@ -193,6 +195,24 @@ def test_a_node_that_comes_back_elsewhere_is_found_there() -> None:
         await until(lambda: again.node.heard == [(Ping(2), one.node.id)])  # type: ignore[attr-defined]
 
     run(move)
+
+
+def test_a_node_that_nobody_can_reach_is_given_up_without_waiting_for_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its port is closed, and nobody knows of another: whoever sends to it need not wait."""
+    monkeypatch.setattr("planaria.network.dialling.DIAL_SECONDS", 3600.0)
+
+    async def lose(line: Line) -> None:
+        one, two = await line.start(2)
+        await until(lambda: two.node.id in one.links and one.contacts.get(two.node.id))
+        await two.stop()
+        await until(lambda: two.node.id not in one.links)
+        one._perform([Send(two.node.id, Ping(1))], None)
+        await until(lambda: LinkDown(two.node.id, (Ping(1),)) in one.node.told)  # type: ignore[attr-defined]
+        assert not one._dialling._patience
+
+    run(lose)
 
 
 def test_other_addresses_of_a_running_node_are_learned() -> None:

@@ -17,6 +17,7 @@ import pytest
 
 import planaria
 from planaria.network.context import read_context
+from planaria.simulator.trace import Trace
 from process_lab import PATIENCE, Processes, environment, status, until
 
 
@@ -61,7 +62,7 @@ def kill(node: dict[str, Any], up: Any) -> None:
     until(lambda: f"{node['name']} ended" in up.said())
 
 
-def test_doctor_sees_a_network_break_and_heal(processes: Processes) -> None:
+def test_tools_see_a_network_break_and_heal(processes: Processes) -> None:
     home = processes.home
     words = ("--nodes", 4, "--supervisors", 2, "--port", 0, "--json", "--dir", home / "net")
     up = processes.run("up", *words)
@@ -69,18 +70,8 @@ def test_doctor_sees_a_network_break_and_heal(processes: Processes) -> None:
     nodes, context = ready["nodes"], ready["context"]
     processes.groups += [it["pid"] for it in nodes]
     asyncio.run(asyncio.wait_for(join(context, nodes, "news"), PATIENCE))
-
-    code, out = tool(home, context, "doctor", "--wait", "60", "--json")
-    found = json.loads(out)
-    assert (code, found["nodes"], found["topics"], found["findings"]) == (0, 4, 1, [])
-    code, out = tool(home, context, "topic", "set", "news", "--count", "100", "--json")
-    assert (code, json.loads(out)["supervisors"]) == (0, [2, 2])
-    until(lambda: {status(it["http"])["topics"]["news"]["charter"] for it in nodes} == {1})
-    _, out = tool(home, context, "ls", "--json")
-    row = json.loads(out)
-    assert (row["topic"], row["members"], row["publications"]) == ("news", 4, 1)
-    until(lambda: page(nodes[3]["http"], "/stablez")[0] == 200)
-    assert "planaria_legitimate 1\n" in page(nodes[3]["http"], "/metrics")[1]
+    all_is_well(home, context, nodes)
+    are_traced(home, context, nodes)
 
     kill(nodes[3], up)  # a member: the ring closes without it
     code, out = tool(home, context, "doctor", "--wait", "60", "--json")
@@ -98,3 +89,26 @@ def test_doctor_sees_a_network_break_and_heal(processes: Processes) -> None:
     until(lambda: page(nodes[2]["http"], "/stablez")[0] == 503)
     processes.run("node", "--dir", nodes[0]["dir"], log="again.log").ready()
     assert tool(home, context, "doctor", "--wait", "90")[0] == 0
+
+
+def all_is_well(home: Path, context: str, nodes: list[dict[str, Any]]) -> None:
+    code, out = tool(home, context, "doctor", "--wait", "60", "--json")
+    found = json.loads(out)
+    assert (code, found["nodes"], found["topics"], found["findings"]) == (0, 4, 1, [])
+    code, out = tool(home, context, "topic", "set", "news", "--count", "100", "--json")
+    assert (code, json.loads(out)["supervisors"]) == (0, [2, 2])
+    until(lambda: {status(it["http"])["topics"]["news"]["charter"] for it in nodes} == {1})
+    _, out = tool(home, context, "ls", "--json")
+    row = json.loads(out)
+    assert (row["topic"], row["members"], row["publications"]) == ("news", 4, 1)
+    until(lambda: page(nodes[3]["http"], "/stablez")[0] == 200)
+    assert "planaria_legitimate 1\n" in page(nodes[3]["http"], "/metrics")[1]
+
+
+def are_traced(home: Path, context: str, nodes: list[dict[str, Any]]) -> None:
+    file = home / "live.parquet"
+    assert tool(home, context, "trace", "live", str(file), "--seconds", "2")[0] == 0
+    rows = list(Trace(file).rows())
+    assert {row.node for row in rows} == {status(it["http"])["handle"] for it in nodes}
+    sent = {row.message_id for row in rows if row.kind == "send"}
+    assert any(row.message_id in sent for row in rows if row.kind == "deliver")

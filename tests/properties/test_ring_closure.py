@@ -45,7 +45,7 @@ def test_legitimate_ring_stays_legitimate(n: int, seeds: Callable[[int, int], in
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS[1:])
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 33])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 16])
 def test_legitimate_ring_survives_adversarial_schedulers(
     n: int, scheduler: str, seeds: Callable[[int, int], int]
 ) -> None:

@@ -97,7 +97,7 @@ def test_asked_twice_the_judge_says_the_same_and_nothing_else_changes() -> None:
         twice = AskedTwice(2)
         assert Trial(RingOverlay(2), spec).run() == Trial(twice, spec).run()
         found += twice.found
-    assert found
+    assert found > 12
 
 
 def test_a_name_that_is_no_topic_is_skipped_and_the_others_are_loaded() -> None:

@@ -195,6 +195,7 @@ class Connection(asyncio.Protocol):
         while inbox and not self._reason:
             self._frame(*inbox.popleft())
             if inbox and monotonic() > until:
+                self.heard = self._loop.time()  # who is not read from is not silent
                 self._rest(working=True)
                 self._loop.call_soon(self._work)
                 return

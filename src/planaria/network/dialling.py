@@ -14,6 +14,7 @@ from planaria.network.frames import Kind
 from planaria.network.identity import Refused
 
 DIAL_SECONDS = 3.0
+MOVED_SECONDS = 0.5  # for others to say where a node is that does not answer where it was
 DIALS_MAX = 64  # at a time
 WAITING_MAX = 256  # messages to one node that is being dialled
 WAITING_BYTES_MAX = 16 << 20  # of all messages to all of them
@@ -39,6 +40,7 @@ class Dialling:
         self._waiting: dict[NodeId, list[tuple[Message, int]]] = {}
         self._bytes = 0
         self._dials: dict[NodeId, asyncio.Task[None]] = {}
+        self._patience: dict[NodeId, asyncio.TimerHandle] = {}
 
     def __len__(self) -> int:
         """How many messages wait."""
@@ -55,13 +57,15 @@ class Dialling:
             waiting.append((message, size))
             self._bytes += size
         if new:
-            asyncio.get_running_loop().call_later(DIAL_SECONDS, self._give_up, target)
+            self._wait_for(target, DIAL_SECONDS)
             self._seek(target)
         return room
 
     def reached(self, node: NodeId) -> list[Message]:
         """There is a link: what waited for it."""
         waiting = self._waiting.pop(node, [])
+        if node in self._patience:
+            self._patience.pop(node).cancel()
         self._bytes -= sum(size for _, size in waiting)
         return [message for message, _ in waiting]
 
@@ -69,6 +73,7 @@ class Dialling:
         """Somebody said where these nodes are."""
         for node in nodes:
             if node in self._waiting:
+                self._wait_for(node, DIAL_SECONDS)
                 self._seek(node)
 
     async def dial(self, address: str) -> Connection:
@@ -96,8 +101,8 @@ class Dialling:
     async def stop(self) -> None:
         """Dial nobody any more."""
         dials = list(self._dials.values())
-        for dial in dials:
-            dial.cancel()
+        for pending in (*dials, *self._patience.values()):
+            pending.cancel()
         await asyncio.gather(*dials, return_exceptions=True)
 
     def _seek(self, target: NodeId) -> None:
@@ -122,7 +127,16 @@ class Dialling:
                 log.info("%s", error)
             else:
                 return
-        self._ask_where(contact.handle)  # it may have moved
+        if contact.handle in self._waiting:  # it may have moved
+            self._ask_where(contact.handle)
+            self._wait_for(contact.handle, MOVED_SECONDS)
+
+    def _wait_for(self, target: NodeId, seconds: float) -> None:
+        """Give up a node after so long, however long it was to be waited for before."""
+        if target in self._patience:
+            self._patience[target].cancel()
+        loop = asyncio.get_running_loop()
+        self._patience[target] = loop.call_later(seconds, self._give_up, target)
 
     def _give_up(self, target: NodeId) -> None:
         lost = self.reached(target)

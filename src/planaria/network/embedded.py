@@ -23,7 +23,7 @@ from planaria.core.node import (
     PublishMany,
     Subscribe,
 )
-from planaria.core.topics import check_filter, check_topic, matches
+from planaria.core.topics import check_filter, check_topic, covers, matches
 from planaria.network.client.events import Ack, Event
 from planaria.network.client.parcels import Tokens
 from planaria.network.host import Commit, Host
@@ -222,6 +222,10 @@ class Embedded:
     async def publish(self, topic: str, *commands: Publish) -> Ack:
         """Publish; returns when it is on this node's disk. The node joins the topic."""
         return await self._publishing.publish(topic, *commands)
+
+    def wants(self, pattern: str) -> bool:
+        """Does the application read all topics of a pattern?"""
+        return any(covers(one.pattern, pattern) for one in self._subscriptions)
 
     def start(self) -> None:
         """The node runs: join what was subscribed to before."""

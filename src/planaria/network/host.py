@@ -333,7 +333,8 @@ class Host:
         following = max(due + self.interval, now + self.interval / 2)
         self._timer = loop.call_at(following, self._tick, following)
         for connection in list(self.links.values()):
-            if now - connection.heard > SILENCE_SECONDS:
+            # Who comes late has not listened meanwhile, and accuses nobody of it.
+            if min(now, due) - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
             connection.say(Kind.BEAT, b"")
         self.presence.on_time(now)

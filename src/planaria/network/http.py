@@ -1,4 +1,4 @@
-"""A small HTTP server for monitoring: `/metrics`, `/healthz`, `/stablez`, `/status`. GET alone.
+"""A small HTTP server for monitoring: metrics, health, status, traces. GET alone.
 
 One request for each connection. Requests are bounded in size and time and connections in number,
 and what is beyond a bound is answered with the status that HTTP has for it, never with silence.
@@ -6,21 +6,23 @@ and what is beyond a bound is answered with the status that HTTP has for it, nev
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from msgspec import json
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.metrics import CONTENT_TYPE, exposition
 from planaria.network.monitor import Monitor
+from planaria.network.tracing import SECONDS_MAX, lines, trace
 
 REQUEST_BYTES_MAX = 8192  # of the request line and all headers
 REQUEST_SECONDS = 5.0  # to send them, and again to take the answer
 CONNECTIONS_MAX = 64
-JSON = "application/json"
+JSON, JSON_LINES = "application/json", "application/jsonl"
 METHODS = ("GET", "HEAD")
 LINGER_READS_MAX = 64  # of what somebody sends beyond its request, half a mebibyte
 
@@ -35,7 +37,8 @@ class Answer(NamedTuple):
     body: bytes
 
 
-Page = Callable[[], Answer]
+Query = Mapping[str, str]
+Page = Callable[[Query], Answer | Awaitable[Answer]]
 
 
 class HttpServer:
@@ -106,11 +109,13 @@ class HttpServer:
         method, target, _ = words
         if method not in METHODS:
             return _refusal(HTTPStatus.METHOD_NOT_ALLOWED), True
-        page = self.pages.get(target.partition("?")[0])
+        path, _, query = target.partition("?")
+        page = self.pages.get(path)
         if page is None:
             return _refusal(HTTPStatus.NOT_FOUND, self.pages), True
         try:
-            return page(), method == "GET"
+            found = page(dict(parse_qsl(query)))
+            return (found if isinstance(found, Answer) else await found), method == "GET"
         except Exception:  # whoever asks must hear that this page is broken
             log.exception("page %s", target)
             return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR), True
@@ -119,21 +124,40 @@ class HttpServer:
 def monitoring(monitor: Monitor) -> dict[str, Page]:
     """The pages of a node."""
 
-    def metrics() -> Answer:
+    def metrics(_: Query) -> Answer:
         return Answer(HTTPStatus.OK, CONTENT_TYPE, exposition(monitor).encode())
 
-    def healthz() -> Answer:
+    def healthz(_: Query) -> Answer:
         said = {"alive": monitor.alive, "seconds_since_timeout": round(monitor.silence, 3)}
         return Answer(_good(monitor.alive), JSON, json.encode(said))
 
-    def stablez() -> Answer:
+    def stablez(_: Query) -> Answer:
         found = monitor.stability()
         return Answer(_good(found.legitimate), JSON, json.encode(found))
 
-    def status() -> Answer:
+    def status(_: Query) -> Answer:
         return Answer(HTTPStatus.OK, JSON, json.encode(monitor.status()))
 
-    return {"/metrics": metrics, "/healthz": healthz, "/stablez": stablez, "/status": status}
+    async def traced(query: Query) -> Answer:
+        try:
+            seconds = float(query.get("seconds", "1"))
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds <= SECONDS_MAX:
+            return _said(HTTPStatus.BAD_REQUEST, f"seconds: above 0, at most {SECONDS_MAX:g}")
+        try:
+            found = await trace(monitor.node.host, seconds)
+        except CapacityExceeded as error:
+            return _said(HTTPStatus.CONFLICT, str(error))
+        return Answer(HTTPStatus.OK, JSON_LINES, b"".join(lines(found)))
+
+    return {
+        "/metrics": metrics,
+        "/healthz": healthz,
+        "/stablez": stablez,
+        "/status": status,
+        "/trace": traced,
+    }
 
 
 def _good(good: bool) -> HTTPStatus:
@@ -143,6 +167,10 @@ def _good(good: bool) -> HTTPStatus:
 def _refusal(status: HTTPStatus, pages: Mapping[str, Page] | None = None) -> Answer:
     said = {"error": status.phrase, **({"pages": sorted(pages)} if pages else {})}
     return Answer(status, JSON, json.encode(said))
+
+
+def _said(status: HTTPStatus, words: str) -> Answer:
+    return Answer(status, JSON, json.encode({"error": words}))
 
 
 def _encoded(answer: Answer, body: bool) -> bytes:

@@ -17,7 +17,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from planaria.core.codec import Codec
-from planaria.core.errors import CapacityExceeded, PlanariaError
+from planaria.core.errors import CapacityExceeded
 from planaria.core.message import Message
 from planaria.core.node import (
     Effect,
@@ -26,8 +26,6 @@ from planaria.core.node import (
     Notice,
     Publish,
     Restarted,
-    Subscribe,
-    Unsubscribe,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.charter_file import CharterFile
@@ -43,10 +41,11 @@ from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
+from planaria.network.resuming import Resuming
 from planaria.network.status import Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
-from planaria.protocols.publications.antientropy_messages import Push
+from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.overlay import RingOverlay
@@ -59,7 +58,8 @@ from planaria.records.store import Committed, Store
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Deposit)  # messages that carry publications
+# Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
 
 log = logging.getLogger("planaria.node")
 
@@ -122,6 +122,7 @@ class LiveNode:
             supervises=config.supervise,
         )
         self.charters = CharterFile(config.dir, self.ring.charters)
+        self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
@@ -135,12 +136,13 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
-        self.gate = Gate(self.host, self.ring, self._plain_status)
+        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants)
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
         save_config(self.config, self.listen)
         self._resume()
+        self.host.command(Restarted())
         self.embedded.start()
         self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())
@@ -253,16 +255,10 @@ class LiveNode:
             log.warning("%s: not let go in time; its members will notice", topic)
 
     def _resume(self) -> None:
-        """Join again what this node took part in; its records are in the store."""
-        names = self.memberships.names
-        for name in sorted(names, key=lambda it: names[it] == MATCHED):
-            try:
-                self.host.command(Subscribe(name, ordered=True))
-                if names[name] == MATCHED:  # left by name it stays for the pattern, if that stays
-                    self.host.command(Unsubscribe(name))
-            except PlanariaError as error:
-                log.error("%s is not resumed: %s", name, error)
-        self.host.command(Restarted())
+        """Join again, some at a time, what this node took part in; its records are in the store."""
+        if self.resuming.left:
+            topics = self.ring.peer.topics.values()
+            self.resuming.step(sum(one.awaited for one in topics))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a part of this node; if it fails, the node is broken, and says so."""
@@ -300,6 +296,7 @@ class LiveNode:
     async def _keep_time(self) -> None:
         while True:
             await asyncio.sleep(self.config.interval)
+            self._resume()
             self.monitor.tick()
             if self.gate is not None:
                 self.gate.on_timeout()
@@ -342,7 +339,7 @@ class LiveNode:
 
     def _wanted(self) -> dict[str, str]:
         """The patterns and topics that this node takes part in and does not leave, and why."""
-        found = dict.fromkeys(self.ring.wildcards.patterns, NAMED)
+        found = {**self.resuming.left, **dict.fromkeys(self.ring.wildcards.patterns, NAMED)}
         for topic, one in self.ring.peer.topics.items():
             if not one.subscriber.leaving:
                 found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED

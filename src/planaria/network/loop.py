@@ -18,4 +18,5 @@ def _factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         from uvloop import new_event_loop
     except ImportError:
         return None
-    return new_event_loop
+    found: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
+    return found

@@ -1,4 +1,4 @@
-"""Planaria with clients: three nodes as `planaria up` runs them, and light processes around them."""
+"""Planaria with clients: three nodes as `planaria up` runs them, and light processes around."""
 
 import asyncio
 from collections.abc import Sequence

@@ -45,8 +45,9 @@ class Contender(ABC):
         return ""
 
     @classmethod
-    def prepare(cls, directory: Path, processes: int) -> None:
-        """Make what all its processes share, before they start."""
+    def prepare(cls, directory: Path, processes: int) -> None:  # noqa: ARG003
+        """Make what all its processes share, before they start: its directory, if nothing else."""
+        directory.mkdir()
 
     async def serve(self) -> str:
         """Be the hub; returns its address."""

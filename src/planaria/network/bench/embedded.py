@@ -21,6 +21,7 @@ class Embedded(Contender):
     @classmethod
     def prepare(cls, directory: Path, processes: int) -> None:
         """Make keys for all."""
+        super().prepare(directory, processes)
         if cls.tls:
             found_cluster(directory / "keys", "bench")
             for index in range(processes):

@@ -1,10 +1,11 @@
 """Runs systems beside each other: all started once, then measured in turns, round by round."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from statistics import median, quantiles
 from time import monotonic
+from typing import Any
 
 from msgspec import Struct
 
@@ -58,7 +59,6 @@ class System:
 
     async def start(self) -> None:
         """Start all its processes, and see that a message reaches every subscriber."""
-        self._directory.mkdir()
         self.contender.prepare(self._directory, self.plan.subscribers + 2)
         address = ""
         if self.contender.has_hub:
@@ -91,8 +91,8 @@ class System:
         if not all(answer["count"] for answer in await heard):
             raise Failed(f"{self.contender.name}: not every subscriber hears the publisher")
 
-    async def _all(self, do: str, **fields: int) -> list[dict[str, int]]:
-        return await asyncio.gather(*(one.tell(do, **fields) for one in self._subscribers))
+    async def _all(self, do: str, **fields: int) -> list[dict[str, Any]]:
+        return list(await asyncio.gather(*(one.tell(do, **fields) for one in self._subscribers)))
 
     async def burst(self, count: int) -> tuple[float, float, int]:
         """Publish so many at full speed: deliveries/s, CPU microseconds of each, and the lost."""
@@ -112,7 +112,7 @@ class System:
         count = round(self.plan.steady_seconds * RATE)
         await self._all("expect", kind=STEADY, count=count)
         await self._publisher.tell("steady", count=count, rate=RATE, size=self.plan.size)
-        answers: list[dict[str, list[int]]] = await self._all("wait")  # type: ignore[assignment]
+        answers = await self._all("wait")
         took = [one for answer in answers for one in answer["latencies"]]
         return took, count * len(answers) - len(took)
 
@@ -175,9 +175,9 @@ async def compare(
         await asyncio.gather(*(system.stop() for system in started))
 
 
-async def _does(work: "asyncio.Future[None] | object", report: Callable[[str], None]) -> bool:
+async def _does(work: Awaitable[None], report: Callable[[str], None]) -> bool:
     try:
-        await work  # type: ignore[misc]
+        await work
     except Failed as error:
         report(str(error))
         return False

@@ -53,8 +53,16 @@ class Gate:
     """Serves the clients of one node. Tell it every effect that the host gives its application,
     and every timeout."""
 
-    def __init__(self, host: Host, ring: RingNode, status: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        ring: RingNode,
+        status: Callable[[], dict[str, Any]],
+        keeps: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`keeps`: does this node's own application want this topic or pattern?"""
         loop = asyncio.get_running_loop()
+        self._keeps = keeps
         self.host = host
         self.malformed = 0
         self.sessions: dict[Connection, Session] = {}
@@ -90,6 +98,7 @@ class Gate:
         self.publishing.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
+        self.memberships.release(self.tails.patterns(), self._keeps)
 
     # What connections tell
 

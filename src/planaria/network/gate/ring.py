@@ -1,15 +1,17 @@
 """What a gate asks of its node: members, memberships, and whether they are in order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from planaria.core.errors import PlanariaError
 from planaria.core.ids import NodeId
-from planaria.core.node import Command, Joined, Subscribe
+from planaria.core.node import Command, Joined, Subscribe, Unsubscribe
 from planaria.core.topics import matches
 from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.ring_node import RingNode, has_wildcard
 
 CALM_TIMEOUTS = 4  # after joining, in which a neighbour's digest shows what is missing
+RELEASE_SECONDS = 600.0  # for which nobody must want what was joined for clients, before it is left
+KEEPERS = 3  # members of a topic, by label, that never leave it for want of readers
 
 
 class Memberships:
@@ -21,6 +23,7 @@ class Memberships:
         self.ring, self._command, self._clock = ring, command, clock
         self._began = clock()
         self._joined: dict[str, float] = {}  # topics and patterns that are in force, since when
+        self._ours: dict[str, float] = {}  # of them, those joined for clients: when last wanted
 
     @property
     def id(self) -> NodeId:
@@ -44,11 +47,45 @@ class Memberships:
 
         Raises UsageError or CapacityExceeded if that cannot be.
         """
-        if has_wildcard(pattern):
-            if pattern not in self._joined:
-                self._command(Subscribe(pattern))
-        elif self.get(pattern) is None:
+        known = pattern in self.ring.wildcards.patterns or self.get(pattern) is not None
+        if not known:
             self._command(Subscribe(pattern))
+        if not known or pattern in self._ours:
+            self._ours[pattern] = self._clock()
+
+    def release(self, wanted: Collection[str], keeps: Callable[[str], bool]) -> None:
+        """Leave what was joined for clients and nobody has wanted for long.
+
+        `wanted` are the patterns that are followed now; `keeps` says what this node's own
+        application wants. The first members of a topic stay, so that a topic without readers
+        keeps its history.
+        """
+        now = self._clock()
+        self._ours.update(dict.fromkeys((it for it in wanted if it in self._ours), now))
+        for pattern in [it for it, last in self._ours.items() if now - last > RELEASE_SECONDS]:
+            self._ours[pattern] = now
+            if keeps(pattern):
+                del self._ours[pattern]
+            elif has_wildcard(pattern):
+                matched = self.ring.wildcards.joined
+                for topic in [it for it in self.matching(pattern) if it in matched]:
+                    followed = any(matches(it, topic) for it in wanted)
+                    if followed or not self._may_leave(topic):
+                        self._command(Subscribe(topic))  # by its name it stays
+                        self._ours.setdefault(topic, now)
+                self._leave(pattern)
+            elif self.get(pattern) is None or self._may_leave(pattern):
+                self._leave(pattern)
+
+    def _may_leave(self, topic: str) -> bool:
+        membership = self.get(topic)
+        label = membership.subscriber.label if membership is not None and membership.calm else None
+        return label is not None and label >= KEEPERS
+
+    def _leave(self, pattern: str) -> None:
+        self._command(Unsubscribe(pattern))
+        del self._ours[pattern]
+        self._joined.pop(pattern, None)
 
     def on_joined(self, effect: Joined) -> None:
         """A subscription is in force."""

@@ -52,8 +52,8 @@ class Tail:
     """One request to follow a pattern."""
 
     __slots__ = (
-        "condition", "cursors", "floor", "missed", "notices", "pattern", "request", "session",
-        "tailing", "vectors", "whole",
+        "behind", "condition", "cursors", "floor", "grown", "missed", "notices", "pattern",
+        "request", "session", "tailing", "vectors", "whole",
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: Asked, pattern: str) -> None:
@@ -63,6 +63,8 @@ class Tail:
         self.condition = None if asked.where is None else Condition(asked.where)
         self.vectors = {topic: vector_of(places) for topic, places in asked.vectors.items()}
         self.cursors: dict[str, Cursor] = {}
+        self.grown: dict[str, None] = {}  # topics to read, the one that waited for longest first
+        self.behind: dict[str, None] = {}  # topics with holes, or of which something is unsaid
         self.tailing = False  # was the client told that whatever is published now comes?
         self.missed = 0  # notices that the client did not take
         self.whole = 0.0  # when all streams were last looked at
@@ -90,6 +92,10 @@ class Tails:
     def of(self, topic: str) -> list[Tail]:
         """The tails that follow a topic."""
         return self._topics.get(topic, [])
+
+    def patterns(self) -> set[str]:
+        """What is followed."""
+        return {tail.pattern for tail in self._all}
 
     # Life
 
@@ -134,6 +140,7 @@ class Tails:
             grown = dict.fromkeys(self._holdings(effect.topic).store.index.names)
         for tail in tails:
             tail.cursors[effect.topic].grown.update(grown)
+            tail.grown[effect.topic] = None
             self.wake(tail)
 
     def on_notice(self, effect: Notice) -> None:
@@ -151,14 +158,12 @@ class Tails:
             self._say_tailing(tail)
             self._say_missed(tail)
             self._say_stable(tail)
-            for topic, cursor in tail.cursors.items():
-                self._say_holes(tail, topic, cursor, now)
-                if cursor.unsaid:
-                    self._say_unsaid(tail, topic, cursor)
+            for topic in list(tail.behind):
+                self._say_behind(tail, topic, now)
             if now - tail.whole > WHOLE_SECONDS:
                 tail.whole = now
-                for topic, cursor in tail.cursors.items():
-                    self._look_at_all(topic, cursor)
+                for topic in tail.cursors:
+                    self._look_at_all(tail, topic)
                 self.wake(tail)
 
     def on_joined(self) -> None:
@@ -185,18 +190,23 @@ class Tails:
                     self._follow(tail, topic)
 
     def _follow(self, tail: Tail, topic: str) -> None:
-        cursor = tail.cursors[topic] = Cursor(tail.vectors.get(topic, {}))
+        tail.cursors[topic] = Cursor(tail.vectors.pop(topic, {}))
         self._topics.setdefault(topic, []).append(tail)
-        self._look_at_all(topic, cursor)
+        self._look_at_all(tail, topic)
         self.wake(tail)
 
-    def _look_at_all(self, topic: str, cursor: Cursor) -> None:
+    def _look_at_all(self, tail: Tail, topic: str) -> None:
         """Look at every stream, unless the store is as it was when that was done last."""
-        index = self._holdings(topic).store.index
+        if topic not in self.memberships.ring.peer.topics:
+            return
+        cursor, index = tail.cursors[topic], self._holdings(topic).store.index
         seen = (index, index.publications, len(index.shown), index.window)
         if seen != cursor.seen:
             cursor.seen = seen
             cursor.grown.update(dict.fromkeys(index.names))
+            tail.grown[topic] = None
+            if len(cursor.marks) > 2 * len(index.lanes) + STREAMS_AT_ONCE:
+                cursor.marks = {it: mark for it, mark in cursor.marks.items() if it in index.lanes}
 
     def _holdings(self, topic: str) -> Holdings:
         return self.memberships.ring.peer.topics[topic].history.holdings
@@ -246,13 +256,11 @@ class Tails:
         """Read and send one frame; False when there is nothing to read, or no room."""
         if tail.session.connection.link.busy:
             return False  # the link says when it has room
-        for topic, cursor in tail.cursors.items():
-            if not cursor.grown:
-                continue
-            if topic not in self.memberships.ring.peer.topics:
-                cursor.grown = {}
-                continue
-            return self._read(tail, topic, cursor)
+        for topic in list(tail.grown):
+            cursor = tail.cursors[topic]
+            if cursor.grown and topic in self.memberships.ring.peer.topics:
+                return self._read(tail, topic, cursor)
+            del tail.grown[topic]
         return False
 
     def _read(self, tail: Tail, topic: str, cursor: Cursor) -> bool:
@@ -266,7 +274,9 @@ class Tails:
         if pieces and not tail.session.send(Pieces(tail.request, topic, pieces, places)):
             return False
         cursor.marks.update(batch.vector)
-        if not pieces:
+        del tail.grown[topic]
+        if not pieces and places:
+            tail.behind[topic] = None
             cursor.unsaid.update(dict.fromkeys((it.publisher, it.incarnation) for it in places))
         for stream in streams:
             del cursor.grown[stream]
@@ -275,22 +285,34 @@ class Tails:
             unread = [stream for stream in streams if stream not in read]
             cursor.grown = dict.fromkeys([*unread, *cursor.grown, *read])
         else:
-            self._note_holes(topic, cursor, streams, tail.floor)
+            self._note_holes(tail, topic, cursor, streams)
+        if cursor.grown:  # after the other topics
+            tail.grown[topic] = None
         return True
 
     # What cannot be read yet
 
     def _note_holes(
-        self, topic: str, cursor: Cursor, streams: Iterable[Stream], floor: int
+        self, tail: Tail, topic: str, cursor: Cursor, streams: Iterable[Stream]
     ) -> None:
         lanes = self._holdings(topic).store.index.lanes
         for stream in streams:
             lane = lanes.get(stream)
-            mark = cursor.marks.get(stream) or Mark(lane.since(floor) if lane else 0)
+            mark = cursor.marks.get(stream) or Mark(lane.since(tail.floor) if lane else 0)
             if lane is None or lane.covered.end <= mark.next:
                 cursor.holes.pop(stream, None)
             elif cursor.holes.get(stream, (-1,))[0] != mark.next:
                 cursor.holes[stream] = (mark.next, self._clock(), False)
+                tail.behind[topic] = None
+
+    def _say_behind(self, tail: Tail, topic: str, now: float) -> None:
+        """Tell of holes that last, and how far was read where nothing was sent."""
+        cursor = tail.cursors[topic]
+        self._say_holes(tail, topic, cursor, now)
+        if cursor.unsaid:
+            self._say_unsaid(tail, topic, cursor)
+        if not cursor.unsaid and all(told for _, _, told in cursor.holes.values()):
+            del tail.behind[topic]
 
     def _say_holes(self, tail: Tail, topic: str, cursor: Cursor, now: float) -> None:
         """Tell of each hole once: the client may ask others, or pass over it."""

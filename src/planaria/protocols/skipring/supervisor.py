@@ -97,9 +97,10 @@ class Supervisor(Node):
         return [Send(message.sender, ProbeReply(message.topic, self.id))] if known else ()
 
     def _on_probe_reply(self, message: ProbeReply) -> Effects:
-        """A supervisor closer to the topic is alive: it serves it from now on."""
-        if message.sender in self._closer(message.topic):
-            self.moved[message.topic] = (message.sender, MOVED_AGE_MAX)
+        """A supervisor is alive: from now on it serves every topic that it is closer to."""
+        for topic in (message.topic, *self.topics):
+            if message.sender in self._closer(topic):
+                self.moved[topic] = (message.sender, MOVED_AGE_MAX)
         return ()
 
     def on_timeout(self) -> Effects:
@@ -109,10 +110,12 @@ class Supervisor(Node):
         sizes = [max(len(served.database), served.queued) for served in self.topics.values()]
         self.budget.refill(sizes, max((one.rate for one in self.topics.values()), default=0))
         effects: list[Send] = []
+        probed: set[NodeId] = set()
         for place, topic in enumerate(topics):
             self.budget.share(len(topics) - place)
             if self.budget.left(0):
                 self.turn += 1
+            effects += self._probe(topic, probed)
             effects += self._on_timeout_of(topic)
         effects += self._spend_the_rest([topic for topic in topics if topic in self.topics])
         self.sent += len(effects)
@@ -135,11 +138,16 @@ class Supervisor(Node):
         self.budget.open()
         return effects
 
+    def _probe(self, topic: str, probed: set[NodeId]) -> list[Send]:
+        """Ask those closer to a topic whether they are alive, each once for all topics."""
+        asked = [id for id in self._closer(topic) if id not in probed]
+        probed.update(asked)
+        return [Send(other, Probe(topic, self.id)) for other in asked]
+
     def _on_timeout_of(self, topic: str) -> list[Send]:
         served = self.topics[topic]
-        effects = [Send(other, Probe(topic, self.id)) for other in self._closer(topic)]
         closer = self._moved_to(topic)
-        effects += served.on_timeout() if closer is None else self._hand_over(served, closer)
+        effects = served.on_timeout() if closer is None else self._hand_over(served, closer)
         if not len(served.database):
             del self.topics[topic]
         return effects

@@ -185,20 +185,11 @@ class TopicSupervisor(Stateful):
         self.doubts = min(max(self.doubts, 0), DOUBTS_MAX) // 2
         self._judge_suspects()
         self._doubt_the_unheard()
-        self._configure_in_turn()
-        return self.flush()
-
-    def _configure_in_turn(self) -> None:
-        """Configure the next one in turn, if what waits leaves room for it, or now and then.
-
-        A topic with a queue is doubtful and has a turn in every interval: did each of them queue
-        one more then, the queues of many small topics would never end, and none would calm down.
-        """
-        room = self.budget.left(self.rate) > self.queued or self.calm % RECOUNT_EVERY == 0
         n = len(self.database)
-        if n and room and self.pace.on_timeout(doubt=self._doubtful):
+        if self.pace.on_timeout(doubt=self._doubtful) and n:
             self.next = (self.next + 1) % n
             self._configure_owner(self.next)
+        return self.flush()
 
     @property
     def _doubtful(self) -> bool:
