@@ -72,6 +72,13 @@ def test_in_order_a_publication_waits_for_those_before_it() -> None:
     assert [app.offer(item(n)) for n in (2, 0, 1, 3)] == [[], [0], [1, 2], [3]]
 
 
+def test_what_waits_behind_a_hole_is_handed_out_even_if_a_fault_took_the_hole_away() -> None:
+    app = Application(ordered=True)
+    assert [app.offer(item(n, count=5)) for n in (0, 10)] == [[*range(5)], []]
+    app.reader.holes = {}
+    assert app.offer(item(5, count=5)) == [*range(5, 15)]
+
+
 def test_a_delivery_names_the_publication() -> None:
     said = Draft(b"x", b"key", (("colour", b"red"),), 7_000)
     record = seal(STREAM, 4, [Draft(b"w"), said], time=5, low=4)
