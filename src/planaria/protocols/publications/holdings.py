@@ -113,6 +113,10 @@ class Holdings(Stateful):
         """Read on in all streams, as `Store.read` does."""
         return self._sure(lambda: self.store.read(after, to, **options))
 
+    def ask(self, question: Callable[[Store], T]) -> T:
+        """What the store says; if its index contradicts itself, what it says when mended."""
+        return self._sure(lambda: question(self.store))
+
     def handed(self, part: Slice) -> None:
         """Part of a record was handed out: mark it, in case a fault took the mark it had."""
         record, lo, hi, _ = part
