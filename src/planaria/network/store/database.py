@@ -185,7 +185,9 @@ class SqliteStore(Store):
             for lo, hi in delivered:
                 self.delivered.add(stream, lo, hi, newest)
         self.index.load(list(once.values()))
-        for entry, _ in once.values():
+        # By number: marks of a history that came in another order would have too many holes.
+        held = [*self.index.shown.values(), *self.index.hidden.values()]
+        for entry in sorted(held, key=lambda entry: (entry.stream, entry.first)):
             self.delivered.add(entry.stream, entry.first, entry.end, entry.time)
 
     def commit(self, done: Committed) -> None:
