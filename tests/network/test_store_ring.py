@@ -17,6 +17,7 @@ from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.overlay import TOPIC
 from planaria.protocols.skipring.peer import Peer, PeerState
 from planaria.records import positions
+from planaria.records.window import Window
 from planaria.simulator.doors import PowerCut
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.schedule import compose, load_schedule, parse_schedule
@@ -241,4 +242,15 @@ def test_a_start_remembers_what_was_delivered_in_whatever_order_it_came(
         assert store.delivered.given_up == 0
         (arrival,) = store.append([record(A, 5, 1, time=NOW)])
         assert arrival.new == [(5, 6)]
+        (arrival,) = store.append([record(A, 3, 5, time=NOW)])
+        assert arrival.new == [], "other bounds, the same positions"
+        store.append([record(A, 60, 1, time=NOW + 50)])
+        store.show(Window(NOW + 1))  # hides the first fifty
+        store.purge([Window()])
+        commit(store)
+    with Database(tmp_path) as last:
+        store = last.topic(TOPIC)
+        store.show(Window(NOW + 1))
+        (arrival,) = store.append([record(A, 48, 4, time=NOW + 1)])
+        assert arrival.new == []
         commit(store)
