@@ -18,7 +18,7 @@ from planaria.network.store.opening import Report, is_damage, open_anew, open_fi
 from planaria.network.store.rows import entry_of, head_of, pack_state, topic_id, unpack_state
 from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
 from planaria.records.batches import Arrival
-from planaria.records.lanes import Drops, Entry, number_of
+from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
 from planaria.records.record import RECORD_KEY_BITS, Record, Stream, intact
 from planaria.records.store import Committed, Store
@@ -190,8 +190,6 @@ class SqliteStore(Store):
             newest = max((entry.place for entry in lane.entries), default=0) >> RECORD_KEY_BITS
             for lo, hi in lane.covered:
                 self.delivered.add(stream, lo, hi, newest)
-        for entry in sorted(self.index.hidden.values(), key=number_of):
-            self.delivered.add(entry.stream, entry.first, entry.end, entry.time)
 
     def commit(self, done: Committed) -> None:
         """Call `done`, in the writer's thread, once all that was appended so far is on disk."""
