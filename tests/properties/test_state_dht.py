@@ -1,4 +1,4 @@
-"""The state of a member of the DHT is a value: bytes and back, it goes on unchanged."""
+"""The state of a member of the DHT, or of the tree on it, is a value: through bytes it goes on."""
 
 from collections.abc import Callable
 
@@ -6,45 +6,51 @@ import pytest
 
 from planaria.core.chance import stream
 from planaria.protocols.dht.overlay import DhtOverlay
+from planaria.protocols.tree.overlay import TreeOverlay
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import compose, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
 from state_lab import goes_on_identically, starts_fresh
 
 LOOKUPS = "\n".join(f"at {time} publish count=3" for time in (1, 2.9, 5, 8.9, 12, 15.9, 18))
+OVERLAYS = pytest.mark.parametrize("overlay", [DhtOverlay, TreeOverlay])
+Kind = type[DhtOverlay] | type[TreeOverlay]
 
 
+@OVERLAYS
 @pytest.mark.parametrize("start", ["corrupt", "legitimate", "fresh"])
 def test_any_member_goes_on_from_its_bytes_as_without(
-    start: str, seeds: Callable[[int, int], int]
+    overlay: Kind, start: str, seeds: Callable[[int, int], int]
 ) -> None:
     for seed in range(seeds(6, 300)):
         rng = stream(seed, "state", start)
         spec = Spec(rng.randint(1, 11), seed, start, scheduler=rng.choice(SCHEDULERS), closure=6)
-        goes_on_identically(DhtOverlay(), spec, at=rng.sample(range(20), 3))
+        goes_on_identically(overlay(), spec, at=rng.sample(range(20), 3))
 
 
+@OVERLAYS
 @pytest.mark.parametrize("nemesis", ["churn", "corrupt", "bitflip", "damage"])
-def test_so_it_does_while_faults_happen(nemesis: str) -> None:
+def test_so_it_does_while_faults_happen(overlay: Kind, nemesis: str) -> None:
     faults = compose(load_schedule(nemesis), parse_schedule(LOOKUPS))
-    goes_on_identically(DhtOverlay(), Spec(9, 4, "legitimate", faults, closure=6), at=[3, 9, 16])
+    goes_on_identically(overlay(), Spec(9, 4, "legitimate", faults, closure=6), at=[3, 9, 16])
 
 
-def test_bytes_that_are_no_state_leave_it_fresh() -> None:
-    starts_fresh(DhtOverlay(), Spec(5, 3))
+@OVERLAYS
+def test_bytes_that_are_no_state_leave_it_fresh(overlay: Kind) -> None:
+    starts_fresh(overlay(), Spec(5, 3))
 
 
+@OVERLAYS
 def test_judge_asked_twice_says_the_same_and_changes_nothing(
-    seeds: Callable[[int, int], int],
+    overlay: Kind, seeds: Callable[[int, int], int]
 ) -> None:
     for seed in range(seeds(6, 100)):
-        once, twice = (Trial(DhtOverlay(), Spec(2 + seed, seed)) for _ in range(2))
+        once, twice = (Trial(overlay(), Spec(2 + seed, seed)) for _ in range(2))
         for _ in range(25):
             found = twice.violations()
             assert found == twice.violations() == once.violations()
-            assert twice.overlay.metrics(twice.simulator.states()) == twice.overlay.metrics(
-                twice.simulator.states()
-            )
+            states = twice.simulator.states()
+            assert twice.overlay.metrics(states) == twice.overlay.metrics(states)
             once.simulator.run_interval()
             twice.simulator.run_interval()
         assert once.simulator.states() == twice.simulator.states()
