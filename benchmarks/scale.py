@@ -67,7 +67,9 @@ async def idle(nodes: int, topics: int, seconds: float, directory: Path) -> None
     began = time.monotonic()
     try:
         started = await network.start()
-        print(f"{nodes} nodes with {topics} topics each serve after {time.monotonic() - began:.1f} s")
+        print(
+            f"{nodes} nodes with {topics} topics each serve after {time.monotonic() - began:.1f} s"
+        )
         context = read_context(network.context)
         good = await legitimate(context, nodes, 600)
         print(f"legitimate: {good}, after {time.monotonic() - began:.1f} s")

@@ -106,6 +106,14 @@ def as_a_peer(
     return asyncio.run(main())
 
 
+def wiped(network: Network, door: str) -> Running:
+    """The supervisor with an empty directory."""
+    shutil.rmtree(network.home / "n1")
+    keys, join = network.home / "keys" / "n1", network.ready["n2"]["listen"]
+    words = ("--supervise", "--listen", door, "--keys", keys, "--join", join)
+    return network.resume("n1", *words, *FAST)
+
+
 def test_a_killed_node_comes_back_with_its_store_with_an_old_one_and_with_none(
     processes: Processes,
 ) -> None:
@@ -134,13 +142,8 @@ def test_a_killed_node_comes_back_with_its_store_with_an_old_one_and_with_none(
         publish(20)
         third = network.resume("n3")
         until(lambda: network.hold(60), "n3 is back with no store")
-        first.kill()
-        shutil.rmtree(network.home / "n1")  # the only supervisor, and all that it knew
-        (network.home / "n1").mkdir()
-        first = network.resume(
-            "n1", "--supervise", "--listen", door, "--keys", network.home / "keys" / "n1",
-            "--join", network.ready["n2"]["listen"], *FAST,
-        )  # fmt: skip
+        first.kill()  # the only supervisor, and all that it knew
+        first = wiped(network, door)
         until(network.legitimate, "legitimate again")
 
     read = as_a_peer(network, work, [door])
