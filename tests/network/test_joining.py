@@ -87,3 +87,14 @@ def test_without_tls_a_node_that_wants_it_is_asked_again_and_again(
 
 def _keys(directory: Path) -> dict[str, Any]:
     return {"keys": directory, "insecure": 0}
+
+
+def test_a_supervisor_that_stops_is_asked_by_nobody_any_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with LiveNode(config(tmp_path / "one")) as one:
+            async with LiveNode(config(tmp_path / "two", join=(one.listen,))) as two:
+                await until(lambda: len(one.ring.supervisors) == 2)
+                gone = two.host.node.id
+            await until(lambda: gone not in one.ring.supervisors)
+
+    run(main)

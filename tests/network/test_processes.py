@@ -20,6 +20,7 @@ from planaria.network.context import read_context
 from planaria.network.identity import found_cluster, issue
 from planaria.network.live import LiveNode
 from planaria.network.memberships import FILE as MEMBERSHIPS
+from planaria.network.store.directory import CLEAN, Directory
 from process_lab import (
     PATIENCE,
     Processes,
@@ -271,3 +272,13 @@ def test_up_continues_a_directory_and_its_nodes_end_with_it(processes: Processes
             assert up.end() == 0
         until(lambda: not [it for it in nodes if alive(it["pid"])], "no node is left")  # noqa: B023
     assert names[0] == names[1]
+
+
+def test_up_on_a_port_in_use_is_one_line_and_leaves_no_process(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused("up", "--nodes", 2, "--dir", "net", "--port", port, home=tmp_path)
+    assert f"n1 did not start: cannot listen on 127.0.0.1:{port}" in said
+    lock = Directory(tmp_path / "net" / "nodes" / "n1")  # raises if a process has it
+    lock.release()
+    assert lock.left == CLEAN
