@@ -1,12 +1,12 @@
 """Clients of real nodes, in one process: their node stops in the middle, and nothing is lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from client_lab import in_order, numbers
+from client_lab import in_order, numbers, until
 from planaria.network.client import messages
 from planaria.network.client.client import Client, connect
 from planaria.network.client.events import Event
@@ -61,6 +61,16 @@ async def read(events: Subscription[Event], count: int) -> list[Event]:
     return found
 
 
+async def slowly(count: int, middle: asyncio.Event) -> AsyncIterator[bytes]:
+    """Numbers that take their time, and say when a third of them is out."""
+    for number, payload in enumerate(numbers(count)):
+        yield payload
+        if number == count // 3:
+            middle.set()
+        if not number % 10:
+            await asyncio.sleep(0.001)
+
+
 def test_clients_publish_read_and_ask_through_real_nodes(tmp_path: Path) -> None:
     async def test(nodes: list[LiveNode]) -> None:
         async with client_of(nodes[2]) as client, client_of(nodes[3]) as other:
@@ -100,10 +110,12 @@ def test_a_node_that_stops_under_its_clients_costs_them_nothing(
             await one.subscribe(TOPIC).ready()  # so that the node that stops is a member
             readers = [it.subscribe("weather/#", since="all") for it in (one, two)]
             reading = [asyncio.create_task(read(it, 2 * count + 2)) for it in readers]
+            middle = asyncio.Event()
             publishing = [
-                asyncio.create_task(it.publish_many(TOPIC, numbers(count))) for it in (one, two)
+                asyncio.create_task(it.publish_many(TOPIC, slowly(count, middle)))
+                for it in (one, two)
             ]
-            await asyncio.sleep(0.1)
+            await middle.wait()
             assert one.server == nodes[2].listen
             assert not publishing[0].done()
             assert not reading[0].done()
@@ -111,7 +123,7 @@ def test_a_node_that_stops_under_its_clients_costs_them_nothing(
             for ack in await asyncio.gather(*publishing):
                 assert ack is not None
                 assert (ack.sequence, ack.count) == (1, count)
-            assert one.server != nodes[2].listen
+            await until(lambda: one.server != nodes[2].listen)
             for found in await asyncio.gather(*reading):
                 assert in_order(found)
                 assert sorted(it.payload for it in found) == sorted([b"x", *numbers(count)] * 2)
