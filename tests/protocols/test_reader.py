@@ -9,6 +9,7 @@ from planaria.core.node import Deliver, Delivery, Effect, Notice
 from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.reader import PATIENCE, PATIENCE_MAX, Reader
+from planaria.records import positions
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
 from planaria.records.record import Draft, Record, Stream, seal
@@ -248,6 +249,18 @@ def test_streams_that_the_store_forgot_are_forgotten() -> None:
     app.reader.marks[9, bytes(12)] = Mark(4)
     app.wait(4)
     assert list(app.reader.marks) == [STREAM]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_more_holes_than_are_remembered_are_given_up_with_a_notice(
+    ordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(positions, "INTERVALS_MAX", 3)
+    one = Application(ordered=ordered)
+    said = [told for number in (0, 10, 20, 30) for told in one.offer(item(number))]
+    assert [it for it in said if isinstance(it, tuple)] == [("given_up", 1, 9)]
+    assert one.offer(item(5)) == [], "as the notice says"
+    assert 15 in (one.offer(item(15)) if not ordered else [15])
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -269,7 +269,7 @@ class History(Stateful):
         """Move the window; what waits behind a hole is handed out before it is out of sight."""
         window, effects = self.horizon.window, list[Effect]()
         if window != self.holdings.window:
-            if self.reader.holes and self.holdings.ages(window):
+            if self.reader.holes and self.holdings.hides(window):
                 effects = self.reader.give_up()
             self.holdings.show(window)
         return effects

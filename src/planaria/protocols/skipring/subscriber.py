@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, mixed
 from planaria.core.message import Message
 from planaria.core.node import Send
 from planaria.protocols.publications.antientropy_messages import Digest
@@ -132,7 +132,7 @@ class Subscriber(Orphan):
         if self.label is None or self.pace.longest == 1:
             return 0
         below = sum(total for total, _ in self.child_sums.values())
-        return hash((self.label, self.pred or (-1, -1), self.succ or (-1, -1), below))
+        return mixed(self.label, *(self.pred or (0, 0)), *(self.succ or (0, 0)), below)
 
     def _greet(self, digest: Digest | None, promise: int) -> list[Send]:
         """CHECK to both ring neighbours; introduce my two level neighbours to each other."""
