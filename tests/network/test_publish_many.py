@@ -13,6 +13,19 @@ from planaria.records.packing import PACKED_PUBLICATIONS
 TOPIC = "news"
 
 
+def embedded(directory: Path, durability: str) -> LiveNode:
+    return LiveNode(
+        Config(
+            dir=directory,
+            listen="127.0.0.1:0",
+            supervise=True,
+            insecure=1,
+            interval=0.1,
+            durability=durability,  # type: ignore[arg-type]
+        )
+    )
+
+
 @pytest.mark.parametrize("durability", ["none", "disk"])
 def test_batches_and_single_publications_are_numbered_and_acknowledged_in_order(
     tmp_path: Path, durability: str
@@ -20,15 +33,7 @@ def test_batches_and_single_publications_are_numbered_and_acknowledged_in_order(
     count = 2 * PACKED_PUBLICATIONS + 7
 
     async def main() -> None:
-        config = Config(
-            dir=tmp_path / "node",
-            listen="127.0.0.1:0",
-            supervise=True,
-            insecure=1,
-            interval=0.1,
-            durability=durability,  # type: ignore[arg-type]
-        )
-        node = LiveNode(config)
+        node = embedded(tmp_path / "node", durability)
         events = node.subscribe(TOPIC)
         async with node:
             await events.ready()
