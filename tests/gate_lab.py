@@ -16,6 +16,8 @@ from planaria.network.client.messages import (
     Pieces,
     Position,
     Put,
+    Resolve,
+    Resolved,
     Stored,
     Tail,
     Tailing,
@@ -260,6 +262,18 @@ class RawClient:
 
     async def publish(self, *payloads: bytes, topic: str = TOPIC, **wish: Any) -> Stored:
         return await self.ask(Put, Stored, topic, self.seal(*payloads).data, **wish)
+
+    async def resolve(self, pattern: str, since: str, time: int = 0) -> Resolved:
+        """Where to begin; the answer comes in parts."""
+        request = self.say(Resolve, pattern, since, time)
+        await until(lambda: any(not it.more for it in self._resolved(request)))
+        parts = self._resolved(request)
+        vectors = {topic: it for part in parts for topic, it in part.vectors.items()}
+        last = {topic: it for part in parts for topic, it in part.last.items()}
+        return Resolved(request, vectors, parts[0].floor, last)
+
+    def _resolved(self, request: int) -> list[Resolved]:
+        return [it for it in self.answers(request) if isinstance(it, Resolved)]
 
     async def tail(
         self, pattern: str = TOPIC, vectors: dict[str, list[Position]] | None = None, **options: Any

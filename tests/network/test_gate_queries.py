@@ -19,7 +19,6 @@ from planaria.network.client.messages import (
     Put,
     Read,
     Resolve,
-    Resolved,
     StateIs,
     StatusIs,
     Stored,
@@ -40,15 +39,15 @@ def test_since_now_time_and_last_are_resolved_into_vectors_and_a_floor() -> None
         now = int(time())
         for payload, at in [(b"old", now - 900), (b"young", now - 300)]:
             await writer.ask(Put, Stored, TOPIC, writer.seal(payload, at=at).data, copies=2)
-        found = await reader.ask(Resolve, Resolved, TOPIC, "all")
+        found = await reader.resolve(TOPIC, "all")
         assert (found.vectors, found.floor, found.last) == ({}, 0, {})
-        found = await reader.ask(Resolve, Resolved, TOPIC, "time", now - 600)
+        found = await reader.resolve(TOPIC, "time", now - 600)
         since_time = await reader.tail(floor=found.floor, vectors=found.vectors)
-        found = await reader.ask(Resolve, Resolved, TOPIC, "last")
+        found = await reader.resolve(TOPIC, "last")
         assert found.vectors == {TOPIC: [Position(*writer.stream, 2)]}
         (last,) = decode(found.last[TOPIC].record).publications(0, 9)
         assert (last.payload, last.sequence) == (b"young", 1)
-        now_found = await reader.ask(Resolve, Resolved, TOPIC, "now")
+        now_found = await reader.resolve(TOPIC, "now")
         assert (now_found.vectors, now_found.last) == (found.vectors, {})
         tail = await reader.tail(vectors=now_found.vectors, floor=now_found.floor)
         await writer.publish(b"new", copies=1)
@@ -70,7 +69,7 @@ def test_now_at_a_node_that_has_to_join_first_brings_no_history() -> None:
         past = int(time()) - 900
         for payload in numbered(30):
             await writer.ask(Put, Stored, TOPIC, writer.seal(payload, at=past).data, copies=2)
-        found = await reader.ask(Resolve, Resolved, TOPIC, "now")
+        found = await reader.resolve(TOPIC, "now")
         assert found.vectors == {TOPIC: [Position(*writer.stream, 30)]}
         tail = await reader.tail(vectors=found.vectors, floor=found.floor)
         await writer.publish(b"new", copies=2)

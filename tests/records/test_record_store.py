@@ -388,3 +388,15 @@ def test_an_audit_mends_what_is_derived(store: Store) -> None:
     store.index.publications = -1
     store.audit(1)
     assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before
+
+
+def test_what_a_shorter_setting_pushes_out_comes_back_with_the_longer_one(store: Store) -> None:
+    """A full topic goes on while the setting is short: nothing of the longer one is deleted."""
+    store.show(Window(limit=10))
+    store.append([record(A, number, time=NOW + number) for number in range(10)])
+    store.show(Window(limit=3))
+    store.purge([Window(limit=10)])
+    store.append([record(A, number, time=NOW + number) for number in range(10, 15)])
+    assert numbers(store.read({})) == {A: [12, 13, 14]}
+    store.show(Window(limit=10))
+    assert numbers(store.read({})) == {A: list(range(5, 15))}

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import json
 from msgspec.structs import replace
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.state import encode_state
 from planaria.core.topics import check_filter, check_topic, matches
 from planaria.network.client.messages import (
@@ -18,6 +18,7 @@ from planaria.network.client.messages import (
     AskTopics,
     AskVector,
     ChartersAre,
+    Lack,
     Piece,
     Pieces,
     Read,
@@ -41,6 +42,7 @@ from planaria.network.gate.pieces import (
 )
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
+from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.membership import Membership, MembershipState
@@ -91,13 +93,22 @@ class Queries:
         waiting, self._waiting = self._waiting, []
         now = self._clock()
         for one in waiting:
-            if one.session.closed or one.attempt():
+            if one.session.closed or self._attempted(one):
                 continue
             if now < one.until:
                 self._waiting.append(one)
             else:
                 reason = "this node is not up to date on that yet: ask another"
                 one.session.fail(one.request, "elsewhere", reason)
+
+    def _attempted(self, one: Waiting) -> bool:
+        try:
+            return one.attempt()
+        except UsageError as error:
+            one.session.fail(one.request, "usage", str(error))
+        except CapacityExceeded as error:
+            one.session.fail(one.request, "full", str(error))
+        return True
 
     def _try(self, session: Session, request: int, attempt: Try) -> None:
         if not attempt():
@@ -123,7 +134,7 @@ class Queries:
         if not self.memberships.settled(pattern, self._interval):
             return False
         topics = self.memberships.matching(pattern)
-        vectors = {topic: to_wire(self._store(topic).front()) for topic in topics}
+        vectors = {topic: to_wire(self._holdings(topic).ask(Store.front)) for topic in topics}
         found = {topic: self._last(topic) for topic in topics} if message.since == "last" else {}
         last = {topic: piece for topic, piece in found.items() if piece is not None}
         floor = max(1, int(time()) - SLACK_SECONDS)
@@ -135,13 +146,13 @@ class Queries:
         return True
 
     def _last(self, topic: str) -> Piece | None:
-        one = self._store(topic).retained()
+        one = self._holdings(topic).ask(Store.retained)
         if one is None:
             return None
         return Piece(sealed([one], one.timestamp // 1_000_000), one.sequence, one.sequence + 1)
 
-    def _store(self, topic: str) -> Store:
-        return self.memberships.ring.peer.topics[topic].history.holdings.store
+    def _holdings(self, topic: str) -> Holdings:
+        return self.memberships.ring.peer.topics[topic].history.holdings
 
     # Ranges
 
@@ -165,10 +176,12 @@ class Queries:
         self._try(session, message.request, attempt)
 
     def _range(self, message: Read, after: Vector, to: Vector | None) -> Pieces:
-        holdings = self.memberships.ring.peer.topics[message.topic].history.holdings
+        holdings = self._holdings(message.topic)
         limit = min(max(1, message.limit), PIECES_PUBLICATIONS)
         batch = holdings.read(after, to, limit=limit, floor=message.floor, size=PIECES_BYTES)
-        lacks = () if to is None else lacks_of(holdings.store.lacks(batch.vector, to))
+        lacks: tuple[Lack, ...] = ()
+        if to is not None:
+            lacks = lacks_of(holdings.ask(lambda store: store.lacks(batch.vector, to)))
         pieces = pieces_of(batch.slices, None, message.topic)
         return Pieces(message.request, message.topic, pieces, moved(after, batch.vector), lacks)
 
@@ -180,7 +193,7 @@ class Queries:
             where = self._whereabouts(message.topic, join=True)
             if where == NOT_YET:
                 return False
-            vector = self._store(message.topic).vector() if where == HERE else {}
+            vector = self._holdings(message.topic).ask(Store.vector) if where == HERE else {}
             session.answer(VectorIs(message.request, to_wire(vector)))
             return True
 

@@ -5,7 +5,8 @@ deliveries only say which streams have grown. Nothing is queued beyond the windo
 link: what it did not take is read again when it does.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import islice
 
 from planaria.core.node import Deliver, Notice
@@ -27,6 +28,7 @@ from planaria.protocols.publications.deliveries import Deliveries
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.positions import START, Mark
 from planaria.records.record import Stream
+from planaria.records.store import Store
 
 STREAMS_AT_ONCE = 256  # looked at for one frame
 FRAMES_PER_TURN = 16  # of all tails, before the loop serves others
@@ -295,14 +297,12 @@ class Tails:
     def _note_holes(
         self, tail: Tail, topic: str, cursor: Cursor, streams: Iterable[Stream]
     ) -> None:
-        lanes = self._holdings(topic).store.index.lanes
         for stream in streams:
-            lane = lanes.get(stream)
-            mark = cursor.marks.get(stream) or Mark(lane.since(tail.floor) if lane else 0)
-            if lane is None or lane.covered.end <= mark.next:
+            number = self._holdings(topic).ask(partial(hole, stream, cursor.marks, tail.floor))
+            if number is None:
                 cursor.holes.pop(stream, None)
-            elif cursor.holes.get(stream, (-1,))[0] != mark.next:
-                cursor.holes[stream] = (mark.next, self._clock(), False)
+            elif cursor.holes.get(stream, (-1,))[0] != number:
+                cursor.holes[stream] = (number, self._clock(), False)
                 tail.behind[topic] = None
 
     def _say_behind(self, tail: Tail, topic: str, now: float) -> None:
@@ -325,7 +325,7 @@ class Tails:
             return
         lacks = []
         for stream, number in due:
-            ahead = self._holdings(topic).ahead(stream, number)
+            ahead = self._ahead(topic, stream, number)
             if ahead is not None:
                 lacks.append(Lack(*stream, number, ahead, False))
         if lacks and not tail.session.send(Pieces(tail.request, topic, [], [], tuple(lacks))):
@@ -333,9 +333,22 @@ class Tails:
         for stream, number in due:
             cursor.holes[stream] = (number, cursor.holes[stream][1], True)
 
+    def _ahead(self, topic: str, stream: Stream, number: int) -> int | None:
+        holdings = self._holdings(topic)
+        return holdings.ask(lambda _: holdings.ahead(stream, number))
+
     def _say_unsaid(self, tail: Tail, topic: str, cursor: Cursor) -> None:
         """Tell how far was read where a condition left nothing to send."""
         marks = [(stream, cursor.marks.get(stream, START)) for stream in cursor.unsaid]
         places = [Position(*stream, mark.next, mark.skipped) for stream, mark in marks]
         if tail.session.send(Pieces(tail.request, topic, [], places)):
             cursor.unsaid = {}
+
+
+def hole(stream: Stream, marks: Mapping[Stream, Mark], floor: int, store: Store) -> int | None:
+    """The number at which a reader of a stream has to wait though others follow; None: at none."""
+    lane = store.index.lanes.get(stream)
+    if lane is None:
+        return None
+    number = marks[stream].next if stream in marks else lane.since(floor)
+    return number if lane.covered.end > number else None

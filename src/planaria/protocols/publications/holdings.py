@@ -113,6 +113,10 @@ class Holdings(Stateful):
         """Read on in all streams, as `Store.read` does."""
         return self._sure(lambda: self.store.read(after, to, **options))
 
+    def ask(self, question: Callable[[Store], T]) -> T:
+        """What the store says; if its index contradicts itself, what it says when mended."""
+        return self._sure(lambda: question(self.store))
+
     def handed(self, part: Slice) -> None:
         """Part of a record was handed out: mark it, in case a fault took the mark it had."""
         record, lo, hi, _ = part
@@ -133,10 +137,12 @@ class Holdings(Stateful):
         room = min(self.window.limit, self.window.quota)
         return room < LIMIT_MAX and len(self) + count > room
 
-    def ages(self, window: Window) -> bool:
-        """Is something shown that `window` would not show for its age?"""
+    def hides(self, window: Window) -> bool:
+        """Might `window` hide something that is shown, for its age or by other limits?"""
         order = self.store.index.order
-        return bool(order) and order[0] < window.lowest
+        if order and order[0] < window.lowest:
+            return True
+        return window[1:] != self.window[1:] and len(self) > min(window.limit, window.quota)
 
     # For anti-entropy
 

@@ -160,15 +160,13 @@ class History(Stateful):
         """What to put on every periodic message."""
         return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
-    def on_timeout(
-        self, view: View, neighbours: list[NodeId], *, audit: bool = True
-    ) -> list[Effect]:
+    def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
-        self.antientropy.on_timeout(audit=audit)
+        self.antientropy.on_timeout()
         told = self.broadcast.on_timeout()
         sealed = self._seal(view)
         return [*([*effects, Persist()] if effects else []), *told, *sealed]
@@ -271,7 +269,7 @@ class History(Stateful):
         """Move the window; what waits behind a hole is handed out before it is out of sight."""
         window, effects = self.horizon.window, list[Effect]()
         if window != self.holdings.window:
-            if self.reader.holes and self.holdings.ages(window):
+            if self.reader.holes and self.holdings.hides(window):
                 effects = self.reader.give_up()
             self.holdings.show(window)
         return effects
