@@ -34,7 +34,7 @@ def test_batches_and_single_publications_are_numbered_and_acknowledged_in_order(
             await events.ready()
             many = node.publish_many(TOPIC, (b"m%d" % number for number in range(count)))
             single = [node.publish(TOPIC, b"s%d" % number) for number in range(50)]
-            batch, *acks = await asyncio.gather(many, *single)
+            batch, acks = await asyncio.gather(many, asyncio.gather(*single))
             small = await asyncio.gather(
                 *[node.publish_many(TOPIC, [b"t%d" % number] * 3) for number in range(5)]
             )

@@ -29,6 +29,7 @@ from planaria.protocols.skipring.broadcast_messages import Arc
 from planaria.protocols.skipring.messages import Unsubscribe
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC, RingOverlay
 from planaria.protocols.skipring.peer import Peer, PeerState
+from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, decode
 from planaria.simulator.engine import Entry
 from retention_lab import DAY, Topic
@@ -170,6 +171,18 @@ def test_many_that_are_published_at_once_leave_in_one_record_and_have_one_answer
     after = peer.on_command(Publish(TOPIC, b"after"))[0]
     assert isinstance(after, Published)
     assert (after.sequence, after.count) == (5, 1)
+
+
+def test_records_that_are_published_at_once_wait_for_the_disk_once() -> None:
+    """Or what is published next, and waits once, would overtake the second of them."""
+    peer = peer_of(RingLab.legitimate(8))
+    many = [Publish(TOPIC, b"%d" % n) for n in range(2 * PACKED_PUBLICATIONS + 1)]
+    effects = peer.on_command(PublishMany(TOPIC, many))
+    kinds = [type(it) for it in effects]
+    assert kinds[:2] == [Published, Persist]
+    assert Persist not in kinds[2 : len(kinds) - 1 - kinds[::-1].index(Deliver)]
+    given = [one for it in effects if isinstance(it, Deliver) for one in it.publications]
+    assert [it.sequence for it in given] == list(range(len(many)))
 
 
 @pytest.mark.parametrize(

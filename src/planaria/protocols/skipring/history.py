@@ -242,12 +242,17 @@ class History(Stateful):
             return []
         low = self.holdings.low(packer.stream)
         records = self.publisher.seal(self.horizon.present, low, more=more)
-        return [effect for record in records for effect in self._spread(view, record)]
+        return self._spread(view, *records) if records else []
 
-    def _spread(self, view: View, record: Record) -> list[Effect]:
-        """An own record: it is on disk before anybody hears of it."""
-        taken = self._take([record])
-        return [Persist(), *self.broadcast.publish(view, record), *taken]
+    def _spread(self, view: View, *records: Record) -> list[Effect]:
+        """Own records: all are on disk before anybody hears of one.
+
+        They wait for the disk once. If one waited for another's, what is published next, and
+        waits once, would be delivered between them.
+        """
+        taken = self._take(records)
+        sends = [send for record in records for send in self.broadcast.publish(view, record)]
+        return [Persist(), *sends, *taken]
 
     def _take(self, records: Sequence[Record], *, history: bool = False) -> list[Effect]:
         """Store what came in and hand out what is new of it, kept or not; then put that on disk.
