@@ -7,6 +7,7 @@ import pytest
 from planaria.core.errors import CapacityExceeded
 from planaria.records import positions
 from planaria.records import store as store_module
+from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark, skip
 from planaria.records.record import Publication, Stream
 from planaria.records.store import Store
@@ -388,3 +389,13 @@ def test_an_audit_mends_what_is_derived(store: Store) -> None:
     store.index.publications = -1
     store.audit(1)
     assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before
+
+
+def test_an_entry_that_is_not_where_it_says_is_told_instead_of_read_for_ever() -> None:
+    store = MemoryStore()
+    store.append([record(A, 0), record(A, 1)])
+    next(iter(store.index.shown.values())).place ^= 1  # a fault in memory
+    with pytest.raises(ValueError, match="not where it says"):
+        store.read({})
+    store.mend()
+    assert numbers(store.read({})) == {A: [0, 1]}
