@@ -334,11 +334,14 @@ def run(
     """Run a test on a network of `n` nodes, of which the first `members` have the topic."""
 
     async def main() -> None:
+        errors: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
         lab = Lab(n, **options)
         try:
             await lab.start(members)
             await test(lab)
         finally:
             await lab.stop()
+        assert errors == [], "nothing is raised behind the scenes"
 
     asyncio.run(asyncio.wait_for(main(), seconds))

@@ -108,8 +108,10 @@ def test_a_node_that_stops_under_its_clients_costs_them_nothing(
     async def test(nodes: list[LiveNode]) -> None:
         count = 3000
         async with client_of(nodes[2], *nodes) as one, client_of(*reversed(nodes)) as two:
-            await asyncio.gather(one.publish(TOPIC, b"x"), two.publish(TOPIC, b"x"))
-            await one.subscribe(TOPIC).ready()  # so that the node that stops is a member
+            for it in (one, two):
+                await it.subscribe(TOPIC).ready()  # so that the node that stops is no lone member
+            for it in (one, two):
+                assert (await it.publish(TOPIC, b"x", copies=2, strict=True)).copies == 2
             readers = [it.subscribe("weather/#", since="all") for it in (one, two)]
             reading = [asyncio.create_task(read(it, 2 * count + 2)) for it in readers]
             middle = asyncio.Event()

@@ -1,9 +1,12 @@
 """What clients ask once: where to begin, ranges by position, topics, status, state."""
 
+import asyncio
 import json
+from functools import partial
+from random import Random
 from time import time
 
-from gate_lab import TOPIC, Lab, numbered, publish, run, until
+from gate_lab import CODEC, TOPIC, Lab, numbered, publish, run, until
 from planaria.core.node import Subscribe
 from planaria.core.overlay import Violation
 from planaria.core.state import decode_state
@@ -21,11 +24,14 @@ from planaria.network.client.messages import (
     Resolve,
     StateIs,
     StatusIs,
+    Stop,
     Stored,
+    Tail,
     TopicsAre,
     VectorIs,
 )
 from planaria.network.gate import pieces
+from planaria.protocols.skipring.arbitrary_history import corrupt_history
 from planaria.protocols.skipring.legitimacy import topic_violations
 from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.ring_node import RingNodeState
@@ -168,3 +174,30 @@ def test_status_topics_and_state_are_told() -> None:
         assert topic_violations(TOPIC, (lab.nodes[0].id,), states, []) != []
 
     run(ask, 2, 2)
+
+
+def test_whatever_memory_holds_a_gate_goes_on() -> None:
+    async def read(lab: Lab) -> None:
+        writer, reader = await lab.client(0), await lab.client(0)
+        await publish(writer, 20)
+        history = lab.nodes[0].peer.topics[TOPIC].history
+        asked: list[int] = []
+        for seed in range(30):
+            chance = Random(seed)
+            tail = reader.say(Tail, TOPIC, {}, floor=seed % 3, notices=True)
+            corrupt_history(history, [lab.nodes[0].id, 5], chance)
+            lab.gates[0].on_timeout()
+            asked += [
+                reader.say(AskVector, TOPIC),
+                reader.say(Read, TOPIC, [], [Position(*writer.stream, 25)]),
+                reader.say(Resolve, TOPIC, "last"),
+                reader.say(Put, TOPIC, writer.seal(b"x").data),
+            ]
+            await asyncio.sleep(0)
+            message = Stop(tail)
+            reader.connection.send(CODEC.encode(message), message, bulk=False)
+        for request in asked:
+            await until(partial(reader.answers, request))
+        assert (await reader.ask(AskStatus, StatusIs)).status
+
+    run(read, 1, 1)

@@ -53,8 +53,7 @@ def test_batches_and_single_publications_are_numbered_and_acknowledged_in_order(
                 got += [(one.sequence, one.payload) for one in await anext(events)]
         assert [number for number, _ in got] == list(range(count + 65))
         said = dict(got)
-        assert [said[ack.sequence] for ack in acks] == [b"s%d" % number for number in range(50)]
-        assert batch is not None
+        assert [said[ack.sequence] for ack in acks if ack] == [b"s%d" % it for it in range(50)]
         assert said[batch.sequence] == b"m0"
         for number, ack in enumerate(small):
             assert ack is not None

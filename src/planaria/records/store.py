@@ -185,15 +185,19 @@ class Store(ABC):
         streams are looked at, in this order, where the reader knows which have grown; `size` bounds
         the bytes.
         """
+        lost: list[Entry] = []
         while True:
             streams = self.index.names if only is None else list(dict.fromkeys(only))
             chosen = range_of(self.index, streams, after, to, floor, max(1, limit), size)
             wanted, vector, more = chosen
             found = self._load([entry for entry, *_ in wanted])
+            parts = list(zip(found, wanted, strict=True))
             if None not in found:
-                parts = zip(found, wanted, strict=True)
                 slices = [Slice(record, *part[1:]) for record, part in parts if record is not None]
                 return Batch(slices, vector, more)
+            before, lost = lost, [part[0] for record, part in parts if record is None]
+            if any(entry in before for entry in lost):
+                raise ValueError("an entry is not where it says that it is")
 
     def follow(self, stream: Stream, mark: Mark) -> tuple[list[Slice], Mark]:
         """Read on in one stream, `LOAD_RECORDS_MAX` records at most; the mark after them.

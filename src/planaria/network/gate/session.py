@@ -87,6 +87,9 @@ class Session:
         except CapacityExceeded as error:
             message = Failed(message.request, "usage", f"the answer is too large: {error}")
             data = CODEC.encode(message)
+        except OverflowError:  # numbers that no record has: this node's memory is damaged
+            message = Failed(message.request, "elsewhere", "this node mends itself: ask another")
+            data = CODEC.encode(message)
         self._waiting.append((message, data))
         self.flush()
 
@@ -100,7 +103,11 @@ class Session:
             self.open -= 1
 
     def send(self, message: ClientMessage) -> bool:
-        """Send part of a tail; False if the client is behind."""
+        """Send part of a tail; False if the client is behind, or a fault made it no message."""
         if self.closed or self.connection.link.busy:
             return False
-        return self.connection.send(CODEC.encode(message), message, bulk=True)
+        try:
+            data = CODEC.encode(message)
+        except OverflowError:
+            return False
+        return self.connection.send(data, message, bulk=True)

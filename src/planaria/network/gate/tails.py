@@ -282,7 +282,7 @@ class Tails:
             cursor.unsaid.update(dict.fromkeys((it.publisher, it.incarnation) for it in places))
         for stream in streams:
             del cursor.grown[stream]
-        if batch.more:  # whoever was read goes to the end
+        if batch.more and places:  # whoever was read goes to the end
             read = dict.fromkeys((it.publisher, it.incarnation) for it in places)
             unread = [stream for stream in streams if stream not in read]
             cursor.grown = dict.fromkeys([*unread, *cursor.grown, *read])
