@@ -18,6 +18,7 @@ from planaria.network.client.messages import (
     AskTopics,
     AskVector,
     ChartersAre,
+    Lack,
     Piece,
     Pieces,
     Read,
@@ -178,7 +179,7 @@ class Queries:
         holdings = self._holdings(message.topic)
         limit = min(max(1, message.limit), PIECES_PUBLICATIONS)
         batch = holdings.read(after, to, limit=limit, floor=message.floor, size=PIECES_BYTES)
-        lacks = ()
+        lacks: tuple[Lack, ...] = ()
         if to is not None:
             lacks = lacks_of(holdings.ask(lambda store: store.lacks(batch.vector, to)))
         pieces = pieces_of(batch.slices, None, message.topic)
