@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 CAMPAIGN = os.environ.get("PLANARIA_CAMPAIGN", "") not in ("", "0")
 
@@ -54,7 +54,7 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]
         return together(nodeid.partition("::")[0]) or nodeid
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     return Together(config, log)
 
 

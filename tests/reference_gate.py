@@ -90,7 +90,7 @@ class ReferenceGate:
         self.contacts: list[str] = []
         self.tails: dict[tuple[Connection, int], ReferenceTail] = {}
         self.vectors: dict[tuple[Connection, int], list[dict[str, list[m.Position]]]] = {}
-        self._connections: set[Connection] = set()
+        self.connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._beats: asyncio.Task[None] | None = None
         self._serving = False
@@ -113,22 +113,22 @@ class ReferenceGate:
         if self._beats is not None:
             self._beats.cancel()
         self.tails.clear()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.abort()
 
     async def stop(self) -> None:
         self.die()
-        while self._connections:
+        while self.connections:
             await asyncio.sleep(0.01)
 
     def hang_up(self) -> None:
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.abort()
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(0.3)
-            for connection in list(self._connections):
+            for connection in list(self.connections):
                 if not self.frozen:
                     connection.say(Kind.BEAT, b"")
             self.serve_soon()
@@ -136,7 +136,7 @@ class ReferenceGate:
     # What connections tell
 
     def connected(self, connection: Connection) -> None:
-        self._connections.add(connection)
+        self.connections.add(connection)
 
     def opened(self, connection: Connection) -> None:
         pass
@@ -148,7 +148,7 @@ class ReferenceGate:
         self.serve_soon()
 
     def closed(self, connection: Connection, reason: str) -> None:
-        self._connections.discard(connection)
+        self.connections.discard(connection)
         self.tails = {name: it for name, it in self.tails.items() if name[0] is not connection}
 
     def received(self, connection: Connection, body: bytes, task: Task) -> None:

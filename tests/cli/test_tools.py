@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from planaria.cli.doctor import report
 from planaria.cli.main import main
 from planaria.cli.units import seconds_text, size_text
+from planaria.network.doctor import BROKEN, WARNING, Diagnosis, Finding
 from watched import WatchedNetwork, running
 
 Ask = Callable[..., tuple[int, str]]
@@ -61,6 +63,22 @@ def test_doctor_names_what_is_wrong_with_exit_1(ask: Ask, network: WatchedNetwor
     finally:
         liar.gate.lie = None
     assert ask("doctor", "--wait", "60")[0] == 0
+
+
+def test_doctor_says_once_what_is_wrong_with_many_topics() -> None:
+    def one(topic: str | None, where: str = "n1", severity: str = BROKEN) -> Finding:
+        return Finding(severity, "label", topic, 1, where, "is wrong", "heals")
+
+    many = [one(f"t{at}") for at in range(5)]
+    found = Diagnosis(False, 3, 5, 2, 1.0, [one(None, "n3", WARNING), *many, one("t0", "n2")])
+    assert report(found)[1:] == [
+        "broken: label of t0, t1, t2 and 2 more topics at n1: is wrong",
+        "  -> heals",
+        "broken: label of t0 at n2: is wrong",
+        "warning: label at n3: is wrong",
+    ]
+    nodes = [one("t", f"n{at}") for at in range(25)]
+    assert report(Diagnosis(False, 25, 1, 2, 1.0, nodes))[-1] == "... and 5 more: --json shows all"
 
 
 def test_doctor_of_nobody_is_not_legitimate(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,6 +88,8 @@ def test_topics_without_members_have_charters_too(ask: Ask) -> None:
         (("set", "x/#", "--count", "1"), "wildcard"),
         (("set", "x", "--count", "1", "--version", "5000"), "from 1 to 1000"),
         (("show", "nothing"), "has no charter"),
+        (("void", "xyz"), "is no id"),
+        (("void", "00" * 16, "--dir", "nowhere"), "authority-key.pem cannot be read"),
         (("set", "x", "--count", "1", "--overlay", "star"), "--overlay"),
     ],
 )

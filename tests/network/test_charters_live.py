@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from planaria.cli.topic import void_admin
 from planaria.core.errors import UsageError
 from planaria.network.charter_file import FILE
-from planaria.network.charters import seal, seal_locally, seal_void
+from planaria.network.charters import seal, seal_locally
 from planaria.network.config import Config
-from planaria.network.identity import AUTHORITY_KEY, found_cluster, issue
+from planaria.network.context import Context
+from planaria.network.identity import found_cluster, issue
 from planaria.network.live import LiveNode
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.retention import Retention
-from planaria.protocols.skipring.charter import Charter, voiding
+from planaria.protocols.skipring.charter import Charter
 from planaria.protocols.skipring.charters import LayDown
 from watched import until
 
@@ -76,7 +78,7 @@ def test_with_tls_admins_alone_lay_down_and_the_authority_voids(tmp_path: Path) 
     keys = tmp_path / "keys"
     found_cluster(keys, "demo")
     node = issue(keys, "node", ("node", "supervise"))
-    admin = Credentials(issue(keys, "admin", ("admin",)))
+    admin = Credentials(issue(keys, "admin", ("admin", "client")))
 
     async def main() -> None:
         async with LiveNode(config(tmp_path / "a", keys=node, insecure=0)) as one:
@@ -87,9 +89,8 @@ def test_with_tls_admins_alone_lay_down_and_the_authority_voids(tmp_path: Path) 
             sealed = seal(charter(1, 7), admin)
             one.host.command(LayDown(sealed))
             assert retention(one) == Retention(count=7)
-            void = voiding(admin.identity.id, int(time.time()) - 60)
-            authority = (keys / AUTHORITY_KEY).read_bytes()
-            one.host.command(LayDown(seal_void(void, authority)))
+            context = Context((one.listen,), admin.directory)
+            await void_admin(context, admin.identity.id, keys, int(time.time()) - 60)
             assert retention(one) == Retention()
             with pytest.raises(UsageError, match="is void"):
                 one.host.command(LayDown(sealed))

@@ -289,6 +289,22 @@ def test_a_node_that_sends_what_is_no_record_is_left() -> None:
     serve(test)
 
 
+def test_clients_that_come_and_go_leave_nothing_behind() -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        for _ in range(20):
+            async with client_of(*gates) as client, client.subscribe("#", since="all") as events:
+                await client.publish(TOPIC, b"x")
+                await anext(events)
+                gates[0].hang_up()
+                await client.publish(TOPIC, b"y")
+                assert client.subscribe("a").patterns.of("a") == "a"  # never begun
+        assert [it for it in asyncio.all_tasks() if "network/client" in repr(it)] == []
+        await until(lambda: not any(gate.tails for gate in gates))
+        await until(lambda: not any(gate.connections for gate in gates))
+
+    serve(test)
+
+
 async def _trouble(gates: list[ReferenceGate], rng: random.Random) -> None:
     """Cut connections, kill nodes and start others, for ever."""
     while True:

@@ -1,18 +1,20 @@
 """Clients of real nodes, in one process: their node stops in the middle, and nothing is lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from client_lab import in_order, numbers
+from client_lab import in_order, numbers, until
 from planaria.network.client import messages
 from planaria.network.client.client import Client, connect
 from planaria.network.client.events import Event
 from planaria.network.client.subscription import Subscription
 from planaria.network.config import Config
 from planaria.network.gate import queries
+from planaria.network.gate.session import Session
 from planaria.network.live import LiveNode
 
 TOPIC = "weather/europe"
@@ -61,6 +63,16 @@ async def read(events: Subscription[Event], count: int) -> list[Event]:
     return found
 
 
+async def slowly(count: int, middle: asyncio.Event) -> AsyncIterator[bytes]:
+    """Numbers that take their time, and say when a third of them is out."""
+    for number, payload in enumerate(numbers(count)):
+        yield payload
+        if number == count // 3:
+            middle.set()
+        if not number % 10:
+            await asyncio.sleep(0.001)
+
+
 def test_clients_publish_read_and_ask_through_real_nodes(tmp_path: Path) -> None:
     async def test(nodes: list[LiveNode]) -> None:
         async with client_of(nodes[2]) as client, client_of(nodes[3]) as other:
@@ -96,14 +108,18 @@ def test_a_node_that_stops_under_its_clients_costs_them_nothing(
     async def test(nodes: list[LiveNode]) -> None:
         count = 3000
         async with client_of(nodes[2], *nodes) as one, client_of(*reversed(nodes)) as two:
-            await asyncio.gather(one.publish(TOPIC, b"x"), two.publish(TOPIC, b"x"))
-            await one.subscribe(TOPIC).ready()  # so that the node that stops is a member
+            for it in (one, two):
+                await it.subscribe(TOPIC).ready()  # so that the node that stops is no lone member
+            for it in (one, two):
+                assert (await it.publish(TOPIC, b"x", copies=2, strict=True)).copies == 2
             readers = [it.subscribe("weather/#", since="all") for it in (one, two)]
             reading = [asyncio.create_task(read(it, 2 * count + 2)) for it in readers]
+            middle = asyncio.Event()
             publishing = [
-                asyncio.create_task(it.publish_many(TOPIC, numbers(count))) for it in (one, two)
+                asyncio.create_task(it.publish_many(TOPIC, slowly(count, middle)))
+                for it in (one, two)
             ]
-            await asyncio.sleep(0.1)
+            await middle.wait()
             assert one.server == nodes[2].listen
             assert not publishing[0].done()
             assert not reading[0].done()
@@ -111,7 +127,7 @@ def test_a_node_that_stops_under_its_clients_costs_them_nothing(
             for ack in await asyncio.gather(*publishing):
                 assert ack is not None
                 assert (ack.sequence, ack.count) == (1, count)
-            assert one.server != nodes[2].listen
+            await until(lambda: one.server != nodes[2].listen)
             for found in await asyncio.gather(*reading):
                 assert in_order(found)
                 assert sorted(it.payload for it in found) == sorted([b"x", *numbers(count)] * 2)
@@ -136,6 +152,13 @@ def test_many_topics_have_more_to_say_than_fits_into_a_frame(
 ) -> None:
     monkeypatch.setattr(messages, "PART_BYTES", 300)
     monkeypatch.setattr(queries, "PIECES_BYTES", 150_000)
+    given, whole = list[Any](), Session.vectors
+
+    def noted(session: Session, tail: messages.Tail) -> Any:
+        given.append(whole(session, tail))
+        return given[-1]
+
+    monkeypatch.setattr(Session, "vectors", noted)
     topics = [f"weather/{name}" for name in "abcdefghijkl"]
 
     async def test(nodes: list[LiveNode]) -> None:
@@ -151,8 +174,6 @@ def test_many_topics_have_more_to_say_than_fits_into_a_frame(
             for topic in topics:
                 await client.publish(topic, b"new")
             assert sorted(it.topic for it in await read(last, len(topics))) == topics
-            sessions = [it for node in nodes if node.gate for it in node.gate.sessions.values()]
-            (tail,) = [tail for session in sessions for tail in session.tails.values()]
-            assert sorted(tail.vectors) == topics
+            assert sorted(given[-1]) == topics
 
     network(tmp_path, test)

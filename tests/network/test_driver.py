@@ -27,7 +27,7 @@ from planaria.network import connection as connections
 from planaria.network import dialling
 from planaria.network import host as hosts
 from planaria.network.contacts import Contact
-from planaria.network.frames import Kind, frame
+from planaria.network.frames import Kind, Reader, frame
 from planaria.network.host import Host
 from planaria.network.link import BULK_BYTES_WRITTEN, OWED_BYTES_MAX
 from planaria.network.pace import room
@@ -121,11 +121,25 @@ def test_control_waits_behind_little_bulk_and_has_credit_of_its_own() -> None:
         assert link.link.busy, "the bulk window is full"
         assert sum(map(len, wire.written)) <= BULK_BYTES_WRITTEN + (1 << 17)
         one._perform([Send(to, Check(7))], None)
+        await asyncio.sleep(0)
         kinds = [kind for kind, _ in wire.frames()]
         assert kinds.index(Kind.CONTROL) <= 4
         await asyncio.sleep(0.01)
         everything = [kind for kind, _ in wire.frames()]
         assert everything.count(Kind.BULK) == 31, "as much as fits into the window"
+
+    asyncio.run(main())
+
+
+def test_the_first_of_a_turn_leaves_at_once_and_all_that_follow_leave_together() -> None:
+    async def main() -> None:
+        one = host()
+        link, wire = wired(one)
+        for number in range(5):
+            one._perform([Send(link.peer, Check(number))], None)
+        assert [len(list(Reader().feed(data))) for data in wire.written] == [1]
+        await asyncio.sleep(0)
+        assert [len(list(Reader().feed(data))) for data in wire.written] == [1, 4]
 
     asyncio.run(main())
 

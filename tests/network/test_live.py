@@ -2,47 +2,23 @@
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from live_lab import INTERVAL, TOPIC, config, run, until
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Clock, Command, Effects, Unsubscribe
-from planaria.network import embedded, live
+from planaria.network import embedded
 from planaria.network.client.events import Event
-from planaria.network.config import Config
 from planaria.network.embedded import Subscription
-from planaria.network.identity import Refused, found_cluster, issue
+from planaria.network.identity import found_cluster, issue
 from planaria.network.live import LiveNode
 from planaria.network.memberships import NAMED
-from planaria.network.tls import Credentials
 from planaria.protocols.skipring.ring_node import RingNode
-
-INTERVAL = 0.1
-TOPIC = "news"
-
-
-def config(directory: Path, **told: Any) -> Config:
-    usual = {"listen": "127.0.0.1:0", "supervise": True, "insecure": 1, "interval": INTERVAL}
-    return Config(dir=directory, **{**usual, **told})
-
-
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(60):
-            await main()
-
-    asyncio.run(bounded())
-
-
-async def until(holds: Callable[[], object]) -> None:
-    while not holds():
-        await asyncio.sleep(0.02)
 
 
 async def read(events: Subscription, count: int) -> list[Event]:
@@ -319,81 +295,6 @@ def test_a_node_that_stops_leaves_its_rings_at_once(tmp_path: Path) -> None:
             assert not served.suspects  # nobody had to miss it
 
     run(main)
-
-
-def test_a_node_finds_its_network_again_when_nobody_named_is_left(tmp_path: Path) -> None:
-    async def main() -> None:
-        founder = LiveNode(config(tmp_path / "founder"))
-        await founder.start()
-        told = config(tmp_path / "other", join=(founder.listen,))
-        async with LiveNode(told) as other:
-            await until(lambda: founder.host.links)
-            await founder.stop()
-            again = LiveNode(replace(founder.config, listen=founder.listen))  # joins nobody
-            async with again:
-                await until(lambda: other.id in {it.theirs.id for it in again.host.links.values()})  # type: ignore[union-attr]
-
-    run(main)
-
-
-def test_a_named_address_that_is_this_node_itself_is_told_and_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def main() -> None:
-        async with LiveNode(config(tmp_path)) as live:
-            listen = live.listen
-        async with LiveNode(config(tmp_path, listen=listen, join=(listen,))):
-            assert "is this node itself" in caplog.text
-
-    run(main)
-
-
-@pytest.mark.parametrize("wrong", ["cluster", "authority", "client", "tls"])
-def test_who_does_not_belong_here_is_refused_and_hears_why(
-    tmp_path: Path, wrong: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def main() -> None:
-        for cluster in ("ours", "theirs"):
-            found_cluster(tmp_path / cluster, cluster)
-        ours = issue(tmp_path / "ours", "one", ("node", "supervise"))
-        theirs = issue(tmp_path / "theirs", "two", ("node", "supervise"))
-        client = issue(tmp_path / "ours", "three", ("client",))
-        mine, other, said = {
-            "cluster": ({}, {"cluster": "another"}, "cluster"),
-            "authority": (_keys(ours), _keys(theirs), "authority"),
-            "client": (_keys(ours), _keys(client), "is for client, not for a node"),
-            "tls": ({}, _keys(theirs), "--insecure"),
-        }[wrong]
-        async with LiveNode(config(tmp_path / "a", **mine)) as one:
-            told = config(tmp_path / "b", supervise=False, join=(one.listen,), **other)
-            if wrong == "client":  # or it would refuse its own keys
-                monkeypatch.setattr(live, "load_credentials", lambda _: Credentials(client))
-            two = LiveNode(told)
-            with pytest.raises(Refused, match=said):
-                await two.start()
-            await two.stop(leave=False)
-
-    run(main)
-
-
-def test_without_tls_a_node_that_wants_it_is_asked_again_and_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def main() -> None:
-        found_cluster(tmp_path / "keys", "ours")
-        keys = issue(tmp_path / "keys", "one", ("node", "supervise"))
-        async with LiveNode(config(tmp_path / "a", **_keys(keys))) as one:
-            two = LiveNode(config(tmp_path / "b", join=(one.listen,)))
-            starting = asyncio.ensure_future(two.start())
-            await until(lambda: "does it want TLS?" in caplog.text)
-            starting.cancel()
-            await two.stop(leave=False)
-
-    run(main)
-
-
-def _keys(directory: Path) -> dict[str, Any]:
-    return {"keys": directory, "insecure": 0}
 
 
 @pytest.mark.parametrize(

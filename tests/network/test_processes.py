@@ -20,6 +20,7 @@ from planaria.network.context import read_context
 from planaria.network.identity import found_cluster, issue
 from planaria.network.live import LiveNode
 from planaria.network.memberships import FILE as MEMBERSHIPS
+from planaria.network.store.directory import CLEAN, Directory
 from process_lab import (
     PATIENCE,
     Processes,
@@ -106,6 +107,14 @@ def as_a_peer(
     return asyncio.run(main())
 
 
+def wiped(network: Network, door: str) -> Running:
+    """The supervisor with an empty directory."""
+    shutil.rmtree(network.home / "n1")
+    keys, join = network.home / "keys" / "n1", network.ready["n2"]["listen"]
+    words = ("--supervise", "--listen", door, "--keys", keys, "--join", join)
+    return network.resume("n1", *words, *FAST)
+
+
 def test_a_killed_node_comes_back_with_its_store_with_an_old_one_and_with_none(
     processes: Processes,
 ) -> None:
@@ -134,13 +143,8 @@ def test_a_killed_node_comes_back_with_its_store_with_an_old_one_and_with_none(
         publish(20)
         third = network.resume("n3")
         until(lambda: network.hold(60), "n3 is back with no store")
-        first.kill()
-        shutil.rmtree(network.home / "n1")  # the only supervisor, and all that it knew
-        (network.home / "n1").mkdir()
-        first = network.resume(
-            "n1", "--supervise", "--listen", door, "--keys", network.home / "keys" / "n1",
-            "--join", network.ready["n2"]["listen"], *FAST,
-        )  # fmt: skip
+        first.kill()  # the only supervisor, and all that it knew
+        first = wiped(network, door)
         until(network.legitimate, "legitimate again")
 
     read = as_a_peer(network, work, [door])
@@ -268,3 +272,13 @@ def test_up_continues_a_directory_and_its_nodes_end_with_it(processes: Processes
             assert up.end() == 0
         until(lambda: not [it for it in nodes if alive(it["pid"])], "no node is left")  # noqa: B023
     assert names[0] == names[1]
+
+
+def test_up_on_a_port_in_use_is_one_line_and_leaves_no_process(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused("up", "--nodes", 2, "--dir", "net", "--port", port, home=tmp_path)
+    assert f"n1 did not start: cannot listen on 127.0.0.1:{port}" in said
+    lock = Directory(tmp_path / "net" / "nodes" / "n1")  # raises if a process has it
+    lock.release()
+    assert lock.left == CLEAN

@@ -7,18 +7,22 @@ from random import Random
 
 import pytest
 
-from disk_ring import CommittingWriter, DiskRing, Disks
+from disk_ring import CommittingWriter, DiskRing, Disks, commit
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, Publish, Restarted
 from planaria.core.state import State
 from planaria.network.store import database
+from planaria.network.store.database import Database
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.overlay import TOPIC
 from planaria.protocols.skipring.peer import Peer, PeerState
+from planaria.records import positions
+from planaria.records.window import Window
 from planaria.simulator.doors import PowerCut
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.schedule import compose, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
+from records_lab import NOW, A, record, shuffled
 
 FAULTS = ("partition", "blip", "crash", "restart", "churn", "replay", "lossy", "pause", "skew")
 
@@ -220,3 +224,33 @@ def test_a_store_that_refuses_is_told_and_gets_it_from_peers_later(
     net.simulator.run(3000)
     assert all(net.payloads(id) == {b"while full": 1} for id in range(4))
     assert net.applications.ever(2) == {b"while full"}
+
+
+def test_a_start_remembers_what_was_delivered_in_whatever_order_it_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Marks made row by row would have more holes on the way than are remembered."""
+    held = [record(A, number, 1, time=NOW + number // 50) for number in range(60) if number != 5]
+    monkeypatch.setattr(positions, "INTERVALS_MAX", 1000)
+    with Database(tmp_path) as before:
+        store = before.topic(TOPIC)
+        store.append(shuffled(held, 3))
+        commit(store)
+    monkeypatch.setattr(positions, "INTERVALS_MAX", 8)
+    with Database(tmp_path) as after:
+        store = after.topic(TOPIC)
+        assert store.delivered.given_up == 0
+        (arrival,) = store.append([record(A, 5, 1, time=NOW)])
+        assert arrival.new == [(5, 6)]
+        (arrival,) = store.append([record(A, 3, 5, time=NOW)])
+        assert arrival.new == [], "other bounds, the same positions"
+        store.append([record(A, 60, 1, time=NOW + 50)])
+        store.show(Window(NOW + 1))  # hides the first fifty
+        store.purge([Window()])
+        commit(store)
+    with Database(tmp_path) as last:
+        store = last.topic(TOPIC)
+        store.show(Window(NOW + 1))
+        (arrival,) = store.append([record(A, 48, 4, time=NOW + 1)])
+        assert arrival.new == []
+        commit(store)

@@ -1,6 +1,7 @@
 """Tools ask nodes over real sockets: they find all of them, and bear whatever nodes do."""
 
 import asyncio
+import gc
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -85,6 +86,26 @@ def test_a_refusal_a_wrong_answer_silence_and_a_hang_up_are_one_line_each() -> N
                 await one.ask(AskStatus, StatusIs)
 
     run(ask)
+
+
+def test_who_accepts_and_says_nothing_is_given_up() -> None:
+    async def main() -> None:
+        async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            context = Context((f"127.0.0.1:{port}",), insecure=True)
+            asyncio.get_running_loop().set_exception_handler(lambda _, it: wrong.append(it))
+            with pytest.raises(Unanswered, match="no answer"):
+                await Asker(context.servers[0], access(context), 0.3).open()
+            gc.collect()  # a future whose error nobody took would say so now
+            await asyncio.sleep(0.1)
+
+    wrong: list[object] = []
+    asyncio.run(main())
+    assert wrong == []
 
 
 def test_another_cluster_is_refused_with_its_reason() -> None:
@@ -186,3 +207,27 @@ def test_an_answer_that_is_no_state_is_a_complaint() -> None:
         assert "not a state of PeerState" in survey.complaints[0][1]
 
     run(look)
+
+
+def test_topics_that_no_status_has_room_for_are_examined_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planaria.network.introspection.TOPICS_SHOWN", 2)
+    topics = tuple(f"t/{at}" for at in range(7))
+
+    async def main() -> None:
+        network = WatchedNetwork(2, topics=topics)
+        try:
+            await network.start()
+            await until(network.legitimate)
+            async with Surveyor(network.context) as surveyor:
+                survey = await surveyor.look()
+                assert len(survey.topics()) < len(topics)
+                await surveyor.examine(survey)
+            assert survey.complaints == []
+            for node in network.peers:
+                assert set(survey.nodes[node.id].topics) == set(topics)
+        finally:
+            await network.stop()
+
+    asyncio.run(main())

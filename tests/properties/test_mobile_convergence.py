@@ -104,7 +104,7 @@ def test_churn_while_all_move() -> None:
 
 def test_three_states_never_close_a_cycle_of_links(seeds: Seeds) -> None:
     """Nodes that ask for links while they are asked (found by test: complete:9, seed 7)."""
-    for seed in range(seeds(20, 1000)):
+    for seed in range(seeds(12, 1000)):
         overlay = oriented("three-state", "complete:9", publications=1)
         faults = parse_schedule("at 9 join count=2\nat 20 crash count=3\nat 24 restart count=2")
         (scheduler,) = combination(seed, SCHEDULERS)

@@ -14,7 +14,7 @@ from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, must_heal
 from ring_lab import LONG_LABEL, RingLab
 
-SEEDS = range(3)
+SEEDS = range(2)
 PATIENCE = 60  # intervals that any of these small states may take
 NO_SUMS = (None, None)
 GONE: NodeId = 77  # somebody who crashed before the story begins

@@ -46,7 +46,7 @@ class Ring(RingOverlay):
 def test_any_corrupt_ring_with_publications_goes_on_identically(
     seeds: Callable[[int, int], int],
 ) -> None:
-    for number in range(seeds(24, 2000)):
+    for number in range(seeds(16, 2000)):
         n, supervisors, start, faults, scheduler = combination(
             number, range(1, 9), (1, 2), ("corrupt", "corrupt", "permuted"), FAULTS, SCHEDULERS
         )

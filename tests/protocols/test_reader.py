@@ -9,6 +9,7 @@ from planaria.core.node import Deliver, Delivery, Effect, Notice
 from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.reader import PATIENCE, PATIENCE_MAX, Reader
+from planaria.records import positions
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
 from planaria.records.record import Draft, Record, Stream, seal
@@ -70,6 +71,13 @@ def test_by_default_each_publication_is_delivered_at_once() -> None:
 def test_in_order_a_publication_waits_for_those_before_it() -> None:
     app = Application(ordered=True)
     assert [app.offer(item(n)) for n in (2, 0, 1, 3)] == [[], [0], [1, 2], [3]]
+
+
+def test_what_waits_behind_a_hole_is_handed_out_even_if_a_fault_took_the_hole_away() -> None:
+    app = Application(ordered=True)
+    assert [app.offer(item(n, count=5)) for n in (0, 10)] == [[*range(5)], []]
+    app.reader.holes = {}
+    assert app.offer(item(5, count=5)) == [*range(5, 15)]
 
 
 def test_a_delivery_names_the_publication() -> None:
@@ -241,6 +249,18 @@ def test_streams_that_the_store_forgot_are_forgotten() -> None:
     app.reader.marks[9, bytes(12)] = Mark(4)
     app.wait(4)
     assert list(app.reader.marks) == [STREAM]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_more_holes_than_are_remembered_are_given_up_with_a_notice(
+    ordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(positions, "INTERVALS_MAX", 3)
+    one = Application(ordered=ordered)
+    said = [told for number in (0, 10, 20, 30) for told in one.offer(item(number))]
+    assert [it for it in said if isinstance(it, tuple)] == [("given_up", 1, 9)]
+    assert one.offer(item(5)) == [], "as the notice says"
+    assert 15 in (one.offer(item(15)) if not ordered else [15])
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from planaria.core.node import Deliver, Effect, Persist, Send
+from planaria.core.node import Deliver, Effect, Notice, Persist, Send
 from planaria.protocols.publications import retention as module
 from planaria.protocols.publications.retention import (
     GRACE_SECONDS,
@@ -278,3 +278,19 @@ def test_a_limit_below_one_is_no_policy(field: str) -> None:
         msgspec.convert(
             [0 if name == field else 1 for name in Retention.__struct_fields__], Retention
         )
+
+
+@pytest.mark.parametrize("shorter", [Retention(count=1), Retention(age=100), Retention(None, 9, 1)])
+def test_what_waits_for_its_turn_is_handed_out_before_a_setting_hides_it(
+    shorter: Retention,
+) -> None:
+    """A setting decides what is kept, never what is delivered."""
+    mine = history(9, Retention(age=16_000), ordered=True)
+    mine.read_clock(NOW)
+    for number in (0, 2, 3):
+        said = seal((1, bytes(12)), number, [Draft(b"%d" % number)], time=NOW - 1000 + number)
+        mine.on_message(HERE, Flood("t", 1, said.data, 1))
+    effects = mine.retain(shorter)
+    handed = [it.payload for e in effects if isinstance(e, Deliver) for it in e.publications]
+    assert handed == [b"2", b"3"]
+    assert [e.detail["first"] for e in effects if isinstance(e, Notice)] == [1]

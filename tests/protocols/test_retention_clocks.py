@@ -166,8 +166,11 @@ def test_changed_age_hides_and_deletes_nothing_that_it_keeps(
 SHORTER = [Retention(age=HOUR), Retention(count=3), Retention(per_publisher=2, count=3)]
 
 
+FULL = Retention(age=7 * DAY, count=len(TEN))  # what is published fills it
+
+
 @pytest.mark.parametrize("shorter", SHORTER)
-@pytest.mark.parametrize("wide", [Retention(), Retention(age=7 * DAY, count=50)])
+@pytest.mark.parametrize("wide", [Retention(), Retention(age=7 * DAY, count=50), FULL])
 @pytest.mark.parametrize("restarted", [False, True], ids=["at once", "by a restart"])
 def test_shortening_hides_at_once_and_lengthening_brings_back_until_the_grace_is_over(
     shorter: Retention, wide: Retention, restarted: bool

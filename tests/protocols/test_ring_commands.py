@@ -18,6 +18,7 @@ from planaria.core.node import (
     Persist,
     Publish,
     Published,
+    PublishMany,
     Ready,
     Send,
     Subscribe,
@@ -28,7 +29,8 @@ from planaria.protocols.skipring.broadcast_messages import Arc
 from planaria.protocols.skipring.messages import Unsubscribe
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC, RingOverlay
 from planaria.protocols.skipring.peer import Peer, PeerState
-from planaria.records.record import Draft, decode
+from planaria.records.packing import PACKED_PUBLICATIONS
+from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, decode
 from planaria.simulator.engine import Entry
 from retention_lab import DAY, Topic
 from ring_lab import RingLab
@@ -153,6 +155,53 @@ def test_what_follows_at_once_leaves_in_one_record_and_at_the_latest_with_the_ti
     peer.on_command(Publish(TOPIC, b"alone", more=True))
     later = [it for it in peer.on_timeout() if isinstance(it, Deliver)]
     assert [it.payload for effect in later for it in effect.publications] == [b"alone"]
+
+
+def test_many_that_are_published_at_once_leave_in_one_record_and_have_one_answer() -> None:
+    peer = peer_of(RingLab.legitimate(8))
+    many = [Publish(TOPIC, b"%d" % n, key=b"k" * (n % 2)) for n in range(5)]
+    effects = peer.on_command(PublishMany(TOPIC, many))
+    (published,) = [it for it in effects if isinstance(it, Published)]
+    assert (published.sequence, published.count) == (0, 5)
+    (deliver,) = [it for it in effects if isinstance(it, Deliver)]
+    assert [it.payload for it in deliver.publications] == [b"0", b"1", b"2", b"3", b"4"]
+    assert [it.key for it in deliver.publications] == [b"", b"k", b"", b"k", b""]
+    assert deliver.publications[0].id == published.id
+    assert peer.on_command(PublishMany(TOPIC, ())) == ()
+    after = peer.on_command(Publish(TOPIC, b"after"))[0]
+    assert isinstance(after, Published)
+    assert (after.sequence, after.count) == (5, 1)
+
+
+def test_records_that_are_published_at_once_wait_for_the_disk_once() -> None:
+    """Or what is published next, and waits once, would overtake the second of them."""
+    peer = peer_of(RingLab.legitimate(8))
+    many = [Publish(TOPIC, b"%d" % n) for n in range(2 * PACKED_PUBLICATIONS + 1)]
+    effects = peer.on_command(PublishMany(TOPIC, many))
+    kinds = [type(it) for it in effects]
+    assert kinds[:2] == [Published, Persist]
+    assert Persist not in kinds[2 : len(kinds) - 1 - kinds[::-1].index(Deliver)]
+    given = [one for it in effects if isinstance(it, Deliver) for one in it.publications]
+    assert [it.sequence for it in given] == list(range(len(many)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Publish(TOPIC, bytes(PAYLOAD_BYTES_MAX + 1)),
+        Publish(TOPIC, attributes={"delay": 60}),
+        Publish(TOPIC, key=bytes(1 << 12)),
+    ],
+)
+def test_if_one_of_many_cannot_be_published_none_is(wrong: Publish) -> None:
+    peer = peer_of(RingLab.legitimate(4))
+    with pytest.raises(UsageError):
+        peer.on_command(PublishMany(TOPIC, [Publish(TOPIC, b"good"), wrong]))
+    with pytest.raises(UsageError, match="subscribe to 'other'"):
+        peer.on_command(PublishMany("other", [Publish("other", b"good")]))
+    effects = peer.on_command(PublishMany(TOPIC, [Publish(TOPIC, b"next")]))
+    (deliver,) = [it for it in effects if isinstance(it, Deliver)]
+    assert [(it.payload, it.sequence) for it in deliver.publications] == [(b"next", 0)]
 
 
 def test_a_restored_peer_numbers_in_a_new_incarnation_and_one_that_goes_on_does_not() -> None:

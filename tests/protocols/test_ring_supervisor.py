@@ -234,22 +234,6 @@ def test_closer_supervisor_probes_nobody_and_answers_probes() -> None:
     assert not hear(close, Probe("news", 5)), "a stranger got an answer"
 
 
-def test_one_probe_for_all_topics_and_its_answer_moves_those_that_the_other_is_closer_to() -> None:
-    topics = [f"t/{number}" for number in range(40)]
-    theirs = [topic for topic in topics if preference(topic, (CLOSE, FAR))[0] == CLOSE]
-    assert 1 < len(theirs) < len(topics)
-    far = Supervisor(FAR, (CLOSE, FAR))
-    for topic in topics:
-        hear(far, GetConfiguration(topic, 7, None, (None, None), []))
-    (probe,) = [(id, it) for id, it in sent(far.on_timeout()) if isinstance(it, Probe)]
-    assert probe[0] == CLOSE
-    assert probe[1].topic in theirs
-    hear(far, ProbeReply(probe[1].topic, CLOSE))
-    moved = [it.topic for _, it in sent(far.on_timeout()) if isinstance(it, Moved)]
-    assert sorted(moved) == sorted(theirs)
-    assert sorted(far.topics) == sorted(set(topics) - set(theirs))
-
-
 def test_answer_to_a_probe_counts_for_a_few_timeouts() -> None:
     far = Supervisor(FAR, (CLOSE, FAR))
     hear(far, ProbeReply("news", CLOSE))

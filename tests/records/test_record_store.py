@@ -7,7 +7,6 @@ import pytest
 from planaria.core.errors import CapacityExceeded
 from planaria.records import positions
 from planaria.records import store as store_module
-from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark, skip
 from planaria.records.record import Publication, Stream
 from planaria.records.store import Store
@@ -378,24 +377,3 @@ def test_an_audit_mends_what_memory_says_of_records(store: Store) -> None:
     assert store.vector() != before[2]
     assert sum(store.audit(7) for _ in range(5)) == 1
     assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before
-
-
-def test_an_audit_mends_what_is_derived(store: Store) -> None:
-    store.append([record(A, 4 * n, 4, time=NOW + n) for n in range(30)])
-    before = store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)
-    store.index.order.reverse()
-    store.index.sums.add(12345, 1)
-    store.index.lanes[A].covered.remove(3, 50)
-    store.index.publications = -1
-    store.audit(1)
-    assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before
-
-
-def test_an_entry_that_is_not_where_it_says_is_told_instead_of_read_for_ever() -> None:
-    store = MemoryStore()
-    store.append([record(A, 0), record(A, 1)])
-    next(iter(store.index.shown.values())).place ^= 1  # a fault in memory
-    with pytest.raises(ValueError, match="not where it says"):
-        store.read({})
-    store.mend()
-    assert numbers(store.read({})) == {A: [0, 1]}

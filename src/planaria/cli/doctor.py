@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import click
 from msgspec import json
@@ -13,7 +14,8 @@ from planaria.network.context import Context
 from planaria.network.doctor import BROKEN, Diagnosis, Finding, diagnose
 from planaria.network.survey import Surveyor
 
-SHOWN = 20  # findings that people are shown; programs get all
+SHOWN = 20  # groups of findings that people are shown; programs get all
+TOPICS_SHOWN = 3  # of one group
 AGAIN_SECONDS = 0.5  # between attempts to find anybody at all
 
 
@@ -68,15 +70,29 @@ def report(found: Diagnosis) -> list[str]:
     else:
         wrong = counted(broken, "invariant")
         lines = [f"NOT legitimate: {wrong} broken in the last two of {looks}; {size}"]
-    shown, told = sorted(found.findings, key=lambda one: one.severity)[:SHOWN], ""
-    for one in shown:
-        topic = f" of {one.topic}" if one.topic else ""
-        lines += filled(
-            f"{one.severity}: {one.invariant}{topic} at {one.where}: {one.detail}", "  "
-        )
-        if one.expect != told:
-            lines += filled(f"  -> {one.expect}", "     ")
-        told = one.expect
-    if len(found.findings) > len(shown):
-        lines.append(f"... and {len(found.findings) - len(shown)} more: --json shows all")
+    groups, told = grouped(found.findings), ""
+    for ones in groups[:SHOWN]:
+        lines += filled(line_of(ones), "  ")
+        if ones[0].expect != told:
+            lines += filled(f"  -> {ones[0].expect}", "     ")
+        told = ones[0].expect
+    if len(groups) > SHOWN:
+        lines.append(f"... and {len(groups) - SHOWN} more: --json shows all")
     return lines
+
+
+def grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """What is broken first; one group for all topics in which the same is wrong at one node."""
+    found: dict[tuple[str, str, str], list[Finding]] = {}
+    for one in sorted(findings, key=lambda it: it.severity):
+        found.setdefault((one.severity, one.invariant, one.where), []).append(one)
+    return [*found.values()]
+
+
+def line_of(ones: Sequence[Finding]) -> str:
+    """A group in one sentence, with the detail of its first."""
+    first, topics = ones[0], [one.topic for one in ones if one.topic]
+    of = f" of {', '.join(topics[:TOPICS_SHOWN])}" if topics else ""
+    if len(topics) > TOPICS_SHOWN:
+        of += f" and {len(topics) - TOPICS_SHOWN} more topics"
+    return f"{first.severity}: {first.invariant}{of} at {first.where}: {first.detail}"

@@ -2,14 +2,15 @@
 
 import asyncio
 import sys
+from shutil import get_terminal_size
 from typing import Any
 
 import click
 from msgspec import json
 
 from planaria.cli.access import JSON, reaches_network, run
-from planaria.cli.tables import aligned
-from planaria.cli.units import seconds_text, size_text
+from planaria.cli.tables import WIDTH, folded
+from planaria.cli.units import size_text
 from planaria.network.context import Context
 from planaria.network.status import Status
 from planaria.network.survey import Survey, Surveyor
@@ -17,7 +18,7 @@ from planaria.network.survey import Survey, Surveyor
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 HEAD = (
     "node", "state", "topics", "links", "clients", "held", "in/s", "out/s", "drops", "memory",
-    "cpu", "up",
+    "cpu",
 )  # fmt: skip
 
 
@@ -109,15 +110,15 @@ def table(survey: Survey, rows: list[dict[str, Any]]) -> list[str]:
                 f"{row['publications']:,}",
                 *("-" if row[it] is None else f"{row[it]:,.0f}" for it in _RATES),
                 str(row["dropped"]),
-                size_text(row["resident_bytes"]),
+                size_text(row["resident_bytes"]).replace(" ", ""),
                 cpu,
-                seconds_text(row["uptime"]),
             ]
         )
     head = f"{good} of {len(rows)} nodes know of nothing wrong"
     if survey.silent:
         head += f", {len(survey.silent)} others do not answer"
-    return [head, *aligned(lines, right=range(2, len(HEAD)))]
+    width = max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
+    return [head, *folded(lines, range(2, len(HEAD)), width)]
 
 
 _RATES = ("in_per_second", "out_per_second")

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,12 +16,13 @@ from planaria.cli.tables import aligned, counted
 from planaria.cli.units import seconds_text
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_filter, check_topic
-from planaria.network.charters import judge, local_key, seal, seal_locally
+from planaria.network.charters import judge, local_key, seal, seal_locally, seal_void
 from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
 from planaria.network.context import Context, contexts_directory
+from planaria.network.identity import AUTHORITY_KEY, ID_BYTES, load_secret
 from planaria.network.survey import Survey, Surveyor
 from planaria.protocols.publications.retention import Retention
-from planaria.protocols.skipring.charter import Charter, next_charter, rank_of
+from planaria.protocols.skipring.charter import Charter, next_charter, rank_of, voiding
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 FOREVER = ("forever", "all")  # no limit
@@ -99,8 +101,44 @@ def show(context: Context, name: str, as_json: bool) -> None:
         click.echo(json.encode([shown(it) for it in found]).decode())
         return
     for it in found:
-        signed = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(it.time))
-        click.echo(f"{line_of(it)}, signed {signed} UTC")
+        click.echo(f"{line_of(it)}, signed {utc(it.time)}")
+
+
+@topic.command("void")
+@click.argument("admin", metavar="ADMIN_ID")
+@click.option(
+    "--dir", "directory", type=click.Path(path_type=Path, file_okay=False), default="keys"
+)
+@click.option("--since", type=click.IntRange(0), help="Seconds since 1970. Default: from now on.")
+@reaches_network
+def void(context: Context, admin: str, directory: Path, since: int | None) -> None:
+    """Declare void what an admin signed; needs the authority in --dir. Cannot be taken back.
+
+    ADMIN_ID is the id of its certificate (`planaria keys show`).
+    """
+    second = int(time.time()) if since is None else since
+    run(void_admin(context, admin_id(admin), directory, second))
+    click.echo(f"what {admin} signed from {utc(second)} on is void", err=True)
+
+
+async def void_admin(context: Context, admin: bytes, directory: Path, since: int) -> None:
+    """Sign with the authority's key that an admin's charters are void, and tell a node."""
+    sealed = seal_void(voiding(admin, since), load_secret(directory / AUTHORITY_KEY))
+    async with Surveyor(context) as surveyor:
+        survey = await surveyor.look()
+        first = next(iter([*_supervisors(survey), *survey.nodes]))
+        await surveyor.ask(first, PutCharter, ChartersAre, sealed)
+
+
+def admin_id(text: str) -> bytes:
+    """The id of a certificate; raises UsageError."""
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != ID_BYTES:
+        raise UsageError(f"{text!r} is no id: `planaria keys show DIR` shows one, 32 hex digits")
+    return found
 
 
 async def _set(
@@ -195,6 +233,11 @@ def line_of(charter: Charter) -> str:
     age, count, each = _limits(charter.retention)
     limits = f"keeps {age}, count {count}, per publisher {each}"
     return f"{charter.topic} version {charter.version}: {limits}"
+
+
+def utc(second: int) -> str:
+    """A second since 1970 as people write it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(second))
 
 
 def _limits(kept: Retention) -> list[str]:

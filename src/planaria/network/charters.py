@@ -55,7 +55,7 @@ def seal(charter: Charter, credentials: Credentials) -> bytes:
     if "admin" not in credentials.identity.roles:
         raise UsageError(
             f"the certificate of {credentials.identity.name!r} is no admin's: "
-            "`planaria keys issue NAME --role admin` makes one"
+            "`planaria keys issue NAME --role admin --role client` makes one"
         )
     certificate = load_certificate(credentials.directory / CERTIFICATE)
     key = _private_key(load_secret(credentials.directory / KEY))

@@ -299,22 +299,36 @@ class Connection(asyncio.Protocol):
             self._flushing = True
             self._loop.call_soon(self._flush_now)
 
+    def flush(self) -> None:
+        """Write what waits: at once if this is the first in a turn of the event loop, others wait
+        for it; what follows in the same turn leaves together at its end.
+        """
+        if not self._flushing and not self._paused:
+            self._write_out()
+            self._flushing = True
+            self._loop.call_soon(self._flush_rest)
+
+    def _flush_rest(self) -> None:
+        self._flushing = False
+        link = self.link
+        if link.control.waiting or link.bulk.waiting or link.owed >= OWED_BYTES_MAX:
+            self._write_out()
+
     def _flush_now(self) -> None:
         self._flushing = False
-        self.flush()
+        self._write_out()
 
-    def flush(self) -> None:
-        """Write what waits, as far as the socket takes it."""
+    def _acknowledge(self) -> None:
+        self._owing = None
+        self._write_out()
+
+    def _write_out(self) -> None:
         if self._open and not self._paused:
             data = self.link.take()
             if data:
                 self._write(data)
             if self.link.bulk.waiting:
                 self._flush_soon()
-
-    def _acknowledge(self) -> None:
-        self._owing = None
-        self._flush_soon()
 
 
 def _words(error: Exception | None) -> str:

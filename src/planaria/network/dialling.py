@@ -101,8 +101,10 @@ class Dialling:
     async def stop(self) -> None:
         """Dial nobody any more."""
         dials = list(self._dials.values())
-        for pending in (*dials, *self._patience.values()):
-            pending.cancel()
+        for dial in dials:
+            dial.cancel()
+        for patience in self._patience.values():
+            patience.cancel()
         await asyncio.gather(*dials, return_exceptions=True)
 
     def _seek(self, target: NodeId) -> None:

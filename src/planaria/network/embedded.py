@@ -31,7 +31,7 @@ from planaria.network.pace import room
 from planaria.protocols.publications.deliveries import Deliveries, split_position
 from planaria.records.batches import Slice
 from planaria.records.packing import LINGER_MICROSECONDS, PACKED_PUBLICATIONS, weigh
-from planaria.records.record import Draft
+from planaria.records.record import PAYLOAD_BYTES_MAX, Draft
 
 BEHIND_BYTES_MAX = 256 << 20  # of records that a reader has not taken yet
 
@@ -133,8 +133,10 @@ class Publishing:
         """
         check_topic(topic)
         for command in commands:
-            headers = [(name, value.encode()) for name, value in command.headers.items()]
-            weigh(Draft(command.payload, command.key, tuple(headers)))
+            plain = command.key is None and not command.headers
+            if not plain or len(command.payload) > PAYLOAD_BYTES_MAX:
+                headers = [(name, value.encode()) for name, value in command.headers.items()]
+                weigh(Draft(command.payload, command.key, tuple(headers)))
         await room(self._host.links.values())
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Ack] = loop.create_future()

@@ -1,17 +1,23 @@
 """What a store hands out: what a record brought, what a reader gets, what is not here."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from planaria.records.positions import Interval, Mark
+from planaria.records.positions import Abandoned, Interval, Mark
 from planaria.records.record import Publication, Record, Stream
 
 
 class Arrival(NamedTuple):
-    """What a record brought: numbers to deliver, and numbers said otherwise before."""
+    """What a record brought: numbers to deliver, and numbers said otherwise before.
+
+    `abandoned` are numbers that will not be delivered if they come: their stream has more holes
+    than are remembered.
+    """
 
     record: Record
     new: list[Interval]
     disputed: list[Interval]
+    abandoned: Sequence[Abandoned] = ()
 
 
 class Slice(NamedTuple):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from planaria.core.ids import NodeId, mixed
 from planaria.records.positions import Interval, Intervals
-from planaria.records.record import PUBLICATIONS_MAX, RECORD_KEY_BITS, Place, Record, Stream
+from planaria.records.record import RECORD_KEY_BITS, Place, Record, Stream
 
 _GONE = Layout("<QQQ")
 
@@ -127,11 +127,12 @@ class Drops:
 class Lane:
     """One stream: its shown records by number, and up to where nothing is missing."""
 
-    __slots__ = ("covered", "entries", "gone", "hid", "stream")
+    __slots__ = ("covered", "entries", "gone", "hid", "longest", "stream")
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream  # the one that its entries share
         self.entries: list[Entry] = []
+        self.longest = 0  # no entry has more publications
         self.covered = Intervals()
         self.gone = Drops()  # deleted, never kept, or no longer vouched for by the publisher
         self.hid = Drops()  # hidden: comes back with the window
@@ -148,11 +149,12 @@ class Lane:
 
     def clear(self) -> None:
         """Forget what is shown."""
-        self.entries, self.covered = [], Intervals()
+        self.entries, self.covered, self.longest = [], Intervals(), 0
 
     def derive(self) -> None:
         """Put entries that were added in any order by number, and say what they cover."""
         self.entries.sort(key=number_of)
+        self.longest = max((entry.end - entry.first for entry in self.entries), default=0)
         for entry in self.entries:
             self.covered.add(entry.first, entry.end)
 
@@ -162,6 +164,7 @@ class Lane:
             insort(self.entries, entry, key=number_of)
         else:
             self.entries.append(entry)
+        self.longest = max(self.longest, entry.end - entry.first)
         self.covered.add(entry.first, entry.end)
 
     def unshow(self, entry: Entry) -> None:
@@ -198,7 +201,7 @@ class Lane:
 
     def overlapping(self, lo: int, hi: int) -> Iterator[Entry]:
         """The entries with a number from `lo` to before `hi`, by number."""
-        start = bisect_left(self.entries, (lo - PUBLICATIONS_MAX, 0), key=number_of)
+        start = bisect_left(self.entries, (lo - self.longest, 0), key=number_of)
         for at in range(start, len(self.entries)):
             entry = self.entries[at]
             if entry.first >= hi:

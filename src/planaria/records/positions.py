@@ -22,6 +22,7 @@ INTERVALS_MAX = 1 << 12  # of one stream; beyond it the lowest hole is taken for
 SKIPPED_MAX = 1 << 10  # intervals that a reader may leave behind in one stream
 
 Interval = tuple[int, int]
+Abandoned = tuple[Stream, int, int]  # an interval of a stream
 _Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
 
 
@@ -218,13 +219,14 @@ class Delivered(Stateful):
     check; marks that a fault changed do not fit it and are forgotten.
     """
 
-    __slots__ = ("_streams", "given_up")
+    __slots__ = ("_streams", "abandoned", "given_up")
     state_type = DeliveredState
 
     def __init__(self) -> None:
         # The least recently heard of first: numbers, newest time, check.
         self._streams: dict[Stream, tuple[Intervals, int, int]] = {}
         self.given_up = 0  # numbers that will not be delivered: a stream had too many holes
+        self.abandoned: list[Abandoned] = []  # those of them that nobody was told of yet
 
     def state(self) -> DeliveredState:
         """All marks."""
@@ -257,6 +259,7 @@ class Delivered(Stateful):
             (_, end), (start, _) = list(numbers)[:2]
             numbers.add(end, start)
             self.given_up += start - end
+            self.abandoned.append((stream, end, start))
         newest = max(time, found[1])
         self._streams[stream] = (numbers, newest, _check(numbers, newest))
         return new

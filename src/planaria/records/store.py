@@ -95,13 +95,16 @@ class Store(ABC):
         expired = record.time < index.window.lo
         held = index.add(entry, lane)
         new = [] if expired else self.delivered.add(lane.stream, first, end, record.time)
-        if not held:
+        if held:
+            self._write(entry, record)
+            if self._retained is not None:
+                self._retain(record, self._retained)
+        else:
             self._note(lane.stream)
+        if not self.delivered.abandoned:
             return Arrival(record, new, disputed)
-        self._write(entry, record)
-        if self._retained is not None:
-            self._retain(record, self._retained)
-        return Arrival(record, new, disputed)
+        abandoned, self.delivered.abandoned = self.delivered.abandoned, []
+        return Arrival(record, new, disputed, abandoned)
 
     def _disputed(self, record: Record, lane: Lane) -> list[Interval]:
         """The numbers of a new record that a held one gives another body."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from planaria.network.bench.contender import TOPIC, Contender, Take
 from planaria.network.client.client import Client, connect
-from planaria.network.local import LocalNetwork
+from planaria.network.local import CLIENT, LocalNetwork
 
 NODES = 3
 
@@ -27,10 +27,13 @@ class Clients(Contender):
         self._network = LocalNetwork(self.directory / "network", NODES, 1, 0)
         started = await self._network.start()
         self.pids += [one.pid for one in started]
-        return str(self._network.context)
+        return " ".join([str(self._network.keys / CLIENT), *(one.listen for one in started)])
 
     async def _connect(self) -> Client:
-        self._client = connect(context=self.address)
+        credentials, *servers = self.address.split(" ")
+        first = self.index % len(servers)  # so that each node has its share of the clients
+        servers = servers[first:] + servers[:first]
+        self._client = connect(servers, credentials=credentials)
         await self._client.__aenter__()
         return self._client
 

@@ -28,7 +28,7 @@ class Plan(Struct, frozen=True):
     rounds: int = 5
     burst_seconds: float = 2.0
     steady_seconds: float = STEADY_SECONDS
-    seconds_max: float = 600.0  # then no further round begins
+    seconds_max: float = 600.0  # then nothing further is begun but the first round
     subscribers: int = SUBSCRIBERS
     size: int = SIZE
 
@@ -155,6 +155,9 @@ async def compare(
     try:
         systems: list[System] = []
         for contender in contenders:
+            if monotonic() > end:
+                report(f"left out, {contender.name}: no time")
+                continue
             system = System(contender, directory / contender.name, plan)
             started.append(system)
             report(f"starting {contender.name}")

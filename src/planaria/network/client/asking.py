@@ -56,6 +56,7 @@ class Asker:
             why = f"its certificate is not of our authority ({error.verify_message})"
             raise Unanswered(f"cannot trust {self.address}: {why}") from None
         except (OSError, TimeoutError) as error:
+            self._opened.cancel()  # nobody waits for it any more
             await self.close()
             words = getattr(error, "strerror", None) or str(error) or "no answer"
             raise Unanswered(f"cannot reach {self.address}: {words}") from None

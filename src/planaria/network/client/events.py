@@ -64,12 +64,6 @@ def events_of(topic: str, record: Record, lo: int, hi: int, *, late: bool = Fals
             Event(topic, payload, None, {}, who, start, number, time // MICROSECONDS, late)
             for number, payload, time in each
         ]
-    if not record.columns:  # payloads alone, as nearly always
-        who, start, time = record.publisher, record.incarnation, record.time * 1000
-        numbered = zip(range(lo, hi), record.payloads(lo, hi), strict=True)
-        return [
-            Event(topic, it, None, {}, who, start, number, time, late) for number, it in numbered
-        ]
     return [
         Event(
             topic,

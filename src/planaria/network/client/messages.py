@@ -255,14 +255,16 @@ def in_parts(vectors: Mapping[str, list[Position]]) -> list[dict[str, list[Posit
     parts: list[dict[str, list[Position]]] = [{}]
     size = 0
     for topic, positions in vectors.items():
-        size += len(topic.encode()) + TOPIC_BYTES
-        for one in positions or [None]:
-            weight = 0 if one is None else POSITION_BYTES + SKIPPED_BYTES * len(one.skipped)
+        name = len(topic.encode()) + TOPIC_BYTES
+        size += name
+        parts[-1][topic] = []
+        for one in positions:
+            weight = POSITION_BYTES + SKIPPED_BYTES * len(one.skipped)
             if size + weight > PART_BYTES:
-                parts.append({})
-                size = len(topic.encode()) + TOPIC_BYTES
+                parts.append({topic: []})
+                size = name
             size += weight
-            parts[-1].setdefault(topic, []).extend([] if one is None else [one])
+            parts[-1][topic].append(one)
     return parts
 
 

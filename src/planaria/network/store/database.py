@@ -20,7 +20,7 @@ from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
 from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import Record, Stream, intact
+from planaria.records.record import RECORD_KEY_BITS, Record, Stream, intact
 from planaria.records.store import Committed, Store
 from planaria.records.window import Window
 
@@ -195,8 +195,11 @@ class SqliteStore(Store):
             for lo, hi in delivered:
                 self.delivered.add(stream, lo, hi, newest)
         self.index.load(list(once.values()))
-        for entry, _ in once.values():
-            self.delivered.add(entry.stream, entry.first, entry.end, entry.time)
+        # By number: marks of a history that came in another order would have too many holes.
+        for stream, lane in self.index.lanes.items():
+            newest = max((entry.place for entry in lane.entries), default=0) >> RECORD_KEY_BITS
+            for lo, hi in lane.covered:
+                self.delivered.add(stream, lo, hi, newest)
 
     def commit(self, done: Committed) -> None:
         """Call `done`, in the writer's thread, once all that was appended so far is on disk."""

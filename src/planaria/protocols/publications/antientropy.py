@@ -137,7 +137,7 @@ class AntiEntropy(Stateful):
         """A send to `peer` failed: do not wait for it."""
         self.exchanges.pop(peer, None)
 
-    def on_timeout(self, *, audit: bool = True) -> None:
+    def on_timeout(self) -> None:
         """Check a slice of what is held, give up exchanges whose peer is silent."""
         for peer, exchange in list(self.exchanges.items()):
             exchange.age += 1
@@ -149,8 +149,7 @@ class AntiEntropy(Stateful):
             del self.exchanges[peer]
         for peer in list(self.peers)[:-PEERS_MAX]:
             del self.peers[peer]
-        if audit:
-            self.holdings.on_timeout()
+        self.holdings.on_timeout()
 
     def _on_estimate(self, message: Estimate) -> list[Effect]:
         """M3: name the difference if it is tiny, else send as many cells as it needs."""

@@ -137,10 +137,12 @@ class Holdings(Stateful):
         room = min(self.window.limit, self.window.quota)
         return room < LIMIT_MAX and len(self) + count > room
 
-    def ages(self, window: Window) -> bool:
-        """Is something shown that `window` would not show for its age?"""
+    def hides(self, window: Window) -> bool:
+        """Might `window` hide something that is shown, for its age or by other limits?"""
         order = self.store.index.order
-        return bool(order) and order[0] < window.lowest
+        if order and order[0] < window.lowest:
+            return True
+        return window[1:] != self.window[1:] and len(self) > min(window.limit, window.quota)
 
     # For anti-entropy
 

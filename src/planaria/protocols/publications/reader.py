@@ -45,15 +45,16 @@ class Reader(Stateful):
 
     def arrived(self, arrivals: Sequence[Arrival], *, history: bool = False) -> list[Effect]:
         """Hand out what is new, or what its coming sets free."""
-        if len(arrivals) == 1 and not arrivals[0].disputed:
-            record, new, _ = arrivals[0]
+        if len(arrivals) == 1 and not any(arrivals[0][2:]):
+            record, new, *_ = arrivals[0]
             if not self.ordered or self._next(record, new):
                 if history and new:
                     self.quiet = 0
                 return self._deliver([Slice(record, lo, hi) for lo, hi in new])
         effects: list[Effect] = []
-        for record, _, disputed in arrivals:
+        for record, _, disputed, abandoned in arrivals:
             effects += [self._notice("equivocation", record.stream, *them) for them in disputed]
+            effects += [self._notice("given_up", *them) for them in abandoned]
         if history and any(arrival.new for arrival in arrivals):
             self.quiet = 0
         if not self.ordered:

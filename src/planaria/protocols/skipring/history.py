@@ -160,15 +160,13 @@ class History(Stateful):
         """What to put on every periodic message."""
         return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
-    def on_timeout(
-        self, view: View, neighbours: list[NodeId], *, audit: bool = True
-    ) -> list[Effect]:
+    def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
-        self.antientropy.on_timeout(audit=audit)
+        self.antientropy.on_timeout()
         told = self.broadcast.on_timeout()
         sealed = self._seal(view)
         return [*([*effects, Persist()] if effects else []), *told, *sealed]
@@ -244,12 +242,17 @@ class History(Stateful):
             return []
         low = self.holdings.low(packer.stream)
         records = self.publisher.seal(self.horizon.present, low, more=more)
-        return [effect for record in records for effect in self._spread(view, record)]
+        return self._spread(view, *records) if records else []
 
-    def _spread(self, view: View, record: Record) -> list[Effect]:
-        """An own record: it is on disk before anybody hears of it."""
-        taken = self._take([record])
-        return [Persist(), *self.broadcast.publish(view, record), *taken]
+    def _spread(self, view: View, *records: Record) -> list[Effect]:
+        """Own records: all are on disk before anybody hears of one.
+
+        They wait for the disk once. If one waited for another's, what is published next, and
+        waits once, would be delivered between them.
+        """
+        taken = self._take(records)
+        sends = [send for record in records for send in self.broadcast.publish(view, record)]
+        return [Persist(), *sends, *taken]
 
     def _take(self, records: Sequence[Record], *, history: bool = False) -> list[Effect]:
         """Store what came in and hand out what is new of it, kept or not; then put that on disk.
@@ -271,7 +274,7 @@ class History(Stateful):
         """Move the window; what waits behind a hole is handed out before it is out of sight."""
         window, effects = self.horizon.window, list[Effect]()
         if window != self.holdings.window:
-            if self.reader.holes and self.holdings.ages(window):
+            if self.reader.holes and self.holdings.hides(window):
                 effects = self.reader.give_up()
             self.holdings.show(window)
         return effects

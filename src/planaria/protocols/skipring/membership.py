@@ -59,12 +59,15 @@ class Membership(Stateful):
         return effects + self._joined() if self.awaited else effects
 
     def on_timeout(self) -> list[Effect]:
-        """The ring's timeout, with the history's digest on every message; then the history's."""
+        """The ring's timeout, with the history's digest on every message; then the history's.
+
+        Of a calm topic the history's comes as often as its words: nothing in it is under way.
+        """
         doubt = self.awaited or self.history.unsettled
-        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest(), doubt=doubt)]
-        neighbours = [id for _, id in self.subscriber.neighbours()]
-        spoke = self.subscriber.pace.spoke  # a calm topic checks what it holds as often
-        effects += self.history.on_timeout(self._view(), neighbours, audit=spoke)
+        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest, doubt=doubt)]
+        if self.subscriber.pace.spoke:
+            neighbours = [id for _, id in self.subscriber.neighbours()]
+            effects += self.history.on_timeout(self._view(), neighbours)
         return effects + self._joined() if self.awaited else effects
 
     def publish(self, *drafts: Draft, more: bool = False) -> list[Effect]:

@@ -114,11 +114,13 @@ class Peer(Node):
         handler = _COMMANDS.get(type(command))
         return handler(self, command) if handler else ()
 
-    def retain(self, topic: str, retention: Retention) -> None:
-        """Keep another amount of a topic from now on; its other subscribers must do the same."""
+    def retain(self, topic: str, retention: Retention) -> Effects:
+        """Keep another amount of a topic from now on; its other subscribers must do the same.
+
+        What waits for its turn and is about to be hidden is handed out before.
+        """
         self.retention[topic] = retention
-        if topic in self.topics:
-            self.topics[topic].history.retain(retention)
+        return self.topics[topic].history.retain(retention) if topic in self.topics else ()
 
     def state(self) -> PeerState:
         """The state of every topic."""

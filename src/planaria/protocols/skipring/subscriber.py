@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, mixed
 from planaria.core.message import Message
 from planaria.core.node import Send
 from planaria.protocols.publications.antientropy_messages import Digest
@@ -31,7 +31,7 @@ from planaria.protocols.skipring.messages import (
 from planaria.protocols.skipring.orphan import Orphan, OrphanState
 from planaria.protocols.skipring.pace import Pace, PaceState
 from planaria.protocols.skipring.place import SUM_AGE_MAX
-from planaria.protocols.skipring.sums import WORD, children, parent, place_sum
+from planaria.protocols.skipring.sums import children, parent, place_sum
 
 SILENCE_MAX = 8  # timeouts without a CHECK before a ring neighbour is missed (E21)
 
@@ -81,7 +81,9 @@ class Subscriber(Orphan):
 
     # Time
 
-    def on_timeout(self, digest: Digest | None = None, *, doubt: bool = False) -> list[Send]:
+    def on_timeout(
+        self, digest: Callable[[], Digest | None] = lambda: None, *, doubt: bool = False
+    ) -> list[Send]:
         """TIMEOUT: repair, ask if something is wrong, greet ring neighbours and shortcuts.
 
         A topic in which nothing happens is calm, unless somebody is in `doubt`.
@@ -95,9 +97,9 @@ class Subscriber(Orphan):
         effects: list[Send] = []
         if self.label is not None:
             self._notice_trouble()
-        promise = self.pace.on_timeout(doubt=doubt or self._troubled, shown=self._shown(digest))
+        promise = self.pace.on_timeout(doubt=doubt or self._troubled, shown=self._shown())
         if promise:
-            effects += self._greet(digest, promise)
+            effects += self._greet(digest(), promise)
         effects += self._ask_when_due(self.probability if promise else 0.0)
         if self.inquiry.hopeless:
             effects += self.help_ourselves()
@@ -122,12 +124,15 @@ class Subscriber(Orphan):
         """Is there a reason to speak in every interval?"""
         return self.alarmed or bool(self.missing or self.inquiry.waiting) or self.orphan is not None
 
-    def _shown(self, digest: Digest | None) -> int:
-        """One number for what a greeting would say: if it changes, others must hear of it."""
+    def _shown(self) -> int:
+        """One number for my place and my subtree: if it changes, others must hear of it.
+
+        Of what is held they hear by broadcasts, which wake a topic, and soon after by digests.
+        """
         if self.label is None or self.pace.longest == 1:
             return 0
-        held = 0 if digest is None else digest.digest
-        return (place_sum(self.label, self.pred, self.succ) + self.subtree() + held) & WORD
+        below = sum(total for total, _ in self.child_sums.values())
+        return mixed(self.label, *(self.pred or (0, 0)), *(self.succ or (0, 0)), below)
 
     def _greet(self, digest: Digest | None, promise: int) -> list[Send]:
         """CHECK to both ring neighbours; introduce my two level neighbours to each other."""
