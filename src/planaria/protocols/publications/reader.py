@@ -45,11 +45,12 @@ class Reader(Stateful):
 
     def arrived(self, arrivals: Sequence[Arrival], *, history: bool = False) -> list[Effect]:
         """Hand out what is new, or what its coming sets free."""
-        if len(arrivals) == 1 and not self.ordered and not any(arrivals[0][2:]):
-            record, new, *_ = arrivals[0]
-            if history and new:
-                self.quiet = 0
-            return self._deliver([Slice(record, lo, hi) for lo, hi in new])
+        if len(arrivals) == 1 and not self.ordered:
+            record, new, disputed, abandoned = arrivals[0]
+            if not disputed and not abandoned:
+                if history and new:
+                    self.quiet = 0
+                return self._deliver([Slice(record, lo, hi) for lo, hi in new])
         effects: list[Effect] = []
         for record, _, disputed, abandoned in arrivals:
             effects += [self._notice("equivocation", record.stream, *them) for them in disputed]
