@@ -87,7 +87,8 @@ class Store(ABC):
         if place in index.shown or place in index.hidden:
             return Arrival(record, [], [])
         first, end = record.first, record.end
-        lane = index.lane((record.publisher, record.incarnation))
+        stream = (record.publisher, record.incarnation)
+        lane = index.lanes.get(stream) or index.lane(stream)
         disputed = self._disputed(record, lane) if lane.covered.end > first else []
         if record.low > lane.gone.firm:
             lane.vouch(record.low)

@@ -45,9 +45,10 @@ class Reader(Stateful):
 
     def arrived(self, arrivals: Sequence[Arrival], *, history: bool = False) -> list[Effect]:
         """Hand out what is new, or what its coming sets free."""
-        if len(arrivals) == 1 and not any(arrivals[0][2:]):
-            record, new, *_ = arrivals[0]
-            if not self.ordered or self._next(record, new):
+        if len(arrivals) == 1:
+            record, new, disputed, abandoned = arrivals[0]
+            plain = not disputed and not abandoned
+            if plain and (not self.ordered or self._next(record, new)):
                 if history and new:
                     self.quiet = 0
                 return self._deliver([Slice(record, lo, hi) for lo, hi in new])
