@@ -12,7 +12,7 @@ from routing_tree import NOTICE, REACH, ChangingTree
 PRINTED = {"replaces": True, "exchanges": False, "cancels": False, "replays": False}
 
 
-def lost(readings: dict[str, bool] | None, change: str, seeds: int = 2) -> int:
+def lost(readings: dict[str, bool] | None, change: str, seeds: int = 4) -> int:
     """Publications lost in runs with one change each; None: our own broker."""
     total = 0
     for seed in range(seeds):
