@@ -26,11 +26,11 @@ demo: $(STAMP)
 	$(BIN)/planaria demo
 
 test: check
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 # The same tests with many more seeds and examples; takes hours, made for nights.
 campaign: $(STAMP)
-	PLANARIA_CAMPAIGN=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	PLANARIA_CAMPAIGN=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

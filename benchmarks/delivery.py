@@ -1,10 +1,11 @@
-"""What one delivery of the ring costs: receiving, storing, passing on, handing out.
+"""What one delivery of the ring costs: decoding, storing, passing on, encoding, handing out.
 
-    .venv/bin/python benchmarks/delivery.py [--json] [--n 16 64] [--publications 200] [--bytes 100]
+    .venv/bin/python benchmarks/delivery.py [--json] [--n 9 64] [--records 1 8 32 128]
 
-A legitimate ring without a simulator: every peer publishes in turn, and each message is handed to
-its target at once, until nothing is left to send. No time passes, so nothing is audited and no
-digests are compared: this is the broadcast alone. CPU time per delivery, the best of `--repeat`.
+A legitimate ring without a simulator: every peer publishes records in turn, and each message is
+encoded, decoded and handed to its target at once, until nothing is left to send. No time passes, so
+nothing is audited and no digests are compared: this is the broadcast alone. CPU time per delivery
+of a publication of `--bytes`, the best of `--repeat`.
 """
 
 import argparse
@@ -14,53 +15,67 @@ from random import Random
 from time import process_time
 from typing import Any
 
+from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, Effects, Publish, Send
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 
 
-def run(n: int, publications: int, size: int) -> tuple[float, int]:
+def run(n: int, publications: int, size: int, packed: int) -> tuple[float, int]:
     """The CPU seconds of the run, and how many deliveries it has."""
     nodes = {node.id: node for node in RingOverlay().legitimate(n, Random(n))}
+    codec = Codec(RingOverlay.messages)
+    encode, decode = codec.encode, codec.decode
+    for id in range(n):  # the first leaves alone
+        nodes[id].on_command(Publish(TOPIC, b"first"))
     deliveries, queue = 0, deque[tuple[NodeId, Effects]]()
+    commands = [Publish(TOPIC, bytes(size), more=at < packed - 1) for at in range(packed)]
     start = process_time()
-    for number in range(publications):
-        payload = number.to_bytes(8, "big") + bytes(size)
-        queue.append((number % n, nodes[number % n].on_command(Publish(TOPIC, payload))))
+    for number in range(publications // packed):
+        here = number % n
+        for command in commands:
+            queue.append((here, nodes[here].on_command(command)))
         while queue:
             source, effects = queue.popleft()
             for effect in effects:
                 if isinstance(effect, Send):
-                    answer = nodes[effect.target].on_message(effect.message, source)
+                    message = decode(encode(effect.message))
+                    answer = nodes[effect.target].on_message(message, source)
                     queue.append((effect.target, answer))
-                else:
-                    deliveries += isinstance(effect, Deliver)
+                elif isinstance(effect, Deliver):
+                    deliveries += len(effect.publications)
     return process_time() - start, deliveries
 
 
-def measure(n: int, publications: int, size: int, repeat: int) -> dict[str, Any]:
+def measure(n: int, publications: int, size: int, packed: int, repeat: int) -> dict[str, Any]:
     """The best of `repeat` runs."""
-    spent, deliveries = min(run(n, publications, size) for _ in range(repeat))
-    assert deliveries == n * publications
-    return {"n": n, "deliveries": deliveries, "us": spent / deliveries * 1e6}
+    spent, deliveries = min(run(n, publications, size, packed) for _ in range(repeat))
+    assert deliveries == n * (publications // packed * packed)
+    each = round(spent / deliveries * 1e6, 2)
+    return {"n": n, "record": packed, "deliveries": deliveries, "us": each}
 
 
 def main() -> None:
-    """Print a row for each size."""
+    """Print a row for each size of ring and record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--n", type=int, nargs="+", default=[16, 64])
-    parser.add_argument("--publications", type=int, default=200)
-    parser.add_argument("--bytes", type=int, default=100)
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--n", type=int, nargs="+", default=[9, 64])
+    parser.add_argument("--records", type=int, nargs="+", default=[1, 8, 32, 128])
+    parser.add_argument("--publications", type=int, default=2048)
+    parser.add_argument("--bytes", type=int, default=128)
+    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows = [measure(n, options.publications, options.bytes, options.repeat) for n in options.n]
+    rows = [
+        measure(n, options.publications, options.bytes, packed, options.repeat)
+        for n in options.n
+        for packed in options.records
+    ]
     if options.json:
         print(json.dumps(rows))
         return
-    print("    n  deliveries  us per delivery")
+    print("    n  record  deliveries  us per delivery")
     for row in rows:
-        print(f"{row['n']:5}  {row['deliveries']:10}  {row['us']:15.1f}")
+        print(f"{row['n']:5}  {row['record']:6}  {row['deliveries']:10}  {row['us']:15.2f}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,11 @@ Payloads of 128 bytes. CPU figures count all threads of the process.
 `durable_per_s`: publications in records of 32, at most 32 records in flight, each counted when its
 commit is acknowledged; `row_commit_per_s`: one publication, one record, one commit after the other;
 `fdatasync_ms`: what the disk takes to make 4 KiB durable; all three in one run.
+`protocol_us_per_delivery`: CPU of a whole ring of 9 for one delivery, by publications in a record,
+encoding and decoding of every message included (`benchmarks/delivery.py` has more).
+`reconcile_bytes` and `reconcile_messages`: until two who hold 10^5 publications of 32 bytes, 100 of
+them at one end only, hold the same; all on the wire, the mean of some runs, by publications in a
+record: of them the differing records themselves are `reconcile_records_bytes`.
 `arrow_rows_per_cpu_s`: the whole history from disk in batches, checksums verified.
 `bytes_per_publication`: Python's memory after a start, with history on disk.
 `start_cpu_s_at_1e6`: from opening to the first answer, 10^6 publications stored in records of 32;
@@ -19,14 +24,18 @@ import tempfile
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
 from threading import Semaphore
 from time import perf_counter, process_time
 from typing import Any
+
+from delivery import measure as delivery
 
 from planaria.network.store.database import Database
 from planaria.records.arrow import to_arrow
 from planaria.records.record import Draft, Record, decode, seal
 from planaria.records.store import Store
+from planaria.studies.skipring.antientropy import Reconciled, reconcile
 
 STREAM = (1, bytes(12))
 PAYLOAD = bytes(range(128))
@@ -123,8 +132,30 @@ def arrow_rows_per_cpu_s(directory: Path) -> float:
         return rows / (process_time() - before)
 
 
+def reconciled(size: int, seeds: int) -> list[Reconciled]:
+    """10^5 publications in records of `size`, about 100 of them at one end only."""
+    runs = [
+        reconcile("sketch", 100_000 // size, -(-100 // size), seed, size) for seed in range(seeds)
+    ]
+    assert all(run.equal for run in runs)
+    return runs
+
+
 def measure(quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"codec_us_per_publication": {size: codec(size) for size in SIZES}}
+    repeat = 2 if quick else 5
+    found["protocol_us_per_delivery"] = {
+        size: delivery(9, 2048, len(PAYLOAD), size, repeat)["us"] for size in SIZES
+    }
+    runs = {size: reconciled(size, 1 if quick else 5) for size in (1, 8, 32)}
+    for name, of in (
+        ("reconcile_bytes", "bytes"),
+        ("reconcile_records_bytes", "payload"),
+        ("reconcile_messages", "messages"),
+    ):
+        found[name] = {
+            size: round(mean(getattr(run, of) for run in each)) for size, each in runs.items()
+        }
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         found["fdatasync_ms"] = round(fdatasync_ms(root), 2)

@@ -52,7 +52,7 @@ class RepeatingNode(SortedNode):  # type: ignore[valid-type,misc]
     """Hands one publication to its application again and again."""
 
     def on_timeout(self) -> Effects:
-        return [Deliver("news", b"id", b"again"), *super().on_timeout()]
+        return [Deliver.one("news", b"id", b"again"), *super().on_timeout()]
 
 
 class _Broken(SortedList):  # type: ignore[valid-type,misc]

@@ -1,4 +1,4 @@
-"""What all tests share: how many seeds to run, and Hypothesis without a clock or a memory.
+"""What all tests share: seeds, workers, and Hypothesis without a clock or a memory.
 
 `make test` repeats the same runs everywhere; `make campaign` (PLANARIA_CAMPAIGN=1) hunts for new
 ones with many more.
@@ -6,9 +6,13 @@ ones with many more.
 
 import os
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 CAMPAIGN = os.environ.get("PLANARIA_CAMPAIGN", "") not in ("", "0")
 
@@ -29,12 +33,29 @@ settings.register_profile(
 settings.load_profile("campaign" if CAMPAIGN else "test")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Send all tests of the Spark session to one worker: Java takes longer than most of them."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+@cache
+def together(path: str) -> str | None:
+    """The name of the tests that share something costly with those of this file."""
+    text = (Path(__file__).parents[1] / path).read_text()
+    if "spark_session" in text:
+        return "spark"
+    return path if 'scope="module"' in text or "\n@cache\n" in text else None
+
+
+class Together(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives tests that share to one worker, most first, and any other to whoever is idle.
+
+    All that need Spark share it: Java takes longer to start than most of them. xdist's own groups
+    (`--dist loadgroup`) are marked in an attribute that pytest 9.2 no longer has: they group
+    nothing, and say nothing.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return together(nodeid.partition("::")[0]) or nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")

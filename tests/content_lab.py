@@ -30,9 +30,10 @@ class WatchedWorld(ContentWorld):
             self.tree_right = None
         elif self.tree_right is None:
             self.tree_right = self.judged
-        if ContentOverlay.violations(self, states, flight):
+        wrong = ContentOverlay.violations(self, states, flight)
+        if wrong:
             self.last_wrong = self.judged
-        return super().violations(states, flight)
+        return wrong or self._unpublished(states, flight)
 
     @property
     def within_bound(self) -> bool:

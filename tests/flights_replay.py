@@ -65,7 +65,7 @@ class Replay:
     def record(self, tick: int, kind: str, node: NodeId, entry: object, effect: object) -> None:
         """See what clients are handed."""
         if type(effect) is Deliver:
-            self.got[node, effect.client].append(int(effect.payload))
+            self.got[node, effect.client].extend(int(it.payload) for it in effect.publications)
 
     def run(self, some: Sequence[flights.Row], each_interval: int, between: int) -> None:
         """Publish so many flights in each interval, with a change every `between` intervals."""

@@ -25,7 +25,8 @@ class Deliveries:
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         if isinstance(effect, Deliver):
-            self.of.setdefault(effect.payload, []).append(node)
+            for it in effect.publications:
+                self.of.setdefault(it.payload, []).append(node)
 
 
 class World:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from threading import Event
 
+from planaria.records.batches import Batch
 from planaria.records.positions import Interval
 from planaria.records.record import Draft, Publication, Record, Stream, seal
-from planaria.records.store import Batch, Store
+from planaria.records.store import Store
 from planaria.records.window import Window
 
 NOW = 1_700_000_000

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process: `pytest_plugins = ("spark_session",)`."""
+"""One Spark session for all tests of a run: `pytest_plugins = ("spark_session",)`."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,8 @@ from planaria.spark.session import session
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[SparkSession]:
+    if worker_id != "master":  # of several workers only one may need Java
+        (tmp_path_factory.getbasetemp().parent / "spark").mkdir()
     with session("local[2]", {"spark.driver.memory": "1g"}) as started:
         yield started

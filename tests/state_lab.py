@@ -5,7 +5,7 @@ from copy import deepcopy
 
 from planaria.core.node import Node, Notice
 from planaria.core.overlay import Overlay
-from planaria.core.state import State, encode_state
+from planaria.core.state import State, decode_state, encode_state
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial
 from toys import Log
@@ -72,9 +72,12 @@ class Lockstep:
         """Put a fresh node in the place of each, with the old one's state as bytes."""
         nodes = self.trial.simulator.nodes
         for id, node in list(nodes.items()):
-            assert node.state_type is not State, f"{type(node).__name__} names no state"
+            kind = type(node.state())
+            assert kind is not State, f"{type(node).__name__} names no state"
             fresh = spawn_like(self.trial, node)
             assert list(fresh.restore(node.snapshot())) == []
+            # Whoever is restored may number in another incarnation; the state itself goes on.
+            fresh.load(decode_state(kind, node.snapshot()))
             nodes[id] = fresh
 
     def differs_nowhere_from(self, other: "Lockstep", interval: int) -> None:

@@ -122,8 +122,9 @@ def missing_names(text: str) -> list[str]:
     wrong = []
     for row in re.findall(r"^\| .* \| (`.*`) \| (`.*`) \|$", text, re.MULTILINE):
         for name in re.findall(r"`([\w.]+)`", row[0]):
+            room = "" if name.startswith("records.") else "protocols."
             try:
-                resolve_name(f"planaria.protocols.{name}")
+                resolve_name(f"planaria.{room}{name}")
             except (ImportError, AttributeError):
                 wrong.append(name)
         for test in re.findall(r"`([^`]+)`", row[1]):

@@ -16,7 +16,9 @@ from typing import NamedTuple
 _PROTOCOLS = ("core", "filters", "records", "protocols")
 _DRIVERS = (*_PROTOCOLS, "simulator", "network", "scale")
 ROOMS: dict[str, tuple[str, ...]] = {
-    "": ("core", "filters", "simulator"),  # the public surface, for type checkers
+    # The public surface, for type checkers.
+    "": ("core", "filters", "records", "network", "simulator"),
+    "sync": ("core", "network", "records"),
     "core": (),
     "filters": ("core",),
     "records": ("core",),

@@ -92,7 +92,7 @@ class Probe(Node):
             self.leaving = True
         if isinstance(command, Publish):
             id = command.payload
-            return [Published(command.topic, id), Deliver(command.topic, id, command.payload)]
+            return [Published(command.topic, id), Deliver.one(command.topic, id, command.payload)]
         return []
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from planaria.cli import demo
-from planaria.cli.healing import View, Watched, broken, heights, news
+from planaria.cli.healing import Screen, Watched, broken, heights, news
 from planaria.cli.main import main
 from planaria.core.overlay import Violation
 from planaria.protocols.skipring.overlay import RingOverlay
@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 
 def watched(stream: io.StringIO) -> Watched:
     trial = Watched(RingOverlay(), Spec(8, 1))
-    trial.view = View("ring", stream)
+    trial.screen = Screen("ring", stream)
     return trial
 
 
@@ -53,19 +53,19 @@ def test_a_terminal_sees_every_invariant_that_ever_failed_hold_at_the_end(
     stream = Terminal()
     trial = watched(stream)
     trial.run()
-    assert trial.view is not None
-    trial.view.stop()
+    assert trial.screen is not None
+    trial.screen.stop()
     last = stream.getvalue().rpartition("interval ")[2]
-    assert len(trial.view.history) > 1
-    assert all(name in last for name in trial.view.history)
-    assert last.count("holds") == len(trial.view.history)
+    assert len(trial.screen.history) > 1
+    assert all(name in last for name in trial.screen.history)
+    assert last.count("holds") == len(trial.screen.history)
 
 
 def test_an_invariant_first_seen_later_held_before() -> None:
-    view = View("x", io.StringIO())
-    view.show(0, [Violation("a", 1, "")])
-    view.show(1, [Violation("b", 1, ""), Violation("b", 2, "")])
-    assert view.history == {"a": [1, 0], "b": [0, 2]}
+    screen = Screen("x", io.StringIO())
+    screen.show(0, [Violation("a", 1, "")])
+    screen.show(1, [Violation("b", 1, ""), Violation("b", 2, "")])
+    assert screen.history == {"a": [1, 0], "b": [0, 2]}
 
 
 def test_bars_are_as_high_as_what_fails() -> None:

@@ -28,7 +28,7 @@ class Run:
 
     def deliver(self, time: float, *nodes: int, id: bytes = b"a", client: int = 0) -> None:
         for node in nodes:
-            self.book.effect(time, node, Deliver("news", id, b"payload", client=client))
+            self.book.effect(time, node, Deliver.one("news", id, b"payload", client=client))
 
     def missed(self, time: float) -> list[int]:
         return [it.client[0] for it in self.book.missed(time)]

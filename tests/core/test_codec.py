@@ -78,7 +78,7 @@ def test_every_message_comes_back_from_its_bytes(cls: type[Message], data: st.Da
 
 
 @given(ANY)
-@settings(max_examples=3 * EXAMPLES)
+@settings(max_examples=2 * EXAMPLES)
 def test_a_message_cut_at_any_byte_or_followed_by_one_is_malformed(message: Message) -> None:
     wire = CODEC.encode(message)
     for size in range(len(wire)):
@@ -87,7 +87,7 @@ def test_a_message_cut_at_any_byte_or_followed_by_one_is_malformed(message: Mess
 
 
 @given(ANY, st.data())
-@settings(max_examples=5 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 def test_a_flipped_bit_gives_a_message_or_malformed(message: Message, data: st.DataObject) -> None:
     wire = bytearray(CODEC.encode(message))
     place = data.draw(st.integers(0, 8 * len(wire) - 1))
@@ -97,7 +97,7 @@ def test_a_flipped_bit_gives_a_message_or_malformed(message: Message, data: st.D
 
 
 @given(ANY)
-@settings(max_examples=5 * EXAMPLES)
+@settings(max_examples=3 * EXAMPLES)
 def test_a_field_of_a_wrong_type_is_malformed(message: Message) -> None:
     """Each field in turn becomes something that its annotation does not allow."""
     plain, fields = raw(message), msgspec.structs.fields(message)
@@ -237,16 +237,14 @@ def test_a_codec_knows_its_own_classes_and_no_others() -> None:
 
 
 def test_every_message_of_a_protocol_is_named_by_its_overlay_and_by_no_other() -> None:
-    """What literal readings and baselines say is not accepted on any wire."""
+    """What clients, literal readings and baselines say is not accepted between nodes."""
     named = {name: find_kind(name).make().messages for name in REGISTERED}
     all_named = {cls for classes in named.values() for cls in classes}
     protocols = {cls for cls in OURS if cls.__module__.startswith("planaria.protocols.")}
     assert all_named == protocols
     strange = [cls for cls in OURS if cls not in protocols]
-    assert {str(cls.__struct_config__.tag).split(".")[0] for cls in strange} == {
-        "literal",
-        "baseline",
-    }
+    said_by = {str(cls.__struct_config__.tag).split(".")[0] for cls in strange}
+    assert said_by == {"client", "literal", "baseline"}
     for name, classes in named.items():
         codec = Codec(classes)
         for cls in strange:

@@ -25,7 +25,7 @@ def test_every_error_is_a_planaria_error_and_drawn_in_the_tree() -> None:
         for cls in vars(errors).values()
         if isinstance(cls, type) and cls.__module__ == errors.__name__
     ]
-    assert len(found) == 6
+    assert len(found) == 7
     for cls in found:
         assert issubclass(cls, PlanariaError)
         assert cls.__name__ in (errors.__doc__ or "")

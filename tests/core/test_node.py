@@ -20,8 +20,9 @@ def test_effects_and_commands_are_values() -> None:
     assert Send(1, message) == Send(1, message) != Send(2, message)
     assert Publish("a", b"x") == Publish("a", b"x")
     assert LinkUp(1) != LinkUp(2)
-    anonymous = Deliver("a", b"id", b"x")
-    assert (anonymous.publisher, anonymous.sequence) == (None, None)
+    anonymous = Deliver.one("a", b"id", b"x")
+    (given,) = anonymous.publications
+    assert (given.id, given.publisher, given.sequence) == (b"id", None, None)
     with pytest.raises(AttributeError):
         anonymous.topic = "b"  # type: ignore[misc]
-    assert msgspec.structs.replace(anonymous, publisher=3).publisher == 3
+    assert msgspec.structs.replace(anonymous, client=3).client == 3

@@ -18,7 +18,8 @@ def test_every_public_name_is_there_and_is_what_it_is_where_it_lives() -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("planaria.")
         for alias in node.names
     }
-    assert sorted([*shown, "__version__"]) == sorted(planaria.__all__)
+    assert sorted([*shown, "__version__", "sync"]) == sorted(planaria.__all__)
+    assert planaria.sync is sys.modules["planaria.sync"]
     for name, module in shown.items():
         found = getattr(planaria, name)
         assert found is getattr(sys.modules[str(module)], name)

@@ -51,7 +51,7 @@ class TwoEnds(RuleBasedStateMachine):
         data, self.wire = self.wire[:size], self.wire[size:]
         for kind, body in self.reader.feed(data):
             self.arrived[kind == Kind.BULK].append(body[0])
-            self.tasks.append(self.far.begin(kind))
+            self.tasks.append(self.far.begin(kind, len(body)))
 
     @precondition(lambda self: self.tasks)
     @rule(data=st.data())
@@ -126,7 +126,7 @@ def test_a_busy_link_says_once_that_it_has_room_again() -> None:
 
 def test_a_frame_that_waits_holds_up_the_count_of_those_behind_it() -> None:
     link = Link()
-    first, second = link.begin(Kind.BULK), link.begin(Kind.BULK)
+    first, second = link.begin(Kind.BULK, 1), link.begin(Kind.BULK, 1)
     link.finish(second)
     assert link.take() == b""
     link.finish(first)

@@ -53,12 +53,12 @@ def test_heights_under_every_schedule_and_every_delay(n: int, count: int, seeds:
 
 
 def test_heights_become_level_from_any_heights() -> None:
-    """All heights 0..3 of all graphs; acyclic always, as any order is."""
+    """All heights 0..3 of all graphs of up to four, 0..2 of five; acyclic as any order is."""
     rng = Random(1)
     for n in SIZES:
         for graph in connected_graphs(n):
             lids = tuple(rng.sample(range(100), n))
-            for levels in product(range(4), repeat=n):
+            for levels in product(range(4 if n < 5 else 3), repeat=n):
                 if min(levels) == 0:
                     assert _rounds_to_level(graph, lids, levels) <= 3 * n
 
@@ -250,8 +250,8 @@ def test_10_steps_of_settled_edge_bits_are_those_that_the_search_supposes() -> N
                 node = EdgeBits(id, Random(0))
                 peers = [EdgeBits(peer, Random(0)) for peer in range(1, degree + 1)]
                 for peer, mine in zip(peers, tokens, strict=True):
-                    node.settle(peer.id, mine=mine)
-                    peer.settle(id, mine=not mine)
+                    node.agree(peer.id, mine=mine)
+                    peer.agree(id, mine=not mine)
                 assert node.sink() == all(tokens)
                 assert [peer.sink() for peer in peers] == [not mine for mine in tokens]
                 if node.sink():

@@ -6,10 +6,10 @@ import pytest
 
 from planaria.core.node import Send
 from planaria.literal.flooding import LiteralFlooding, Publish
-from planaria.protocols.publications.publication import Publication, key
 from planaria.protocols.skipring.broadcast import Broadcast, view
 from planaria.protocols.skipring.broadcast_messages import Flood
 from planaria.protocols.skipring.labels import label_bits
+from planaria.records.record import Draft, Record, seal
 
 SIZES = [2, 3, 4, 5, 8, 13, 16, 31, 64, 100, 256]
 
@@ -38,22 +38,25 @@ def literal_flood(nodes: dict[int, LiteralFlooding], origin: int, payload: bytes
     return messages
 
 
+def said(sequence: int) -> Record:
+    return seal((1, bytes(12)), sequence, [Draft(b"p")], time=0)
+
+
 def amended_flood(
-    graph: dict[int, list[int]], origin: int, item: Publication
+    graph: dict[int, list[int]], origin: int, item: Record
 ) -> tuple[dict[int, int], int]:
     """Hops per node and the messages of one flood by the rule R6."""
     nodes = {x: Broadcast("t", x) for x in graph}
     views = {x: view(x, x, [(y, y) for y in graph[x]], doubt=True) for x in graph}
     hops, messages = {origin: 0}, 0
-    queue = deque(nodes[origin].publish(views[origin], item, key(item)))
+    queue = deque(nodes[origin].publish(views[origin], item))
     while queue:
         effect = queue.popleft()
         assert isinstance(effect, Send)
         assert isinstance(effect.message, Flood)
         messages += 1
         hops.setdefault(effect.target, effect.message.hops)
-        target = effect.target
-        queue.extend(nodes[target].on_flood(views[target], effect.message, key(item)))
+        queue.extend(nodes[effect.target].on_flood(views[effect.target], effect.message, item.key))
     return hops, messages
 
 
@@ -67,7 +70,7 @@ def test_section_4_3_literal_flooding_reaches_all_and_costs_4n_minus_6(n: int) -
 
 @pytest.mark.parametrize("n", SIZES)
 def test_section_4_3_flooding_reaches_all_within_log_n_hops_and_costs_3n_minus_5(n: int) -> None:
-    hops, messages = amended_flood(skip_ring(n), n // 2, Publication(1, 1, 0, 0, 0, b"p"))
+    hops, messages = amended_flood(skip_ring(n), n // 2, said(0))
     assert len(hops) == n
     assert max(hops.values()) <= (n - 1).bit_length()
     assert messages == 3 * n - 5
@@ -88,7 +91,7 @@ def test_erratum_t7_a_node_that_got_p_by_anti_entropy_cuts_the_literal_flood() -
 def test_erratum_t7_amended_flooding_never_looks_at_the_store() -> None:
     """`Broadcast` has no store to look at: what anti-entropy brought cannot cut the flood."""
     graph = skip_ring(16)
-    hops, _ = amended_flood(graph, 15, Publication(1, 1, 0, 0, 0, b"p"))
+    hops, _ = amended_flood(graph, 15, said(0))
     assert len(hops) == 16
     assert not [name for name in Broadcast.__slots__ if "store" in name]
 
@@ -98,7 +101,7 @@ def test_erratum_t4_the_same_payload_said_twice_is_flooded_once_if_read_literall
     nodes = {x: LiteralFlooding(graph[x]) for x in graph}
     assert literal_flood(nodes, 0, b"p") == 4 * 8 - 6
     assert literal_flood(nodes, 0, b"p") == len(graph[0]), "neighbours drop the second saying"
-    first, second = (Publication(1, 1, sequence, 0, 0, b"p") for sequence in (0, 1))
+    first, second = (said(sequence) for sequence in (0, 1))
     assert amended_flood(graph, 0, first) == amended_flood(graph, 0, second)
 
 

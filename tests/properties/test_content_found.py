@@ -89,7 +89,7 @@ def test_a_root_forgets_a_parent_that_is_no_neighbour() -> None:
 def test_whatever_memory_holds_no_handler_raises_and_all_it_says_can_be_sent(
     strategy: str, seeds: Callable[[int, int], int]
 ) -> None:
-    for seed in range(seeds(12, 1_000)):
+    for seed in range(seeds(8, 1_000)):
         rng = stream(seed, "raw", strategy)
         live_through(ContentOverlay(subscriptions=8, strategy=strategy), rng)
         live_through(RoutingOverlay(strategy, hierarchical=True, subscriptions=8), rng)

@@ -123,7 +123,7 @@ def readable(message: Message) -> Message | None:
 def test_no_message_that_can_be_read_raises(name: str, start: str) -> None:
     ids, words = world(name, start)
 
-    @settings(max_examples=settings().max_examples // 3)
+    @settings(max_examples=settings().max_examples // 5)
     @given(st.lists(Wire(ids, words).messages(), min_size=1, max_size=20), st.integers(0, 99))
     def hand_in(messages: list[Message], seed: int) -> None:
         rng = stream(seed, "typed", name)

@@ -61,7 +61,7 @@ def test_all_join_at_once(graph: str, orientation: str) -> None:
 # Mobile nodes read no clock, so a skewed one does nothing to them.
 @pytest.mark.parametrize("nemesis", sorted(set(NAMED) - {"none", "skew"}))
 def test_heights_heal_after(nemesis: str, seeds: Seeds) -> None:
-    for seed in range(seeds(2, 100)):
+    for seed in range(seeds(1, 100)):
         overlay = MovingOverlay("rgg:16:6", publications=3)
         faults = load_schedule(nemesis)
         outcome = must_heal(overlay, Spec(16, seed, "legitimate", faults=faults))
@@ -104,7 +104,7 @@ def test_churn_while_all_move() -> None:
 
 def test_three_states_never_close_a_cycle_of_links(seeds: Seeds) -> None:
     """Nodes that ask for links while they are asked (found by test: complete:9, seed 7)."""
-    for seed in range(seeds(20, 1000)):
+    for seed in range(seeds(12, 1000)):
         overlay = oriented("three-state", "complete:9", publications=1)
         faults = parse_schedule("at 9 join count=2\nat 20 crash count=3\nat 24 restart count=2")
         (scheduler,) = combination(seed, SCHEDULERS)

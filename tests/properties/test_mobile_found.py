@@ -60,7 +60,7 @@ def test_what_was_delivered_is_remembered_by_a_clock_set_back() -> None:
     news = Dissemination()
     news.now = 150
     item = Item(b"i" * 16, 3, padded(b"once", 0))
-    assert news.receive(item, 1, "t") == [Deliver("t", item.id, b"once")]
+    assert news.receive(item, 1, "t") == [Deliver.one("t", item.id, b"once")]
     news.now = 7
     for _ in range(20):
         news.age([])

@@ -5,10 +5,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planaria.protocols.publications.publication import TIME_MAX, Publication, rank_of
 from planaria.protocols.publications.retention import Horizon, Retention
-from planaria.protocols.publications.store import PublicationStore
-from planaria.protocols.publications.window import Window
+from planaria.records.memory import MemoryStore
+from planaria.records.record import TIME_MAX, Draft, Record, decode, seal
+from planaria.records.window import Window
 
 NOW = 10**9
 RETENTIONS = [
@@ -21,11 +21,11 @@ RETENTIONS = [
 ]
 
 
-def naive(items: set[Publication], window: Window) -> set[Publication]:
+def naive(items: set[Record], window: Window) -> set[Record]:
     """Kept iff fewer than N stand above it: of its publisher, and of all that pass that."""
 
-    def above(one: Publication, others: list[Publication]) -> int:
-        return sum((o.time, rank_of(o)) > (one.time, rank_of(one)) for o in others)
+    def above(one: Record, others: list[Record]) -> int:
+        return sum(o.place > one.place for o in others)
 
     young = [one for one in items if one.time >= window.lo]
     quota = window.per_publisher or len(young) + 1
@@ -39,23 +39,27 @@ class Keeper:
     """A store with its horizon, and beside it the set of all that it once showed."""
 
     def __init__(self) -> None:
-        self.horizon, self.store = Horizon(Retention()), PublicationStore()
+        self.horizon, self.store = Horizon(Retention()), MemoryStore()
         self.clock = NOW
-        self.twin: set[Publication] = set()
+        self.twin: set[Record] = set()
         self.reset()
 
-    def held(self) -> set[Publication]:
-        return {*self.store.shown.values(), *self.store.hidden.values()}
+    def held(self) -> set[Record]:
+        return {decode(body) for body in self.store.state().bodies.values()}
+
+    def shown(self, lo: int = 0) -> list[Record]:
+        return self.store.get(self.store.places(lo, TIME_MAX))
 
     def reset(self) -> None:
         """Show the horizon's window; what no window of the last grace showed may be gone."""
-        if self.horizon.window not in self.store.windows:
+        if self.horizon.window not in self.store.index.windows:
             self.twin = self.held()
         self.store.show(self.horizon.window)
 
-    def offer(self, publication: Publication) -> None:
+    def offer(self, publication: Record) -> None:
         expected = publication in naive({*self.twin, publication}, self.horizon.window)
-        assert self.store.insert(publication) == (expected and publication not in self.twin)
+        self.store.append([publication])
+        assert (publication in self.shown()) == expected
         if expected:
             self.twin.add(publication)
 
@@ -74,8 +78,8 @@ class Keeper:
         self.twin = kept | naive(self.twin, self.horizon.window)
 
     def check(self) -> None:
-        assert set(self.store.publications()) == naive(self.twin, self.horizon.window)
-        assert set(self.store.publications()) == naive(self.held(), self.horizon.window)
+        assert set(self.shown()) == naive(self.twin, self.horizon.window)
+        assert set(self.shown()) == naive(self.held(), self.horizon.window)
 
 
 times = st.one_of(
@@ -84,7 +88,10 @@ times = st.one_of(
     st.integers(0, 2 * NOW),
 )
 publications = st.builds(
-    Publication, st.integers(0, 2), st.just(1), st.integers(0, 3), st.just(0), times, st.just(b"")
+    lambda publisher, number, time: seal((publisher, bytes(12)), number, [Draft(b"")], time=time),
+    st.integers(0, 2),
+    st.integers(0, 3),
+    times,
 )
 steps = st.lists(
     st.one_of(
@@ -108,14 +115,14 @@ def test_any_merges_clocks_and_settings_keep_what_the_naive_twin_keeps(
     keepers = [Keeper() for _ in range(3)]
     for step, which, value in steps:
         one = keepers[which]
-        if isinstance(value, Publication):
+        if isinstance(value, Record):
             one.offer(value)
         elif isinstance(value, Retention):
             one.horizon.retain(value)
             one.reset()
         elif step == "merge":
             assert isinstance(value, int)
-            for publication in list(keepers[value].store.publications()):
+            for publication in keepers[value].shown():
                 one.offer(publication)
         else:
             assert isinstance(value, int)
@@ -135,12 +142,10 @@ def agree(keepers: list[Keeper], retention: Retention, random: Random) -> None:
         one.reset()
     lo = max(one.horizon.lo for one in keepers)
     window = keepers[0].horizon.window._replace(lo=lo)
-    everything = {p for one in keepers for p in one.store.publications()}
+    everything = {p for one in keepers for p in one.shown()}
     order = [(one, other) for one in keepers for other in keepers if one is not other] * 2
     random.shuffle(order)
     for one, other in order + order:
-        for publication in random.sample(list(other.store.publications()), len(other.store)):
+        for publication in random.sample(other.shown(), len(other.shown())):
             one.offer(publication)
-    assert {frozenset(one.store.publications(lo)) for one in keepers} == {
-        frozenset(naive(everything, window))
-    }
+    assert {frozenset(one.shown(lo)) for one in keepers} == {frozenset(naive(everything, window))}

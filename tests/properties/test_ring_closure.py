@@ -28,13 +28,13 @@ from planaria.simulator.links import SCHEDULERS, ConstantDelays, last_in_first_o
 from planaria.simulator.trial import Spec, must_heal
 from ring_lab import RingLab
 
-SMALL = range(1, 41)
-LARGE = [63, 64, 65, 127, 128, 129, 256]
+SMALL = (*range(1, 18), 24, 31, 32, 33, 40)
+LARGE = (63, 64, 65, 128)
 
 
 @pytest.mark.parametrize("n", [*SMALL, *LARGE])
 def test_legitimate_ring_stays_legitimate(n: int, seeds: Callable[[int, int], int]) -> None:
-    """In all about 2,600 intervals, each judged at its end with everything in flight."""
+    """In all 1,400 intervals, each judged at its end with everything in flight."""
     intervals = seeds(60 if n <= 40 else 20, 5_000)
     lab = RingLab.legitimate(n, seed=n)
     assert not lab.violations()
@@ -45,7 +45,7 @@ def test_legitimate_ring_stays_legitimate(n: int, seeds: Callable[[int, int], in
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS[1:])
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 33])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 16])
 def test_legitimate_ring_survives_adversarial_schedulers(
     n: int, scheduler: str, seeds: Callable[[int, int], int]
 ) -> None:
@@ -180,7 +180,7 @@ def test_whatever_the_judge_calls_legitimate_stays_so(
     batch: int, seeds: Callable[[int, int], int]
 ) -> None:
     """Theorem 2 of the proof: arbitrary values in all that the judge does not look at."""
-    for seed in range(batch, seeds(60, 10_000), 4):
+    for seed in range(batch, seeds(40, 10_000), 4):
         lab = any_legitimate(seed, running=False)
         assert lab.violations() == [], seed
         for _ in range(40):
@@ -193,7 +193,7 @@ def test_suspicions_and_waits_half_spent_cost_nobody_its_place(
     batch: int, seeds: Callable[[int, int], int]
 ) -> None:
     """They may be named while they run out; database, labels, ring and shortcuts stay."""
-    for seed in range(batch, seeds(60, 10_000), 4):
+    for seed in range(batch, seeds(40, 10_000), 4):
         lab = any_legitimate(seed, running=True)
         assert lab.violations() == [], seed
         for _ in range(30):

@@ -308,7 +308,9 @@ def test_supervisors_that_know_each_other_leave_one_database(seed: int) -> None:
 def test_false_word_of_a_lost_supervisor_moves_nobody_for_good() -> None:
     lab = RingLab.legitimate(6, supervisors=2)
     for one in lab.members:
-        lab.simulator.command(one.id, LinkDown(one.inquiry.supervisor))
+        asked = one.inquiry.supervisor
+        assert asked is not None
+        lab.simulator.command(one.id, LinkDown(asked))
     assert lab.broken() == {"supervisor", "patience"}
     lab.heal(60)
 

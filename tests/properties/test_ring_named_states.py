@@ -14,7 +14,7 @@ from planaria.simulator.schedule import NAMED, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, must_heal
 from ring_lab import LONG_LABEL, RingLab
 
-SEEDS = range(3)
+SEEDS = range(2)
 PATIENCE = 60  # intervals that any of these small states may take
 NO_SUMS = (None, None)
 GONE: NodeId = 77  # somebody who crashed before the story begins
@@ -215,14 +215,14 @@ def test_restart_without_state_is_noticed_at_once() -> None:
 def test_partition_heals_however_long_it_was(groups: int, length: float, n: int) -> None:
     """I4 and I6: a blip shorter than any detector, and an equal split in which all are removed."""
     faults = parse_schedule(f"at 1 for {length} partition groups={groups}")
-    for seed in SEEDS:
+    for seed in SEEDS if n == 9 else SEEDS[:1]:
         outcome = must_heal(RingOverlay(), Spec(n, seed, "legitimate", faults))
         assert outcome.faults[0].affected
         assert outcome.intervals > 0 or length < 40
 
 
 @pytest.mark.parametrize("name", NAMED)
-@pytest.mark.parametrize(("n", "few"), [(16, 3), (40, 0)])
+@pytest.mark.parametrize(("n", "few"), [(16, 2), (40, 0)])
 def test_named_nemesis_does_not_last(
     name: str, n: int, few: int, seeds: Callable[[int, int], int]
 ) -> None:

@@ -8,15 +8,17 @@ import pytest
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
-from planaria.core.node import Command, Deliver, Node, Notice, Publish, Subscribe
+from planaria.core.node import Command, Deliver, Delivery, Node, Notice, Publish, Subscribe
 from planaria.core.state import decode_state
-from planaria.protocols.publications.publication import PAYLOAD_BYTES_MAX
+from planaria.protocols.publications.antientropy_messages import MESSAGES as ANTIENTROPY
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.arbitrary_history import corrupt_caches
-from planaria.protocols.skipring.legitimacy import held_publications
+from planaria.protocols.skipring.legitimacy import held_publications, held_records
 from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.peer import Peer, PeerState
+from planaria.records.record import PAYLOAD_BYTES_MAX, TIME_MAX, Draft
+from planaria.simulator.delays import Delay, fixed, uniform
 from planaria.simulator.engine import Entry, Simulator
 from planaria.simulator.schedule import NAMED, compose, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
@@ -26,7 +28,8 @@ class Deliveries:
     """What every application was handed, in order."""
 
     def __init__(self) -> None:
-        self.handed: dict[NodeId, list[Deliver]] = {}
+        self.handed: dict[NodeId, list[Delivery]] = {}
+        self.topics: dict[NodeId, list[str]] = {}
         self.notices: list[tuple[NodeId, Notice]] = []
         self.sent: Counter[str] = Counter()
 
@@ -34,7 +37,8 @@ class Deliveries:
         if kind == "send":
             self.sent[type(entry.message).__name__] += 1
         if isinstance(effect, Deliver):
-            self.handed.setdefault(node, []).append(effect)
+            self.handed.setdefault(node, []).extend(effect.publications)
+            self.topics.setdefault(node, []).append(effect.topic)
         if isinstance(effect, Notice):
             self.notices.append((node, effect))
 
@@ -89,26 +93,54 @@ def test_a_newcomer_is_handed_the_whole_history() -> None:
     assert sorted(int(d.payload) for d in seen.handed[99]) == list(range(40))
 
 
+def test_an_ordered_newcomer_is_handed_the_history_in_order_without_a_notice() -> None:
+    simulator, seen = network(8)
+    for number in range(400):
+        simulator.command(number % 8, Publish(TOPIC, b"%d" % number))
+        simulator.run(2)
+    node = RingOverlay().spawn(99, simulator.rng)
+    membership(node).history.reader.ordered = True
+    simulator.add(node)
+    simulator.run(3000)
+    numbers = [int(d.payload) for d in seen.handed[99]]
+    assert sorted(numbers) == list(range(400))
+    for publisher in range(8):
+        mine = [number for number in numbers if number % 8 == publisher]
+        assert mine == sorted(mine)
+    assert seen.notices == []
+
+
+@pytest.mark.parametrize("delay", [fixed(30), uniform(1, 50)], ids=["fixed", "uniform"])
+def test_under_steady_load_with_nothing_missing_there_is_no_exchange(delay: Delay) -> None:
+    """What is on its way is left alone: digests differ all the time, at the cut they do not."""
+    simulator, seen = network(16)
+    simulator.delay = delay
+    for number in range(300):
+        simulator.command(number % 16, Publish(TOPIC, b"%d" % number))
+        simulator.run(5)
+    assert seen.sent["Arc"] > 250 * 15
+    assert [kind.__name__ for kind in ANTIENTROPY if seen.sent[kind.__name__]] == []
+
+
 def test_every_stored_hash_and_cache_corrupted_is_repaired_and_nothing_lost() -> None:
     simulator, _ = network(8)
     for number in range(60):
         simulator.command(number % 8, Publish(TOPIC, b"%d" % number))
     simulator.run(500)
     rng = Random(5)
-    digests = []
     for id in range(8):
         history = membership(simulator.nodes[id]).history
-        before = history.store.digest(0)
-        corrupt_caches(history.antientropy, range(8), rng)
-        digests.append(history.store.digest(0) != before)
-    assert sum(digests) >= 4
+        before = history.holdings.digest(0, TIME_MAX)
+        while history.holdings.digest(0, TIME_MAX) == before:  # a fault that is seen, at each
+            corrupt_caches(history.antientropy, range(8), rng)
     simulator.run(6000)
     held = [held_publications(simulator.states()[id], TOPIC) for id in range(8)]  # type: ignore[arg-type]
     assert {len(one) for one in held} == {60}
-    assert len({membership(simulator.nodes[id]).history.store.digest(0) for id in range(8)}) == 1
+    holdings = [membership(simulator.nodes[id]).history.holdings for id in range(8)]
+    assert len({it.digest(0, TIME_MAX) for it in holdings}) == 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 9, 16, 33, 64])
+@pytest.mark.parametrize("n", [1, 2, 3, 9, 16, 33])
 def test_a_publication_in_a_legitimate_ring_costs_n_minus_1_messages(n: int) -> None:
     simulator, seen = network(n)
     for origin in range(0, n, max(1, n // 4)):
@@ -120,16 +152,16 @@ def test_a_publication_in_a_legitimate_ring_costs_n_minus_1_messages(n: int) -> 
     assert {len(handed) for handed in seen.handed.values()} == {len(range(0, n, max(1, n // 4)))}
 
 
-@pytest.mark.parametrize("n", [16, 64, 256])
+@pytest.mark.parametrize("n", [16, 128])
 def test_backlog_of_one_node_reaches_all_in_logarithmic_time(n: int) -> None:
     """The paper's ring alone takes about 0.44 n intervals; digests on all edges about log n."""
     simulator, _ = network(n, seed=n)
     history = membership(simulator.nodes[n // 3]).history
     for _ in range(20):
-        name, publication = history.publisher.publish(b"backlog", 0, 0)
-        history.store.offer(publication, name)
+        history.publisher.publish(0, Draft(b"backlog"))
+        history.holdings.append(history.publisher.seal(0, None))
     intervals = 0
-    while any(len(membership(simulator.nodes[id]).history.store) < 20 for id in range(n)):
+    while any(len(membership(simulator.nodes[id]).history.holdings) < 20 for id in range(n)):
         simulator.run_interval()
         intervals += 1
         assert intervals < 4 * log2(n) + 6
@@ -138,7 +170,7 @@ def test_backlog_of_one_node_reaches_all_in_logarithmic_time(n: int) -> None:
 def test_ordered_subscription_is_handed_each_publishers_numbers_in_order() -> None:
     simulator, seen = network(6)
     for id in range(6):
-        membership(simulator.nodes[id]).history.streams.ordered = True
+        membership(simulator.nodes[id]).history.reader.ordered = True
     for number in range(30):
         simulator.command(number % 3, Publish(TOPIC, b"%d" % number))
         simulator.run(7)
@@ -154,9 +186,10 @@ def test_lost_publication_is_reported_as_a_gap_to_an_ordered_subscription() -> N
     simulator, seen = network(4)
     histories = [membership(simulator.nodes[id]).history for id in range(4)]
     for history in histories:
-        history.streams.ordered = True
+        history.reader.ordered = True
     simulator.command(0, Publish(TOPIC, b"a"))
-    histories[0].publisher.publish(b"never seen", 0, 0)
+    histories[0].publisher.publish(0, Draft(b"never seen"))
+    histories[0].publisher.seal(0, 0)
     simulator.command(0, Publish(TOPIC, b"c"))
     simulator.run(3000)
     assert [d.payload for d in seen.handed[2]] == [b"a", b"c"]
@@ -185,9 +218,7 @@ def test_count_limit_leaves_all_subscribers_with_the_same_newest_publications() 
         simulator.command(number % 8, Publish(TOPIC, b"%d" % number))
         simulator.run(20)
     simulator.run(3000)
-    held = [
-        frozenset(membership(simulator.nodes[id]).history.store.publications()) for id in range(8)
-    ]
+    held = [held_records(simulator.states()[id], TOPIC) for id in range(8)]  # type: ignore[arg-type]
     assert len(set(held)) == 1
     assert len(held[0]) == 10
     before = {id: len(handed) for id, handed in seen.handed.items()}
@@ -203,16 +234,16 @@ def test_age_limit_expires_everywhere_and_nothing_comes_back_even_from_an_old_st
         simulator.command(number % 8, Publish(TOPIC, b"%d" % number))
     simulator.run(1000)
     old = simulator.nodes[3].snapshot()
-    assert len(decode_state(PeerState, old).topics[TOPIC].history.store.shown) == 20
+    assert len(held_records(decode_state(PeerState, old), TOPIC)) == 20
     simulator.run(100 * 64 * 2)
-    assert all(len(membership(simulator.nodes[id]).history.store) == 0 for id in range(8))
+    assert all(len(membership(simulator.nodes[id]).history.holdings) == 0 for id in range(8))
     handed = {id: len(all_) for id, all_ in seen.handed.items()}
     simulator.remove(3)
     node = overlay.spawn(3, simulator.rng)
     node.restore(old)
     simulator.add(node)
     simulator.run(3000)
-    assert all(len(membership(simulator.nodes[id]).history.store) == 0 for id in range(8))
+    assert all(len(membership(simulator.nodes[id]).history.holdings) == 0 for id in range(8))
     assert {id: len(all_) for id, all_ in seen.handed.items()} == handed
 
 
@@ -232,5 +263,5 @@ def test_a_subscriber_of_two_topics_takes_part_in_both_rings() -> None:
     simulator.command(0, Publish("weather", b"rain"))
     simulator.command(5, Publish(TOPIC, b"extra"))
     simulator.run(1000)
-    topics = {id: sorted(d.topic for d in handed) for id, handed in seen.handed.items()}
+    topics = {id: sorted(named) for id, named in seen.topics.items()}
     assert topics == {id: [TOPIC, "weather"] if id < 3 else [TOPIC] for id in range(6)}

@@ -8,7 +8,6 @@ from planaria.core.chance import stream
 from planaria.core.message import Message
 from planaria.core.node import Effects
 from planaria.protocols.publications.antientropy_messages import Digest, Push, Root
-from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.retention import Rejected
 from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
@@ -27,6 +26,7 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC, RingOverlay
 from planaria.protocols.skipring.peer import Peer
+from planaria.records.record import Draft, seal
 from planaria.simulator.engine import ENVIRONMENT
 from planaria.simulator.trial import Spec, Trial
 from ring_lab import RingLab
@@ -55,12 +55,12 @@ def test_a_forged_configuration_in_every_interval_does_nothing() -> None:
     assert legitimate_intervals(RingLab.legitimate(8), vouched=True) < FORGED_INTERVALS // 10
 
 
-SAID = Publication(5, 1, 0, 0, 0, b"said")
+SAID = seal((5, bytes(12)), 0, [Draft(b"said")], time=0).data
 ME: tuple[int, int] = (7, 7)  # the label and the id of a liar's victim
 TO_PEER: list[Message] = [
     SetData(TOPIC, SUPERVISOR_BASE, 9, 5, (1, 1), (2, 2), 1, True),
     Moved(TOPIC, SUPERVISOR_BASE, SUPERVISOR_BASE),
-    Greeting(TOPIC, ME, 3, Digest(0, 0, 7)),
+    Greeting(TOPIC, ME, 3, Digest(0, 0, 9, 7)),
     IntroduceShortcut(TOPIC, (1, 7), None, 99, None),
     RemoveConnections(TOPIC, 7),
     Check(TOPIC, ME, 3, False),
@@ -71,7 +71,7 @@ TO_PEER: list[Message] = [
     Nack(TOPIC, 7, b"k" * 16, 0, 0, 0, None),
     Rejected(TOPIC, 7, b"k" * 16),
     Push(TOPIC, 7, 1, [SAID], []),
-    Root(TOPIC, 7, 1, 0, 99),
+    Root(TOPIC, 7, 1, 0, 9, 99),
 ]
 TO_SUPERVISOR: list[Message] = [
     GetConfiguration(TOPIC, 7, None, (None, None), [3]),

@@ -39,14 +39,14 @@ class Ring(RingOverlay):
         super()._corrupt(node, peers, rng)
         if isinstance(node, Peer):
             for membership in node.topics.values():
-                store = membership.history.store
-                store.load(store.state())
+                holdings = membership.history.holdings
+                holdings.load(holdings.state())
 
 
 def test_any_corrupt_ring_with_publications_goes_on_identically(
     seeds: Callable[[int, int], int],
 ) -> None:
-    for number in range(seeds(24, 2000)):
+    for number in range(seeds(16, 2000)):
         n, supervisors, start, faults, scheduler = combination(
             number, range(1, 9), (1, 2), ("corrupt", "corrupt", "permuted"), FAULTS, SCHEDULERS
         )
@@ -63,7 +63,7 @@ def test_ordered_subscriptions_and_windows_go_on_identically() -> None:
         def spawn(self, id: NodeId, rng: Random) -> Node:
             node = super().spawn(id, rng)
             if isinstance(node, Peer):
-                node.topics[TOPIC].history.streams.ordered = True
+                node.topics[TOPIC].history.reader.ordered = True
                 node.retain(TOPIC, RETENTION)
             return node
 

@@ -37,7 +37,7 @@ def test_tree_converges_from_arbitrary_states(
     scheduler: str, seeds: Callable[[int, int], int]
 ) -> None:
     """Arbitrary neighbours, running searches, answers and everything below in the DHT."""
-    for seed in range(seeds(6, 300)):
+    for seed in range(seeds(4, 300)):
         spec = Spec(n=1 + 3 * seed % 17, seed=100 + seed, scheduler=scheduler)
         outcome = must_heal(TreeOverlay(), spec)
         assert outcome.metrics["tree"]
@@ -124,7 +124,7 @@ def test_any_join_and_crash_on_sixteen_keys_ends_in_the_right_tree(
     seeds: Callable[[int, int], int],
 ) -> None:
     """Several at once, hosts at both ends of the key space and wrapped keysets among them."""
-    for seed in range(seeds(25, 1000)):
+    for seed in range(seeds(15, 1000)):
         rng, overlay, simulator = Random(seed), Placed(), Simulator(seed)
         ids = sorted(rng.sample(range(16), rng.randint(3, 10)))
         for host in overlay.network(ids):

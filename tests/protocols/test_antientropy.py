@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antientropy_lab import TOPIC, Channel, held, peer, publication
+from antientropy_lab import ALL, TOPIC, Channel, held, peer, record
 from planaria.core.chance import stream
 from planaria.core.node import Send
 from planaria.protocols.publications import antientropy
@@ -13,7 +13,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Done,
     More,
 )
-from planaria.protocols.publications.window import Window
+from planaria.records.window import Window
 
 
 def test_equal_stores_exchange_nothing_but_digests() -> None:
@@ -28,7 +28,7 @@ def test_one_digest_brings_both_sides_everything(difference: int) -> None:
     theirs = [*range(1000), *range(5000, 5000 + difference - difference // 2)]
     one, two = peer(1, ours), peer(2, theirs)
     channel = Channel(one, two)
-    channel.send(two.on_digest(1, one.digest()))
+    channel.send(two.on_digest(1, one.digest(0, ALL)))
     channel.run()
     assert held(one) == held(two) == held(peer(3, ours + theirs))
     assert len(channel.tags) + 1 <= 7
@@ -39,7 +39,7 @@ def test_one_digest_brings_both_sides_everything(difference: int) -> None:
 def test_single_difference_takes_four_messages_and_less_than_400_bytes() -> None:
     one, two = peer(1, list(range(1000))), peer(2, list(range(999)))
     channel = Channel(one, two)
-    channel.send(two.on_digest(1, one.digest()))
+    channel.send(two.on_digest(1, one.digest(0, ALL)))
     channel.run()
     assert held(one) == held(two)
     assert channel.tags == ["publications.estimate", "publications.difference"]
@@ -51,7 +51,7 @@ def test_empty_store_is_filled_whoever_starts(starter: int) -> None:
     one, two = peer(1, []), peer(2, list(range(500)))
     channel = Channel(one, two)
     started, other = (one, two) if starter == 1 else (two, one)
-    channel.send(started.on_digest(other.id, other.digest()))
+    channel.send(started.on_digest(other.id, other.digest(0, ALL)))
     channel.run()
     assert held(one) == held(two)
     assert len(held(one)) == 500
@@ -86,11 +86,10 @@ def test_full_store_is_not_pushed_what_it_would_refuse() -> None:
     full = peer(1, list(range(20)), limit=10)
     for lower, pushed in ((True, 0), (False, 1)):
         other = peer(2, [])
-        for shown in full.store.publications():
-            other.store.insert(shown)
-        other.store.insert(publication(77, time=2 if lower else 9))
+        other.holdings.append(full.holdings.at(held(full)))
+        other.holdings.append([record(77, time=2 if lower else 9)])
         channel = Channel(full, other)
-        channel.send(full.on_digest(2, other.digest()))
+        channel.send(full.on_digest(2, other.digest(0, ALL)))
         channel.run()
         assert channel.pushed == pushed
 
@@ -102,7 +101,7 @@ def test_descent_alone_finds_the_losses_of_both_sides_in_one_start() -> None:
     one, two = peer(1, ours), peer(2, theirs)
     two._doubt(1)
     channel = Channel(one, two)
-    channel.send(two.on_digest(1, one.digest()))
+    channel.send(two.on_digest(1, one.digest(0, ALL)))
     channel.run()
     assert held(one) == held(two) == held(peer(3, ours + theirs))
     assert set(channel.tags) <= {"publications.root", "publications.compare", "publications.push"}
@@ -111,20 +110,20 @@ def test_descent_alone_finds_the_losses_of_both_sides_in_one_start() -> None:
 
 def test_digest_of_a_lower_window_is_left_to_the_peer() -> None:
     one, two = peer(1, list(range(9))), peer(2, list(range(6)))
-    two.store.show(Window(4))
-    assert two.on_digest(1, one.digest()) == []
+    two.holdings.show(Window(4))
+    assert two.on_digest(1, one.digest(0, ALL)) == []
     channel = Channel(one, two)
-    channel.send(one.on_digest(2, two.digest()))
+    channel.send(one.on_digest(2, two.digest(0, ALL)))
     channel.run()
-    assert one.store.digest(4) == two.store.digest(4)
-    assert all(p.time >= 4 for p in two.store.publications())
+    assert one.holdings.digest(4, ALL) == two.holdings.digest(4, ALL)
+    assert two.holdings.places(0, ALL) == two.holdings.places(4, ALL) != []
 
 
 def test_node_begins_two_exchanges_in_an_interval_and_slow_ones_hold_up_nobody() -> None:
     hub = peer(9, list(range(20)))
     others = [peer(id, list(range(id))) for id in range(1, 7)]
     for start in (0, 2, 4):
-        started = [hub.on_digest(other.id, other.digest()) for other in others[start:]]
+        started = [hub.on_digest(other.id, other.digest(0, ALL)) for other in others[start:]]
         assert [len(effects) for effects in started] == [1, 1, 0, 0, 0, 0][: len(started)]
         hub.on_timeout()
     assert len(hub.exchanges) == 6
@@ -136,9 +135,9 @@ def test_node_answers_every_exchange_while_it_has_room(monkeypatch: pytest.Monke
     others = [peer(id, list(range(id))) for id in range(1, 6)]
     answers = []
     for other in others:
-        (offer,) = other.on_digest(9, hub.digest())
+        (offer,) = other.on_digest(9, hub.digest(0, ALL))
         assert isinstance(offer, Send)
-        (answer,), _ = hub.on_message(offer.message)
+        (answer,) = hub.on_message(offer.message)
         assert isinstance(answer, Send)
         answers.append(isinstance(answer.message, Done))
         other.on_message(answer.message)
@@ -148,7 +147,7 @@ def test_node_answers_every_exchange_while_it_has_room(monkeypatch: pytest.Monke
 
 def test_exchange_with_a_silent_peer_is_given_up() -> None:
     one = peer(1, [1])
-    foreign = peer(2, [2]).digest()
+    foreign = peer(2, [2]).digest(0, ALL)
     assert one.on_digest(2, foreign)
     for _ in range(PATIENCE):
         assert one.on_digest(2, foreign) == []
@@ -159,7 +158,7 @@ def test_exchange_with_a_silent_peer_is_given_up() -> None:
 
 def test_chattering_peer_cannot_keep_an_exchange_open_for_ever() -> None:
     one = peer(1, [1])
-    one.on_digest(2, peer(2, [2]).digest())
+    one.on_digest(2, peer(2, [2]).digest(0, ALL))
     number = one.exchanges[2].number
     for _ in range(antientropy.LIFETIME + 1):
         one.on_message(More(TOPIC, 2, number, 77, 1))
@@ -175,3 +174,31 @@ def test_lost_messages_only_delay_agreement(rate: float) -> None:
         channel = Channel(one, two, lost=lambda _, c=chance: c.random() < rate)  # type: ignore[misc]
         channel.heal(2000)
         assert len(held(one)) == 130
+
+
+def test_what_may_be_on_its_way_is_left_alone_and_the_rest_is_found() -> None:
+    """Both compare at the cut that the digest names; who lacks only younger records exchanges
+    nothing."""
+    one, two = peer(1, list(range(60))), peer(2, list(range(60)))
+    one.holdings.append([record(number, time=20) for number in range(100, 120)])
+    channel = Channel(one, two)
+    for cut in (13, 18, 20):
+        channel.send(two.on_digest(1, one.digest(0, cut)))
+        channel.send(one.on_digest(2, two.digest(0, cut)))
+    assert channel.tags == []
+    one.holdings.append([record(99, time=17)])
+    channel.send(two.on_digest(1, one.digest(0, 18)))
+    channel.run()
+    assert [it.first for it in channel.delivered[2]] == [99]
+    channel.send(two.on_digest(1, one.digest(0, 21)))
+    channel.run()
+    assert held(one) == held(two)
+
+
+def test_what_is_stamped_far_ahead_is_not_waited_for() -> None:
+    one, two = peer(1, [1]), peer(2, [1])
+    one.holdings.append([record(7, time=1 << 33)])
+    channel = Channel(one, two)
+    channel.send(two.on_digest(1, one.digest(0, 100)))
+    channel.run()
+    assert held(one) == held(two)

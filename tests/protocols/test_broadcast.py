@@ -1,100 +1,24 @@
 """The broadcast in legitimate, damaged and arbitrary overlays (rules R1-R6)."""
 
-from collections import deque
 from collections.abc import Callable
-from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from broadcast_lab import BASE, Cluster, publish, receive, record
 from planaria.core.codec import Codec
 from planaria.core.forgetting import Forgetful
-from planaria.core.message import Message
-from planaria.core.node import Deliver, Effect, Persist, Send
+from planaria.core.node import Deliver, Notice, Persist, Send
 from planaria.protocols.publications.antientropy_messages import Push
-from planaria.protocols.publications.publication import Publication, key
-from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring import broadcast as module
-from planaria.protocols.skipring.arcs import INSIDE, Neighbour
+from planaria.protocols.skipring.arcs import INSIDE
 from planaria.protocols.skipring.broadcast import Broadcast, Seen, View, view
-from planaria.protocols.skipring.broadcast_messages import MESSAGES, Arc, Flood, Nack
-from planaria.protocols.skipring.history import History
-from planaria.protocols.skipring.labels import label_bits, position
-
-BASE = 1000  # ids are not labels
-
-
-def publication(publisher: int = BASE, payload: bytes = b"news") -> Publication:
-    return Publication(publisher, 7, 0, 0, 0, payload)
-
-
-def publish(node: Broadcast, here: View, item: Publication) -> list[Effect]:
-    return node.publish(here, item, key(item))
-
-
-def receive(node: Broadcast, here: View, message: Arc | Flood) -> list[Effect]:
-    name = key(message.publication)
-    if isinstance(message, Arc):
-        return node.on_arc(here, message, name)
-    return node.on_flood(here, message, name)
-
-
-class Cluster:
-    """SR(n) from its definition, a queue, and nodes that can be damaged. Counts everything."""
-
-    def __init__(self, n: int, seed: int = 0) -> None:
-        self.random = Random(seed)
-        self.n = n
-        self.labels: dict[int, int | None] = {x + BASE: x for x in range(n)}
-        self.tables: dict[int, list[Neighbour]] = {x + BASE: [] for x in range(n)}
-        places = sorted(range(n), key=lambda x: label_bits(x).ljust(64, "0"))
-        self.ring = {frozenset(p) for p in zip(places, places[1:] + places[:1], strict=True)}
-        for k in range(1, max(1, (n - 1).bit_length()) + 1):
-            level = [x for x in places if len(label_bits(x)) <= k]
-            for a, b in zip(level, level[1:] + level[:1], strict=True):
-                for x, y in ((a, b), (b, a)):
-                    if x != y and (y, y + BASE) not in self.tables[x + BASE]:
-                        self.tables[x + BASE].append((y, y + BASE))
-        self.dead: set[int] = set()
-        self.doubtful: set[int] = set()
-        self.nodes = {id: Broadcast("t", id) for id in self.labels}
-        self.delivered: dict[int, list[int]] = {}
-        self.messages = 0
-
-    def view(self, id: int) -> View:
-        return view(self.labels[id], id, self.tables[id], id in self.doubtful)
-
-    def live(self) -> list[int]:
-        return [id for id in self.labels if id not in self.dead]
-
-    def run(self, origin: int, *, shuffled: bool = False, messages_max: int = 10**6) -> None:
-        """Publish at `origin` and go on until nothing is in flight."""
-        item = publication(origin)
-        self.delivered = {origin: [0]}
-        queue = deque([(origin, e) for e in publish(self.nodes[origin], self.view(origin), item)])
-        while queue:
-            if shuffled:
-                queue.rotate(self.random.randrange(len(queue)))
-            sender, effect = queue.popleft()
-            assert isinstance(effect, Send)
-            self.messages += 1
-            assert self.messages <= messages_max, "does not end"
-            queue.extend((id, e) for id, e in self.receive(sender, effect.target, effect.message))
-
-    def receive(self, sender: int, target: int, message: Message) -> list[tuple[int, Effect]]:
-        if target in self.dead or target not in self.nodes:
-            effects = self.nodes[sender].link_down(self.view(sender), target)
-            return [(sender, effect) for effect in effects]
-        node, here = self.nodes[target], self.view(target)
-        if isinstance(message, Nack):
-            return [(target, effect) for effect in node.on_nack(here, message)]
-        assert isinstance(message, Arc | Flood)
-        self.delivered.setdefault(target, []).append(message.hops)
-        return [(target, effect) for effect in receive(node, here, message)]
-
-    def reach(self) -> float:
-        return len(self.delivered) / len(self.live())
+from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
+from planaria.protocols.skipring.labels import position
+from planaria.protocols.skipring.overlay import RingOverlay
+from retention_lab import history
 
 
 def some_reference(cluster: Cluster) -> tuple[int, int]:
@@ -241,17 +165,16 @@ def test_doubt_of_one_node_turns_the_arcs_it_receives_into_a_flood() -> None:
 
 
 def arc(to: int, lo: int = 0, hi: int = 0, hops: int = 1, sender: int = 1 + BASE) -> Arc:
-    return Arc("t", sender, publication(), to, lo, hi, INSIDE, hops)
+    return Arc("t", sender, record().data, to, lo, hi, INSIDE, hops)
 
 
 def test_an_arc_meant_for_another_label_is_delivered_but_given_back() -> None:
     cluster = Cluster(8)
     here = cluster.view(3 + BASE)
-    nack = Send(1 + BASE, Nack("t", 3 + BASE, key(publication()), 9, 77, INSIDE, 3))
+    nack = Send(1 + BASE, Nack("t", 3 + BASE, record().key, 9, 77, INSIDE, 3))
     misdirected = arc(to=5, lo=9, hi=77)
     assert receive(cluster.nodes[3 + BASE], here, misdirected) == [nack]
-    history = History("t", 3 + BASE, Random(0), Retention(), ordered=False)
-    effects = history.on_message(here, misdirected)
+    effects = history(3 + BASE).on_message(here, misdirected)
     assert effects[0] == nack
     assert [type(effect) for effect in effects[1:]] == [Deliver, Persist]
 
@@ -260,11 +183,11 @@ def test_a_refusal_reroutes_the_arc_once() -> None:
     cluster = Cluster(8)
     origin = 0 + BASE
     node, here = cluster.nodes[origin], cluster.view(origin)
-    first = publish(node, here, publication(origin))[0]
+    first = publish(node, here, record(origin))[0]
     assert isinstance(first, Send)
     assert isinstance(first.message, Arc)
     lo, hi, side = first.message.lo, first.message.hi, first.message.side
-    nack = Nack("t", first.target, key(publication(origin)), lo, hi, side, 99)
+    nack = Nack("t", first.target, record(origin).key, lo, hi, side, 99)
     assert node.on_nack(here, nack)
     assert node.on_nack(here, nack) == []
 
@@ -272,7 +195,7 @@ def test_a_refusal_reroutes_the_arc_once() -> None:
 def test_a_refusal_of_what_was_never_handed_over_changes_nothing() -> None:
     cluster = Cluster(8)
     node, here = cluster.nodes[BASE], cluster.view(BASE)
-    nack = Nack("t", 1 + BASE, key(publication()), 0, 0, INSIDE, 1)
+    nack = Nack("t", 1 + BASE, record().key, 0, 0, INSIDE, 1)
     assert node.on_nack(here, nack) == []
 
 
@@ -280,10 +203,26 @@ def test_a_loss_noticed_long_after_the_hand_over_starts_nothing() -> None:
     cluster = Cluster(8)
     node, here = cluster.nodes[BASE], cluster.view(BASE)
     peer = here.neighbours[0][1]
-    publish(node, here, publication())
+    publish(node, here, record())
     for _ in range(2 * module.HANDED_TIMEOUTS):
         node.on_timeout()
     assert node.link_down(here, peer) == []
+
+
+def test_serving_again_after_a_loss_has_a_budget_and_takes_the_newest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(8)
+    node, here = cluster.nodes[BASE], cluster.view(BASE)
+    said = [record(payload=b"%d" % number) for number in range(20)]
+    for one in said:
+        publish(node, here, one)
+    peer = next(iter(node.handed))[0]
+    monkeypatch.setattr(module, "AGAIN_BYTES_MAX", 4 * len(said[0].data))
+    served = [it.message for it in node.link_down(here, peer) if isinstance(it, Send)]
+    keys = dict.fromkeys(it.record for it in served if isinstance(it, Arc | Flood))
+    assert list(keys) == [one.data for one in said[-4:]], "the newest, in the order of publishing"
+    assert not [name for name in node.handed if name[0] == peer], "the rest is anti-entropy's"
 
 
 def test_a_repeated_arc_is_dropped_and_one_too_many_floods_once() -> None:
@@ -301,8 +240,8 @@ def test_a_repeated_arc_is_dropped_and_one_too_many_floods_once() -> None:
 def test_a_publication_at_the_hop_limit_goes_no_further() -> None:
     cluster = Cluster(16)
     node, here = cluster.nodes[BASE], cluster.view(BASE)
-    far = (arc(0, 4, 1, 512), arc(0, 4, 1, 1 << 16), Flood("t", 1, publication(), 512))
-    for message in (*far, Flood("t", 1, publication(), 1 << 16)):
+    far = (arc(0, 4, 1, 512), arc(0, 4, 1, 1 << 16), Flood("t", 1, record().data, 512))
+    for message in (*far, Flood("t", 1, record().data, 1 << 16)):
         assert receive(node, here, message) == []
 
 
@@ -311,34 +250,37 @@ def test_an_orphaned_arc_at_the_hop_limit_is_left_to_anti_entropy() -> None:
     for hops, served in ((module.HOPS_MAX - 1, True), (module.HOPS_MAX, False), (-1, False)):
         cluster = Cluster(16)
         node, here = cluster.nodes[BASE], cluster.view(BASE)
-        publish(node, here, publication())
+        publish(node, here, record())
         peer = next(iter(node.handed))[0]
         for name in list(node.handed):
             handed = node.handed.pop(name)
             assert handed is not None
-            node.handed.put(name, handed._replace(hops=hops))
+            node.handed.put(name, replace(handed, hops=hops))
         assert bool(node.link_down(here, peer)) == served
 
 
 def test_what_anti_entropy_brings_is_delivered_and_starts_no_broadcast() -> None:
     """R5: whoever lacked it with us has neighbours who compare with it, too."""
-    history = History("t", BASE, Random(0), Retention(), ordered=False)
-    brought = Push("t", BASE + 1, 1, [publication(BASE + 1)], [])
-    effects = history.on_message(Cluster(16).view(BASE), brought)
+    mine, said = history(BASE), record(BASE + 1)
+    brought = Push("t", BASE + 1, 1, [said.data], [])
+    effects = mine.on_message(Cluster(16).view(BASE), brought)
     assert [type(effect) for effect in effects] == [Deliver, Persist]
-    assert list(history.store.publications()) == [publication(BASE + 1)]
+    assert mine.holdings.at([said.place]) == [said]
 
 
-def test_a_full_table_forwards_nothing_new_until_time_passes() -> None:
+def test_a_full_table_serves_arcs_and_floods_nothing_and_says_so_until_time_passes() -> None:
     cluster = Cluster(4)
     node, here = cluster.nodes[BASE], cluster.view(BASE)
     node.seen = Forgetful[bytes, Seen](2, 2)
-    assert publish(node, here, publication(payload=b"1"))
-    assert publish(node, here, publication(payload=b"2"))
-    assert publish(node, here, publication(payload=b"3")) == []
-    node.on_timeout()
-    node.on_timeout()
-    assert publish(node, here, publication(payload=b"3"))
+    doubtful = View(here.label, here.id, here.neighbours, doubt=True)
+    for number in range(5):
+        assert publish(node, here, record(payload=b"%d" % number)), "an arc ends by itself"
+    assert publish(node, doubtful, record(payload=b"5")) == []
+    flood = Flood("t", 1 + BASE, record(payload=b"6").data, 1)
+    assert receive(node, here, flood) == [], "a flood that nobody remembers would not end"
+    assert node.on_timeout() == [Notice("t", "overload", {"floods": 2})]
+    assert node.on_timeout() == []
+    assert receive(node, here, flood)
 
 
 def test_a_full_link_gets_nothing_and_its_arc_is_served_by_others() -> None:
@@ -357,7 +299,8 @@ def test_no_message_goes_over_a_full_link_until_it_is_ready_or_long_unheard_of()
     busy = here.neighbours[0][1]
 
     def sent_to_busy(number: int, *, doubt: bool = False) -> bool:
-        effects = publish(node, here._replace(doubt=doubt), publication(payload=b"%d" % number))
+        there = View(here.label, here.id, here.neighbours, doubt)
+        effects = publish(node, there, record(payload=b"%d" % number))
         return busy in [effect.target for effect in effects if isinstance(effect, Send)]
 
     assert sent_to_busy(1)
@@ -376,7 +319,7 @@ def test_tables_stay_within_their_bounds() -> None:
     cluster = Cluster(64)
     node, here = cluster.nodes[BASE], cluster.view(BASE)
     for number in range(500):
-        publish(node, here, publication(payload=str(number).encode()))
+        publish(node, here, record(payload=str(number).encode()))
     assert len(node.handed) <= module.HANDED_MAX
     for _ in range(2 * module.SEEN_TIMEOUTS):
         node.on_timeout()
@@ -389,12 +332,12 @@ def test_a_view_holds_each_node_once_and_never_itself() -> None:
 
 
 def test_messages_survive_the_wire() -> None:
-    codec = Codec(MESSAGES)
+    codec = Codec(RingOverlay.messages)
     top = (1 << 64) - 1
     messages = [
-        Arc("t", 1, publication(), 3, top, 0, 2, 9),
-        Flood("t", 1, publication(), 9),
-        Nack("t", 1, key(publication()), top, 1, 0, None),
+        Arc("t", 1, record().data, 3, top, 0, 2, 9),
+        Flood("t", 1, record().data, 9),
+        Nack("t", 1, record().key, top, 1, 0, None),
     ]
     for message in messages:
         assert codec.decode(codec.encode(message)) == message

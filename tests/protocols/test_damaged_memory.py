@@ -179,7 +179,7 @@ def test_nobody_is_owed_what_was_under_way_when_memory_was_damaged() -> None:
 
     def publish(time: float, id: bytes) -> None:
         book.command(time, 0, Publish("t", id))
-        for effect in (Published("t", id), Deliver("t", id, id)):
+        for effect in (Published("t", id), Deliver.one("t", id, id)):
             book.effect(time, 0, effect)
 
     def missed(time: float) -> list[tuple[bytes, int]]:
@@ -187,7 +187,7 @@ def test_nobody_is_owed_what_was_under_way_when_memory_was_damaged() -> None:
 
     publish(1, b"arrived")
     publish(1, b"under way")
-    book.effect(2, 1, Deliver("t", b"arrived", b"arrived"))
+    book.effect(2, 1, Deliver.one("t", b"arrived", b"arrived"))
     assert missed(2) == [(b"under way", 1)]
     book.excuse(2)
     assert missed(2) == []

@@ -95,7 +95,8 @@ def test_event_is_delivered_once_and_forwarded_once() -> None:
     node = process("a")
     node.groups["a"].membership.view = {2: 0, 3: 0}
     first = node.on_message(EVENT)
-    assert [effect.payload for effect in first if isinstance(effect, Deliver)] == [b"payload"]
+    delivered = [effect.publications for effect in first if isinstance(effect, Deliver)]
+    assert [one.payload for (one,) in delivered] == [b"payload"]
     assert [effect.target for effect in first if isinstance(effect, Send)][-2:] != []
     assert list(node.on_message(EVENT)) == []
 

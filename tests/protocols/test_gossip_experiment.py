@@ -65,7 +65,7 @@ def event_driven(
 
 @pytest.mark.parametrize(("failed", "failures"), POINTS)
 def test_arrays_agree_with_the_event_driven_simulator(failed: float, failures: Failures) -> None:
-    slow = event_driven(failed, failures, 150, 5)
+    slow = event_driven(failed, failures, 100, 5)
     setting = Setting(SMALL, failed=failed, failures=failures)
     fast = run(setting, 3000, Random(5))
     for level in range(3):

@@ -31,7 +31,7 @@ def test_publishing_is_answered_with_an_id_that_names_nobody_and_delivered_here_
     """Two nodes with the same random stream draw the same id: nothing else is in it."""
     published, delivered = member().on_command(Publish(T, b"x"))
     assert isinstance(published, Published)
-    assert delivered == Deliver(T, published.id, b"x")
+    assert delivered == Deliver.one(T, published.id, b"x")
     assert (published.topic, published.publisher, published.sequence) == (T, None, None)
     same, other = (MobileNode(id, Random(1)) for id in (7, 8))
     for node in (same, other):

@@ -245,9 +245,10 @@ def test_first_hop_from_a_publisher_looks_like_any_other_hop() -> None:
             assert layer.orientation.link_up(peer, other.greet())
             layer.connect(peer, Link(replayed=True))
         if publisher:
-            told, given = node.on_command(Publish(TOPIC, b"secret"))
+            told, effect = node.on_command(Publish(TOPIC, b"secret"))
             assert isinstance(told, Published)
-            assert isinstance(given, Deliver)
+            assert isinstance(effect, Deliver)
+            (given,) = effect.publications
             assert (told.publisher, told.sequence) == (given.publisher, given.sequence)
             assert (told.publisher, told.sequence, told.id) == (None, None, given.id)
         else:

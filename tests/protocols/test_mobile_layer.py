@@ -69,7 +69,7 @@ class Room:
     def spread(self, id: NodeId, effects: Effects) -> None:
         for effect in effects:
             if isinstance(effect, Deliver):
-                self.delivered.append((id, effect.payload))
+                self.delivered += [(id, it.payload) for it in effect.publications]
             elif isinstance(effect, Send) and effect.target in self.nodes:
                 answer = self.nodes[effect.target].on_message(effect.message)
                 self.spread(effect.target, answer)

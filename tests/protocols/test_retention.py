@@ -1,29 +1,26 @@
 """The window of a topic, the grace and the delivered marks, one rule at a time."""
 
-from random import Random
-
 import msgspec
 import pytest
 
-from planaria.core.node import Deliver, Effect, Persist, Send
+from planaria.core.node import Deliver, Effect, Notice, Persist, Send
 from planaria.protocols.publications import retention as module
-from planaria.protocols.publications.publication import TIME_MAX, Publication, key
 from planaria.protocols.publications.retention import (
     GRACE_SECONDS,
-    MARK_SECONDS,
     SLOTS,
     STEPS,
     VOTE_TIMEOUTS,
     VOTERS_MAX,
-    Delivered,
     Horizon,
     Rejected,
     Retention,
 )
-from planaria.protocols.publications.window import LIMIT_MAX, Window
 from planaria.protocols.skipring.broadcast import View
 from planaria.protocols.skipring.broadcast_messages import Flood
 from planaria.protocols.skipring.history import History
+from planaria.records.record import TIME_MAX, Draft, Record, seal
+from planaria.records.window import LIMIT_MAX, Window
+from retention_lab import history
 
 POLICY = Retention(age=16_000)  # the window moves by 1000 seconds
 STEP = POLICY.step
@@ -40,13 +37,17 @@ HERE = View(None, 9, [])
 
 
 def history_at(seconds: int) -> History:
-    history = History("t", 9, Random(1), POLICY, ordered=False)
-    history.read_clock(seconds)
-    return history
+    mine = history(9, POLICY)
+    mine.read_clock(seconds)
+    return mine
+
+
+def record(time: int) -> Record:
+    return seal((1, bytes(12)), 0, [Draft(b"p")], time=time)
 
 
 def flood(time: int) -> Flood:
-    return Flood("t", 1, Publication(1, 1, 0, 0, time, b"p"), 1)
+    return Flood("t", 1, record(time).data, 1)
 
 
 def offered(time: int) -> list[type[Effect]]:
@@ -238,53 +239,37 @@ def test_an_expired_publication_is_refused() -> None:
     lo = horizon_at(NOW).lo
     assert offered(lo) == [Deliver, Persist]
     (refused,) = history_at(NOW).on_message(HERE, flood(lo - 1))
-    said = flood(lo - 1).publication
-    assert refused == Send(said.publisher, Rejected("t", 9, key(said)))
-    clockless = History("t", 9, Random(1), POLICY, ordered=False)
+    assert refused == Send(1, Rejected("t", 9, record(lo - 1).key))
+    clockless = history(9, POLICY)
     assert Deliver in [type(effect) for effect in clockless.on_message(HERE, flood(lo - 1))]
 
 
 def test_marks_outlive_what_they_mark_by_one_retention_period_and_no_more() -> None:
-    horizon = horizon_at(NOW)
-    horizon.delivered.add(NOW, b"k" * 16)
-    pass_time(horizon, 2 * 16_000)
-    assert not horizon.delivered.add(NOW, b"k" * 16)
-    pass_time(horizon, 2 * 16_000 + MARK_SECONDS)
-    assert len(horizon.delivered) == 0
+    mine = history_at(NOW)
+    delivered = mine.holdings.store.delivered
 
+    def pass_time_of(seconds: int) -> None:
+        assert mine.horizon.seconds is not None
+        for now in range(mine.horizon.seconds, mine.horizon.seconds + seconds, 100):
+            mine.read_clock(now + 100)
+            mine.on_timeout(HERE, [])
 
-def test_marks_stay_within_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MARKS_MAX", 10)
-    delivered = Delivered()
-    for number in range(100):
-        assert delivered.add(number // 4 * MARK_SECONDS, number.to_bytes(16, "little"))
-        assert len(delivered) <= 10
-    assert max(delivered.marks) == 24
-
-
-@pytest.mark.parametrize("size", [-(10**30), 10**30])
-def test_a_wrong_count_of_marks_forgets_nothing_and_is_recounted(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MARKS_MAX", 10)
-    delivered = Delivered()
-    delivered.add(5, b"a" * 16)
-    delivered.size = size
-    delivered.add(5, b"b" * 16)
-    assert not delivered.add(5, b"a" * 16)
-    for _ in range(module.RECOUNT_TIMEOUTS):
-        delivered.forget(0)
-    for number in range(100):
-        delivered.add(number * MARK_SECONDS, number.to_bytes(16, "little"))
-    assert len(delivered) <= 10
-
-
-def test_marks_of_impossible_times_are_forgotten() -> None:
-    delivered = Delivered()
-    for time in (-1, -(10**40), TIME_MAX + MARK_SECONDS, 10**40):
-        delivered.marks[time // MARK_SECONDS] = {b"12345678": None}
-    delivered.forget(0)
+    mine.on_message(HERE, flood(NOW))
+    pass_time_of(2 * 16_000)
+    assert [*delivered.numbers((1, bytes(12)))] == [(0, 1)]
+    pass_time_of(3 * 16_000)
     assert len(delivered) == 0
+
+
+def test_a_digest_leaves_alone_what_is_younger_than_the_cut() -> None:
+    mine = history_at(NOW)
+    empty = mine.digest()
+    assert empty.cut == NOW - module.ON_ITS_WAY_SECONDS
+    mine.on_message(HERE, flood(NOW))
+    assert mine.digest() == empty
+    mine.on_message(HERE, flood(NOW - 60))
+    assert mine.digest() != empty
+    assert history(9).digest().cut == TIME_MAX, "without a clock everything is compared"
 
 
 @pytest.mark.parametrize("field", ["age", "count", "per_publisher"])
@@ -293,3 +278,19 @@ def test_a_limit_below_one_is_no_policy(field: str) -> None:
         msgspec.convert(
             [0 if name == field else 1 for name in Retention.__struct_fields__], Retention
         )
+
+
+@pytest.mark.parametrize("shorter", [Retention(count=1), Retention(age=100), Retention(None, 9, 1)])
+def test_what_waits_for_its_turn_is_handed_out_before_a_setting_hides_it(
+    shorter: Retention,
+) -> None:
+    """A setting decides what is kept, never what is delivered."""
+    mine = history(9, Retention(age=16_000), ordered=True)
+    mine.read_clock(NOW)
+    for number in (0, 2, 3):
+        said = seal((1, bytes(12)), number, [Draft(b"%d" % number)], time=NOW - 1000 + number)
+        mine.on_message(HERE, Flood("t", 1, said.data, 1))
+    effects = mine.retain(shorter)
+    handed = [it.payload for e in effects if isinstance(e, Deliver) for it in e.publications]
+    assert handed == [b"2", b"3"]
+    assert [e.detail["first"] for e in effects if isinstance(e, Notice)] == [1]

@@ -4,8 +4,8 @@ import pytest
 
 from planaria.core.node import Send
 from planaria.protocols.publications.antientropy_messages import Push
-from planaria.protocols.publications.publication import Publication
 from planaria.protocols.publications.retention import Retention
+from planaria.records.record import Draft, seal
 from retention_lab import DAY, HOUR, MINUTE, YEAR, Topic
 
 TEN = [b"%d" % number for number in range(10)]
@@ -102,7 +102,7 @@ def test_a_node_alone_in_another_time_deletes_nothing_while_the_others_show_it()
         liar = topic.nodes[0].horizon
         liar.votes = {9: (liar.seconds or 0, topic.nodes[1].horizon.lo, 0)}
         topic.nodes[0].read_clock(topic.now + 2 * YEAR)
-        topic.nodes[0].on_timeout([9])
+        topic.nodes[0].on_timeout(topic.view(0), [9])
         assert not topic.shown(0)
         assert topic.in_memory(0) == set(TEN)
 
@@ -129,9 +129,9 @@ def test_retention_never_decides_delivery(retention: Retention, moving: bool) ->
 def test_what_anti_entropy_brings_to_a_full_topic_is_delivered_once_though_not_kept() -> None:
     topic = Topic(2, Retention(count=2))
     publish(topic, TEN)
-    older = Publication(7, 1, 0, 0, topic.now - HOUR, b"late")
+    older = seal((7, bytes(12)), 0, [Draft(b"late")], time=topic.now - HOUR)
     for number in range(2):
-        topic.perform(0, [Send(1, Push("t", 0, number, [older, older], []))])
+        topic.perform(0, [Send(1, Push("t", 0, number, [older.data, older.data], []))])
         assert topic.handed[1][b"late"] == 1
     assert topic.in_memory(1) <= set(TEN)
 
@@ -166,8 +166,11 @@ def test_changed_age_hides_and_deletes_nothing_that_it_keeps(
 SHORTER = [Retention(age=HOUR), Retention(count=3), Retention(per_publisher=2, count=3)]
 
 
+FULL = Retention(age=7 * DAY, count=len(TEN))  # what is published fills it
+
+
 @pytest.mark.parametrize("shorter", SHORTER)
-@pytest.mark.parametrize("wide", [Retention(), Retention(age=7 * DAY, count=50)])
+@pytest.mark.parametrize("wide", [Retention(), Retention(age=7 * DAY, count=50), FULL])
 @pytest.mark.parametrize("restarted", [False, True], ids=["at once", "by a restart"])
 def test_shortening_hides_at_once_and_lengthening_brings_back_until_the_grace_is_over(
     shorter: Retention, wide: Retention, restarted: bool

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from planaria.protocols.publications.retention import Horizon, Retention
+from planaria.records.positions import Delivered
 
 N, EPSILON, FAULT, END = 16, 2, 230, 290
 AGE = 80
@@ -61,11 +62,13 @@ class Median(Rule):
     def __init__(self) -> None:
         super().__init__()
         self.horizon = Horizon(POLICY)
+        self.delivered = Delivered()
 
     def tick(self, seconds: int, stored: list[int]) -> list[int]:
         self.horizon.read_clock(seconds)
         self.horizon.on_timeout(list(self.horizon.votes))
         self.lo = self.horizon.lo
+        self.delivered.forget(self.horizon.oldest, frozenset())
         oldest = min(window.lo for window in self.horizon.windows())
         return [time for time in stored if time < oldest]
 
@@ -91,8 +94,7 @@ class World:
         bucket.add(key)
         if time < self.now - AGE - 2 * D:
             self.resurrected += 1
-        name = key.to_bytes(16, "little")
-        if not isinstance(rule, Median) or rule.horizon.delivered.add(time, name):
+        if not isinstance(rule, Median) or rule.delivered.add((key, bytes(12)), 0, 1, time):
             self.deliveries[node, key] = self.deliveries.get((node, key), 0) + 1
 
     def exchange(self, one: int, other: int) -> None:

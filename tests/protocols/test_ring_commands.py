@@ -18,15 +18,19 @@ from planaria.core.node import (
     Persist,
     Publish,
     Published,
+    PublishMany,
     Ready,
     Send,
     Subscribe,
 )
+from planaria.core.state import decode_state
 from planaria.protocols.publications.retention import Rejected, Retention
 from planaria.protocols.skipring.broadcast_messages import Arc
 from planaria.protocols.skipring.messages import Unsubscribe
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC, RingOverlay
-from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.peer import Peer, PeerState
+from planaria.records.packing import PACKED_PUBLICATIONS
+from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, decode
 from planaria.simulator.engine import Entry
 from retention_lab import DAY, Topic
 from ring_lab import RingLab
@@ -64,7 +68,7 @@ def test_publishing_is_answered_first_then_on_disk_then_sent_and_delivered() -> 
     assert isinstance(effects[0], Published)
     assert isinstance(effects[-2], Deliver)
     assert (effects[0].topic, effects[0].publisher, effects[0].sequence) == (TOPIC, 0, 0)
-    assert effects[0].id == effects[-2].id
+    assert [effects[0].id] == [it.id for it in effects[-2].publications]
 
 
 def test_everybody_knows_a_publication_by_the_id_that_its_publisher_was_told() -> None:
@@ -77,7 +81,10 @@ def test_everybody_knows_a_publication_by_the_id_that_its_publisher_was_told() -
     assert len({*ids}) == 3
     for node in range(8):
         delivered = [
-            it.id for who, it in told.of(Deliver) if who == node if isinstance(it, Deliver)
+            one.id
+            for who, it in told.of(Deliver)
+            if who == node and isinstance(it, Deliver)
+            for one in it.publications
         ]
         assert sorted(delivered) == sorted(ids)
 
@@ -100,7 +107,7 @@ def test_what_is_received_is_forwarded_delivered_and_only_then_marked_on_disk() 
 def test_a_publication_stamped_anew_keeps_its_id_and_is_not_delivered_again() -> None:
     topic = Topic(2, Retention(age=DAY))
     node = topic.nodes[0]
-    effects = node.publish(topic.view(0), b"said")
+    effects = node.publish(topic.view(0), Draft(b"said"))
     published = effects[0]
     assert isinstance(published, Published)
     ((name, (said, _)),) = node.publisher.rejectable.items()
@@ -112,11 +119,105 @@ def test_a_publication_stamped_anew_keeps_its_id_and_is_not_delivered_again() ->
     other.horizon.votes.clear()
     other.read_clock(topic.now + 10 * DAY)
     sends = [it for it in again if isinstance(it, Send)]
-    (delivered,) = [
+    (effect,) = [
         it for it in other.on_message(topic.view(1), sends[0].message) if isinstance(it, Deliver)
     ]
+    (delivered,) = effect.publications
     assert delivered.id == published.id
-    assert said.sequence == delivered.sequence
+    assert decode(said).first == delivered.sequence
+
+
+def test_key_headers_and_timestamp_arrive_as_they_were_published() -> None:
+    lab = RingLab.legitimate(4)
+    told = Told(lab)
+    said = Publish(TOPIC, b"p", key=b"", headers={"colour": "rot", "": "ü"}, timestamp=1234)
+    lab.simulator.command(1, said)
+    lab.run(3)
+    given = [it for _, it in told.of(Deliver) if isinstance(it, Deliver)]
+    assert len(given) == 4
+    for (one,) in [it.publications for it in given]:
+        assert (one.payload, one.key, one.headers, one.timestamp) == (
+            b"p", b"", {"colour": "rot", "": "ü"}, 1234,
+        )  # fmt: skip
+
+
+def test_what_follows_at_once_leaves_in_one_record_and_at_the_latest_with_the_timeout() -> None:
+    peer = peer_of(RingLab.legitimate(8))
+    peer.on_command(Publish(TOPIC, b"first"))
+    waiting = [peer.on_command(Publish(TOPIC, b"%d" % n, more=True)) for n in range(5)]
+    assert [[type(it) for it in effects] for effects in waiting] == [[Published]] * 5
+    effects = peer.on_command(Publish(TOPIC, b"last"))
+    (deliver,) = [it for it in effects if isinstance(it, Deliver)]
+    assert [it.payload for it in deliver.publications] == [b"0", b"1", b"2", b"3", b"4", b"last"]
+    assert [it.id for it in deliver.publications][:5] == [
+        effect.id for (effect,) in waiting if isinstance(effect, Published)
+    ]
+    peer.on_command(Publish(TOPIC, b"alone", more=True))
+    later = [it for it in peer.on_timeout() if isinstance(it, Deliver)]
+    assert [it.payload for effect in later for it in effect.publications] == [b"alone"]
+
+
+def test_many_that_are_published_at_once_leave_in_one_record_and_have_one_answer() -> None:
+    peer = peer_of(RingLab.legitimate(8))
+    many = [Publish(TOPIC, b"%d" % n, key=b"k" * (n % 2)) for n in range(5)]
+    effects = peer.on_command(PublishMany(TOPIC, many))
+    (published,) = [it for it in effects if isinstance(it, Published)]
+    assert (published.sequence, published.count) == (0, 5)
+    (deliver,) = [it for it in effects if isinstance(it, Deliver)]
+    assert [it.payload for it in deliver.publications] == [b"0", b"1", b"2", b"3", b"4"]
+    assert [it.key for it in deliver.publications] == [b"", b"k", b"", b"k", b""]
+    assert deliver.publications[0].id == published.id
+    assert peer.on_command(PublishMany(TOPIC, ())) == ()
+    after = peer.on_command(Publish(TOPIC, b"after"))[0]
+    assert isinstance(after, Published)
+    assert (after.sequence, after.count) == (5, 1)
+
+
+def test_records_that_are_published_at_once_wait_for_the_disk_once() -> None:
+    """Or what is published next, and waits once, would overtake the second of them."""
+    peer = peer_of(RingLab.legitimate(8))
+    many = [Publish(TOPIC, b"%d" % n) for n in range(2 * PACKED_PUBLICATIONS + 1)]
+    effects = peer.on_command(PublishMany(TOPIC, many))
+    kinds = [type(it) for it in effects]
+    assert kinds[:2] == [Published, Persist]
+    assert Persist not in kinds[2 : len(kinds) - 1 - kinds[::-1].index(Deliver)]
+    given = [one for it in effects if isinstance(it, Deliver) for one in it.publications]
+    assert [it.sequence for it in given] == list(range(len(many)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Publish(TOPIC, bytes(PAYLOAD_BYTES_MAX + 1)),
+        Publish(TOPIC, attributes={"delay": 60}),
+        Publish(TOPIC, key=bytes(1 << 12)),
+    ],
+)
+def test_if_one_of_many_cannot_be_published_none_is(wrong: Publish) -> None:
+    peer = peer_of(RingLab.legitimate(4))
+    with pytest.raises(UsageError):
+        peer.on_command(PublishMany(TOPIC, [Publish(TOPIC, b"good"), wrong]))
+    with pytest.raises(UsageError, match="subscribe to 'other'"):
+        peer.on_command(PublishMany("other", [Publish("other", b"good")]))
+    effects = peer.on_command(PublishMany(TOPIC, [Publish(TOPIC, b"next")]))
+    (deliver,) = [it for it in effects if isinstance(it, Deliver)]
+    assert [(it.payload, it.sequence) for it in deliver.publications] == [(b"next", 0)]
+
+
+def test_a_restored_peer_numbers_in_a_new_incarnation_and_one_that_goes_on_does_not() -> None:
+    peer = peer_of(RingLab.legitimate(2))
+    first = peer.on_command(Publish(TOPIC, b"a"))[0]
+    for restored in (False, True):
+        again = Peer(0, peer.supervisors, Random(5))
+        if restored:
+            again.restore(peer.snapshot())
+        else:
+            again.load(decode_state(PeerState, peer.snapshot()))
+        second = again.on_command(Publish(TOPIC, b"b"))[0]
+        assert isinstance(first, Published)
+        assert isinstance(second, Published)
+        assert (second.id[:20] == first.id[:20]) != restored
+        assert second.sequence == (0 if restored else 1)
 
 
 def test_a_subscriber_is_told_once_that_it_has_joined() -> None:
@@ -150,11 +251,11 @@ def test_nobody_is_told_that_it_has_joined_while_it_leaves_or_is_alarmed() -> No
         (Subscribe("a/*/c"), "wildcards", "gossip"),
         (Subscribe("a", where="x > 1"), "where", "content"),
         (Subscribe("a", client=4), "client", "share"),
-        (Publish(TOPIC, b"p", attributes={"x": 1}), "attributes", "payload"),
-        (Publish(TOPIC, b"p", key=b"k"), "key", "payload"),
-        (Publish(TOPIC, b"p", key=b""), "key", "payload"),
-        (Publish(TOPIC, b"p", headers={"a": "b"}), "headers", "payload"),
-        (Publish(TOPIC, b"p", timestamp=0), "timestamp", "payload"),
+        (Publish(TOPIC, b"p", attributes={"x": 1}), "attributes", "content"),
+        (Publish(TOPIC, bytes((1 << 20) + 1)), "payload", "split"),
+        (Publish(TOPIC, b"p", key=bytes(1 << 12)), "key", "at most"),
+        (Publish(TOPIC, b"p", headers={"a" * 300: "b"}), "header", "at most"),
+        (Publish(TOPIC, b"p", timestamp=1 << 62), "timestamp", "64 bits"),
         (Publish("elsewhere", b"p"), "subscribe", "before"),
         (Subscribe("$SYS/a"), "reserved", "SYS"),
     ],

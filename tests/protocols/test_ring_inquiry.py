@@ -213,3 +213,38 @@ def test_second_request_leaves_the_queue_half_a_window() -> None:
         inquiry.alarm(1)
         asked = [at for at in range(100) if inquiry.on_timeout(0.0, 10)]
         assert {5 < after - before <= 10 for before, after in pairwise(asked)} == {True}
+
+
+@pytest.mark.parametrize(
+    ("contact", "supervisors", "asked"),
+    [
+        (1, (FIRST, SECOND), SECOND),
+        (1, (STRANGER, FIRST, SECOND), SECOND),
+        (2, (THIRD,), THIRD),
+        (0, (SECOND, THIRD), SECOND),
+        (2, (), None),
+    ],
+)
+def test_another_set_of_supervisors_moves_only_who_asked_one_that_is_gone(
+    contact: int, supervisors: tuple[int, ...], asked: int | None
+) -> None:
+    inquiry = calm_inquiry()
+    inquiry.contact, before = contact, inquiry.supervisors[contact]
+    inquiry.prefer(supervisors, 5)
+    assert inquiry.supervisor == asked
+    assert (inquiry.due is None) is (before in supervisors)
+
+
+def test_without_a_supervisor_one_waits_and_asks_the_first_that_comes() -> None:
+    inquiry = Inquiry((), Random(1))
+    for _ in range(3 * PATIENCE * ROUNDS_MAX):
+        inquiry.on_timeout(1.0, 3)
+        assert inquiry.supervisor is None
+    assert inquiry.hopeless
+    assert not inquiry.heed(answer())
+    assert not inquiry.move(FIRST, SECOND)
+    inquiry.prefer((SECOND, FIRST), 3)
+    assert inquiry.supervisor == SECOND
+    assert not inquiry.hopeless
+    assert any(inquiry.on_timeout(0.0, 3) for _ in range(3))
+    assert inquiry.heed(answer(SECOND))

@@ -36,3 +36,13 @@ def test_removal_of_one_supervisor_moves_only_its_topics(
 def test_topics_spread_over_supervisors() -> None:
     serving = [preference(topic, range(4))[0] for topic in TOPICS]
     assert all(serving.count(id) for id in range(4))
+
+
+def test_the_clusters_secret_keys_the_order_and_without_one_there_is_the_plain_order() -> None:
+    plain = [preference(topic, range(4)) for topic in TOPICS]
+    assert plain == [preference(topic, range(4), b"") for topic in TOPICS]
+    keyed = [[preference(topic, range(4), key) for topic in TOPICS] for key in (b"one", b"two")]
+    assert plain != keyed[0] != keyed[1] != plain
+    assert all(sorted(order) == [0, 1, 2, 3] for orders in keyed for order in orders)
+    keys = [b"%d" % number for number in range(99)]
+    assert {preference("news", range(4), key)[0] for key in keys} == {0, 1, 2, 3}

@@ -169,7 +169,11 @@ def test_a_client_is_served_by_any_of_its_filters_and_by_topic() -> None:
     it.on_command(Subscribe(where="a = 1 OR topic = 'news/#'", client=4))
     effects = it.on_command(Publish("news/x", b"p", {"a": 1}))
     (delivery,) = [it for it in effects if isinstance(it, Deliver)]
-    assert (delivery.client, delivery.topic, delivery.payload) == (4, "news/x", b"p")
+    assert (delivery.client, delivery.topic, delivery.publications[0].payload) == (
+        4,
+        "news/x",
+        b"p",
+    )
     assert any(isinstance(it, Deliver) for it in it.on_command(Publish("news", b"q")))
 
 

@@ -43,7 +43,7 @@ def test_a_subscription_by_topic_is_client_0s_until_it_ends() -> None:
     told = it.on_command(Subscribe("a/#"))
     assert [send.target for send in told if isinstance(send, Send)] == [1, 2]
     (given,) = deliveries(it.on_command(Publish("a/b", b"x")))
-    assert (given.topic, given.client, given.payload) == ("a/b", 0, b"x")
+    assert (given.topic, given.client, given.publications[0].payload) == ("a/b", 0, b"x")
     assert deliveries(it.on_command(Publish("b", b"x"))) == []
     it.on_command(Unsubscribe("a/#"))
     assert deliveries(it.on_command(Publish("a/b", b"y"))) == []
@@ -97,10 +97,10 @@ def test_a_subscription_is_a_pattern_and_a_condition_of_one_client() -> None:
     assert deliveries(it.on_command(Publish("a/x", b"", {"level": 3}))) == []
     first, *rest = it.on_command(Publish("a/x", b"p", {"level": 9, "urgent": True}))
     (given,) = deliveries(rest)
-    assert first == Published("a/x", given.id)
-    assert given == Deliver(
-        "a/x", given.id, b"p", attributes={"level": 9, "urgent": True}, client=7
-    )
+    id = given.publications[0].id
+    assert first == Published("a/x", id)
+    attributes = {"level": 9, "urgent": True}
+    assert given == Deliver.one("a/x", id, b"p", attributes=attributes, client=7)
     it.on_command(Unsubscribe("a/+", where=parse("level > 3 OR urgent"), client=7))
     assert deliveries(it.on_command(Publish("a/x", b"", {"level": 9}))) == []
     assert it.clients == {7: {}}

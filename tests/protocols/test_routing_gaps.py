@@ -48,7 +48,8 @@ def test_a_notification_waits_for_the_one_before_it_and_both_are_acknowledged() 
     it.on_command(Subscribe())
     early = Notify(1, notify(0, 2).id, {"a": 2}, after=notify(0, 1).id)
     assert it.on_message(early) == []
-    given = [e.attributes for e in it.on_message(notify(1, 1, a=1)) if isinstance(e, Deliver)]
+    effects = it.on_message(notify(1, 1, a=1))
+    given = [e.publications[0].attributes for e in effects if isinstance(e, Deliver)]
     assert given == [{"a": 1}, {"a": 2}]
     acknowledged = [e.message for e in it.on_timeout() if isinstance(e, Send) and e.target == 1]
     (said,) = [m for m in acknowledged if isinstance(m, Received)]

@@ -100,7 +100,7 @@ def test_more_than_can_be_remembered_is_refused_and_never_delivered_twice(
     broker, given = served(), []
     for number in [*range(20), *range(20)]:
         effects = broker.on_message(notify(0, number))
-        given += [it.id for it in effects if isinstance(it, Deliver)]
+        given += [it.publications[0].id for it in effects if isinstance(it, Deliver)]
     assert len(given) == len(set(given)) == 5
     with pytest.raises(CapacityExceeded, match="more slowly"):
         broker.publish({"a": 1}, b"")

@@ -29,7 +29,7 @@ class Order:
 
     def record(self, tick: int, kind: str, node: NodeId, entry: object, effect: object) -> None:
         if isinstance(effect, Deliver):
-            publisher, number = (int(it) for it in effect.payload.split(b"."))
+            publisher, number = (int(it) for it in effect.publications[0].payload.split(b"."))
             before = self.last.get((node, effect.client, publisher))
             self.compared += before is not None
             self.swapped += before is not None and before > number

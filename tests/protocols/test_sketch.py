@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from planaria.core.chance import stream
 from planaria.protocols.publications.sketch import (
     CELL_BYTES,
-    PENDING_MAX,
     TUG_OF_WAR_BYTES,
     Cells,
-    SketchCache,
     estimate_difference,
     id_array,
     pack_tug_of_war,
@@ -137,29 +135,6 @@ def test_prefix_of_a_longer_sketch_is_the_shorter_sketch() -> None:
     joined = short.extended(long.pack(100))
     assert joined is not None
     assert joined.pack() == long.pack()
-
-
-def test_cache_equals_a_fresh_sketch_after_any_changes() -> None:
-    ids = random_ids(300, "cache")
-    cache = SketchCache(id_array(ids[:100]), 64)
-    for id in ids[100:]:
-        assert cache.add(id)
-    for id in ids[50:150]:
-        assert cache.remove(id)
-    left = ids[:50] + ids[150:]
-    for _ in range(2):
-        read = cache.read()
-        assert read is not None
-        sums, cells = read
-        assert (sums == tug_of_war(id_array(left))).all()
-        assert cells.pack() == cells_of(left, 64).pack()
-
-
-def test_cache_asks_to_be_made_anew_after_very_many_changes() -> None:
-    cache = SketchCache(id_array([]), 4)
-    answers = [cache.add(id) for id in range(PENDING_MAX)]
-    assert all(answers[:-1])
-    assert not answers[-1]
 
 
 def test_bytes_that_are_no_sketch_are_refused() -> None:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from planaria.core.errors import UsageError
 from planaria.records.arrow import to_arrow
+from planaria.records.batches import Slice
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
 from planaria.records.record import Draft, Record, Stream, seal
-from planaria.records.store import Slice
 from records_lab import NOW, A, B, record
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)

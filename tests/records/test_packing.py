@@ -106,6 +106,7 @@ def test_a_draft_larger_than_the_bound_is_taken_when_nothing_else_is(
     "draft",
     [
         Draft(bytes(PAYLOAD_BYTES_MAX + 1)),
+        Draft(bytes(PAYLOAD_BYTES_MAX), headers=tuple((f"h{n}", bytes(8000)) for n in range(8))),
         Draft(b"", bytes(5000)),
         Draft(b"", None, (("n", b""),) * 65),
         Draft(b"", None, (("n" * 256, b""),)),

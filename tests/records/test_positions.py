@@ -118,3 +118,27 @@ def test_too_many_holes_are_given_up_from_below_and_counted(
         delivered.add(A, number, number + 1, NOW)
     assert list(delivered.numbers(A)) == [(0, 6), (10, 11)]
     assert delivered.given_up == 4
+
+
+def test_marks_that_a_fault_changed_swallow_nothing_that_is_yet_to_come() -> None:
+    stream = (1, bytes(12))
+    for lo, hi, newest in ((0, 2**40, 5), (0, 3, 10**9), (-7, 3, 5), (2, 3, 5)):
+        delivered = Delivered()
+        delivered.add(stream, 0, 3, 5)
+        check = delivered._streams[stream][2]
+        delivered._streams[stream] = (Intervals([(lo, hi)]), newest, check)
+        assert delivered.add(stream, 3, 9, 6) == [(3, 9)]
+        again = Delivered()
+        again.load(delivered.state())
+        assert again.add(stream, 5, 12, 6) == [(9, 12)]
+
+
+def test_a_false_mark_between_others_is_noticed_too() -> None:
+    for at, by in ((1, 1), (2, -2), (3, 1 << 63)):
+        marks = Delivered()
+        for first in range(0, 50, 10):
+            marks.add(A, first, first + 5, NOW)
+        ends = marks.numbers(A)._ends
+        ends[at] += by
+        assert marks.add(A, 60, 61, NOW) == [(60, 61)]
+        assert list(marks.numbers(A)) == [(60, 61)], "what they said is forgotten"

@@ -121,10 +121,61 @@ def test_a_reader_that_fixes_the_end_is_not_starved_by_a_fast_publisher(store: S
     assert [row.sequence for row in got if row.publisher == 2] == list(range(10))
 
 
-def test_a_batch_is_bounded_in_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_bounded_in_bytes_and_a_larger_record_comes_alone(store: Store) -> None:
     store.append([record(A, n) for n in range(10)])
-    monkeypatch.setattr(store_module, "READ_BYTES_MAX", 2 * len(record(A).data))
-    assert numbers(store.read({})) == {A: [0, 1]}
+    assert numbers(store.read({}, size=2 * len(record(A).data))) == {A: [0, 1]}
+    assert numbers(store.read({}, size=1)) == {A: [0]}
+
+
+def test_streams_without_a_mark_begin_at_the_floor(store: Store) -> None:
+    store.append([record(A, n, time=NOW + n) for n in range(10)])
+    store.append([record(B, 0, 3, time=NOW)])
+    batch = store.read({}, floor=NOW + 4)
+    assert numbers(batch) == {A: [4, 5, 6, 7, 8, 9]}
+    assert batch.vector == {A: Mark(10)}, "of B nothing is read, and nothing passed"
+    store.append([record(B, 3, time=NOW + 5)])
+    assert numbers(store.read(batch.vector, floor=NOW + 4)) == {B: [3]}
+    assert numbers(store.read({A: Mark(8), B: Mark(1)}, floor=NOW + 4)) == {A: [8, 9], B: [1, 2, 3]}
+
+
+def test_what_a_longer_record_covers_is_older_than_the_floor_too(store: Store) -> None:
+    store.append([record(A, 0, 9), record(A, 2, 2, text="!"), record(A, 9, time=NOW + 2)])
+    assert numbers(store.read({}, floor=NOW + 1)) == {A: [9]}
+
+
+def test_a_hole_before_the_floor_is_not_passed_for_it_may_be_young(store: Store) -> None:
+    store.append([record(A, 0, 2, time=NOW), record(A, 3, time=NOW + 9)])
+    batch = store.read({}, floor=NOW + 5)
+    assert (numbers(batch), batch.vector) == ({}, {})
+    store.append([record(A, 2, time=NOW + 8)])
+    assert numbers(store.read(batch.vector, floor=NOW + 5)) == {A: [2, 3]}
+
+
+def test_a_store_that_lacks_the_beginning_reads_from_the_floor_when_it_has_it(store: Store) -> None:
+    store.append([record(A, 5, 5, time=NOW + 9)])
+    assert numbers(store.read({}, floor=NOW + 5)) == {}
+    store.append([record(A, 0, 5, time=NOW)])
+    assert numbers(store.read({}, floor=NOW + 5)) == {A: [5, 6, 7, 8, 9]}
+
+
+def test_only_the_streams_named_are_looked_at_in_that_order(store: Store) -> None:
+    store.append([record(A, 0, 3), record(B, 0, 3), record(stream(3), 0, 3)])
+    batch = store.read({}, only=[stream(3), A, stream(9)])
+    assert list(numbers(batch)) == [stream(3), A]
+    assert batch.vector == {stream(3): Mark(3), A: Mark(3)}
+
+
+def test_the_front_is_behind_all_that_is_here_holes_included(store: Store) -> None:
+    store.append([record(A, 0, 2), record(A, 5, 2), record(B, 0, 3)])
+    assert store.front() == {A: Mark(7), B: Mark(3)}
+    assert store.vector() == {A: Mark(2), B: Mark(3)}
+
+
+def test_a_batch_says_whether_there_is_more(store: Store) -> None:
+    store.append([record(A, 0, 5)])
+    assert store.read({}, limit=4).more
+    assert not store.read({}, limit=5).more
+    assert not store.read({A: Mark(5)}).more
 
 
 def test_a_vector_never_passes_a_number_that_may_still_come(store: Store) -> None:
@@ -325,15 +376,4 @@ def test_an_audit_mends_what_memory_says_of_records(store: Store) -> None:
     store.index.sort()
     assert store.vector() != before[2]
     assert sum(store.audit(7) for _ in range(5)) == 1
-    assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before
-
-
-def test_an_audit_mends_what_is_derived(store: Store) -> None:
-    store.append([record(A, 4 * n, 4, time=NOW + n) for n in range(30)])
-    before = store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)
-    store.index.order.reverse()
-    store.index.sums.add(12345, 1)
-    store.index.lanes[A].covered.remove(3, 50)
-    store.index.publications = -1
-    store.audit(1)
     assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before

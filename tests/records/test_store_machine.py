@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -105,6 +106,37 @@ class Machine(RuleBasedStateMachine):
             end = self.twin.next(of, before[of])
             expected = [n for n in range(before[of], end) if self.twin.body(of, n) is not None]
             assert got[of] == expected
+
+    @rule(seed=seeds, floor=st.integers(NOW - 1, NOW + 6), limit=st.integers(1, 9))
+    def read_from_a_floor(self, seed: int, floor: int, limit: int) -> None:
+        """Streams without a mark begin after the last record that is older than the floor."""
+        shown = self.twin.kept(self.twin.window)
+        if any(self.decreases(shown, of) for of in (A, B)):
+            return
+        random = Random(seed)
+        vector = {of: Mark(random.randrange(6)) for of in (A, B) if random.random() < 0.3}
+        before = {of: vector[of].next for of in vector}
+        for of in (A, B):
+            older = [one.end for one in shown if one.stream == of and one.time < floor]
+            before.setdefault(of, max(older, default=0))
+        got: dict[Stream, list[int]] = {A: [], B: []}
+        more = True
+        while more:
+            batch = self.store.read(vector, limit=limit, floor=floor)
+            for row in batch.publications():
+                got[row.publisher, row.incarnation].append(row.sequence)
+            vector, more = batch.vector, batch.more
+        for of in (A, B):
+            end = self.twin.next(of, before[of])
+            expected = [n for n in range(before[of], end) if self.twin.body(of, n) is not None]
+            assert got[of] == expected
+
+    def decreases(self, shown: list[Record], of: Stream) -> bool:
+        """Does a record with higher numbers have a lower time, as no publisher's has?"""
+        mine = sorted((one for one in shown if one.stream == of), key=lambda one: one.first)
+        return any(
+            a.time > b.time or (b.end < a.end and a.time != b.time) for a, b in pairwise(mine)
+        )
 
     @rule(seed=seeds)
     def skip(self, seed: int) -> None:

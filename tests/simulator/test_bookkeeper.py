@@ -61,7 +61,7 @@ class Teller(Node):
         if message.id in self.had and not self.repeats:
             return ()
         self.had.append(message.id)
-        return [Deliver("news", message.id, b"")]
+        return [Deliver.one("news", message.id, b"")]
 
 
 class Deaf(Teller):

@@ -38,7 +38,7 @@ def test_a_wrong_delivery_in_a_legitimate_network_is_a_violation_once(kind: str)
     id = bytes(16) if kind == "never published" else due.publication.id
     if kind == "unwanted":
         client = 99
-    book.effect(trial.time, node, Deliver("t", id, b"", client=client))
+    book.effect(trial.time, node, Deliver.one("t", id, b"", client=client))
     (found,) = trial.violations()
     assert (found.invariant, found.node, kind in found.detail) == ("delivery", node, True)
     assert trial.violations() == [found]
@@ -48,7 +48,7 @@ def test_a_wrong_delivery_in_a_legitimate_network_is_a_violation_once(kind: str)
 
 def test_what_was_wrong_while_the_network_was_is_forgiven() -> None:
     book, trial = running()
-    book.effect(trial.time, 1, Deliver("t", bytes(16), b"", client=0))
+    book.effect(trial.time, 1, Deliver.one("t", bytes(16), b"", client=0))
     trial.simulator.nodes[1].table.entries.clear()  # type: ignore[attr-defined]
     assert trial.judged() != []
     for _ in range(40):

@@ -38,17 +38,17 @@ def traced(overlay: str, file: Path, hash_seed: str, level: str = "everything") 
 def test_same_seed_gives_the_same_bytes_in_every_process_under_every_hash_seed(
     tmp_path: Path,
 ) -> None:
-    files = [traced(SORTED, tmp_path / f"{seed}.parquet", seed) for seed in ("0", "1", "4711")]
+    files = [traced(SORTED, tmp_path / f"{seed}.parquet", seed) for seed in ("0", "4711")]
     assert len(files[0]) > 4_000
-    assert files[0] == files[1] == files[2]
+    assert files[0] == files[1]
 
 
 def test_node_that_follows_the_order_of_a_set_is_caught_by_comparing_traces(
     tmp_path: Path,
 ) -> None:
     overlay = "tests/broken.py:HashOrder"
-    files = [traced(overlay, tmp_path / f"{seed}.parquet", seed) for seed in ("0", "1", "4711")]
-    assert len(set(files)) == 3
+    files = [traced(overlay, tmp_path / f"{seed}.parquet", seed) for seed in ("0", "4711")]
+    assert files[0] != files[1]
 
 
 def spec(**changes: object) -> Spec:

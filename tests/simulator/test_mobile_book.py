@@ -22,7 +22,7 @@ class Kept:
     def publish(self, time: float, node: int, id: bytes) -> None:
         self.book.command(time, node, Publish(T, id))
         self.book.effect(time, node, Published(T, id))
-        self.book.effect(time, node, Deliver(T, id, id))
+        self.book.effect(time, node, Deliver.one(T, id, id))
 
     def missed(self) -> list[tuple[bytes, int]]:
         return [(it.publication.id, it.client[0]) for it in self.book.missed(9)]
@@ -32,11 +32,11 @@ def test_owed_is_what_somebody_has_whom_one_can_reach() -> None:
     kept = Kept()
     kept.publish(1, 0, b"m")
     assert kept.missed() == [(b"m", 1)]
-    kept.book.effect(2, 1, Deliver(T, b"m", b"m"))
+    kept.book.effect(2, 1, Deliver.one(T, b"m", b"m"))
     assert kept.missed() == []
     kept.links = {0: [], 1: [2], 2: [1]}  # the publisher is gone, a relay meets the third
     assert kept.missed() == [(b"m", 2)]
-    kept.book.effect(3.2, 2, Deliver(T, b"m", b"m"))
+    kept.book.effect(3.2, 2, Deliver.one(T, b"m", b"m"))
     assert (kept.missed(), kept.book.rounds(), kept.book.given()) == ([], 3, 3)
 
 

@@ -57,7 +57,7 @@ class Clerk(Node):
         return [
             Send(0, Note(-number)),
             Persist(),
-            Deliver("n", b"%d" % number, b""),
+            Deliver.one("n", b"%d" % number, b""),
             Send(0, Note(number)),
         ]
 
@@ -123,7 +123,8 @@ class Office:
             self.simulator.run(1)
 
     def delivered(self) -> list[bytes]:
-        return [row[4].id for row in self.log.rows if isinstance(row[4], Deliver)]
+        found = [row[4] for row in self.log.rows if isinstance(row[4], Deliver)]
+        return [it.id for effect in found for it in effect.publications]
 
 
 @pytest.mark.parametrize(("moment", "kept"), [("before", [1]), ("after", [1, 2])])

@@ -37,7 +37,7 @@ class Count(Node):
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         assert isinstance(message, Note)
         self.heard[self.id if sender is None else sender] = message.number
-        return [Deliver("n", b"%d" % self.count, b"")] if self.rng.random() < 0.1 else []
+        return [Deliver.one("n", b"%d" % self.count, b"")] if self.rng.random() < 0.1 else []
 
     def on_timeout(self) -> Effects:
         self.count += 1

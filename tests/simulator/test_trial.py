@@ -99,7 +99,7 @@ def watched(*events: tuple[str, NodeId, object]) -> DeliveredOnce:
     return checker
 
 
-ONE, TWO = Deliver("news", b"1", b""), Deliver("news", b"2", b"")
+ONE, TWO = Deliver.one("news", b"1", b""), Deliver.one("news", b"2", b"")
 
 
 def test_delivered_once_lets_different_publications_and_different_nodes_pass() -> None:
@@ -112,7 +112,7 @@ def test_delivered_once_sees_a_second_delivery_also_by_another_subscription(
     other_topic: str,
 ) -> None:
     with pytest.raises(SafetyBroken, match="node 0 was handed 31 a second time"):
-        watched(("effect", 0, ONE), ("effect", 0, Deliver(other_topic, b"1", b"")))
+        watched(("effect", 0, ONE), ("effect", 0, Deliver.one(other_topic, b"1", b"")))
 
 
 @pytest.mark.parametrize("state", ["none", "stale"])

@@ -47,7 +47,7 @@ def sweep(master: str, out: Path) -> str:
 def test_a_standalone_cluster_gives_the_bytes_of_a_local_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with standalone() as master:
+    with standalone(workers=1) as master:
         where = sweep(master, tmp_path / "cluster")
     assert "planaria.zip" in where  # the package travelled; it was not found by chance
     assert small_hunt(str(tmp_path / "local")).sweep.run(spark) == 12

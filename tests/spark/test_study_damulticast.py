@@ -231,7 +231,8 @@ def small(spark: SparkSession) -> dict[str, Summary]:
     """All of the study, in small."""
     found = {}
     for it in sweeps(SMALL):
-        rows = spark.createDataFrame(ran(it, STUDY, it.cells))
+        few = [cell for cell in it.cells if it.name != "links" or cell.seed < 4]
+        rows = spark.createDataFrame(ran(it, STUDY, few))
         found[it.name] = summed(rows, it.summed)
     return found
 

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
+from planaria.lab.mobile import figures
 from planaria.literal.mobile import graph_of
 from planaria.spark.grid import Cell
 from planaria.studies.facts import Summary
@@ -190,8 +192,9 @@ def test_whole_says_whether_the_rest_is_connected() -> None:
     assert not runs.whole(line, (1,))
 
 
-def test_silence_is_asked_for_when_everybody_had_a_turn() -> None:
+def test_silence_is_asked_for_when_everybody_had_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a complete graph one node speaks at a time; the last hear from all before they speak."""
-    cell = Cell({"graph": "complete:36", "orientation": "heights", "echo": False}, 0)
+    monkeypatch.setattr(figures, "SILENCE", 6)
+    cell = Cell({"graph": "complete:16", "orientation": "heights", "echo": False}, 0)
     found = runs.spread(cell).summary
     assert (found["later"], found["delivered"], found["sends"]) == (0, 1.0, found["links"])

@@ -63,7 +63,7 @@ def demo(out: str | None, master: str | None) -> int:
 
 def heal(network: Network) -> bool:
     """Show one network from an arbitrary state until it heals, and whether it did."""
-    from planaria.cli.healing import View, Watched
+    from planaria.cli.healing import Screen, Watched
 
     kind = find_kind(network.overlay)
     flags = [word for name, value in network.options.items() for word in (f"--{name}", str(value))]
@@ -71,19 +71,19 @@ def heal(network: Network) -> bool:
     trial = Watched(kind.make(**network.options), spec, [make() for make in kind.checkers])
     nodes, messages = len(trial.simulator.nodes), len(list(trial.simulator.channel()))
     click.echo(f"{network.overlay}: {nodes} nodes, {messages} messages in flight")
-    trial.view = View(network.overlay, sys.stdout)
+    trial.screen = Screen(network.overlay, sys.stdout)
     try:
         outcome, violation = trial.judge()
     finally:
-        trial.view.stop()  # also at Ctrl-C: the terminal is its owner's
+        trial.screen.stop()  # also at Ctrl-C: the terminal is its owner's
     if violation is not None:
         lines = filled(
             f"{network.overlay}: NOT healed: {violation.checker}: {violation.detail}", "  "
         )
-        trial.view.end("\n".join([*lines, *command(violation.replay)]), good=False)
+        trial.screen.end("\n".join([*lines, *command(violation.replay)]), good=False)
         return False
     spent = (counted(outcome.intervals, "interval"), counted(outcome.messages, "message"))
     cost = f"after {' and '.join(spent)}"
     healed = f"legitimate {cost}, and for {spec.closure} more"
-    trial.view.end(f"{network.overlay}: {healed}", good=True)
+    trial.screen.end(f"{network.overlay}: {healed}", good=True)
     return True

@@ -26,17 +26,17 @@ PLAIN = "_.-:=+*#"  # the same where a terminal has no bars
 class Watched(Trial):
     """A trial that shows what fails whenever it looks."""
 
-    view: "View | None" = None
+    screen: "Screen | None" = None
 
     def violations(self) -> list[Violation]:
         """As ever, but seen."""
         found = super().violations()
-        if self.view is not None:
-            self.view.show(self.simulator.interval, found)
+        if self.screen is not None:
+            self.screen.show(self.simulator.interval, found)
         return found
 
 
-class View:
+class Screen:
     """What a person sees of one trial."""
 
     def __init__(self, what: str, stream: TextIO) -> None:

@@ -14,14 +14,25 @@ from planaria.core.errors import PlanariaError, UsageError
 
 # One module per command group, imported when it is used: `planaria --version` loads none.
 COMMANDS = {
+    "bench": "planaria.cli.bench:bench",
     "compare": "planaria.cli.compare:compare",
+    "context": "planaria.cli.context:context",
     "demo": "planaria.cli.demo:demo",
+    "doctor": "planaria.cli.doctor:doctor",
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
+    "inspect": "planaria.cli.inspect:inspect",
     "keys": "planaria.cli.keys:keys",
+    "ls": "planaria.cli.ls:ls",
+    "node": "planaria.cli.node:node",
+    "pub": "planaria.cli.pub:pub",
     "reproduce": "planaria.cli.reproduce:reproduce",
     "sim": "planaria.cli.sim:sim",
+    "sub": "planaria.cli.sub:sub",
+    "top": "planaria.cli.top:top",
+    "topic": "planaria.cli.topic:topic",
     "trace": "planaria.cli.trace:trace",
+    "up": "planaria.cli.up:up",
 }
 BROKEN = 1  # a run broke a promise, or two traces differ
 MISUSE = 2

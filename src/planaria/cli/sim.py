@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from planaria import __version__
-from planaria.cli.files import write_atomically
 from planaria.cli.summary import summary, table
 from planaria.cli.ticker import Ticker, Ticking
 from planaria.core.errors import InvariantViolation, UsageError
+from planaria.network.files import write_atomically
 from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import Schedule, compose, load_schedule, parse_schedule

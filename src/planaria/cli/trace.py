@@ -5,13 +5,18 @@ from pathlib import Path
 
 import click
 
-from planaria.cli.files import write_atomically
+from planaria import __version__
+from planaria.cli.access import reaches_network, run
 from planaria.cli.groups import Group
+from planaria.cli.live_trace import trace_network
 from planaria.cli.tables import counted
 from planaria.core.errors import UsageError, unknown
+from planaria.network.context import Context
+from planaria.network.files import write_atomically
+from planaria.network.tracing import SECONDS_MAX
 from planaria.simulator.engine import KINDS
 from planaria.simulator.pictures.lamport import draw, window
-from planaria.simulator.trace import Row, Trace
+from planaria.simulator.trace import Recorder, Row, Trace
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -47,6 +52,33 @@ def show(file: Path, limit: int, kind: tuple[str, ...], node: tuple[int, ...]) -
     if left:
         click.echo(f"planaria: {counted(left, 'more row')} (--limit)", err=True)
     return 0
+
+
+@trace.command()
+@click.argument("file", type=Path)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, SECONDS_MAX, min_open=True),
+    default=5.0,
+    show_default=True,
+)
+@reaches_network
+def live(context: Context, file: Path, seconds: float) -> int:
+    """Write to FILE what all nodes of a running network do for some seconds.
+
+    Nodes are asked over HTTP: those that were started without --http, or whose door this machine
+    cannot reach, are missing.
+    """
+    found = run(trace_network(context, seconds))
+    about = {"run": f"live {found.began}", "version": __version__, "seconds": f"{seconds:g}"}
+    with Recorder(file, "everything", about) as recorder:
+        for row in found.rows:
+            recorder.keep(row)
+    for line in found.missing:
+        click.echo(f"planaria: {line}", err=True)
+    nodes = counted(found.nodes, "node")
+    click.echo(f"{counted(len(found.rows), 'row')} of {nodes} in {file}", err=True)
+    return 0 if found.nodes else 1
 
 
 @trace.command()

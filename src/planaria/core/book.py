@@ -191,7 +191,9 @@ class Book:
                 if one.command.pattern == effect.pattern and one.until == inf:
                     one.since = min(one.since, time)
         elif isinstance(effect, Deliver):
-            self._deliver(time, self.handed.client(node, effect.client), effect.id)
+            client = self.handed.client(node, effect.client)
+            for delivery in effect.publications:
+                self._deliver(time, client, delivery.id)
 
     def subscribed(self, node: NodeId, command: Subscribe) -> None:
         """An application at `node` was subscribed before the run began."""

@@ -3,16 +3,18 @@
 from collections.abc import Iterable
 from typing import Any, Union
 
-from msgspec import MsgspecError
-from msgspec.msgpack import Decoder, Encoder
+from msgspec import MsgspecError, Raw
+from msgspec.msgpack import Decoder, Encoder, decode
 
-from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
+from planaria.core.errors import CapacityExceeded, MalformedMessage, UnknownMessage, UsageError
 from planaria.core.message import Message, tag_of
 
-FRAME_BYTES_MAX = 1 << 20  # a peer cannot make us hold more than this for one message
+# A payload of a mebibyte and what stands round it; a peer cannot make us hold more for one message.
+FRAME_BYTES_MAX = (1 << 20) + (1 << 16)
 
 
 _ENCODER = Encoder()
+_FIELDS: Decoder[list[Raw]] = Decoder(list[Raw])
 
 
 def to_wire(message: Message) -> bytes:
@@ -37,6 +39,7 @@ class Codec:
             raise UsageError(said)
         union: Any = Union[tuple(self.classes)]  # noqa: UP007 - a run-time union
         self._decoder: Decoder[Any] = Decoder(union)
+        self._tags = frozenset(tags)
 
     def encode(self, message: Message) -> bytes:
         """The bytes of `message`; refuses what no peer would accept."""
@@ -45,11 +48,24 @@ class Codec:
         return to_wire(message)
 
     def decode(self, data: bytes) -> Message:
-        """The message in `data`, or `MalformedMessage`: never another error."""
+        """The message in `data`, or `MalformedMessage`: never another error.
+
+        It is an `UnknownMessage` if the tag is one that nobody here knows.
+        """
         if len(data) > FRAME_BYTES_MAX:
             raise MalformedMessage(f"frame of {len(data)} bytes: at most {FRAME_BYTES_MAX}")
         try:
             message: Message = self._decoder.decode(data)
         except (MsgspecError, RecursionError, UnicodeDecodeError, ValueError) as error:
-            raise MalformedMessage(str(error)) from None
+            unknown = UnknownMessage if self._is_unknown(data) else MalformedMessage
+            raise unknown(str(error)) from None
         return message
+
+    def _is_unknown(self, data: bytes) -> bool:
+        """Is this a message, but of a tag that is not among ours?"""
+        try:
+            fields = _FIELDS.decode(data)
+            tag = decode(fields[0], type=str)
+        except (MsgspecError, LookupError, RecursionError, ValueError):
+            return False
+        return tag not in self._tags

@@ -3,6 +3,7 @@
     PlanariaError
     ├── UsageError           the caller erred: a bad topic, option, file or command
     ├── MalformedMessage     a peer erred: bytes that do not decode; counted and dropped
+    │   └── UnknownMessage   a peer of another version, perhaps: counted apart
     ├── MalformedState       a store erred: bytes that are no state; the node starts fresh
     ├── CapacityExceeded     a stated bound is reached; try again later
     └── InvariantViolation   a run broke a promise of the protocol; carries its replay command
@@ -34,6 +35,10 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
 
 class MalformedMessage(PlanariaError, ValueError):
     """Bytes that are not one whole, well-typed message."""
+
+
+class UnknownMessage(MalformedMessage):
+    """A whole message of a kind that nobody here knows: of another version, perhaps."""
 
 
 class MalformedState(PlanariaError, ValueError):

@@ -44,6 +44,9 @@ class Forgetful(Stateful, Generic[K, V]):
     def __len__(self) -> int:
         return sum(map(len, self.generations))
 
+    def __bool__(self) -> bool:
+        return any(self.generations)
+
     def __contains__(self, name: K) -> bool:
         for generation in self.generations:  # noqa: SIM110 - any() costs twice, and it is asked often
             if name in generation:

@@ -6,7 +6,7 @@ come back. Same state, same input, same random stream: same effects.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct
 
@@ -27,13 +27,12 @@ class Send(Effect, frozen=True, gc=False):
     message: Message
 
 
-class Deliver(Effect, frozen=True, gc=False):
-    """Hand a publication to the local application. Never twice for one `id` and `client`.
+class Delivery(Struct, frozen=True, gc=False):
+    """One publication as its subscriber gets it; `timestamp` in milliseconds since 1970.
 
     `publisher` and `sequence` are None where the overlay keeps publishers anonymous.
     """
 
-    topic: str
     id: bytes
     payload: bytes
     publisher: NodeId | None = None
@@ -42,16 +41,35 @@ class Deliver(Effect, frozen=True, gc=False):
     key: bytes | None = None
     headers: dict[str, str] = {}
     timestamp: int | None = None
+
+
+class Deliver(Effect, frozen=True, gc=False):
+    """Hand publications to the local application, in this order. No `id` twice for one `client`.
+
+    The sequence may make its elements as they are asked for.
+    """
+
+    topic: str
+    publications: Sequence[Delivery]
     client: int = 0
+
+    @classmethod
+    def one(cls, topic: str, *fields: Any, client: int = 0, **named: Any) -> Self:
+        """Hand over a single publication, with the fields of a `Delivery`."""
+        return cls(topic, (Delivery(*fields, **named),), client)
 
 
 class Published(Effect, frozen=True, gc=False):
-    """Tell the local application which `id` its publication has; nobody else is told."""
+    """Tell the local application which `id` its publication has; nobody else is told.
+
+    Of several that were published at once (`PublishMany`) it is the first of `count`.
+    """
 
     topic: str
     id: bytes
     publisher: NodeId | None = None
     sequence: int | None = None
+    count: int = 1
 
 
 class Joined(Effect, frozen=True, gc=False):
@@ -104,7 +122,8 @@ class Unsubscribe(Command, frozen=True, gc=False):
 class Publish(Command, frozen=True, gc=False):
     """Publish `payload`, or `attributes` that conditions can be about, on `topic`.
 
-    The answer is a `Published`. `timestamp` is in milliseconds since 1970.
+    The answer is a `Published`. `timestamp` is in milliseconds since 1970. `more`: others follow at
+    once, and this one may leave together with them.
     """
 
     topic: str
@@ -113,6 +132,17 @@ class Publish(Command, frozen=True, gc=False):
     key: bytes | None = None
     headers: dict[str, str] = {}
     timestamp: int | None = None
+    more: bool = False
+
+
+class PublishMany(Command, frozen=True, gc=False):
+    """Publish all of these on `topic`, in this order, or none; they leave together.
+
+    The answer is one `Published`. What cannot be published is a `UsageError`.
+    """
+
+    topic: str
+    publications: Sequence[Publish]
 
 
 class Leave(Command, frozen=True, gc=False):
@@ -144,6 +174,12 @@ class LinkDown(Command, frozen=True, gc=False):
 
     peer: NodeId
     unacknowledged: tuple[Message, ...] = ()
+
+
+class Supervisors(Command, frozen=True, gc=False):
+    """These nodes supervise, as far as the driver knows; given whenever that changes."""
+
+    ids: tuple[NodeId, ...]
 
 
 class Busy(Command, frozen=True, gc=False):

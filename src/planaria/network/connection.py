@@ -6,6 +6,8 @@ wire they speak, and, without TLS, who they are. Writes of one turn of the event
 
 import asyncio
 import ssl
+from collections import deque
+from time import monotonic
 from typing import Protocol, cast
 
 from msgspec import MsgspecError, Struct, msgpack
@@ -14,11 +16,14 @@ from planaria.core.errors import MalformedMessage
 from planaria.core.message import Message
 from planaria.network.frames import Kind, Reader, frame
 from planaria.network.identity import Refused, handle_of
-from planaria.network.link import Link, Task
+from planaria.network.link import OWED_BYTES_MAX, Link, Task
 from planaria.network.tls import Credentials
 
 VERSIONS = (1,)  # of the wire that this code speaks
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
+NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
+TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn
+OWED_SECONDS = 0.05  # for which an acknowledgement waits for something to travel with
 
 
 class Hello(Struct, frozen=True):
@@ -28,13 +33,19 @@ class Hello(Struct, frozen=True):
     id: bytes
     cluster: str
     addresses: tuple[str, ...] = ()
+    role: str = NODE  # or `CLIENT`: in no ring, and nobody dials it
 
 
 class Handler(Protocol):
     """What a connection tells its owner."""
 
-    hello: Hello
-    credentials: Credentials | None
+    @property
+    def hello(self) -> Hello:
+        """What to say first."""
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """What to show; None without TLS."""
 
     def connected(self, connection: "Connection") -> None:
         """There is a socket; nothing is known of the other end yet."""
@@ -64,10 +75,16 @@ class Connection(asyncio.Protocol):
         self.theirs: Hello | None = None
         self.heard = 0.0  # when the other end was last heard of, by the loop's clock
         self.malformed = 0
+        self.behind = False  # was it crowded for longer than publishers wait?
+        self._eased = asyncio.Event()
         self._reader = Reader()
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._flushing = self._paused = False
+        self._inbox: deque[tuple[int, bytes]] = deque()
+        self._flushing = self._paused = self._working = False
+        self._owing: asyncio.TimerHandle | None = None
+        self.admitted = False  # did the other end say anything after both hellos?
+        self.refused = False  # did one end say that it will not have the other?
         self._reason = ""
         self._patience: asyncio.TimerHandle | None = None
 
@@ -77,6 +94,11 @@ class Connection(asyncio.Protocol):
         assert self.theirs is not None
         return handle_of(self.theirs.id)
 
+    @property
+    def reason(self) -> str:
+        """Why it is over; empty while it is not."""
+        return self._reason
+
     def send(self, data: bytes, message: Message, *, bulk: bool) -> bool:
         """Send an encoded message soon; False if the link is full."""
         taken = self.link.offer(data, message, bulk=bulk)
@@ -84,10 +106,25 @@ class Connection(asyncio.Protocol):
             self._flush_soon()
         return taken
 
+    @property
+    def crowded(self) -> bool:
+        """Is more than half of the bulk window on its way?"""
+        bulk = self.link.bulk
+        return 2 * bulk.bytes > bulk.bytes_max
+
+    async def eased(self) -> None:
+        """Return when less than half of the bulk window is on its way, or nobody is there."""
+        while self.crowded and self._transport is not None:
+            await self._eased.wait()
+
     def finish(self, task: Task) -> None:
-        """Say that a frame is done with; the other end is told with the next write."""
-        self.link.finish(task)
-        self._flush_soon()
+        """Say that a frame is done with; the other end is told with the next write, or soon."""
+        link = self.link
+        link.finish(task)
+        if link.owed >= OWED_BYTES_MAX:
+            self._flush_soon()
+        elif self._owing is None:
+            self._owing = self._loop.call_later(OWED_SECONDS, self._acknowledge)
 
     def say(self, kind: Kind, body: bytes) -> None:
         """Send a frame that needs no acknowledgement, at once."""
@@ -108,6 +145,7 @@ class Connection(asyncio.Protocol):
     def refuse(self, reason: str) -> None:
         """Hang up and tell the other end why."""
         self._write(frame(Kind.REFUSE, reason.encode()))
+        self.refused = True
         self.close(reason)
 
     # What asyncio calls
@@ -120,15 +158,14 @@ class Connection(asyncio.Protocol):
         self._patience = self._loop.call_later(HELLO_SECONDS, self.close, "it never said hello")
 
     def data_received(self, data: bytes) -> None:
-        """Cut into frames and handle each."""
+        """Cut into frames and handle each; not all of them now if they are many."""
         self.heard = self._loop.time()
         try:
-            for kind, body in self._reader.feed(data):
-                self._frame(kind, body)
-                if self._reason:
-                    return
+            self._inbox += self._reader.feed(data)
         except MalformedMessage as error:
             self.refuse(str(error))
+        if not self._working:
+            self._work()
 
     def pause_writing(self) -> None:
         """The socket is full: keep what waits here."""
@@ -141,33 +178,72 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Tell the owner."""
-        if self._patience is not None:
-            self._patience.cancel()
+        for timer in (self._patience, self._owing):
+            if timer is not None:
+                timer.cancel()
         self._transport = None
-        self.handler.closed(self, self._reason or _words(error))
+        self._ease()
+        self.refused = self.refused or isinstance(error, ssl.SSLError)
+        self._reason = self._reason or _words(error)
+        self.handler.closed(self, self._reason)
 
     # Frames
+
+    def _work(self) -> None:
+        """Handle what came in, for a while; nothing more is read before it is done."""
+        inbox, until = self._inbox, monotonic() + TURN_SECONDS
+        while inbox and not self._reason:
+            self._frame(*inbox.popleft())
+            if inbox and monotonic() > until:
+                self.heard = self._loop.time()  # who is not read from is not silent
+                self._rest(working=True)
+                self._loop.call_soon(self._work)
+                return
+        inbox.clear()
+        self._rest(working=False)
+
+    def _rest(self, *, working: bool) -> None:
+        if self._working != working and self._transport is not None:
+            if working:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+        self._working = working
 
     def _frame(self, kind: int, body: bytes) -> None:
         if self.theirs is None:
             self._greeted(kind, body)
-        elif kind in (Kind.CONTROL, Kind.BULK):
-            self.handler.received(self, body, self.link.begin(kind))
+            return
+        self.admitted = self.admitted or kind != Kind.REFUSE
+        if kind in (Kind.CONTROL, Kind.BULK):
+            self.handler.received(self, body, self.link.begin(kind, len(body)))
         elif kind in (Kind.WHERE, Kind.CONTACTS):
             self.handler.asked(self, kind, body)
         elif kind == Kind.ACKNOWLEDGE:
-            if not self.link.on_acknowledge(body):
-                self.refuse("acknowledged what was never sent")
-            elif self.link.drained:
-                self.handler.ready(self)
+            self._acknowledged(body)
         elif kind == Kind.REFUSE:
-            self.close(f"it refused: {body.decode(errors='replace')}")
+            self._refused(body)
         elif kind != Kind.BEAT:
             self.malformed += 1  # of a later version, perhaps: it is not for us
 
+    def _acknowledged(self, body: bytes) -> None:
+        if not self.link.on_acknowledge(body):
+            self.refuse("acknowledged what was never sent")
+            return
+        if not self.crowded:
+            self.behind = False
+            self._ease()
+        if self.link.drained:
+            self.handler.ready(self)
+
+    def _ease(self) -> None:
+        """Let go on who waits for room."""
+        self._eased.set()
+        self._eased.clear()
+
     def _greeted(self, kind: int, body: bytes) -> None:
         if kind == Kind.REFUSE:
-            self.close(f"it refused: {body.decode(errors='replace')}")
+            self._refused(body)
             return
         try:
             if kind != Kind.HELLO:
@@ -176,12 +252,18 @@ class Connection(asyncio.Protocol):
         except (MsgspecError, Refused) as error:
             self.refuse(str(error))
 
+    def _refused(self, body: bytes) -> None:
+        self.refused = True
+        self.close(f"it refused: {body.decode(errors='replace')}")
+
     def _accept(self, theirs: Hello) -> None:
         mine = self.handler.hello
         if not set(theirs.versions) & set(mine.versions):
             raise Refused(
                 f"it speaks wire {theirs.versions}, this node {mine.versions}: upgrade the older"
             )
+        if theirs.role not in (NODE, CLIENT):
+            raise Refused(f"it says that it is a {theirs.role!r}: {NODE} or {CLIENT}")
         if theirs.cluster != mine.cluster:
             raise Refused(f"it is of cluster {theirs.cluster!r}, this node of {mine.cluster!r}")
         credentials = self.handler.credentials
@@ -192,6 +274,11 @@ class Connection(asyncio.Protocol):
             )
             if shown.id != theirs.id:
                 raise Refused(f"it says another id than its certificate ({shown.name!r})")
+            if theirs.role not in shown.roles:
+                raise Refused(
+                    f"the certificate of {shown.name!r} is for {', '.join(shown.roles)}, not for a "
+                    f"{theirs.role}: issue one with --role {theirs.role}"
+                )
         if self._patience is not None:
             self._patience.cancel()
         self.theirs = theirs
@@ -210,14 +297,38 @@ class Connection(asyncio.Protocol):
     def _flush_soon(self) -> None:
         if not self._flushing and not self._paused:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_now)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what waits: at once if this is the first in a turn of the event loop, others wait
+        for it; what follows in the same turn leaves together at its end.
+        """
+        if not self._flushing and not self._paused:
+            self._write_out()
+            self._flushing = True
+            self._loop.call_soon(self._flush_rest)
+
+    def _flush_rest(self) -> None:
         self._flushing = False
+        link = self.link
+        if link.control.waiting or link.bulk.waiting or link.owed >= OWED_BYTES_MAX:
+            self._write_out()
+
+    def _flush_now(self) -> None:
+        self._flushing = False
+        self._write_out()
+
+    def _acknowledge(self) -> None:
+        self._owing = None
+        self._write_out()
+
+    def _write_out(self) -> None:
         if self._open and not self._paused:
             data = self.link.take()
             if data:
                 self._write(data)
+            if self.link.bulk.waiting:
+                self._flush_soon()
 
 
 def _words(error: Exception | None) -> str:

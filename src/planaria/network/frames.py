@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct as Layout
 
+from planaria.core.codec import FRAME_BYTES_MAX as MESSAGE_BYTES_MAX
 from planaria.core.errors import MalformedMessage
 
 HEAD = Layout(">IB")
-FRAME_BYTES_MAX = (1 << 20) + (1 << 16)  # a message of a mebibyte, and what stands round it
+FRAME_BYTES_MAX = MESSAGE_BYTES_MAX + 1  # the largest message and its kind
 
 
 class Kind(IntEnum):
@@ -36,34 +37,40 @@ def frame(kind: int, body: bytes) -> bytes:
 
 
 class Reader:
-    """Cuts what arrives into frames."""
+    """Cuts what arrives into frames. What is whole is copied once, what is not waits in parts."""
 
-    __slots__ = ("_data",)
+    __slots__ = ("_held", "_needed", "_parts")
 
     def __init__(self) -> None:
-        self._data = bytearray()
+        self._parts: list[bytes] = []  # of an unfinished frame
+        self._held = 0  # bytes in them
+        self._needed = 0  # before anything more can be told
 
     def __len__(self) -> int:
-        return len(self._data)
+        return self._held
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """The frames that are whole by now, as (kind, body).
+        """The frames that are whole by now, as (kind, body); take all of them before the next call.
 
         Raises MalformedMessage for a length that no frame has: nothing after it can be trusted.
         """
-        held = self._data
-        held += data
-        start, end = 0, len(held)
-        try:
-            while end - start >= HEAD.size:
-                length, kind = HEAD.unpack_from(held, start)
-                if not 1 <= length <= FRAME_BYTES_MAX:
-                    raise MalformedMessage(f"frame of {length} bytes: 1 to {FRAME_BYTES_MAX}")
-                stop = start + HEAD.size - 1 + length
-                if stop > end:
-                    return
-                body = bytes(memoryview(held)[start + HEAD.size : stop])
-                start = stop
-                yield kind, body
-        finally:
-            del held[:start]
+        if self._parts:
+            self._parts.append(data)
+            self._held += len(data)
+            if self._held < self._needed:
+                return
+            data = b"".join(self._parts)
+        start, end = 0, len(data)
+        self._parts, self._held, self._needed = [], 0, HEAD.size
+        while end - start >= HEAD.size:
+            length, kind = HEAD.unpack_from(data, start)
+            if not 1 <= length <= FRAME_BYTES_MAX:
+                raise MalformedMessage(f"frame of {length} bytes: 1 to {FRAME_BYTES_MAX}")
+            stop = start + HEAD.size - 1 + length
+            if stop > end:
+                self._needed = stop - start
+                break
+            yield kind, data[start + HEAD.size : stop]
+            start = stop
+        if start < end:
+            self._parts, self._held = [data[start:]], end - start

@@ -6,13 +6,12 @@ Receiving never waits for sending: a link that is full drops what is sent over i
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import time
 
 from planaria.core.codec import Codec
-from planaria.core.errors import MalformedMessage, UsageError
+from planaria.core.errors import MalformedMessage, UnknownMessage, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import (
@@ -28,20 +27,20 @@ from planaria.core.node import (
     Persist,
     Ready,
     Send,
+    Supervisors,
 )
-from planaria.network.connection import VERSIONS, Connection, Hello
-from planaria.network.contacts import Contact, Contacts, format_address, parse_address
+from planaria.network.connection import CLIENT, VERSIONS, Connection, Handler, Hello
+from planaria.network.contacts import format_address, is_unspecified, parse_address
+from planaria.network.dialling import Dialling
 from planaria.network.frames import Kind
-from planaria.network.identity import handle_of
+from planaria.network.identity import Refused, handle_of
 from planaria.network.link import Task
+from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
 
 INTERVAL_SECONDS = 0.5
 SILENCE_SECONDS = 4.0  # without a frame, after which a peer is gone
-DIAL_SECONDS = 3.0
-DIALS_MAX = 64  # at a time
-WAITING_MAX = 256  # messages to one node that is being dialled
-SOUGHT_MAX = 1024  # nodes that are looked for or dialled at a time
+CONNECTIONS_MAX = 4096  # accepted: nodes, clients and whoever has not said hello yet
 STOP_SECONDS = 1.0  # for the other ends to say goodbye
 
 log = logging.getLogger("planaria.network")
@@ -70,20 +69,26 @@ class Host:
         credentials: Credentials | None = None,
         commit: Commit | None = None,
         interval: float = INTERVAL_SECONDS,
+        supervises: bool = False,
+        connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         if handle_of(id) != node.id:
             raise UsageError(f"node {node.id} is not the one that its id {id.hex()} names")
         self.node, self.codec, self.application = node, codec, application
         self.credentials, self.interval = credentials, interval
+        self.connections_max = connections_max
         self.hello = Hello(VERSIONS, id, cluster)
-        self.contacts = Contacts()
         self.links: dict[NodeId, Connection] = {}
-        self.late = self.malformed = self.dropped = 0
+        self.presence = Presence(
+            id, credentials, self.links.values, self._supervised, supervises=supervises
+        )
+        self.contacts = self.presence.contacts
+        self.clients: Handler | None = None  # serves the connections of clients
+        self.late = self.malformed = self.unknown = self.dropped = 0
         self._commit = commit
         self._bulk = frozenset(bulk)
-        self._serial = int(time())
-        self._waiting: dict[NodeId, list[Message]] = {}
-        self._dialling: dict[NodeId, asyncio.Task[None]] = {}
+        self._dialling = Dialling(self, self.contacts, self.links, self._gave_up)
+        self._touched: dict[Connection, None] = {}  # with something to write
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -95,10 +100,14 @@ class Host:
         """Listen, and begin the node's timeouts; returns the address that was bound."""
         loop = asyncio.get_running_loop()
         host, port = parse_address(address)
+        if is_unspecified(host) and not advertise:
+            raise UsageError(f"{address} is every address of this machine: advertise one of them")
+        for one in advertise:
+            parse_address(one)
         context = self.credentials.context(server=True) if self.credentials else None
         try:
             self._server = await loop.create_server(
-                lambda: self._connection(dialled=False), host, port, ssl=context
+                lambda: Connection(self, dialled=False), host, port, ssl=context
             )
         except OSError as error:
             raise UsageError(f"cannot listen on {address}: {error.strerror or error}") from None
@@ -106,7 +115,7 @@ class Host:
         self.hello = Hello(
             VERSIONS, self.hello.id, self.hello.cluster, tuple(advertise) or (bound,)
         )
-        self.contacts.learn(Contact(self.hello.id, self.hello.addresses, self._serial))
+        self.presence.appear(self.hello.addresses)
         self._timer = loop.call_later(self.interval, self._tick, loop.time() + self.interval)
         return bound
 
@@ -115,10 +124,7 @@ class Host:
         self._stopped.set()
         if self._timer is not None:
             self._timer.cancel()
-        dials = list(self._dialling.values())
-        for dial in dials:
-            dial.cancel()
-        await asyncio.gather(*dials, return_exceptions=True)
+        await self._dialling.stop()
         for connection in list(self._connections):
             connection.close("this node stops")
         loop = asyncio.get_running_loop()
@@ -133,13 +139,24 @@ class Host:
             await self._server.wait_closed()
 
     async def join(self, address: str) -> NodeId:
-        """Connect to a node of which only the address is known; returns who it is."""
-        connection = await self._dial(address)
-        while connection.theirs is None:
-            if connection not in self._connections:
-                raise UsageError(f"{address} does not let us in: see the log of both ends")
+        """Connect to a node of which only the address is known; returns who it is.
+
+        Raises Refused if one of the two ends will not have the other, UsageError if nobody answers.
+        """
+        connection = await self._dialling.dial(address)
+        while not connection.admitted and connection in self._connections:
             await asyncio.sleep(0.01)
-        return connection.peer
+        if connection.theirs is not None and connection.peer in (self.node.id, *self.links):
+            return connection.peer
+        said = f"{address} does not let us in: {connection.reason}"
+        if connection.theirs is None and not connection.refused:
+            said += " before it said hello (does it want TLS?)"
+        raise Refused(said) if connection.refused else UsageError(said)
+
+    @property
+    def queued(self) -> int:
+        """How many messages wait for nodes that are looked for or dialled."""
+        return len(self._dialling)
 
     def command(self, command: Command) -> None:
         """The local application asks; what the node refuses is raised to it."""
@@ -148,20 +165,22 @@ class Host:
     # What connections tell
 
     def connected(self, connection: Connection) -> None:
-        """There is a socket more."""
+        """There is a socket more; whoever is one too many is told so."""
         self._connections.add(connection)
+        if not connection.dialled and len(self._connections) > self.connections_max:
+            connection.refuse(f"{self.connections_max} connections are open: try another node")
 
     def opened(self, connection: Connection) -> None:
         """A node is at the other end: use this link, unless a better one is there."""
         theirs, peer = connection.theirs, connection.peer
         assert theirs is not None
+        if theirs.role == CLIENT:
+            self._hand_over(connection)
+            return
         if peer == self.node.id:
             connection.refuse("that is this node itself")
             return
-        if theirs.addresses:
-            known = self.contacts.get(peer)
-            serial = known.serial + 1 if known and known.addresses != theirs.addresses else 0
-            self.contacts.learn(Contact(theirs.id, theirs.addresses, serial))
+        self.presence.greet(connection)
         other = self.links.get(peer)
         if other is not None and self._preferred(other) and not self._preferred(connection):
             connection.close("there is another link")
@@ -172,15 +191,24 @@ class Host:
             other.close("there is a better link")
         else:
             self._perform(self.node.on_command(LinkUp(peer)), None)
-        for message in self._waiting.pop(peer, []):
-            self._send(Send(peer, message))
+        self._perform([Send(peer, message) for message in self._dialling.reached(peer)], None)
+
+    def _hand_over(self, connection: Connection) -> None:
+        """A client is at the other end."""
+        if self.clients is None:
+            connection.refuse("this node serves no clients: connect to another one")
+        else:
+            connection.handler = self.clients
+            self.clients.opened(connection)
 
     def received(self, connection: Connection, body: bytes, task: Task) -> None:
         """A message came in over a link: its end is its sender."""
         try:
             message = self.codec.decode(body)
-        except MalformedMessage:
-            self.malformed += 1
+        except MalformedMessage as error:
+            # What a later version says is not for this one; whoever sent it need not wait for it.
+            self.unknown += isinstance(error, UnknownMessage)
+            self.malformed += not isinstance(error, UnknownMessage)
             connection.finish(task)
             return
         effects = self.node.on_message(message, connection.peer)
@@ -193,9 +221,7 @@ class Host:
             if answer is not None:
                 connection.say(Kind.CONTACTS, answer)
             return
-        for node in self.contacts.learn_all(body):
-            if node in self._waiting:
-                self._seek(node)
+        self._dialling.found(self.presence.hear(connection, body))
 
     def ready(self, connection: Connection) -> None:
         """A full link has room again."""
@@ -212,6 +238,14 @@ class Host:
             lost = connection.link.unacknowledged()
             self._perform(self.node.on_command(LinkDown(connection.peer, lost)), None)
 
+    def _gave_up(self, node: NodeId, lost: tuple[Message, ...]) -> None:
+        """A node cannot be reached."""
+        self._perform(self.node.on_command(LinkDown(node, lost)), None)
+
+    def _supervised(self, supervisors: tuple[NodeId, ...]) -> None:
+        """Other nodes supervise than before."""
+        self._perform(self.node.on_command(Supervisors(supervisors)), None)
+
     # Effects
 
     def _done(self, connection: Connection, task: Task, error: Exception | None) -> None:
@@ -222,13 +256,18 @@ class Host:
             connection.close(f"not stored: {error}")
 
     def _perform(self, effects: Effects, done: Done | None) -> None:
-        """Do effects in their order; what follows a `Persist` waits until that is on disk."""
+        """Do effects in their order; what follows a `Persist` waits until that is on disk.
+
+        What is sent leaves before the application is given anything: others wait for it.
+        """
         if self._stopped.is_set():
             return
         for at, effect in enumerate(effects):
             if isinstance(effect, Send):
                 self._send(effect)
-            elif isinstance(effect, Persist):
+                continue
+            self._flush()
+            if isinstance(effect, Persist):
                 if self._commit is not None:
                     loop = asyncio.get_running_loop()
                     rest = partial(self._committed, effects[at + 1 :], done)
@@ -237,8 +276,15 @@ class Host:
                     return
             else:
                 self.application(effect)
+        self._flush()
         if done is not None:
             done(None)
+
+    def _flush(self) -> None:
+        if self._touched:
+            touched, self._touched = self._touched, {}
+            for connection in touched:
+                connection.flush()
 
     def _committed(self, rest: Effects, done: Done | None, error: Exception | None) -> None:
         """Go on after a commit; what could not be stored is not sent, delivered or acknowledged."""
@@ -256,83 +302,22 @@ class Host:
             loop = asyncio.get_running_loop()
             loop.call_soon(lambda: self._perform(self.node.on_message(message, target), None))
             return
-        connection = self.links.get(target)
+        connection, data = self.links.get(target), self.codec.encode(message)
         if connection is None:
-            self._wait(target, message)
+            self.dropped += not self._dialling.wait(target, message, len(data))
             return
         busy = connection.link.busy
-        bulk = type(message) in self._bulk
-        if not connection.send(self.codec.encode(message), message, bulk=bulk):
-            self.dropped += 1
-            if not busy:
-                self._perform(self.node.on_command(Busy(target)), None)
+        if connection.link.offer(data, message, bulk=type(message) in self._bulk):
+            self._touched[connection] = None
+            return
+        self.dropped += 1
+        if not busy:
+            self._perform(self.node.on_command(Busy(target)), None)
 
     def _resend(self, connection: Connection, other: Connection) -> None:
         """Move to another link what the old one did not get across; twice is harmless."""
         for message in other.link.unacknowledged():
             connection.send(self.codec.encode(message), message, bulk=type(message) in self._bulk)
-
-    # Finding and dialling nodes
-
-    def _wait(self, target: NodeId, message: Message) -> None:
-        """Keep a message while its receiver is looked for and dialled."""
-        if target not in self._waiting and len(self._waiting) >= SOUGHT_MAX:
-            self.dropped += 1
-            return
-        waiting = self._waiting.setdefault(target, [])
-        if len(waiting) < WAITING_MAX:
-            waiting.append(message)
-        else:
-            self.dropped += 1
-        if len(waiting) == 1:
-            loop = asyncio.get_running_loop()
-            loop.call_later(DIAL_SECONDS, self._give_up, target)
-            self._seek(target)
-
-    def _seek(self, target: NodeId) -> None:
-        contact = self.contacts.get(target)
-        if contact is None:
-            question = self.contacts.question([target])
-            for connection in self.links.values():
-                connection.say(Kind.WHERE, question)
-        elif target not in self._dialling and len(self._dialling) < DIALS_MAX:
-            task = asyncio.ensure_future(self._reach(contact))
-            self._dialling[target] = task
-            task.add_done_callback(lambda _: self._dialling.pop(target, None))
-
-    async def _reach(self, contact: Contact) -> None:
-        for address in contact.addresses:
-            try:
-                await self._dial(address)
-            except UsageError as error:
-                log.info("%s", error)
-            else:
-                return
-
-    async def _dial(self, address: str) -> Connection:
-        loop = asyncio.get_running_loop()
-        host, port = parse_address(address)
-        context = self.credentials.context(server=False) if self.credentials else None
-        dial = loop.create_connection(
-            lambda: self._connection(dialled=True), host, port, ssl=context
-        )
-        try:
-            _, connection = await asyncio.wait_for(dial, DIAL_SECONDS)
-        except ssl.SSLCertVerificationError as error:
-            why = f"its certificate is not of our authority ({error.verify_message})"
-            raise UsageError(f"cannot trust {address}: {why}") from None
-        except (OSError, TimeoutError) as error:
-            words = getattr(error, "strerror", None) or str(error) or "no answer"
-            raise UsageError(f"cannot reach {address}: {words}") from None
-        return connection
-
-    def _give_up(self, target: NodeId) -> None:
-        lost = self._waiting.pop(target, [])
-        if lost:
-            self._perform(self.node.on_command(LinkDown(target, tuple(lost))), None)
-
-    def _connection(self, *, dialled: bool) -> Connection:
-        return Connection(self, dialled=dialled)
 
     def _preferred(self, connection: Connection) -> bool:
         """Of two links both ends keep the one that the smaller id dialled."""
@@ -348,9 +333,11 @@ class Host:
         following = max(due + self.interval, now + self.interval / 2)
         self._timer = loop.call_at(following, self._tick, following)
         for connection in list(self.links.values()):
-            if now - connection.heard > SILENCE_SECONDS:
+            # Who comes late has not listened meanwhile, and accuses nobody of it.
+            if min(now, due) - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
             connection.say(Kind.BEAT, b"")
+        self.presence.on_time(now)
         if self.node.reads_clock:
             self._perform(self.node.on_command(Clock(int(time()))), None)
         self._perform(self.node.on_timeout(), None)

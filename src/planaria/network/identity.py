@@ -139,6 +139,11 @@ def identify(
     return _identity(certificate, name)
 
 
+def cluster_of(authority: x509.Certificate) -> str:
+    """The name of the cluster whose authority this is."""
+    return _common_name(authority)
+
+
 def load_certificate(path: Path) -> x509.Certificate:
     """The certificate in a PEM file, or `UsageError` that names the file."""
     try:

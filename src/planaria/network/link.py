@@ -9,10 +9,12 @@ from collections import deque
 from struct import Struct as Layout
 
 from planaria.core.message import Message
-from planaria.network.frames import Kind, frame
+from planaria.network.frames import HEAD, Kind, frame
 
 CONTROL_BYTES_MAX = 1 << 18  # not yet acknowledged
 BULK_BYTES_MAX = 1 << 21  # a mebibyte twice: one on its way while the other is processed
+BULK_BYTES_WRITTEN = 1 << 17  # at a time: control frames wait behind no more than that
+OWED_BYTES_MAX = 1 << 18  # processed and not acknowledged; then the other end is told at once
 ACKNOWLEDGED = Layout(">QQ")  # control and bulk frames processed since the connection began
 
 
@@ -39,13 +41,15 @@ class Window:
         self.waiting.append((data, message))
         return True
 
-    def take(self) -> list[bytes]:
-        """Frames for the socket: all that wait."""
-        frames = []
-        while self.waiting:
+    def take(self, bytes_max: int) -> list[bytes]:
+        """Heads and bodies of frames for the socket: what waits, until it is so much."""
+        frames, size = [], 0
+        while self.waiting and size < bytes_max:
             data, message = self.waiting.popleft()
             self.sent.append((len(data), message))
-            frames.append(frame(self.kind, data))
+            frames.append(HEAD.pack(len(data) + 1, self.kind))
+            frames.append(data)
+            size += len(data)
         return frames
 
     def acknowledge(self, count: int) -> bool:
@@ -65,16 +69,16 @@ class Window:
 class Task:
     """A frame that is being processed."""
 
-    __slots__ = ("bulk", "done")
+    __slots__ = ("bulk", "done", "size")
 
-    def __init__(self, bulk: bool) -> None:
-        self.bulk, self.done = bulk, False
+    def __init__(self, bulk: bool, size: int) -> None:
+        self.bulk, self.size, self.done = bulk, size, False
 
 
 class Link:
     """Both windows of one connection, and the counts of what came in over it."""
 
-    __slots__ = ("_open", "_told", "bulk", "busy", "control", "processed")
+    __slots__ = ("_open", "_told", "bulk", "busy", "control", "owed", "processed")
 
     def __init__(
         self, control_bytes_max: int = CONTROL_BYTES_MAX, bulk_bytes_max: int = BULK_BYTES_MAX
@@ -83,6 +87,7 @@ class Link:
         self.bulk = Window(Kind.BULK, bulk_bytes_max)
         self.busy = False  # was a message refused since the window last was half empty?
         self.processed = [0, 0]  # control, bulk
+        self.owed = 0  # bytes processed and not yet acknowledged
         self._told = [0, 0]
         self._open: tuple[deque[Task], deque[Task]] = (deque(), deque())
 
@@ -92,9 +97,9 @@ class Link:
         self.busy = self.busy or not taken
         return taken
 
-    def begin(self, kind: int) -> "Task":
+    def begin(self, kind: int, size: int) -> "Task":
         """A frame came in and is being processed; tell `finish` when that is done."""
-        task = Task(kind == Kind.BULK)
+        task = Task(kind == Kind.BULK, size)
         self._open[task.bulk].append(task)
         return task
 
@@ -103,7 +108,7 @@ class Link:
         task.done = True
         waiting = self._open[task.bulk]
         while waiting and waiting[0].done:
-            waiting.popleft()
+            self.owed += waiting.popleft().size
             self.processed[task.bulk] += 1
 
     def on_acknowledge(self, body: bytes) -> bool:
@@ -123,12 +128,13 @@ class Link:
         return True
 
     def take(self) -> bytes:
-        """All that can be written now: acknowledgements, then control, then bulk."""
+        """What to write now: acknowledgements, then control, then some bulk."""
         frames = []
         if self.processed != self._told:
-            self._told = list(self.processed)
+            self._told, self.owed = list(self.processed), 0
             frames.append(frame(Kind.ACKNOWLEDGE, ACKNOWLEDGED.pack(*self.processed)))
-        return b"".join([*frames, *self.control.take(), *self.bulk.take()])
+        frames += self.control.take(CONTROL_BYTES_MAX)
+        return b"".join(frames + self.bulk.take(BULK_BYTES_WRITTEN))
 
     def unacknowledged(self) -> tuple[Message, ...]:
         """What may not have arrived, upkeep first."""

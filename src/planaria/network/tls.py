@@ -4,14 +4,18 @@ import ssl
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from planaria.core.errors import UsageError
 from planaria.network.identity import (
     AUTHORITY,
     CERTIFICATE,
     KEY,
+    SECRET,
     Identity,
     Refused,
+    cluster_of,
     identify,
     load_certificate,
     load_secret,
@@ -24,8 +28,16 @@ class Credentials:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.authority = load_certificate(directory / AUTHORITY)
-        self.identity = identify(load_certificate(directory / CERTIFICATE), self.authority)
-        load_secret(directory / KEY)  # refuses a key that others can read
+        self.cluster = cluster_of(self.authority)
+        certificate = load_certificate(directory / CERTIFICATE)
+        self.identity = identify(certificate, self.authority)
+        self.der = certificate.public_bytes(serialization.Encoding.DER)
+        self._key = _load_key(directory / KEY)
+
+    @property
+    def secret(self) -> bytes:
+        """The cluster's secret, the same for all that this authority named."""
+        return load_secret(self.directory / SECRET)
 
     def context(self, *, server: bool) -> ssl.SSLContext:
         """What to give to a socket; both ends must show a certificate of the same authority."""
@@ -41,9 +53,24 @@ class Credentials:
             raise UsageError(f"{self.directory}: key and certificate do not fit: {error}") from None
         return context
 
+    def sign(self, data: bytes) -> bytes:
+        """A signature by the key of this certificate."""
+        return self._key.sign(data)
+
     def peer(self, connection: ssl.SSLObject) -> Identity:
         """Who is at the other end; raises `Refused` if it is nobody of this cluster."""
         shown = connection.getpeercert(binary_form=True)
         if shown is None:
             raise Refused("the other end showed no certificate: connect with --keys DIR")
         return identify(x509.load_der_x509_certificate(shown), self.authority)
+
+
+def _load_key(path: Path) -> Ed25519PrivateKey:
+    """The key in a file that nobody else may read."""
+    try:
+        key = serialization.load_pem_private_key(load_secret(path), None)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{path} is no readable key: {error}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageError(f"{path} is no Ed25519 key: `planaria keys issue` makes one")
+    return key

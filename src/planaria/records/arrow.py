@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planaria.core.errors import UsageError
+from planaria.records.batches import Slice
 from planaria.records.record import HEADERS, INCARNATION_BYTES, KEYS, TIMESTAMPS, Offsets
-from planaria.records.store import Slice
 
 if TYPE_CHECKING:
     import pyarrow as pa

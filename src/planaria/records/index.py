@@ -24,8 +24,8 @@ class Index:
     """
 
     __slots__ = (
-        "_capped", "_quotas", "erased", "hidden", "lanes", "names", "order", "publications",
-        "shown", "sums", "unshown", "window", "windows",
+        "bytes", "capped", "erased", "hidden", "lanes", "names", "order", "publications",
+        "quotas", "shown", "sums", "unshown", "window", "windows",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -42,33 +42,44 @@ class Index:
         self.shown: dict[Place, Entry] = {}
         self.order: list[Place] = []  # of what is shown
         self.publications = 0
+        self.bytes = 0
         self.sums = Sums()
-        self._quotas: dict[NodeId, tuple[list[Place], int]] = {}  # only under a quota
-        self._capped = 0  # publications, of each publisher at most its quota
+        self.quotas: dict[NodeId, tuple[list[Place], int]] = {}  # only under a quota
+        self.capped = 0  # publications, of each publisher at most its quota
 
     def __contains__(self, place: Place) -> bool:
         return place in self.shown or place in self.hidden
+
+    def has(self, entry: Entry) -> bool:
+        """Is it this very entry that is held at its place?"""
+        return (self.shown.get(entry.place) or self.hidden.get(entry.place)) is entry
+
+    @property
+    def bounded(self) -> bool:
+        """Is something dropped in this topic in the course of time?"""
+        return any(window != Window() for window in (self.window, *self.windows))
 
     def lane(self, stream: Stream) -> Lane:
         """The lane of a stream, made if it is new."""
         lane = self.lanes.get(stream)
         if lane is None:
-            lane = self.lanes[stream] = Lane()
+            lane = self.lanes[stream] = Lane(stream)
             insort(self.names, stream)
         return lane
 
-    def add(self, entry: Entry, low: int) -> bool:
-        """Hold a record that is not held; False if the window has no room for it.
+    def add(self, entry: Entry, lane: Lane) -> bool:
+        """Hold a record of `lane` that is not held; False if the window has no room for it.
 
         What has no room beside it is hidden or erased.
         """
-        lane = self.lane(entry.stream)
-        lane.low = max(lane.low, low)
-        if entry.place < self.window.lowest:
+        window = self.window
+        if window.lo and entry.place < window.lowest:
             lane.erase(entry, aged=True)
             return False
-        self._show(entry)
-        for surplus in self._surplus(entry.publisher):
+        self._show(entry, lane)
+        if window.limit == LIMIT_MAX and window.per_publisher is None:
+            return True  # whatever a damaged count says
+        for surplus in self.surplus(entry.publisher):
             self._unshow(surplus)
             if surplus is entry:
                 lane.erase(entry, aged=False)
@@ -78,11 +89,13 @@ class Index:
 
     def load(self, entries: Sequence[tuple[Entry, int]]) -> None:
         """Hold records that were held before, each with its low, whatever the window says."""
-        for entry, low in entries:
-            lane = self.lane(entry.stream)
-            lane.low = max(lane.low, low)
+        for entry, _ in entries:
+            entry.stream = self.lane(entry.stream).stream
             self.hidden[entry.place] = entry
         self.sort()
+        for entry, low in entries:
+            if low > 0:
+                self.lane(entry.stream).vouch(low)
 
     def discard(self, entry: Entry) -> None:
         """Hold a record no longer whose bytes are lost: its numbers may come again."""
@@ -112,19 +125,25 @@ class Index:
         """Divide anew all that is held."""
         held = {**self.hidden, **self.shown}
         self._clear()
-        for lane in self.lanes.values():
+        self.names = sorted(self.lanes)
+        for stream, lane in self.lanes.items():
+            lane.stream = stream
             lane.clear()
         self.order = sorted(kept(held.values(), self.window))
         for place in self.order:
             entry = self.shown[place] = held.pop(place)
             self.publications += entry.count
+            self.bytes += entry.size
             self.sums.add(place, 1)
             self._count(entry, 1)
             self.lane(entry.stream).entries.append(entry)
         for lane in self.lanes.values():
             lane.derive()
+            lane.recall(bounded=self.bounded)
         self.hidden = held
         self._note_hidden()
+        for stream in [name for name in self.names if self.lanes[name].empty]:
+            self.forget(stream)
 
     def between(self, lo: int, cut: int) -> list[Place]:
         """The places shown from the second `lo` on that a digest with this cut covers."""
@@ -141,57 +160,65 @@ class Index:
         if self.lanes.pop(stream, None) is not None:
             del self.names[bisect_left(self.names, stream)]
 
-    def _show(self, entry: Entry) -> None:
-        place = entry.place
+    def _show(self, entry: Entry, lane: Lane) -> None:
+        place, order = entry.place, self.order
         self.shown[place] = entry
-        if self.order and place < self.order[-1]:
-            insort(self.order, place)
+        if order and place < order[-1]:
+            insort(order, place)
         else:
-            self.order.append(place)
-        self.publications += entry.count
+            order.append(place)
+        count = entry.end - entry.first
+        self.publications += count
+        self.bytes += entry.size
         self.sums.add(place, 1)
-        self.lane(entry.stream).show(entry)
-        self._count(entry, 1)
+        lane.show(entry)
+        if self.window.per_publisher is None:
+            self.capped += count
+        else:
+            self._count(entry, 1)
 
     def _unshow(self, entry: Entry) -> None:
         del self.shown[entry.place]
         self.unshown.append(entry.place)
         del self.order[bisect_left(self.order, entry.place)]
         self.publications -= entry.count
+        self.bytes -= entry.size
         self.sums.add(entry.place, -1)
         self.lane(entry.stream).unshow(entry)
         self._count(entry, -1)
 
     def _count(self, entry: Entry, sign: int) -> None:
         if self.window.per_publisher is None:
-            self._capped += sign * entry.count
+            self.capped += sign * entry.count
             return
-        places, sum = self._quotas.get(entry.publisher, ([], 0))
+        places, sum = self.quotas.get(entry.publisher, ([], 0))
         if sign > 0:
             insort(places, entry.place)
         else:
             del places[bisect_left(places, entry.place)]
         quota, after = self.window.quota, sum + sign * entry.count
-        self._capped += min(quota, after) - min(quota, sum)
-        self._quotas[entry.publisher] = (places, after)
+        self.capped += min(quota, after) - min(quota, sum)
+        self.quotas[entry.publisher] = (places, after)
         if not places:
-            del self._quotas[entry.publisher]
+            del self.quotas[entry.publisher]
 
-    def _surplus(self, publisher: NodeId) -> Iterator[Entry]:
+    def surplus(self, publisher: NodeId) -> Iterator[Entry]:
         """What has no room any more, the lowest first; to be taken out before the next."""
         window = self.window
+        if window.per_publisher is None and self.capped != self.publications:
+            raise ValueError("the counts of an index differ: by one of them records would be lost")
         while window.per_publisher is not None:
-            places, sum = self._quotas.get(publisher, ([], 0))
+            places, sum = self.quotas.get(publisher, ([], 0))
             if not places or sum - self.shown[places[0]].count < window.quota:
                 break
             yield self.shown[places[0]]
-        while self.order and self._capped >= window.limit:
+        while self.order and self.capped >= window.limit:
             lowest = self.shown[self.order[0]]
-            above = self._capped - lowest.count
+            above = self.capped - lowest.count
             if window.per_publisher is not None:
-                sum = self._quotas[lowest.publisher][1]
+                sum = self.quotas[lowest.publisher][1]
                 cap = min(window.quota, sum) - min(window.quota, sum - lowest.count)
-                above = self._capped - cap
+                above = self.capped - cap
             if above < window.limit:
                 break
             yield lowest
@@ -200,6 +227,8 @@ class Index:
         """A record out of the window: hidden if another window might show it, else erased."""
         lane, aged = self.lane(entry.stream), entry.place < self.window.lowest
         if self._wanted(entry.place):
+            if not lane.hid.intact:
+                raise ValueError("what is hidden of a stream was changed by a fault")
             lane.hid.drop(entry, aged=aged)
             self.hidden[entry.place] = entry
             if len(self.hidden) > HIDDEN_SLACK + sum(min(w.limit, LIMIT_MAX) for w in self.windows):

@@ -9,30 +9,33 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from struct import Struct as Layout
 
-from planaria.core.ids import NodeId
+from msgspec import Struct
+
+from planaria.core.ids import NodeId, mixed
 from planaria.records.positions import Interval, Intervals
-from planaria.records.record import PUBLICATIONS_MAX, RECORD_KEY_BITS, Place, Record, Stream
+from planaria.records.record import RECORD_KEY_BITS, Place, Record, Stream
 
 _GONE = Layout("<QQQ")
 
 Segment = tuple["Entry", int, int]  # an entry, and which of its numbers
 
 
-class Entry:
+class Entry(Struct, gc=False, eq=False):
     """A record without its bytes. `row` is where the store keeps them."""
 
-    __slots__ = ("end", "first", "place", "row", "size", "stream")
-
-    def __init__(
-        self, place: Place, stream: Stream, first: int, end: int, size: int, row: int = 0
-    ) -> None:
-        self.place, self.stream, self.first, self.end = place, stream, first, end
-        self.size, self.row = size, row
+    place: Place
+    stream: Stream
+    first: int
+    end: int
+    size: int
+    row: int = 0
 
     @classmethod
     def of(cls, record: Record) -> "Entry":
         """The entry of a record."""
-        return cls(record.place, record.stream, record.first, record.end, len(record.data))
+        first = record.first
+        stream = (record.publisher, record.incarnation)
+        return cls(record.place, stream, first, first + record.count, len(record.data))
 
     def describes(self, record: Record) -> bool:
         """Does it say what the record says?"""
@@ -66,24 +69,40 @@ class Drops:
     A publisher's times never decrease. So once a record of a later second is dropped, nothing
     numbered below one of an earlier second will be kept: below `firm` no number may still come.
     Within the last second the order is that of keys, and numbers dropped there are just `last`.
+
+    Of what is deleted nothing else is left to compare this with: a check tells whether a fault
+    changed it.
     """
 
-    __slots__ = ("firm", "last", "time")
+    __slots__ = ("check", "firm", "last", "time")
 
-    def __init__(self) -> None:
-        self.firm = 0
+    def __init__(self, firm: int = 0) -> None:
+        self.firm = firm
         self.time = 0
         self.last = Intervals()
+        self.check = self._sum()
+
+    @property
+    def intact(self) -> bool:
+        """Is this what was noted?"""
+        return self.check == self._sum()
 
     def drop(self, entry: Entry, *, aged: bool) -> None:
         """Note a record that fell out of the window, by its age or by a count."""
         if aged or entry.time < self.time:
             self.firm = max(self.firm, entry.end)
-            return
-        if entry.time > self.time:
-            self.firm = max([self.firm, *(end for _, end in self.last)])
-            self.time, self.last = entry.time, Intervals()
-        self.last.add(entry.first, entry.end)
+        else:
+            if entry.time > self.time:
+                self.firm = max([self.firm, *(end for _, end in self.last)])
+                self.time, self.last = entry.time, Intervals()
+            self.last.add(entry.first, entry.end)
+        self.check = self._sum()
+
+    def rise(self, firm: int) -> None:
+        """Note that nothing below this number will come."""
+        if firm > self.firm:
+            self.firm = firm
+            self.check = self._sum()
 
     def pack(self) -> bytes:
         """All of it as bytes, for a store."""
@@ -98,47 +117,59 @@ class Drops:
         drops.firm, drops.time, size = _GONE.unpack_from(data)
         end = _GONE.size + 16 * size
         drops.last = Intervals.unpack(data[_GONE.size : end])
+        drops.check = drops._sum()
         return drops, data[end:]
+
+    def _sum(self) -> int:
+        return mixed(self.firm, self.time, *self.last.sums())
 
 
 class Lane:
     """One stream: its shown records by number, and up to where nothing is missing."""
 
-    __slots__ = ("covered", "entries", "gone", "hid", "low")
+    __slots__ = ("covered", "entries", "gone", "hid", "longest", "stream")
 
-    def __init__(self) -> None:
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream  # the one that its entries share
         self.entries: list[Entry] = []
+        self.longest = 0  # no entry has more publications
         self.covered = Intervals()
-        self.low = 0  # the publisher vouches for nothing below
-        self.gone = Drops()  # deleted, or never kept
+        self.gone = Drops()  # deleted, never kept, or no longer vouched for by the publisher
         self.hid = Drops()  # hidden: comes back with the window
 
     @property
     def floor(self) -> int:
         """Below this number nothing may still come."""
-        return max(self.low, self.gone.firm, self.hid.firm)
+        return max(self.gone.firm, self.hid.firm)
+
+    @property
+    def empty(self) -> bool:
+        """Is nothing known of this stream?"""
+        return not (self.entries or self.floor or self.gone.last or self.hid.last)
 
     def clear(self) -> None:
         """Forget what is shown."""
-        self.entries, self.covered = [], Intervals()
+        self.entries, self.covered, self.longest = [], Intervals(), 0
 
     def derive(self) -> None:
         """Put entries that were added in any order by number, and say what they cover."""
-        self.entries.sort(key=_number)
+        self.entries.sort(key=number_of)
+        self.longest = max((entry.end - entry.first for entry in self.entries), default=0)
         for entry in self.entries:
             self.covered.add(entry.first, entry.end)
 
     def show(self, entry: Entry) -> None:
         """Take an entry up."""
         if self.entries and entry.first <= self.entries[-1].first:
-            insort(self.entries, entry, key=_number)
+            insort(self.entries, entry, key=number_of)
         else:
             self.entries.append(entry)
+        self.longest = max(self.longest, entry.end - entry.first)
         self.covered.add(entry.first, entry.end)
 
     def unshow(self, entry: Entry) -> None:
         """Take an entry out; what another one covers stays covered."""
-        at = bisect_left(self.entries, _number(entry), key=_number)
+        at = bisect_left(self.entries, number_of(entry), key=number_of)
         if self.entries[at : at + 1] != [entry]:
             return
         del self.entries[at]
@@ -146,20 +177,58 @@ class Lane:
         for other in list(self.overlapping(entry.first, entry.end)):
             self.covered.add(other.first, other.end)
 
+    def vouch(self, low: int) -> None:
+        """The publisher vouches for nothing below `low`: so the topic is bounded."""
+        if low > self.gone.firm:
+            self.recall(bounded=True)
+            self.gone.rise(low)
+
     def erase(self, entry: Entry, *, aged: bool) -> None:
         """Remember of a record that is not held what cannot come any more."""
+        self.recall(bounded=True)
         self.gone.drop(entry, aged=aged)
-        self.gone.firm = max(self.gone.firm, self.low)
+
+    def recall(self, *, bounded: bool) -> bool:
+        """Forget what a fault made of the memory of what is gone; was it intact?
+
+        In a topic that is `bounded` something had been dropped, and readers who waited for it would
+        wait for ever: there all below the first record shown is taken for gone.
+        """
+        if self.gone.intact:
+            return True
+        self.gone = Drops(self.entries[0].first if bounded and self.entries else 0)
+        return False
 
     def overlapping(self, lo: int, hi: int) -> Iterator[Entry]:
         """The entries with a number from `lo` to before `hi`, by number."""
-        start = bisect_left(self.entries, (lo - PUBLICATIONS_MAX, 0), key=_number)
+        start = bisect_left(self.entries, (lo - self.longest, 0), key=number_of)
         for at in range(start, len(self.entries)):
             entry = self.entries[at]
             if entry.first >= hi:
                 return
             if entry.end > lo:
                 yield entry
+
+    @property
+    def end(self) -> int:
+        """The number after all that is here or was."""
+        return max(self.settled(0), self.covered.end)
+
+    def since(self, floor: int) -> int:
+        """The number after all that is known to be older than the second `floor`.
+
+        Times of a stream never decrease. What is missing before the first record from then on may
+        be of either side: it is not passed.
+        """
+        if floor <= 0:
+            return 0
+        at = bisect_left(self.entries, floor, key=_time)
+        start = self.entries[at - 1].end if at else 0
+        older = True
+        while older:
+            beyond = [it.end for it in self.overlapping(start, start + 1) if it.time < floor]
+            older, start = bool(beyond), max([start, *beyond])
+        return start
 
     def settled(self, start: int) -> int:
         """The first number from `start` and the floor on that may still come."""
@@ -209,5 +278,10 @@ class Lane:
             yield best, start, at
 
 
-def _number(entry: Entry) -> tuple[int, Place]:
+def _time(entry: Entry) -> int:
+    return entry.place >> RECORD_KEY_BITS
+
+
+def number_of(entry: Entry) -> tuple[int, Place]:
+    """By what the entries of a lane are ordered."""
     return entry.first, entry.place

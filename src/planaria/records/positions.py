@@ -13,7 +13,8 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, ValidationError, convert
 
 from planaria.core.errors import UsageError
-from planaria.core.ids import is_node_id
+from planaria.core.ids import MODULUS, ODD, is_node_id
+from planaria.core.state import State, Stateful
 from planaria.records.record import INCARNATION_BYTES, SEQUENCE_MAX, Stream
 
 STREAMS_MAX = 1 << 16  # remembered of one topic; then the one not heard of for longest is let go
@@ -21,6 +22,7 @@ INTERVALS_MAX = 1 << 12  # of one stream; beyond it the lowest hole is taken for
 SKIPPED_MAX = 1 << 10  # intervals that a reader may leave behind in one stream
 
 Interval = tuple[int, int]
+Abandoned = tuple[Stream, int, int]  # an interval of a stream
 _Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
 
 
@@ -103,10 +105,19 @@ class Intervals:
             common.append((max(lo, self._starts[at]), min(hi, self._ends[at])))
         return common
 
+    @property
+    def end(self) -> int:
+        """The number after the last; 0 if there is none."""
+        return self._ends[-1] if self._ends else 0
+
     def contiguous(self, start: int) -> int:
         """The first number from `start` on that is not in it."""
         at = bisect_right(self._starts, start)
         return max(start, self._ends[at - 1]) if at else start
+
+    def sums(self) -> tuple[int, int, int]:
+        """Three numbers that hardly stay the same when a fault changes an interval."""
+        return len(self._starts), sum(self._starts), sum(self._ends)
 
     def pack(self) -> bytes:
         """All intervals as bytes, for a store."""
@@ -194,14 +205,45 @@ def _mark(name: str, value: int | list[list[int]]) -> Mark:
     return Mark(value[0][0], tuple((lo, hi) for lo, hi in value[1:]))
 
 
-class Delivered:
-    """The positions that were delivered, which outlive the records: none is delivered twice."""
+class DeliveredState(State):
+    """The intervals of each stream, the newest time heard of it, and a check of both."""
 
-    __slots__ = ("_streams", "given_up")
+    streams: dict[tuple[int, bytes], tuple[list[tuple[int, int]], int, int]]
+    given_up: int
+
+
+class Delivered(Stateful):
+    """The positions that were delivered, which outlive the records: none is delivered twice.
+
+    A false mark would swallow a publication that is yet to come. So each stream's marks have a
+    check; marks that a fault changed do not fit it and are forgotten.
+    """
+
+    __slots__ = ("_streams", "abandoned", "given_up")
+    state_type = DeliveredState
 
     def __init__(self) -> None:
-        self._streams: dict[Stream, tuple[Intervals, int]] = {}  # the least recently heard of first
+        # The least recently heard of first: numbers, newest time, check.
+        self._streams: dict[Stream, tuple[Intervals, int, int]] = {}
         self.given_up = 0  # numbers that will not be delivered: a stream had too many holes
+        self.abandoned: list[Abandoned] = []  # those of them that nobody was told of yet
+
+    def state(self) -> DeliveredState:
+        """All marks."""
+        found = {
+            stream: ([*numbers], newest, check)
+            for stream, (numbers, newest, check) in self._streams.items()
+        }
+        return DeliveredState(found, self.given_up)
+
+    def load(self, state: State) -> None:
+        """Take these marks, right or wrong."""
+        assert isinstance(state, DeliveredState)
+        self.given_up = state.given_up
+        self._streams = {
+            stream: (Intervals(numbers), newest, check)
+            for stream, (numbers, newest, check) in state.streams.items()
+        }
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -209,15 +251,17 @@ class Delivered:
     def add(self, stream: Stream, lo: int, hi: int, time: int) -> list[Interval]:
         """Mark numbers as delivered; returns those that were not before."""
         found = self._streams.pop(stream, None)
-        if found is None:
-            found = (Intervals(), time)
+        if found is None or found[2] != _check(found[0], found[1]):
+            found = (Intervals(), time, 0)
         numbers = found[0]
-        self._streams[stream] = (numbers, max(time, found[1]))
         new = numbers.add(lo, hi)
         if len(numbers) > INTERVALS_MAX:
             (_, end), (start, _) = list(numbers)[:2]
             numbers.add(end, start)
             self.given_up += start - end
+            self.abandoned.append((stream, end, start))
+        newest = max(time, found[1])
+        self._streams[stream] = (numbers, newest, _check(numbers, newest))
         return new
 
     def numbers(self, stream: Stream) -> Intervals:
@@ -235,7 +279,7 @@ class Delivered:
 
         Never one of which a record is held: it could be delivered again under another key.
         """
-        old = [stream for stream, (_, newest) in self._streams.items() if newest < before]
+        old = [stream for stream, (_, newest, _) in self._streams.items() if newest < before]
         old = [stream for stream in old if stream not in held]
         spared = held.union(old)
         rest = (stream for stream in self._streams if stream not in spared)
@@ -243,3 +287,11 @@ class Delivered:
         for stream in old:
             del self._streams[stream]
         return old
+
+
+def _check(numbers: Intervals, newest: int) -> int:
+    """A number that marks and time changed by a fault hardly have; no secret, and the same
+    everywhere. It is asked for twice with every record: so it is not `mixed`."""
+    starts, ends = numbers._starts, numbers._ends
+    found = newest * ODD + len(starts) * 0x8CB92BA72F3D8DD7
+    return (found + sum(starts) * 0xD1B54A32D192ED03 + sum(ends) * 0xDA942042E4DD58B5) % MODULUS

@@ -47,9 +47,11 @@ Headers = tuple[tuple[str, bytes], ...]
 
 _HEAD = Layout("<2sBBIqqqq12sI")
 _MARK, _VERSION = b"PR", 1
+_BEGIN = _MARK + bytes([_VERSION])
+_ONE = Layout("<II")  # the offsets of a single payload
+_HASH = blake2b(digest_size=RECORD_KEY_BYTES, person=b"planaria record")
 KEYS, HEADERS, TIMESTAMPS = 1, 2, 4  # columns that may be left out
-# Head, two offsets, a validity byte and a timestamp: what one publication costs beside itself.
-PAYLOAD_BYTES_MAX = RECORD_BYTES_MAX - _HEAD.size - 64
+PAYLOAD_BYTES_MAX = 1 << 20  # of one publication; the rest of its record is for key and headers
 
 
 class MalformedRecord(MalformedMessage):
@@ -81,8 +83,8 @@ class Record:
     """A sealed record. `low` is the lowest number that its publisher still vouches for."""
 
     __slots__ = (
-        "columns", "count", "data", "first", "incarnation", "key", "low", "pairs", "publisher",
-        "time",
+        "columns", "count", "data", "first", "incarnation", "key", "low", "pairs", "place",
+        "publisher", "time",
     )  # fmt: skip
 
     count: int
@@ -90,6 +92,7 @@ class Record:
     incarnation: bytes
     low: int
     pairs: int
+    place: Place  # where it stands in the order of retention, (time, key), as one integer
     publisher: NodeId
     time: int
 
@@ -100,6 +103,7 @@ class Record:
             _, _, self.columns, self.count, self.publisher, self.first, self.low, self.time,
             self.incarnation, self.pairs,
         ) = _HEAD.unpack_from(data)  # fmt: skip
+        self.place = self.time << RECORD_KEY_BITS | int.from_bytes(key, "big")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Record) and self.data == other.data
@@ -121,11 +125,6 @@ class Record:
         """The number after the last."""
         return self.first + self.count
 
-    @property
-    def place(self) -> Place:
-        """Where it stands in the order of retention, (time, key), as one integer."""
-        return self.time << RECORD_KEY_BITS | int.from_bytes(self.key, "big")
-
     def offsets(self) -> "Offsets":
         """Where the columns lie in `data`."""
         return Offsets(self.columns, self.count, self.pairs, self.data)
@@ -135,9 +134,17 @@ class Record:
         at = self.offsets()
         return _cells(self.data, at.payloads, at.payload_data, lo - self.first, hi - self.first)
 
+    def timestamps(self, lo: int, hi: int) -> tuple[int, ...]:
+        """The times of the numbers from `lo` to before `hi`, in microseconds since 1970."""
+        if not self.columns & TIMESTAMPS:
+            return (self.time * 1_000_000,) * (hi - lo)
+        start = self.offsets().timestamps + 8 * (lo - self.first)
+        return unpack_from(f"<{hi - lo}q", self.data, start)
+
     def publications(self, lo: int, hi: int) -> list[Publication]:
         """The publications numbered from `lo` to before `hi`."""
-        lo, hi = max(lo, self.first), min(hi, self.end)
+        lo = max(lo, self.first)
+        hi = max(lo, min(hi, self.end))
         at, rows = self.offsets(), range(lo - self.first, hi - self.first)
         payloads = self.payloads(lo, hi)
         keys: list[bytes | None] = [None] * len(rows)
@@ -146,12 +153,8 @@ class Record:
             keys = at.key_cells(rows)
         if self.columns & HEADERS:
             headers = at.header_cells(rows)
-        if self.columns & TIMESTAMPS:
-            times = unpack_from(f"<{len(rows)}q", self.data, at.timestamps + 8 * rows.start)
-        else:
-            times = (self.time * 1_000_000,) * len(rows)
         numbers = range(lo, hi)
-        each = zip(numbers, payloads, keys, headers, times, strict=True)
+        each = zip(numbers, payloads, keys, headers, self.timestamps(lo, hi), strict=True)
         who, start = self.publisher, self.incarnation
         return [Publication(who, start, n, p, k, h, t) for n, p, k, h, t in each]
 
@@ -230,7 +233,9 @@ def _cells(data: bytes, table: int, start: int, lo: int, hi: int) -> list[bytes]
 
 def record_key(data: bytes) -> bytes:
     """The 128-bit key of a record's bytes. Compute it once, where the record enters."""
-    return blake2b(data, digest_size=RECORD_KEY_BYTES, person=b"planaria record").digest()
+    hash = _HASH.copy()
+    hash.update(data)
+    return hash.digest()
 
 
 def intact(data: bytes, place: Place) -> Record | None:
@@ -296,13 +301,27 @@ def decode(data: bytes) -> Record:
     """
     if not _HEAD.size <= len(data) <= RECORD_BYTES_MAX:
         raise MalformedRecord(f"record of {len(data)} bytes: at most {RECORD_BYTES_MAX}")
-    if data[:3] != _MARK + bytes([_VERSION]):
+    if data[:3] != _BEGIN:
         raise MalformedRecord(f"no record of version {_VERSION}: begins with {data[:3].hex()}")
     record = Record(data, b"")
     _check_head(record)
-    _check_columns(record)
-    record.key = record_key(data)
+    if record.columns or not _is_plain(record):
+        _check_columns(record)
+    record.key = key = record_key(data)
+    record.place |= int.from_bytes(key, "big")
     return record
+
+
+def _is_plain(record: Record) -> bool:
+    """Is this clearly a sound record of payloads alone, as nearly all are?"""
+    data, count = record.data, record.count
+    start = _HEAD.size + 4 * (count + 1)
+    if not start <= len(data) <= PAYLOAD_BYTES_MAX:
+        return False
+    if count == 1:
+        return _ONE.unpack_from(data, _HEAD.size) == (0, len(data) - start)
+    bounds = unpack_from(f"<{count + 1}I", data, _HEAD.size)
+    return bounds[0] == 0 and start + bounds[-1] == len(data) and list(bounds) == sorted(bounds)
 
 
 def _check_head(record: Record) -> None:

@@ -6,15 +6,16 @@ three questions, and none answers another.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from planaria.core.errors import CapacityExceeded
+from planaria.records.audit import Audit
+from planaria.records.batches import Arrival, Batch, Lacks, Slice
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
 from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
+from planaria.records.reading import range_of
 from planaria.records.record import SEQUENCE_MAX, Place, Publication, Record, Stream
 from planaria.records.retained import Retained
 from planaria.records.sums import Sum, by_prefix
@@ -22,50 +23,11 @@ from planaria.records.window import Window
 
 RECORDS_MAX = 1 << 22  # of one topic: about 2 GB of entries in memory
 READ_PUBLICATIONS = 8192  # in a batch, unless its reader wants another number
-READ_BYTES_MAX = 16 << 20  # in a batch: the last record may go beyond
+READ_BYTES_MAX = 16 << 20  # of records in a batch; a larger one comes alone
 LOAD_RECORDS_MAX = 256  # bodies in memory at a time where all that is shown is passed over
 DISPUTES_MAX = 16  # held records that a new one is compared with
 
-Committed = Callable[[Exception | None], None]
-
-
-class Arrival(NamedTuple):
-    """What a record brought: numbers to deliver, and numbers said otherwise before."""
-
-    record: Record
-    new: list[Interval]
-    disputed: list[Interval]
-
-
-class Slice(NamedTuple):
-    """Part of a record: its numbers from `lo` to before `hi`; `late` if they were skipped."""
-
-    record: Record
-    lo: int
-    hi: int
-    late: bool = False
-
-    def publications(self) -> list[Publication]:
-        """The publications themselves."""
-        return self.record.publications(self.lo, self.hi)
-
-
-class Batch(NamedTuple):
-    """What a reader gets, in publisher order, and from where to go on."""
-
-    slices: list[Slice]
-    vector: dict[Stream, Mark]
-
-    def publications(self) -> list[Publication]:
-        """The publications themselves, in order."""
-        return [one for part in self.slices for one in part.publications()]
-
-
-class Lacks(NamedTuple):
-    """Which part of a range is not here: what may still come, and what is expired."""
-
-    coming: dict[Stream, list[Interval]]
-    expired: dict[Stream, list[Interval]]
+Committed = Callable[[Exception | None], object]
 
 
 class Store(ABC):
@@ -75,7 +37,7 @@ class Store(ABC):
         self.index = Index()
         self.delivered = Delivered()
         self._retained: Retained | None = None
-        self._audited: list[Place] = []
+        self._audit = Audit()
 
     # What subclasses do with bytes
 
@@ -99,10 +61,6 @@ class Store(ABC):
     def _load(self, entries: Sequence[Entry]) -> list[Record | None]:
         """The records of these entries; None where the bytes are not what was written."""
 
-    def _together(self) -> AbstractContextManager[object]:
-        """What is written within becomes durable together, or not at all."""
-        return nullcontext()
-
     @abstractmethod
     def commit(self, done: Committed) -> None:
         """Call `done` once all that was appended so far is on disk, or with what prevents it."""
@@ -115,34 +73,43 @@ class Store(ABC):
         Raises CapacityExceeded, with nothing changed, when the store can take no more now.
         """
         records = list(records)
-        if len(self.index.shown) + len(self.index.hidden) + len(records) > RECORDS_MAX:
+        index = self.index
+        if len(index.shown) + len(index.hidden) + len(records) > RECORDS_MAX:
             raise CapacityExceeded(f"{RECORDS_MAX} records in one topic: shorten its retention")
         self._admit(records)
-        with self._together():
-            arrivals = [self._append(record) for record in records]
+        arrivals = [self._append(record) for record in records]
+        if index.unshown or index.erased:
             self._erase_dropped()
         return arrivals
 
     def _append(self, record: Record) -> Arrival:
-        place, stream = record.place, record.stream
-        if place in self.index:
+        index, place = self.index, record.place
+        if place in index.shown or place in index.hidden:
             return Arrival(record, [], [])
-        disputed = self._disputed(record)
-        entry = Entry.of(record)
-        expired = place < self.index.window.lowest
-        held = self.index.add(entry, record.low)
-        new = [] if expired else self.delivered.add(stream, record.first, record.end, record.time)
+        first, end = record.first, record.end
+        stream = (record.publisher, record.incarnation)
+        lane = index.lanes.get(stream) or index.lane(stream)
+        disputed = self._disputed(record, lane) if lane.covered.end > first else []
+        if record.low > lane.gone.firm:
+            lane.vouch(record.low)
+        entry = Entry(place, lane.stream, first, end, len(record.data))
+        expired = record.time < index.window.lo
+        held = index.add(entry, lane)
+        new = [] if expired else self.delivered.add(lane.stream, first, end, record.time)
         if held:
             self._write(entry, record)
-            self._retain(record)
+            if self._retained is not None:
+                self._retain(record, self._retained)
         else:
-            self._note(stream)
-        return Arrival(record, new, disputed)
+            self._note(lane.stream)
+        if not self.delivered.abandoned:
+            return Arrival(record, new, disputed)
+        abandoned, self.delivered.abandoned = self.delivered.abandoned, []
+        return Arrival(record, new, disputed, abandoned)
 
-    def _disputed(self, record: Record) -> list[Interval]:
+    def _disputed(self, record: Record, lane: Lane) -> list[Interval]:
         """The numbers of a new record that a held one gives another body."""
-        lane = self.index.lanes.get(record.stream)
-        if lane is None or not lane.covered.common(record.first, record.end):
+        if not lane.covered.common(record.first, record.end):
             return []
         found = Intervals()
         others = list(islice(lane.overlapping(record.first, record.end), DISPUTES_MAX))
@@ -160,14 +127,12 @@ class Store(ABC):
         if window != self.index.window:
             self._retained = None
             self.index.show(window)
-            with self._together():
-                self._erase_dropped()
+            self._erase_dropped()
 
     def purge(self, windows: Sequence[Window]) -> None:
         """Delete from now on what neither the window nor one of `windows` would show."""
         self.index.purge(windows)
-        with self._together():
-            self._erase_dropped()
+        self._erase_dropped()
 
     def forget(self, before: int) -> None:
         """Forget what was delivered of streams that were last heard of before that second."""
@@ -203,56 +168,71 @@ class Store(ABC):
         return self._sound([shown[place] for place in places if place in shown])
 
     def read(
-        self, after: Vector, to: Vector | None = None, limit: int = READ_PUBLICATIONS
+        self,
+        after: Vector,
+        to: Vector | None = None,
+        limit: int = READ_PUBLICATIONS,
+        *,
+        floor: int = 0,
+        only: Iterable[Stream] | None = None,
+        size: int = READ_BYTES_MAX,
     ) -> Batch:
         """Read on from `after`, stream by stream in the order of their names, by number.
 
         Stops in each stream where a number may still come, and at `to`. Equal arguments give the
         same at every store that holds the range. A reader that fixes `to` (say `vector()`) until
-        it is reached is fair to all streams, however fast one of them grows.
+        it is reached is fair to all streams, however fast one of them grows. A stream that `after`
+        does not name begins with what was published from the second `floor` on. `only` these
+        streams are looked at, in this order, where the reader knows which have grown; `size` bounds
+        the bytes.
         """
+        lost: list[Entry] = []
         while True:
-            wanted, vector = self._wanted(after, to, max(1, limit))
+            streams = self.index.names if only is None else list(dict.fromkeys(only))
+            chosen = range_of(self.index, streams, after, to, floor, max(1, limit), size)
+            wanted, vector, more = chosen
             found = self._load([entry for entry, *_ in wanted])
+            parts = list(zip(found, wanted, strict=True))
             if None not in found:
-                parts = zip(found, wanted, strict=True)
                 slices = [Slice(record, *part[1:]) for record, part in parts if record is not None]
-                return Batch(slices, vector)
+                return Batch(slices, vector, more)
+            before, lost = lost, [part[0] for record, part in parts if record is None]
+            if any(entry in before for entry in lost):
+                raise ValueError("an entry is not where it says that it is")
 
-    def _wanted(
-        self, after: Vector, to: Vector | None, limit: int
-    ) -> tuple[list[tuple[Entry, int, int, bool]], dict[Stream, Mark]]:
-        """The entries of a batch, with what of each, and the vector after it."""
-        wanted: list[tuple[Entry, int, int, bool]] = []
-        vector, room, size = dict(after), limit, 0
-        for stream in self.index.names:
-            lane, mark = self.index.lanes[stream], after.get(stream, START)
-            end = lane.settled(mark.next)
-            if to is not None:
-                end = min(end, to.get(stream, START).next)
-            for entry, lo, hi, late in _parts(lane, mark, end):
-                if room <= 0 or size >= READ_BYTES_MAX:
-                    return wanted, vector
-                cut = min(hi, lo + room)
-                wanted.append((entry, lo, cut, late))
-                room, size = room - (cut - lo), size + entry.size
-                vector[stream] = _passed(vector.get(stream, START), lo, cut)
-                if cut < hi:
-                    return wanted, vector
-            if end > mark.next or mark.skipped:
-                vector[stream] = _settled(lane, vector.get(stream, START), end)
-        return wanted, vector
+    def follow(self, stream: Stream, mark: Mark) -> tuple[list[Slice], Mark]:
+        """Read on in one stream, `LOAD_RECORDS_MAX` records at most; the mark after them.
+
+        What a reader skipped is not looked for: it comes as an arrival.
+        """
+        lane = self.index.lanes.get(stream)
+        if lane is None:
+            return [], mark
+        end = lane.settled(mark.next)
+        parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
+        slices: list[Slice] = []
+        for record, (_, lo, hi) in zip(self._load([it[0] for it in parts]), parts, strict=True):
+            if record is None:
+                return slices, Mark(lo, mark.skipped)
+            slices.append(Slice(record, lo, hi))
+        last = parts[-1][2] if len(parts) == LOAD_RECORDS_MAX else end
+        return slices, Mark(max(mark.next, last), mark.skipped)
 
     def vector(self) -> dict[Stream, Mark]:
         """How far each stream can be read without passing a number that may still come."""
         ends = {stream: self.index.lanes[stream].settled(0) for stream in self.index.names}
         return {stream: Mark(end) for stream, end in ends.items() if end > 0}
 
+    def front(self) -> dict[Stream, Mark]:
+        """The vector of a reader that wants nothing of what is here, holes included."""
+        ends = {stream: self.index.lanes[stream].end for stream in self.index.names}
+        return {stream: Mark(end) for stream, end in ends.items() if end > 0}
+
     def lacks(self, after: Vector, to: Vector) -> Lacks:
         """Which part of the range from `after` to `to` cannot be read here."""
         lacks = Lacks({}, {})
         for stream in sorted(to):
-            lane = self.index.lanes.get(stream) or Lane()
+            lane = self.index.lanes.get(stream) or Lane(stream)
             parts = lane.missing(after.get(stream, START).next, to[stream].next)
             for kind, intervals in zip(lacks, parts, strict=True):
                 if intervals:
@@ -287,22 +267,20 @@ class Store(ABC):
                         retained.take(record, lo, hi)
         return retained
 
-    def _retain(self, record: Record) -> None:
+    def _retain(self, record: Record, retained: Retained) -> None:
         """Keep the last publications up to date; if bodies compete, make them anew when asked."""
-        if self._retained is None:
-            return
         lane = self.index.lane(record.stream)
         if len(list(islice(lane.overlapping(record.first, record.end), 2))) != 1:
             self._retained = None
             return
         try:
-            self._retained.take(record, record.first, record.end)
+            retained.take(record, record.first, record.end)
         except CapacityExceeded:
             self._retained = None
 
     def at(self, stream: Stream, number: int) -> Publication | None:
         """The publication at a position, if it is shown."""
-        lane = self.index.lanes.get(stream) or Lane()
+        lane = self.index.lanes.get(stream) or Lane(stream)
         for entry, lo, hi in lane.segments(number, number + 1):
             for record in self._sound([entry]):
                 return record.publications(lo, hi)[0]
@@ -326,27 +304,43 @@ class Store(ABC):
         """The places that such a digest covers, ascending: what a trie to descend is built of."""
         return self.index.between(lo, cut)
 
-    def audit(self, limit: int) -> int:
-        """Check the next `limit` records against their bytes; returns the repairs.
+    def mend(self) -> None:
+        """Make the index anew: it contradicts itself, by a fault in memory.
 
-        At the beginning of each pass everything that is derived from entries is made anew.
+        Of the records themselves the entries know; the audit compares these with the bytes.
         """
-        if not self._audited:
-            self.index.sort()
-            self._retained = None
-            self._audited = sorted([*self.index.shown, *self.index.hidden], reverse=True)
-        places = [self._audited.pop() for _ in range(min(limit, len(self._audited)))]
         held = {**self.index.hidden, **self.index.shown}
-        entries = [held[place] for place in places if place in held]
+        for place, entry in held.items():
+            entry.place = place
+        self._mend([(entry, 0) for entry in held.values()])
+
+    def _mend(self, entries: Sequence[tuple[Entry, int]]) -> None:
+        before, index = self.index, Index()
+        index.window, index.windows = before.window, tuple(before.windows)
+        for stream, lane in before.lanes.items():
+            index.lane(stream).gone = lane.gone
+        index.load(entries)
+        self.index, self._retained = index, None
+
+    def audit(self, limit: int) -> int:
+        """Check what is derived from the next `limit` records, and them; returns the repairs."""
+        if self._audit.begins:
+            self._retained = None
+        found, right = self._audit.look(self.index, limit)
+        if not right:
+            self.mend()
+        entries = [entry for entry in found if self.index.has(entry)]
         records = self._load(entries)
         pairs = [(e, r) for e, r in zip(entries, records, strict=True) if r is not None]
         wrong = [(entry, record) for entry, record in pairs if not entry.describes(record)]
         for entry, record in wrong:
             entry.describe(record)
+        for _, record in pairs:
+            self.index.lane(record.stream).vouch(record.low)
         if wrong:
             self.index.sort()
             self._retained = None
-        return len(entries) - len(pairs) + len(wrong)
+        return (not right) + len(entries) - len(pairs) + len(wrong)
 
     def _sound(self, entries: Sequence[Entry]) -> list[Record]:
         return [record for record in self._load(entries) if record is not None]
@@ -355,28 +349,3 @@ class Store(ABC):
         """Hold a record no longer whose bytes are not what was written: peers bring it back."""
         self.index.discard(entry)
         self._retained = None
-
-
-def _parts(lane: Lane, mark: Mark, end: int) -> Iterator[tuple[Entry, int, int, bool]]:
-    """What came of the numbers that a reader skipped, then what follows up to `end`."""
-    for lo, hi in mark.skipped:
-        for part in lane.segments(lo, hi):
-            yield *part, True
-    for part in lane.segments(mark.next, end):
-        yield *part, False
-
-
-def _passed(mark: Mark, lo: int, hi: int) -> Mark:
-    """The mark of a reader that was given these numbers; below `next` they were skipped."""
-    if lo >= mark.next:
-        return Mark(hi, mark.skipped)
-    skipped = Intervals(mark.skipped)
-    skipped.remove(lo, hi)
-    return Mark(mark.next, tuple(skipped))
-
-
-def _settled(lane: Lane, mark: Mark, end: int) -> Mark:
-    """The mark of a reader that was given all up to `end`: what is expired is not waited for."""
-    skipped = Intervals(mark.skipped)
-    skipped.remove(0, lane.floor)
-    return Mark(max(mark.next, end), tuple(skipped))

@@ -37,12 +37,12 @@ class DeliveredOnce:
             self._handed.renew(node)
         if kind != "effect" or not isinstance(effect, Deliver):
             return
-        self.delivered += 1
         client = self._handed.client(node, effect.client)
-        if not self._handed.note(tick, client, effect.id):
-            raise SafetyBroken(
-                self.name, tick, f"node {node} was handed {effect.id.hex()} a second time"
-            )
+        for delivery in effect.publications:
+            self.delivered += 1
+            if not self._handed.note(tick, client, delivery.id):
+                detail = f"node {node} was handed {delivery.id.hex()} a second time"
+                raise SafetyBroken(self.name, tick, detail)
 
 
 class Bookkeeper:

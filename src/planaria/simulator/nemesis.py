@@ -15,6 +15,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Node, Restarted
 from planaria.core.overlay import Overlay
+from planaria.core.scenario import ANYBODY
 from planaria.core.workload import Ask, ask_of
 from planaria.simulator.applications import put
 from planaria.simulator.damage import damage, slots_of, values_of
@@ -238,12 +239,7 @@ class Nemesis:
     # Applications
 
     def _leave(self, action: Action, injection: Injection) -> None:
-        named = ask_of(action).node
-
-        def may_leave(node: Node) -> bool:
-            return named in (None, node.id) and self.overlay.leave(node) is not None
-
-        for id in self._choose(action, may_leave):
+        for id in self._choose(action, lambda node: self.overlay.leave(node) is not None):
             node = self.simulator.nodes[id]
             command, before = self.overlay.leave(node), node.snapshot()
             assert command is not None
@@ -332,10 +328,14 @@ class Nemesis:
     def _choose(
         self, action: Action, eligible: Callable[[Node], bool] = lambda _: True
     ) -> list[NodeId]:
-        """The victims: `count` of them, or the `share` of all that may be chosen, at least one."""
-        candidates = [
-            id for id in sorted(self.simulator.nodes) if eligible(self.simulator.nodes[id])
-        ]
+        """The victims: `count` of them, or the `share` of all that may be chosen, at least one.
+
+        Or the one that is named, if it is there and may be chosen.
+        """
+        nodes = self.simulator.nodes
+        candidates = [id for id in sorted(nodes) if eligible(nodes[id])]
+        if action.arguments.get("node", ANYBODY) != ANYBODY:
+            return [id for id in candidates if id == action["node"]]
         count = int(action.number("count"))
         if not count:
             count = max(1, round(action.number("share") * len(candidates)))

@@ -145,6 +145,10 @@ class Recorder:
             )
         else:
             row = Row(tick, node, kind, None, None, _named(effect), None, entry.number, None)
+        self.keep(row)
+
+    def keep(self, row: Row) -> None:
+        """Keep a row that was made elsewhere, by a live node, say."""
         self._pending.append(row)
         if len(self._pending) == ROWS_PER_GROUP:
             self._flush()

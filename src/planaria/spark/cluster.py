@@ -15,7 +15,7 @@ import pyspark
 
 from planaria.core.errors import PlanariaError
 from planaria.spark.java import find_java, launcher
-from planaria.spark.session import QUIET
+from planaria.spark.session import LEAN, QUIET
 
 HERE = "127.0.0.1"
 START_SECONDS_MAX = 300.0  # three JVMs, on a machine that may be busy
@@ -35,6 +35,7 @@ def standalone(workers: int = 2) -> Iterator[str]:
             **os.environ,
             "JAVA_HOME": str(launcher(find_java(), until)),
             "SPARK_CONF_DIR": str(QUIET),
+            "SPARK_DAEMON_JAVA_OPTS": LEAN,
             "SPARK_LOCAL_IP": HERE,
             "SPARK_NO_DAEMONIZE": "1",
         }

@@ -33,11 +33,13 @@ REACH_SECONDS_MAX = 5.0
 PACKAGE = Path(planaria.__file__).parent
 QUIET = Path(__file__).parent / "conf"  # log4j: nothing below an error
 
+# Simulations run in Python; Java only starts, coordinates and sums up. Without its second compiler
+# and parallel collector a session and first queries take half the CPU time (0060).
+LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "2g",
-    # Simulations run in Python; Java only starts, coordinates and sums up. Without its second
-    # compiler and parallel collector a session and first queries take half the CPU time (0060).
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": LEAN,
+    "spark.executor.extraJavaOptions": LEAN,
     # Tables of results are small: a query's plan, and code generated for it, take most of its time.
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",

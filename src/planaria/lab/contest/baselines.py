@@ -89,7 +89,7 @@ class Spreader(Node):
             if peer != sender
         ]
         if below(topic, self.wish):
-            effects.append(Deliver(topic, payload, payload))
+            effects.append(Deliver.one(topic, payload, payload))
         return effects
 
 
@@ -269,7 +269,7 @@ class Client(Node):
             effects: list[Effect] = [Send(SERVER, Acknowledge(self.id, key_of(message)))]
             if message.payload not in self.seen:
                 self.seen[message.payload] = None
-                effects.append(Deliver(message.topic, message.payload, message.payload))
+                effects.append(Deliver.one(message.topic, message.payload, message.payload))
             return effects
         return NOTHING
 

@@ -90,7 +90,7 @@ class EdgeBits(Orientation):
         self.edges[peer] = Edge(heard=word[1])
         return True
 
-    def settle(self, peer: NodeId, *, mine: bool) -> None:
+    def agree(self, peer: NodeId, *, mine: bool) -> None:
         """Begin with the link up and its token here or there, as both ends agree beforehand."""
         lower_has_it = mine == (self.id < peer)
         # The higher end keeps bit 0, so the lower one decides.

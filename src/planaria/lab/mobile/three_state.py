@@ -17,9 +17,7 @@ from planaria.protocols.mobile.dissemination import Dissemination
 from planaria.protocols.mobile.layer import Layer, LayerState
 from planaria.protocols.mobile.link import ASKED, UP
 from planaria.protocols.mobile.messages import Beat, RequestLinkDown, RequestLinkUp, Word
-from planaria.protocols.mobile.orientation import LID_MAX, Orientation
-
-AUDIT = 8  # every so many words the local identifier is repeated
+from planaria.protocols.mobile.orientation import AUDIT, LID_MAX, Ordered, Orientation
 
 
 class ThreeStateState(State):
@@ -31,21 +29,14 @@ class ThreeStateState(State):
     audit: dict[int, int]
 
 
-class ThreeState(Orientation):
+class ThreeState(Ordered):
     """`val` in {0, 1, 2} and a local identifier of this layer (erratum 12)."""
 
     state_type = ThreeStateState
 
     def __init__(self, id: NodeId, rng: Random) -> None:
-        self.id = id
+        super().__init__(id, rng)
         self.val = 0
-        self.renew(rng)
-        self.views: dict[NodeId, tuple[int, int]] = {}
-        self.audit: dict[NodeId, int] = {}
-
-    def renew(self, rng: Random) -> None:
-        """Draw the local identifier: neighbours tell by it one life of a node from the next."""
-        self.lid = rng.randrange(LID_MAX + 1)
 
     def repair(self) -> None:
         """Own values, and what is believed of others, in their range."""
@@ -67,19 +58,6 @@ class ThreeState(Orientation):
         self.views[peer] = (word[0], word[1])
         return True
 
-    def link_down(self, peer: NodeId) -> None:
-        """Forget the neighbour."""
-        self.views.pop(peer, None)
-        self.audit.pop(peer, None)
-
-    def peers(self) -> list[NodeId]:
-        """All neighbours."""
-        return list(self.views)
-
-    def oriented(self, peer: NodeId) -> bool:
-        """Values and identifiers give every link a direction."""
-        return peer in self.views
-
     def sink(self) -> bool:
         """Every neighbour is one ahead, or equal with a higher identifier (Definition 4)."""
         return all(
@@ -93,8 +71,7 @@ class ThreeState(Orientation):
 
     def word(self, peer: NodeId, *, whole: bool = False) -> Word:
         """The value, and now and then the identifier."""
-        self.audit[peer] = left = (self.audit.get(peer, 0) - 1) % AUDIT
-        return (self.val,) if left and not whole else self.greet()
+        return self.greet() if self._audited(peer) or whole else (self.val,)
 
     def knows(self, peer: NodeId, word: Word) -> bool:
         """Whoever starts again draws another local identifier."""

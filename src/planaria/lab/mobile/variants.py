@@ -122,7 +122,7 @@ class EdgeBitsOverlay(VariantOverlay):
         """
         orientation = mine.orientation
         assert isinstance(orientation, EdgeBits)
-        orientation.settle(other.id, mine=_rank(mine) < _rank(other))
+        orientation.agree(other.id, mine=_rank(mine) < _rank(other))
         connect(mine, other)
 
 

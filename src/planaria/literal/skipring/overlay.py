@@ -25,7 +25,7 @@ from planaria.literal.skipring.messages import (
     Subscribe,
     Unsubscribe,
 )
-from planaria.literal.skipring.reference import Place, skip_ring
+from planaria.literal.skipring.reference import Stored, skip_ring
 from planaria.literal.skipring.subscriber import Subscriber, SubscriberState
 from planaria.literal.skipring.supervisor import Supervisor, SupervisorState
 
@@ -69,7 +69,7 @@ class LiteralSkipRing(Overlay):
         supervisor.database = dict(owner)
         for bits, node in zip(labels, subscribers, strict=True):
             assert isinstance(node, Subscriber)
-            _settle(node, bits, places[bits], owner)
+            _give(node, bits, places[bits], owner)
         return nodes
 
     # Break
@@ -157,7 +157,7 @@ class LiteralSkipRing(Overlay):
         }
 
 
-def _settle(node: Subscriber, bits: str, place: Place, owner: Mapping[str, NodeId]) -> None:
+def _give(node: Subscriber, bits: str, place: Stored, owner: Mapping[str, NodeId]) -> None:
     node.label = bits
     node.left, node.right, node.ring = (
         None if other is None else Ref(other, owner[other])
@@ -170,11 +170,11 @@ def _compare(
     id: NodeId,
     it: SubscriberState,
     bits: str | None,
-    places: Mapping[str, Place],
+    places: Mapping[str, Stored],
     owner: Mapping[str, NodeId],
 ) -> list[Violation]:
     """What a subscriber stores against what the holder of `bits` (None: a leaver) must store."""
-    place = Place(None, None, None, frozenset()) if bits is None else places[bits]
+    place = Stored(None, None, None, frozenset()) if bits is None else places[bits]
     wanted: dict[str, Any] = {"label": bits}
     for name in ("left", "right", "ring"):
         other = getattr(place, name)

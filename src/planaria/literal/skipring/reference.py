@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class Stored(NamedTuple):
     """What the holder of one label must store, all of it as labels."""
 
     left: str | None
@@ -33,7 +33,7 @@ def sorted_rings(n: int) -> list[list[str]]:
     return [*([bits for bits in everyone if len(bits) <= i] for i in levels), everyone]
 
 
-def skip_ring(n: int) -> dict[str, Place]:
+def skip_ring(n: int) -> dict[str, Stored]:
     """What each label must store in SR(n).
 
     A neighbour in K_i that is also the ring neighbour on the same side is held by the ring alone:
@@ -53,7 +53,7 @@ def skip_ring(n: int) -> dict[str, Place]:
         }
         first, last = index == 0, index == n - 1
         ring = left if first else right if last else None
-        places[bits] = Place(
+        places[bits] = Stored(
             None if first else left, None if last else right, ring, frozenset(shortcuts)
         )
     return places

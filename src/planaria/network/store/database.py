@@ -17,10 +17,12 @@ from planaria.network.store.directory import CLEAN, DAMAGED, IN_USE, Directory
 from planaria.network.store.opening import Report, is_damage, open_anew, open_file
 from planaria.network.store.rows import entry_of, head_of, pack_state, topic_id, unpack_state
 from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
+from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import Record, Stream, intact
+from planaria.records.record import RECORD_KEY_BITS, Record, Stream, intact
 from planaria.records.store import Committed, Store
+from planaria.records.window import Window
 
 SELECT_MAX = 500  # rows of one query
 
@@ -87,6 +89,16 @@ class Database:
         """The number of a new row."""
         self._next_row += 1
         return self._next_row - 1
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self._directory.path
+
+    @property
+    def damaged(self) -> bool:
+        """Was damage found that the next start is to mend?"""
+        return self._damaged
 
     def found_damage(self, error: sqlite3.Error) -> None:
         """The file is not what it should be: the next start saves what can be read of it."""
@@ -183,8 +195,11 @@ class SqliteStore(Store):
             for lo, hi in delivered:
                 self.delivered.add(stream, lo, hi, newest)
         self.index.load(list(once.values()))
-        for entry, _ in once.values():
-            self.delivered.add(entry.stream, entry.first, entry.end, entry.time)
+        # By number: marks of a history that came in another order would have too many holes.
+        for stream, lane in self.index.lanes.items():
+            newest = max((entry.place for entry in lane.entries), default=0) >> RECORD_KEY_BITS
+            for lo, hi in lane.covered:
+                self.delivered.add(stream, lo, hi, newest)
 
     def commit(self, done: Committed) -> None:
         """Call `done`, in the writer's thread, once all that was appended so far is on disk."""
@@ -192,6 +207,21 @@ class SqliteStore(Store):
             done(CapacityExceeded("the store is read-only"))
         else:
             self._database.writer.commit(done)
+
+    def append(self, records: Iterable[Record]) -> list[Arrival]:
+        """Hold records; what they insert, delete and change is on disk together, or not at all."""
+        with self._together():
+            return super().append(records)
+
+    def show(self, window: Window) -> None:
+        """Show what `window` keeps; what it deletes is deleted together."""
+        with self._together():
+            super().show(window)
+
+    def purge(self, windows: Sequence[Window]) -> None:
+        """Delete what no window would show, together."""
+        with self._together():
+            super().purge(windows)
 
     def _together(self) -> AbstractContextManager[object]:
         writer = self._database.writer

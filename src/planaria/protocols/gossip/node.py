@@ -389,7 +389,7 @@ class GossipNode(Node):
                 )
         if self.interested(event.topic):
             found = (event.topic, event.msg_id, event.payload, event.publisher, event.sequence)
-            effects.append(Deliver(*found))
+            effects.append(Deliver.one(*found))
         return effects
 
 

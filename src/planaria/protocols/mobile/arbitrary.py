@@ -11,7 +11,7 @@ from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message
 from planaria.protocols.mobile.dissemination import EMBARGO, Dissemination, Kept, Outbox
-from planaria.protocols.mobile.heights import AUDIT, GAP_MAX, HEIGHT_MAX, LOUD, Heights
+from planaria.protocols.mobile.heights import GAP_MAX, HEIGHT_MAX, LOUD, Heights
 from planaria.protocols.mobile.layer import DRAIN_MAX, REFUSED, SILENCE_MAX, Layer
 from planaria.protocols.mobile.link import ACKS, ASKED, CLOSING, SERIALS, UP, Link
 from planaria.protocols.mobile.messages import (
@@ -29,7 +29,7 @@ from planaria.protocols.mobile.messages import (
     RequestLinkUp,
     Word,
 )
-from planaria.protocols.mobile.orientation import LID_MAX, Orientation
+from planaria.protocols.mobile.orientation import AUDIT, LID_MAX, Orientation
 
 HEIGHTS = (0, 3, GAP_MAX, 2 * GAP_MAX + 1, HEIGHT_MAX)  # where rules for heights end
 WORD_VALUE_MAX = 2**63 - 1

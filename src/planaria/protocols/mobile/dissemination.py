@@ -158,7 +158,7 @@ class Dissemination(Stateful):
             table.pop(item.id, None)
         self.input[item.id] = [] if sender is None else [sender]
         self._keep(item)
-        return [] if known else [Deliver(topic, item.id, item.payload)]
+        return [] if known else [Deliver.one(topic, item.id, item.payload)]
 
     def _hand_over(self, item: Item, topic: str, *, known: bool) -> list[Deliver]:
         """A publication walks in; it walks on at the next turn, unless its flood was here."""
@@ -168,7 +168,7 @@ class Dissemination(Stateful):
         if known:
             return []
         self._keep(Item(item.id, GENERATIONS_MAX, item.body))
-        return [Deliver(topic, item.id, item.payload)]
+        return [Deliver.one(topic, item.id, item.payload)]
 
     def collect(self, outboxes: dict[NodeId, Outbox], rng: Random) -> None:
         """A turn: empty the buffers into what each neighbour is to get (Table 4, R1)."""

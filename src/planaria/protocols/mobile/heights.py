@@ -9,13 +9,12 @@ from random import Random
 from planaria.core.ids import NodeId
 from planaria.core.state import State
 from planaria.protocols.mobile.messages import Word
-from planaria.protocols.mobile.orientation import LID_MAX, Orientation
+from planaria.protocols.mobile.orientation import LID_MAX, Ordered
 
 HEIGHT_MAX = 2**40  # a turn per millisecond for 34 years
 # Two parts of a network that ran apart may differ by the turns of that time (50 days of turns per
 # millisecond). A larger gap is a fault, and the higher node comes down instead of dragging all up.
 GAP_MAX = 2**32
-AUDIT = 8  # every so many words the whole height is said, in case that two ends believe falsehoods
 LOUD = 3  # words with the whole height after a step that was not one
 
 
@@ -30,26 +29,16 @@ class HeightsState(State):
     audit: dict[int, int]
 
 
-class Heights(Orientation):
+class Heights(Ordered):
     """An integer height; a sink climbs above its neighbours."""
 
     state_type = HeightsState
 
     def __init__(self, id: NodeId, rng: Random) -> None:
-        self.id = id
+        super().__init__(id, rng)
         self.height = 0
-        self.renew(rng)
-        self.views: dict[NodeId, tuple[int, int]] = {}
         self.settled: bool | int = False  # has its place among others, or took a turn
         self.loud = 0
-        self.audit: dict[NodeId, int] = {}
-
-    def renew(self, rng: Random) -> None:
-        """Draw the local identifier, by which neighbours tell one life of a node from the next.
-
-        Random: identifiers in order round a ring leave one sink that wanders (concurrency 1/n).
-        """
-        self.lid = rng.randrange(LID_MAX + 1)
 
     def repair(self) -> None:
         """Out of range: start again; a view that cannot be is the lowest, which lets nobody act."""
@@ -81,19 +70,6 @@ class Heights(Orientation):
             self.settled = True
         return True
 
-    def link_down(self, peer: NodeId) -> None:
-        """Forget the neighbour."""
-        self.views.pop(peer, None)
-        self.audit.pop(peer, None)
-
-    def peers(self) -> list[NodeId]:
-        """All neighbours."""
-        return list(self.views)
-
-    def oriented(self, peer: NodeId) -> bool:
-        """A link between two heights always has a direction."""
-        return peer in self.views
-
     def sink(self) -> bool:
         """Lower than every neighbour."""
         me = (self.height, self.lid, self.id)
@@ -108,11 +84,10 @@ class Heights(Orientation):
 
     def word(self, peer: NodeId, *, whole: bool = False) -> Word:
         """The height modulo 3 where the gap is at most one, else, and now and then, all of it."""
-        self.audit[peer] = left = (self.audit.get(peer, 0) - 1) % AUDIT
-        height = self.views.get(peer, (-2, 0))[0]
+        audited, height = self._audited(peer), self.views.get(peer, (-2, 0))[0]
         if self.loud:
             self.loud -= 1
-        elif left and not whole and abs(height - self.height) <= 1:
+        elif not audited and not whole and abs(height - self.height) <= 1:
             return (self.height % 3,)
         return self.greet()
 

@@ -173,7 +173,7 @@ class MobileNode(Node):
         item = layer.publish(command.payload, self.rng)
         return [
             Published(command.topic, item.id),
-            Deliver(command.topic, item.id, command.payload),
+            Deliver.one(command.topic, item.id, command.payload),
         ]
 
     def _stranger(self, message: MobileMessage) -> list[Effect]:

@@ -14,6 +14,7 @@ from planaria.core.state import Stateful
 from planaria.protocols.mobile.messages import Word
 
 LID_MAX = 2**62 - 1  # local identifiers are drawn from here: two neighbours rarely share one
+AUDIT = 8  # every so many words all is said, in case that two ends believe falsehoods
 
 
 class Orientation(Stateful, ABC):
@@ -72,3 +73,41 @@ class Orientation(Stateful, ABC):
     def hear(self, peer: NodeId, word: Word, *, informed: bool = False) -> None:
         """The neighbour `peer` said `word`, perhaps some time ago; `informed`: after it had heard
         what this node says of itself now."""
+
+
+class Ordered(Orientation):
+    """An orientation by a total order: of a number first, then of local identifiers, then of ids.
+
+    `views` holds what each neighbour said of its number and its local identifier.
+    """
+
+    def __init__(self, id: NodeId, rng: Random) -> None:
+        self.id = id
+        self.renew(rng)
+        self.views: dict[NodeId, tuple[int, int]] = {}
+        self.audit: dict[NodeId, int] = {}  # words left until all is said
+
+    def renew(self, rng: Random) -> None:
+        """Draw the local identifier, by which neighbours tell one life of a node from the next.
+
+        Random: identifiers in order round a ring leave one sink that wanders (concurrency 1/n).
+        """
+        self.lid = rng.randrange(LID_MAX + 1)
+
+    def link_down(self, peer: NodeId) -> None:
+        """Forget the neighbour."""
+        self.views.pop(peer, None)
+        self.audit.pop(peer, None)
+
+    def peers(self) -> list[NodeId]:
+        """All neighbours."""
+        return list(self.views)
+
+    def oriented(self, peer: NodeId) -> bool:
+        """A total order gives every link a direction."""
+        return peer in self.views
+
+    def _audited(self, peer: NodeId) -> bool:
+        """Count one more word to `peer`: is it one that says all?"""
+        self.audit[peer] = left = (self.audit.get(peer, 0) - 1) % AUDIT
+        return not left

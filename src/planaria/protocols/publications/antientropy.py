@@ -1,9 +1,10 @@
-"""Anti-entropy: two subscribers of a topic end up with the same publications (paper, 4.2).
+"""Anti-entropy: two subscribers of a topic end up with the same records (paper, 4.2).
 
-Digests on the periodic messages show a difference (M1), sketches name it (M2, M3) and the
-publications cross (M4, M5). Where sketches fail or are in doubt, the region-covering descent of the
-tries finds it (errata T2, T3, T6), which needs no cache at all. Nothing a peer says is believed:
-publications are stored under keys computed here, all other content only says what to ask for.
+Digests on the periodic messages show a difference (M1), sketches name it (M2, M3) and the records
+cross (M4, M5). Where sketches fail or are in doubt, the region-covering descent of the tries finds
+it (errata T2, T3, T6), which trusts no sum. Nothing a peer says is believed: records are stored
+under keys computed here, all other content only says what to ask for. A digest names its cut:
+what is younger may still be on its way, and is left alone.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from planaria.core.node import Effect, Send
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.antientropy_messages import (
     IDS_MAX,
-    RANK_BYTES,
+    PLACE_BYTES,
     REGIONS_MAX,
     AntiEntropyMessage,
     Compare,
@@ -31,17 +32,15 @@ from planaria.protocols.publications.antientropy_messages import (
     Root,
     Sketch,
 )
+from planaria.protocols.publications.descent import short_hash
 from planaria.protocols.publications.exchange import Exchange
-from planaria.protocols.publications.publication import (
-    TIME_MAX,
-    Named,
-    Publication,
-    key,
-    rank_of,
-    sound,
+from planaria.protocols.publications.holdings import ID_BITS, Holdings
+from planaria.protocols.publications.push import fits_beside, frames, sound
+from planaria.protocols.publications.regions import (
+    Answer,
+    answer_regions,
+    answer_root,
 )
-from planaria.protocols.publications.push import fits_beside, frames
-from planaria.protocols.publications.regions import Answer, answer_regions, answer_root
 from planaria.protocols.publications.sketch import (
     CELL_BYTES,
     CELLS_MAX,
@@ -50,7 +49,7 @@ from planaria.protocols.publications.sketch import (
     pack_tug_of_war,
     sketch_size,
 )
-from planaria.protocols.publications.store import ID_BITS, PublicationStore
+from planaria.records.record import TIME_MAX, Place, Record
 
 STARTS_MAX = 2  # begun in one interval: one is slow at hubs, more make several push the same
 EXCHANGES_MAX = 64  # at a time: all neighbours of a large ring's hub, however slow they are
@@ -64,46 +63,44 @@ STRIKES_MAX = 2  # differing digests after an exchange that changed nothing: one
 COMPARES_MAX = 16  # messages full of regions in answer to one message
 NUMBER_MAX = 2**31 - 1
 
+Take = Callable[[list[Record]], object]
+
 
 class AntiEntropyState(State):
-    """The clock to advertise, exchanges under way, and what was learned of peers."""
+    """Exchanges under way, and what was learned of peers."""
 
-    clock: int
     number: int
     exchanges: dict[int, Exchange]
     peers: dict[int, tuple[int, int]]
 
 
 class AntiEntropy(Stateful):
-    """The exchanges of one subscriber `id` about one topic, on the publications in `store`.
+    """The exchanges of one subscriber `id` about one topic, on the records in `holdings`.
 
-    `clock` is the raw clock to advertise. The state may be arbitrary: every exchange ends
-    by patience, and every cache is audited.
+    The state may be arbitrary: every exchange ends by patience, and every cache is audited.
     """
 
-    __slots__ = ("clock", "exchanges", "id", "number", "peers", "store", "topic")
+    __slots__ = ("exchanges", "holdings", "id", "number", "peers", "topic")
 
     state_type = AntiEntropyState
 
-    def __init__(self, topic: str, id: NodeId, store: PublicationStore) -> None:
-        self.topic = topic
-        self.id = id
-        self.store = store
-        self.clock = 0
+    def __init__(self, topic: str, id: NodeId, holdings: Holdings) -> None:
+        self.topic, self.id, self.holdings = topic, id, holdings
         self.number = 0
         self.exchanges: dict[NodeId, Exchange] = {}
-        self.peers: dict[NodeId, tuple[int, int]] = {}  # store's version at the end, strikes
+        self.peers: dict[NodeId, tuple[int, int]] = {}  # version at the end, strikes
 
-    def digest(self) -> Digest:
-        """M1: what to put on every periodic message."""
-        clock, lo = (max(0, min(it, TIME_MAX)) for it in (self.clock, self.store.window.lo))
-        return Digest(clock, lo, self.store.digest(lo))
+    def digest(self, clock: int, cut: int) -> Digest:
+        """M1: what to put on every periodic message; `clock` is the raw clock to advertise."""
+        lo = self.holdings.window.lo
+        clock, lo, cut = (max(0, min(it, TIME_MAX)) for it in (clock, lo, cut))
+        return Digest(clock, lo, cut, self.holdings.digest(lo, cut))
 
     def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
-        """M2: start an exchange if the sender shows other publications than we do."""
-        if sender == self.id or digest.lo < self.store.window.lo:
+        """M2: start an exchange if the sender shows other records than we do, both at its cut."""
+        if sender == self.id or digest.lo < self.holdings.window.lo:
             return []  # the own digest, over a shorter time, will tell them
-        if self.store.digest(digest.lo) == digest.digest:
+        if self.holdings.digest(digest.lo, digest.cut) == digest.digest:
             self.peers.pop(sender, None)
             return []
         if sender in self.exchanges or len(self.exchanges) >= EXCHANGES_MAX:
@@ -112,40 +109,36 @@ class AntiEntropy(Stateful):
         if young >= STARTS_MAX:
             return []  # but slow ones hold up nobody
         self.number = (self.number + 1) % NUMBER_MAX
-        exchange = Exchange(self.number, digest.lo, started=True)
+        exchange = Exchange(self.number, digest.lo, digest.cut, started=True)
         self.exchanges[sender] = exchange
         if self._strike(sender):
             return self._descend(sender, exchange)
-        sums, cells = self.store.sketch(digest.lo, FIRST_CELLS)
-        state = self._state(digest.lo)
+        sums, cells = self.holdings.sketch(digest.lo, digest.cut, FIRST_CELLS)
+        state = self._state(exchange)
         return [self._send(sender, Estimate, exchange, state, pack_tug_of_war(sums), cells.pack())]
 
-    def on_message(self, message: Message) -> tuple[list[Effect], list[Named]]:
-        """What to send in answer, and the publications that are new here, whether kept or not."""
-        fresh: list[Named] = []
+    def on_message(self, message: Message, take: Take | None = None) -> list[Effect]:
+        """What to send in answer; `take` stores the records that came, each named once, here."""
         if (
             not isinstance(message, AntiEntropyMessage)
             or message.topic != self.topic
             or message.sender == self.id
         ):
-            return [], fresh
+            return []
         exchange = self.exchanges.get(message.sender)
         if exchange is not None and exchange.number == message.exchange:
             exchange.age = 0
         if isinstance(message, Difference | Push | Compare):
-            for publication in filter(sound, message.publications):
-                name = key(publication)
-                if self.store.offer(publication, name):
-                    fresh.append((name, publication))
+            (take or self.holdings.append)(sound(message.records))
         handler = _HANDLERS.get(type(message))
-        return handler(self, message) if handler else [], fresh
+        return handler(self, message) if handler else []
 
     def link_down(self, peer: NodeId) -> None:
         """A send to `peer` failed: do not wait for it."""
         self.exchanges.pop(peer, None)
 
     def on_timeout(self) -> None:
-        """Check a slice of the store, give up exchanges whose peer is silent."""
+        """Check a slice of what is held, give up exchanges whose peer is silent."""
         for peer, exchange in list(self.exchanges.items()):
             exchange.age += 1
             exchange.life += 1
@@ -156,7 +149,7 @@ class AntiEntropy(Stateful):
             del self.exchanges[peer]
         for peer in list(self.peers)[:-PEERS_MAX]:
             del self.peers[peer]
-        self.store.on_timeout()
+        self.holdings.on_timeout()
 
     def _on_estimate(self, message: Estimate) -> list[Effect]:
         """M3: name the difference if it is tiny, else send as many cells as it needs."""
@@ -165,16 +158,16 @@ class AntiEntropy(Stateful):
         if rival is not None and rival.started and self.id < sender:
             return []  # both started at once: the one of the lower id goes on
         self.exchanges.pop(sender, None)
-        exchange = self._join(message, state.lo)
+        exchange = self._join(message, state.lo, state.cut)
         theirs = Cells(0).extended(message.cells[: FIRST_CELLS * CELL_BYTES])
-        if exchange is None or theirs is None or self.store.digest(state.lo) == state.digest:
+        if exchange is None or theirs is None or self._agrees(state):
             return self._end(message)
-        sums, mine = self.store.sketch(state.lo, len(theirs))
+        sums, mine = self.holdings.sketch(state.lo, state.cut, len(theirs))
         decoded = mine.minus(theirs).decode()
         if decoded is not None:
             return self._name_difference(sender, exchange, state, decoded)
         estimate = estimate_difference(sums, message.tug_of_war) or 0.0
-        gap = abs(self.store.count(state.lo) - state.count)
+        gap = abs(self.holdings.count(state.lo, state.cut) - state.count)
         size = min(sketch_size(max(estimate, gap)), self._cells_max(state))
         if size > CELLS_MAX:
             return self._descend(sender, exchange)
@@ -184,7 +177,8 @@ class AntiEntropy(Stateful):
         """M4: name the difference, or ask for more cells, or doubt the sketches."""
         sender, state = message.sender, message.state
         exchange = self._current(message)
-        if exchange is None or not exchange.started or state.lo != exchange.lo:
+        part = (state.lo, state.cut)
+        if exchange is None or not exchange.started or part != (exchange.lo, exchange.cut):
             return []
         inventory, cells = astuple(state), exchange.received()
         follows = cells is not None and len(cells) == message.start
@@ -192,9 +186,9 @@ class AntiEntropy(Stateful):
         changed = exchange.inventory not in (None, inventory)
         if whole is None or changed or len(whole) > self._cells_max(state):
             return self._end(message)  # the peer changed meanwhile: the next digest begins anew
-        if self.store.digest(state.lo) == state.digest:
+        if self._agrees(state):
             return self._end(message)
-        _, mine = self.store.sketch(state.lo, len(whole))
+        _, mine = self.holdings.sketch(state.lo, state.cut, len(whole))
         decoded = mine.minus(whole).decode()
         if decoded is not None:
             return self._name_difference(sender, exchange, state, decoded)
@@ -223,10 +217,10 @@ class AntiEntropy(Stateful):
         self._complete(message)
         if not message.want:
             return []
-        found, unknown = self.store.by_ids(message.want, message.lo, WANT_BITS)
+        places, unknown = self.holdings.by_ids(message.want, message.lo, message.cut, WANT_BITS)
         if unknown and exchange is not None:
             self._doubt(message.sender)
-        return self._push(message.sender, message.exchange, found, unknown)
+        return self._push(message.sender, message.exchange, places, unknown)
 
     def _on_push(self, message: Push) -> list[Effect]:
         """PUBLISH (paper, Alg. 5); an unknown id that we asked for puts the sketches in doubt."""
@@ -261,15 +255,16 @@ class AntiEntropy(Stateful):
     ) -> list[Effect]:
         """Push what only we have, ask for what only the peer has."""
         ours, theirs = decoded
-        found, unknown = self.store.by_ids(ours, exchange.lo)
+        places, unknown = self.holdings.by_ids(ours, exchange.lo, exchange.cut)
         if unknown or not (ours or theirs):
             self._doubt(peer)  # a sketch that contradicts log or digest
             return self._descend(peer, exchange)
         floor = int.from_bytes(state.floor, "big")
-        filled = frames(p for p in found if rank_of(p) >= floor)
+        filled = frames(self.holdings.bodies(place for place in places if place >= floor))
         first = filled.pop(0) if filled and fits_beside(filled[0]) else []
         want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]
-        effects = [self._send(peer, Difference, exchange, exchange.lo, first, want)]
+        part = (exchange.lo, exchange.cut)
+        effects = [self._send(peer, Difference, exchange, *part, first, want)]
         effects += [self._send(peer, Push, exchange, frame, []) for frame in filled]
         if not theirs:
             self._finish(peer)
@@ -277,20 +272,21 @@ class AntiEntropy(Stateful):
 
     def _descend(self, peer: NodeId, exchange: Exchange) -> list[Effect]:
         """Begin the descent with the root hash."""
-        return [self._send(peer, Root, exchange, exchange.lo, self.store.digest(exchange.lo))]
+        root = short_hash(self.holdings.trie(exchange.lo, exchange.cut).root_hash)
+        return [self._send(peer, Root, exchange, exchange.lo, exchange.cut, root)]
 
     def _compare(
         self,
         message: Root | Compare,
-        answer: Callable[[PublicationStore, Any, int], Answer],
+        answer: Callable[[Holdings, Any, int], Answer],
     ) -> list[Effect]:
-        """Answer with regions and publications; no regions end the descent."""
-        lo = max(message.lo, self.store.window.lo)  # what the younger window hides is no matter
-        exchange = self._join(message, lo)
+        """Answer with regions and records; no regions end the descent."""
+        lo = max(message.lo, self.holdings.window.lo)  # what the younger window hides is no matter
+        exchange = self._join(message, lo, message.cut)
         if exchange is None:
             return self._end(message)
-        regions, missing = answer(self.store, message, lo)
-        peer, filled = message.sender, frames(missing)
+        regions, missing = answer(self.holdings, message, lo)
+        peer, filled = message.sender, frames(self.holdings.bodies(missing))
         if not regions:
             self._finish(peer)
             if not filled:
@@ -300,22 +296,22 @@ class AntiEntropy(Stateful):
         for start in range(0, min(len(regions), COMPARES_MAX * REGIONS_MAX), REGIONS_MAX):
             first = filled.pop(0) if filled and fits_beside(filled[0]) else []
             part = regions[start : start + REGIONS_MAX]
-            effects.append(self._send(peer, Compare, exchange, lo, part, first))
+            effects.append(self._send(peer, Compare, exchange, lo, message.cut, part, first))
         return effects + [self._send(peer, Push, exchange, frame, []) for frame in filled]
 
     def _push(
-        self, peer: NodeId, number: int, found: list[Publication], unknown: list[int]
+        self, peer: NodeId, number: int, places: list[Place], unknown: list[int]
     ) -> list[Effect]:
-        filled = frames(found)
+        filled = frames(self.holdings.bodies(places))
         first = filled.pop(0) if filled and fits_beside(filled[0]) else []
         pushes = [Push(self.topic, self.id, number, first, unknown)]
         pushes += [Push(self.topic, self.id, number, frame, []) for frame in filled]
         return [Send(peer, push) for push in pushes]
 
     def _send_cells(self, peer: NodeId, exchange: Exchange, size: int) -> list[Effect]:
-        _, cells = self.store.sketch(exchange.lo, size)
+        _, cells = self.holdings.sketch(exchange.lo, exchange.cut, size)
         start, exchange.sent = exchange.sent, size
-        state = self._state(exchange.lo)
+        state = self._state(exchange)
         return [self._send(peer, Sketch, exchange, state, start, cells.pack(start))]
 
     def _send(
@@ -323,14 +319,19 @@ class AntiEntropy(Stateful):
     ) -> Effect:
         return Send(peer, kind(self.topic, self.id, exchange.number, *fields))
 
-    def _state(self, lo: int) -> Inventory:
-        floor = self.store.floor
-        packed = b"" if floor is None else floor.to_bytes(RANK_BYTES, "big")
-        return Inventory(lo, self.store.digest(lo), self.store.count(lo), packed)
+    def _state(self, exchange: Exchange) -> Inventory:
+        lo, cut, floor = exchange.lo, exchange.cut, self.holdings.floor
+        packed = b"" if floor is None else floor.to_bytes(PLACE_BYTES, "big")
+        return Inventory(
+            lo, cut, self.holdings.digest(lo, cut), self.holdings.count(lo, cut), packed
+        )
+
+    def _agrees(self, state: Inventory) -> bool:
+        return self.holdings.digest(state.lo, state.cut) == state.digest
 
     def _cells_max(self, state: Inventory) -> int:
         """More cells than this are dearer than all ids of both."""
-        return 2 * (self.store.count(state.lo) + state.count) + 64
+        return 2 * (self.holdings.count(state.lo, state.cut) + state.count) + 64
 
     def _current(self, message: AntiEntropyMessage) -> Exchange | None:
         """The exchange to which `message` belongs, if it is still open."""
@@ -339,13 +340,13 @@ class AntiEntropy(Stateful):
             return None
         return exchange
 
-    def _join(self, message: AntiEntropyMessage, lo: int) -> Exchange | None:
+    def _join(self, message: AntiEntropyMessage, lo: int, cut: int) -> Exchange | None:
         """The exchange of `message`, opened if there is room; None if there is none."""
         exchange = self._current(message)
-        if exchange is None and lo >= self.store.window.lo:
+        if exchange is None and lo >= self.holdings.window.lo:
             others = [peer for peer in self.exchanges if peer != message.sender]
             if len(others) < EXCHANGES_MAX:
-                exchange = Exchange(message.exchange, lo, started=False)
+                exchange = Exchange(message.exchange, lo, cut, started=False)
                 self.exchanges[message.sender] = exchange
         return exchange
 
@@ -363,7 +364,7 @@ class AntiEntropy(Stateful):
         """An exchange came to its end: remember what was held then."""
         self.exchanges.pop(peer, None)
         _, strikes = self.peers.pop(peer, (0, 0))
-        self.peers[peer] = (self.store.version, strikes)
+        self.peers[peer] = (self.holdings.version, strikes)
         if len(self.peers) > PEERS_MAX:
             del self.peers[next(iter(self.peers))]
 
@@ -371,19 +372,19 @@ class AntiEntropy(Stateful):
         """Digests differ: has that been so since an exchange that should have ended it?"""
         version, strikes = self.peers.pop(peer, (-1, 0))
         if strikes < STRIKES_MAX:
-            strikes = max(0, strikes) + 1 if version == self.store.version else 0
+            strikes = max(0, strikes) + 1 if version == self.holdings.version else 0
             self.peers[peer] = (version, strikes)
             if strikes < STRIKES_MAX:
                 return False
             self._doubt(peer)
-        self.peers[peer] = (self.store.version, 0)
+        self.peers[peer] = (self.holdings.version, 0)
         return True
 
     def _doubt(self, peer: NodeId) -> None:
         """Something contradicts: make sketches anew, audit soon, descend with this peer next."""
         self.peers.pop(peer, None)
-        self.peers[peer] = (self.store.version, STRIKES_MAX)
-        self.store.doubt()
+        self.peers[peer] = (self.holdings.version, STRIKES_MAX)
+        self.holdings.doubt()
 
 
 _HANDLERS: dict[type[Message], Callable[[AntiEntropy, Any], list[Effect]]] = {

@@ -3,8 +3,11 @@
 from math import ceil, log2
 
 from planaria.protocols.publications.antientropy import PATIENCE
+from planaria.protocols.publications.retention import ON_ITS_WAY_SECONDS
+from planaria.records.sums import ON_THE_WAY_SECONDS
 
 MESSAGES_PER_HOP = 5  # digest, estimate, sketch, difference, push, one after the other
+LEFT_ALONE = ON_ITS_WAY_SECONDS + ON_THE_WAY_SECONDS
 TIMEOUTS_PER_HOP = 3  # until the next digest leaves, and until one of the two starts is free
 
 
@@ -14,7 +17,8 @@ def intervals_to_agree(n: int, delay: float) -> int:
     Counted from a legitimate ring without further faults, if no message takes longer than `delay`
     intervals and an exchange of messages is no slower than `PATIENCE`. A publication crosses at
     most log2 n edges, each by one exchange; before that, exchanges that a fault left half-way are
-    given up by patience, twice at worst.
+    given up by patience, twice at worst. What is young, or stamped a little ahead, is not compared
+    before its time; an interval is a second at least.
     """
     hops = max(1, ceil(log2(max(2, n))))
-    return ceil(hops * (MESSAGES_PER_HOP * delay + TIMEOUTS_PER_HOP)) + 2 * PATIENCE
+    return ceil(hops * (MESSAGES_PER_HOP * delay + TIMEOUTS_PER_HOP)) + 2 * PATIENCE + LEFT_ALONE

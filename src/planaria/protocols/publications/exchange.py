@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from planaria.protocols.publications.publication import TIME_MAX
 from planaria.protocols.publications.sketch import Cells
+from planaria.records.record import TIME_MAX
 
 NUMBER_MAX = 2**63 - 1  # what a message can carry
 
@@ -13,18 +13,20 @@ class Exchange(Struct):
 
     number: int
     lo: int
+    cut: int
     started: bool  # by me
     age: int = 0  # own timeouts since the peer last spoke
     life: int = 0  # own timeouts since it began
     more: int = 0  # times that more cells were asked for
     sent: int = 0  # cells that I sent
-    inventory: tuple[int, int, int, bytes] | None = None  # of the peer, when it made its cells
+    inventory: tuple[int, int, int, int, bytes] | None = None  # of the peer, when it made its cells
     cells: list[bytes] = []  # that I got, in the parts in which they came
 
     @property
     def sound(self) -> bool:
         """Could this have begun with a message? Memory can hold anything."""
-        return 0 <= self.number <= NUMBER_MAX and 0 <= self.lo <= TIME_MAX
+        times = 0 <= self.lo <= TIME_MAX and 0 <= self.cut <= TIME_MAX
+        return times and 0 <= self.number <= NUMBER_MAX
 
     def received(self) -> Cells | None:
         """The cells that I got; None if memory holds what are none."""

@@ -1,10 +1,10 @@
-"""The descent over a store: which regions to send, which publications to push."""
+"""The descent over a store: which regions to send, which records to push."""
 
 from collections.abc import Iterator
 
 from planaria.protocols.publications.antientropy_messages import (
     LEAVES_MAX,
-    RANK_BYTES,
+    PLACE_BYTES,
     Compare,
     Region,
     Root,
@@ -17,24 +17,24 @@ from planaria.protocols.publications.descent import (
     listing,
     short_hash,
 )
-from planaria.protocols.publications.publication import Publication
-from planaria.protocols.publications.store import PublicationStore
+from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.trie import ROOT_LABEL
+from planaria.records.record import Place
 
-Answer = tuple[list[Region], Iterator[Publication]]  # our regions, and what the peer lacks
+Answer = tuple[list[Region], Iterator[Place]]  # our regions, and where stands what the peer lacks
 
 
-def answer_root(store: PublicationStore, message: Root, lo: int) -> Answer:
-    """CHECKTRIE (paper, Alg. 5): both sides compare what they show from the second `lo` on."""
-    trie = store.trie(lo)
+def answer_root(holdings: Holdings, message: Root, lo: int) -> Answer:
+    """CHECKTRIE (paper, Alg. 5): both sides compare what they show from `lo` on at one cut."""
+    trie = holdings.trie(lo, message.cut)
     if lo == message.lo and short_hash(trie.root_hash) == message.root:
         return [], iter(())
     return [_region(listing(trie, ROOT_LABEL, LEAVES_MAX, ROOT_LEVELS))], iter(())
 
 
-def answer_regions(store: PublicationStore, message: Compare, lo: int) -> Answer:
+def answer_regions(holdings: Holdings, message: Compare, lo: int) -> Answer:
     """CHECKANDPUBLISH (paper, Alg. 5) of every region in the message, each once."""
-    trie = store.trie(lo)
+    trie = holdings.trie(lo, message.cut)
     asked: dict[int, Listing] = {}
     for region in message.regions:
         theirs = _listing(region)
@@ -43,21 +43,19 @@ def answer_regions(store: PublicationStore, message: Compare, lo: int) -> Answer
     regions = [
         _region(ours) for theirs in asked.values() for ours in answer(trie, theirs, LEAVES_MAX)
     ]
-    missing = (
-        publication for theirs in asked.values() for publication in store.at(lacking(trie, theirs))
-    )
+    missing = (place for theirs in asked.values() for place in lacking(trie, theirs))
     return regions, missing
 
 
 def _region(ours: Listing) -> Region:
     inner = [(_label_bytes(label), hash) for label, hash in ours.inner]
-    leaves = [rank.to_bytes(RANK_BYTES, "big") for rank in ours.leaves]
+    leaves = [place.to_bytes(PLACE_BYTES, "big") for place in ours.leaves]
     return Region(_label_bytes(ours.label), inner, leaves)
 
 
 def _listing(region: Region) -> Listing:
     inner = [(int.from_bytes(label, "big"), hash) for label, hash in region.inner]
-    leaves = [int.from_bytes(rank, "big") for rank in region.leaves]
+    leaves = [int.from_bytes(place, "big") for place in region.leaves]
     return Listing(int.from_bytes(region.label, "big"), inner, leaves)
 
 

@@ -1,6 +1,6 @@
 """How long a topic keeps its publications, so that all subscribers agree and nothing comes back.
 
-A publication carries the second it was published in; a topic's setting only moves a window over
+A record carries the second it was published in; a topic's setting only moves a window over
 that order. The present is a median of clocks, so one wrong clock moves nobody. What falls out of
 the window is hidden at once, but deleted only after a grace in which nobody near showed it: a
 wrong clock, and a wrong setting, can be taken back.
@@ -14,19 +14,21 @@ from msgspec import Meta, Struct
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.state import State, Stateful
-from planaria.protocols.publications.publication import TIME_MAX
-from planaria.protocols.publications.window import LIMIT_MAX, Window
+from planaria.records.record import TIME_MAX
+from planaria.records.window import LIMIT_MAX, Window
 
 STEPS = 16  # a window moves by a sixteenth of the age: neighbours show the same nearly always
 GRACE_SECONDS = 86_400  # hidden for a day, or for the age if that is shorter, before it is deleted
 SLOTS = 16  # parts of the grace of which is known what was shown in them
+# A digest leaves alone what is younger: two intervals for the broadcast, and two more since a
+# publisher knows the time to the second, and as of its last timeout.
+ON_ITS_WAY_SECONDS = 4
 READINGS = 4  # in one slot, at least: so a clock that jumps does not shorten the grace
 SETTINGS_MAX = 8  # in one slot; an operator who tries more of them keeps the first
 VOTERS_MAX = 256  # a node has at most 2 * 62 neighbours and a few that are changing
-VOTE_TIMEOUTS = 8  # a neighbour advertises its clock in every interval
-MARK_SECONDS = 1024  # delivered marks are forgotten in groups of so many seconds
-MARKS_MAX = 1 << 20  # delivered marks of one topic, about 100 MB; then the oldest group's go
-RECOUNT_TIMEOUTS = 64
+VOTE_TIMEOUTS = 8  # a neighbour advertises its clock in every interval, or promises when
+PROMISE_MAX = 16  # intervals between two words of a calm neighbour
+READING_SECONDS_MAX = 2  # between two readings of a clock that nobody moved
 
 _Positive = Annotated[int, Meta(ge=1)]
 
@@ -59,61 +61,11 @@ class Retention(Struct, frozen=True, array_like=True):
 
 
 class Rejected(Message, frozen=True, tag="publications.rejected"):
-    """Your publication is older than what is kept here: if you agree, publish it again."""
+    """Your record is older than what is kept here: if you agree, publish it again."""
 
     topic: str
     sender: NodeId
     key: Annotated[bytes, Meta(max_length=16)]
-
-
-class DeliveredState(State):
-    """The marks of each span of time, how many they were when counted, and when that was."""
-
-    marks: dict[int, dict[bytes, None]]
-    size: int
-    age: int
-
-
-class Delivered(Stateful):
-    """64-bit marks of delivered keys, grouped by time, which outlive the publications themselves.
-
-    What was not kept, or was deleted and fetched again, is therefore not delivered again.
-    """
-
-    __slots__ = ("age", "marks", "size")
-
-    state_type = DeliveredState
-
-    def __init__(self) -> None:
-        self.marks: dict[int, dict[bytes, None]] = {}
-        self.size = 0
-        self.age = 0  # timeouts since the marks were counted
-
-    def __len__(self) -> int:
-        return sum(map(len, self.marks.values()))
-
-    def add(self, time: int, key: bytes) -> bool:
-        """Mark a key as delivered; False if it was before."""
-        group = time // MARK_SECONDS
-        marks = self.marks.get(group)
-        if marks is not None and key[:8] in marks:
-            return False
-        if self.size >= MARKS_MAX:
-            self.size = len(self)  # never forget because of a wrong count
-            if self.size >= MARKS_MAX:
-                self.size -= len(self.marks.pop(min(self.marks)))
-        self.marks.setdefault(group, {})[key[:8]] = None
-        self.size += 1
-        return True
-
-    def forget(self, before: int) -> None:
-        """Forget the groups that end before the second `before`, or cannot be."""
-        low, high = max(0, before) // MARK_SECONDS, TIME_MAX // MARK_SECONDS
-        for group in [group for group in self.marks if not low <= group <= high]:
-            del self.marks[group]
-        self.age += 1
-        if not 0 <= self.age < RECOUNT_TIMEOUTS:
-            self.age, self.size = 0, len(self)
 
 
 Limits = tuple[int, int | None]  # a window's count and quota
@@ -128,7 +80,6 @@ class HorizonState(State):
     lo: int
     elapsed: int
     slots: list[dict[tuple[int, int | None], int]]
-    delivered: DeliveredState
 
 
 class Horizon(Stateful):
@@ -139,7 +90,6 @@ class Horizon(Stateful):
     """
 
     __slots__ = (
-        "delivered",
         "elapsed",
         "lo",
         "now",
@@ -159,7 +109,6 @@ class Horizon(Stateful):
         self.lo = 0
         self.elapsed = 0  # own seconds since the last slot began
         self.slots: list[dict[Limits, int]] = [{}]  # in each, the lowest lo under each setting
-        self.delivered = Delivered()
 
     def read_clock(self, seconds: int) -> None:
         """The driver read the wall clock. What passed since the last reading counts, but little.
@@ -169,14 +118,26 @@ class Horizon(Stateful):
         seconds = max(0, min(seconds, TIME_MAX))
         if self.seconds is not None:
             at_most = max(1, self.retention.grace // (SLOTS * READINGS))
-            self.elapsed += min(max(0, seconds - self.seconds), at_most)
+            passed = max(0, seconds - self.seconds)
+            self.elapsed += min(passed, at_most)
+            if 0 < passed <= READING_SECONDS_MAX:
+                self._go_on(passed)
         self.seconds = seconds
         self._place_window()
 
-    def hear(self, peer: NodeId, clock: int, lo: int) -> None:
-        """The neighbour `peer` tells its clock and what it shows; counted at timeouts."""
+    def hear(self, peer: NodeId, clock: int, lo: int, promise: int = 1) -> None:
+        """The neighbour `peer` tells its clock and what it shows; counted at timeouts.
+
+        Its vote counts for longer if it promises to be silent for longer.
+        """
         if peer in self.votes or len(self.votes) < VOTERS_MAX:
-            self.votes[peer] = (clock, lo, 0)
+            self.votes[peer] = (clock, lo, VOTE_TIMEOUTS * (1 - promise))
+
+    def _go_on(self, seconds: int) -> None:
+        """The clocks of those who promised to be silent go on as the own one does."""
+        for peer, (clock, lo, age) in self.votes.items():
+            if age < 0:
+                self.votes[peer] = (min(clock + seconds, TIME_MAX), lo, age)
 
     def on_timeout(self, neighbours: list[NodeId]) -> None:
         """Time passed: only recent votes of neighbours count, and the grace goes on."""
@@ -184,7 +145,7 @@ class Horizon(Stateful):
         self.votes = {
             peer: (clock, lo, age + 1)
             for peer, (clock, lo, age) in heard
-            if 0 <= age < VOTE_TIMEOUTS
+            if -VOTE_TIMEOUTS * PROMISE_MAX < age < VOTE_TIMEOUTS
         }
         self._place_window()
         length = max(1, self.retention.grace // SLOTS)
@@ -195,13 +156,21 @@ class Horizon(Stateful):
             self.elapsed = max(0, self.elapsed - length)
         del self.slots[: -SLOTS - 1]
         self._note(self.window)
-        oldest = min(window.lo for window in self.windows())
-        self.delivered.forget(oldest - (self.retention.age or 0))
 
     @property
     def present(self) -> int:
         """The second in which something is published now, whatever a fault made of `now`."""
         return max(0, min(self.now or 0, TIME_MAX))
+
+    @property
+    def cut(self) -> int:
+        """What was published since may still be on its way; all is compared without a clock."""
+        return TIME_MAX if self.now is None else max(0, self.present - ON_ITS_WAY_SECONDS)
+
+    @property
+    def oldest(self) -> int:
+        """What was last heard of before this second, nothing can bring back."""
+        return min(window.lo for window in self.windows()) - (self.retention.age or 0)
 
     @property
     def window(self) -> Window:

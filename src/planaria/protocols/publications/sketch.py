@@ -22,8 +22,6 @@ DEVIATION = sqrt(2 / COUNTERS)  # of the estimate, relative
 TUG_OF_WAR_BYTES = COUNTERS * 12 // 8  # sums modulo 2^12: enough for differences of 10^5 ids
 CELL_BYTES = 13  # 8 of ids, 4 of checks, 1 of count modulo 256
 CELLS_MAX = 1 << 16  # 832 KiB, one frame; a larger difference is for the descent
-CACHED_CELLS_MAX = 2048  # differences up to about 900 ids need no pass over the whole set
-PENDING_MAX = 4096  # beyond this many changes a cache is cheaper to make anew
 FEW = 16  # ids that are folded in one by one: one takes 42 us instead of 173, 16 take 204 for 253
 ROUNDS_MAX = 256  # of decoding; a decodable difference of 10^4 ids takes about 30
 
@@ -186,44 +184,6 @@ class Cells:
         single = single[_check(self.ids[single]) == self.checks[single]]
         ids, first = np.unique(self.ids[single], return_index=True)
         return ids, self.counts[single][first]
-
-
-class SketchCache:
-    """The sketch of a set under change: ids are noted at once and folded in when it is read."""
-
-    __slots__ = ("_added", "_removed", "cells", "sums")
-
-    def __init__(self, ids: Array, size: int) -> None:
-        self.sums = tug_of_war(ids)
-        self.cells = Cells(size)
-        self.cells.fold(ids, 1)
-        self._added: list[int] = []
-        self._removed: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def add(self, id: int) -> bool:
-        """Note a new id; False if the cache is better made anew."""
-        self._added.append(id)
-        return len(self._added) < PENDING_MAX
-
-    def remove(self, id: int) -> bool:
-        """Note a removed id; False if the cache is better made anew."""
-        self._removed.append(id)
-        return len(self._removed) < PENDING_MAX
-
-    def read(self) -> tuple[Array, Cells] | None:
-        """The tug of war and the cells of the set as it is; None if they cannot be that."""
-        if not self.cells.regular or len(self.sums) != COUNTERS:
-            return None
-        for pending, sign in ((self._added, 1), (self._removed, -1)):
-            if pending:
-                ids = id_array(id & MASK for id in pending)
-                self.sums += sign * tug_of_war(ids)
-                self.cells.fold(ids, sign)
-                pending.clear()
-        return self.sums, self.cells
 
 
 def _mix(ids: Array, salt: np.uint64) -> Array:

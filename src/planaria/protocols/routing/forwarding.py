@@ -211,4 +211,4 @@ class Forwarder(Node):
 
 def _delivery(client: int, body: Notification) -> Deliver:
     attributes = {name: value for name, value in body.attributes.items() if name != TOPIC}
-    return Deliver(body.topic, body.id, body.payload, attributes=attributes, client=client)
+    return Deliver.one(body.topic, body.id, body.payload, attributes=attributes, client=client)

@@ -25,6 +25,7 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     Wake,
 )
+from planaria.protocols.skipring.pace import Pace
 from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
 from planaria.protocols.skipring.supervisor import MOVED_AGE_MAX, Supervisor
 from planaria.protocols.skipring.topic_supervisor import (
@@ -86,8 +87,16 @@ def corrupt_subscriber(one: Subscriber, ids: Sequence[NodeId], rng: Random) -> N
     one.spread_pause = any_integer(rng, 0, WINDOW_MAX)
     one.acquaintances = [any_raw_id(ids, rng) for _ in range(rng.randrange(4))]
     corrupt_inquiry(one.inquiry, rng)
+    corrupt_pace(one.pace, rng)
     if one.orphan is not None and rng.random() < 0.8:
         one.inquiry.waiting = one.inquiry.waiting_max  # else it is none any more
+
+
+def corrupt_pace(pace: Pace, rng: Random) -> None:
+    """Any pace; most often one in range that was promised to nobody."""
+    pace.pace = any_integer(rng, 1, pace.longest)
+    pace.left = rng.choice([rng.randrange(1, pace.longest + 1), any_integer(rng, 1)])
+    pace.shown = any_integer(rng)
 
 
 def corrupt_inquiry(inquiry: Inquiry, rng: Random) -> None:
@@ -146,6 +155,7 @@ def corrupt_topic(served: TopicSupervisor, ids: Sequence[NodeId], rng: Random) -
         setattr(served, lane, {id: rng.random() < 0.5 for id in queued})
     served.suspects = {any_raw_id(ids, rng): any_integer(rng, 0, ANSWER_PATIENCE) for _ in range(2)}
     served.sent = any_integer(rng, 0, 64)
+    corrupt_pace(served.pace, rng)
 
 
 def corrupt_database(database: Database, ids: Sequence[NodeId], rng: Random) -> None:
@@ -178,7 +188,7 @@ def corrupt_supervisor(
     """Any database for the topic, or none; any belief about other supervisors."""
     supervisor.topics = {}
     if rng.random() < 0.8:
-        served = TopicSupervisor(topic, supervisor.id, supervisor.budget)
+        served = TopicSupervisor(topic, supervisor.id, supervisor.budget, supervisor.pace_max)
         corrupt_topic(served, ids, rng)
         supervisor.topics[topic] = served
     supervisor.moved = {}

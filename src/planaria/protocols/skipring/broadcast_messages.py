@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, defined_in
-from planaria.protocols.publications.publication import Publication
+from planaria.protocols.publications.antientropy_messages import RecordBytes
 from planaria.protocols.skipring.labels import Label
 
 Position = Annotated[int, Meta(ge=0)]  # msgpack bounds it to 64 bits, arithmetic is mod
@@ -19,7 +19,7 @@ class Arc(Message, frozen=True, tag="publications.arc"):
 
     topic: str
     sender: NodeId
-    publication: Publication
+    record: RecordBytes
     to: Label
     lo: Position
     hi: Position
@@ -32,7 +32,7 @@ class Flood(Message, frozen=True, tag="publications.flood"):
 
     topic: str
     sender: NodeId
-    publication: Publication
+    record: RecordBytes
     hops: Hops
 
 

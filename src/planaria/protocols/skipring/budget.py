@@ -1,9 +1,11 @@
 """How many configurations one supervisor process may send between two timeouts, over all topics."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from sys import maxsize
 
 from planaria.core.state import State, Stateful
+
+TOPIC_SHARE = 2  # configurations per timeout for each topic: one in turn, one that was asked for
 
 
 class BudgetState(State):
@@ -18,7 +20,7 @@ class Budget(Stateful):
     """What the topics of one process share; without limits until it is first refilled.
 
     A topic alone is bounded by its own rate. Many topics together get what one topic with as many
-    members would: all members within about log n timeouts.
+    members would: all members within about log n timeouts; but each enough to come to rest.
     """
 
     __slots__ = ("cap", "limit", "spent")
@@ -30,10 +32,15 @@ class Budget(Stateful):
         self.cap = maxsize
         self.spent = 0
 
-    def refill(self, sizes: Iterable[int], rate: int) -> None:
-        """A timeout: topics of these sizes, the fastest of which has `rate`, share n / log n."""
+    def refill(self, sizes: Sequence[int], rate: int) -> None:
+        """A timeout: topics of these sizes, the fastest of which has `rate`, share n / log n.
+
+        With less than `TOPIC_SHARE` for each, members of many small topics ask again before they
+        are answered: queues grow, and no topic ever calms down.
+        """
         n = max(0, sum(sizes))
-        self.limit, self.cap = max(rate, n // max(1, n.bit_length())), maxsize
+        shared = max(n // max(1, n.bit_length()), TOPIC_SHARE * len(sizes))
+        self.limit, self.cap = max(rate, shared), maxsize
         self.spent = 0
 
     def share(self, topics: int) -> None:

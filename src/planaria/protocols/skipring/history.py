@@ -1,18 +1,18 @@
 """The publications of one topic at one subscriber: spread, stored, kept, delivered.
 
-Joins the parts of this package. A publication comes by broadcast or by anti-entropy; whichever
-way, it is named once, where it comes in, and delivered if it is not expired and never was; what is
-kept of it is another matter.
+Joins the parts of this package. A record comes by broadcast or by anti-entropy; either way it is
+decoded and named once, where it comes in, and what of it was never seen before is delivered; what
+is kept of it is another matter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Effect, Persist, Published, Send
+from planaria.core.node import Effect, Notice, Persist, Published, Send
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.antientropy import AntiEntropy, AntiEntropyState
 from planaria.protocols.publications.antientropy_messages import (
@@ -27,34 +27,30 @@ from planaria.protocols.publications.antientropy_messages import (
     Root,
     Sketch,
 )
-from planaria.protocols.publications.publication import (
-    PAYLOAD_BYTES_MAX,
-    Named,
-    Publication,
-    key,
-    position_id,
-    sound,
-)
+from planaria.protocols.publications.deliveries import position_id
+from planaria.protocols.publications.holdings import Holdings, HoldingsState
+from planaria.protocols.publications.publisher import Publisher, PublisherState
+from planaria.protocols.publications.reader import Reader, ReaderState
 from planaria.protocols.publications.retention import Horizon, HorizonState, Rejected, Retention
-from planaria.protocols.publications.store import PublicationStore, StoreState
-from planaria.protocols.publications.streams import (
-    Publisher,
-    PublisherState,
-    Streams,
-    StreamsState,
-)
 from planaria.protocols.skipring.broadcast import Broadcast, BroadcastState, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
+from planaria.protocols.skipring.deposit_messages import Deposit
+from planaria.protocols.skipring.deposits import CROWDED, EXPIRED, FULL, MALFORMED, answer
+from planaria.records.batches import Arrival
+from planaria.records.record import Draft, MalformedRecord, Record, decode, record_key
+from planaria.records.store import Store
+
+OPEN_STREAMS_MAX = 1 << 15  # of one topic: vectors and what is remembered grow with them
 
 
 class HistoryState(State):
     """What a subscriber holds of one topic, and all that it remembers of spreading it."""
 
-    store: StoreState
+    holdings: HoldingsState
     antientropy: AntiEntropyState
     broadcast: BroadcastState
     horizon: HorizonState
-    streams: StreamsState
+    reader: ReaderState
     publisher: PublisherState
 
 
@@ -64,78 +60,126 @@ class History(Stateful):
     __slots__ = (
         "antientropy",
         "broadcast",
+        "holdings",
         "horizon",
         "id",
         "publisher",
-        "store",
-        "streams",
+        "reader",
         "topic",
     )
 
     state_type = HistoryState
 
     def __init__(
-        self, topic: str, id: NodeId, rng: Random, retention: Retention, *, ordered: bool
+        self,
+        topic: str,
+        id: NodeId,
+        rng: Random,
+        retention: Retention,
+        store: Store,
+        *,
+        ordered: bool,
     ) -> None:
         self.topic, self.id = topic, id
-        self.store = PublicationStore()
-        self.antientropy = AntiEntropy(topic, id, self.store)
+        self.holdings = Holdings(store)
+        self.antientropy = AntiEntropy(topic, id, self.holdings)
         self.broadcast = Broadcast(topic, id)
         self.horizon = Horizon(retention)
-        self.streams = Streams(topic, ordered, mark=self._mark)
+        self.reader = Reader(topic, self.holdings, ordered=ordered)
         self.publisher = Publisher(id, rng)
         self._show_window()
 
-    def publish(self, view: View, payload: bytes) -> list[Effect]:
-        """PUBLISH: number the payload, store it on disk, deliver it here, broadcast it to all."""
-        if len(payload) > PAYLOAD_BYTES_MAX:
-            raise UsageError(
-                f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}, split it"
-            )
-        named = self.publisher.publish(payload, self.horizon.present, self.horizon.lo)
-        said = named[1]
-        published = Published(self.topic, position_id(said), said.publisher, said.sequence)
-        return [published, *self._spread(view, named)]
+    def state(self) -> HistoryState:
+        """What is remembered; with a store on disk no record, and nothing that grows with them.
+
+        Its hand-offs and keys in flight are forgotten within seconds, with a process at once.
+        """
+        state = super().state()
+        assert isinstance(state, HistoryState)
+        if self.holdings.durable:
+            fresh = Broadcast(self.topic, self.id).state()
+            assert isinstance(fresh, BroadcastState)
+            state.broadcast = fresh
+            state.publisher.rejectable, state.publisher.rejectable_bytes = {}, 0
+        return state
+
+    def publish(self, view: View, *drafts: Draft, more: bool = False) -> list[Effect]:
+        """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
+
+        If `more` follow at once they may wait for them, to leave in one record.
+        """
+        stream, number = self.publisher.publish(self.horizon.present, *drafts)
+        id = position_id(*stream, number)
+        published = Published(self.topic, id, self.id, number, len(drafts))
+        return [published, *self._seal(view, more=more)]
+
+    def deposit(
+        self, view: View, sender: NodeId, record: Record, *, spread: bool, durable: bool
+    ) -> list[Effect]:
+        """Hold a record for `sender`, and say so once it is on disk; a repeat delivers nothing.
+
+        Whoever has passed its broadcast on already does not begin it again.
+        """
+        if record.time < self.horizon.lo:
+            return [answer(self.topic, self.id, sender, record.key, EXPIRED)]
+        if self._crowded(record):
+            return [answer(self.topic, self.id, sender, record.key, CROWDED)]
+        taken = self._take([record])
+        if record.place not in self.holdings.store.index.shown:
+            full = any(isinstance(it, Notice) and it.kind == "full" for it in taken)
+            reason = FULL if full else EXPIRED
+            return [*taken, answer(self.topic, self.id, sender, record.key, reason)]
+        unknown = spread and record.key not in self.broadcast.seen
+        sent = self.broadcast.publish(view, record) if unknown else []
+        held = answer(self.topic, self.id, sender, record.key)
+        if not durable:
+            return [*sent, held, *taken]
+        return [*sent, *(taken or [Persist()]), held]
 
     def on_message(self, view: View, message: Message) -> list[Effect]:
         """Take any message about publications, however false."""
         handler = _HANDLERS.get(type(message))
         return handler(self, view, message) if handler else []
 
-    def on_digest(self, sender: NodeId, digest: Digest) -> list[Effect]:
+    @property
+    def unsettled(self) -> bool:
+        """Is something on its way, or missing?"""
+        return bool(self.antientropy.exchanges or self.reader.holes)
+
+    def on_digest(self, sender: NodeId, digest: Digest, promise: int = 1) -> list[Effect]:
         """A neighbour shows its clock and what it holds: vote, compare, reconcile.
 
         One whose link is full would get nothing of what is sent to it now.
         """
-        self.horizon.hear(sender, digest.clock, digest.lo)
+        self.horizon.hear(sender, digest.clock, digest.lo, promise)
         if sender in self.broadcast.busy:
             return []
         return self.antientropy.on_digest(sender, digest)
 
     def digest(self) -> Digest:
         """What to put on every periodic message."""
-        return self.antientropy.digest()
+        return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
-    def on_timeout(self, neighbours: list[NodeId]) -> list[Effect]:
+    def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
-        self._show_window()
-        self.store.purge(self.horizon.windows())
-        self.broadcast.on_timeout()
+        effects = [*self._show_window(), *self.reader.on_timeout()]
+        self.holdings.purge(self.horizon.windows())
+        self.holdings.forget(self.horizon.oldest)
         self.antientropy.on_timeout()
-        effects = self.streams.on_timeout(self.horizon.lo)
-        return [*effects, Persist()] if effects else []
+        told = self.broadcast.on_timeout()
+        sealed = self._seal(view)
+        return [*([*effects, Persist()] if effects else []), *told, *sealed]
 
-    def read_clock(self, seconds: int) -> None:
+    def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""
         self.horizon.read_clock(seconds)
-        self.antientropy.clock = self.horizon.seconds or 0
-        self._show_window()
+        return self._show_window()
 
-    def retain(self, retention: Retention) -> None:
+    def retain(self, retention: Retention) -> list[Effect]:
         """Another setting: it hides or shows at once, and deletes after the grace."""
         self.horizon.retain(retention)
-        self._show_window()
+        return self._show_window()
 
     def link_down(self, view: View, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed: serve otherwise what was lately handed to it."""
@@ -144,8 +188,26 @@ class History(Stateful):
 
     def _on_antientropy(self, view: View, message: AntiEntropyMessage) -> list[Effect]:
         """What anti-entropy brings is delivered, and starts no broadcast (R5)."""
-        effects, fresh = self.antientropy.on_message(message)
-        return effects + self._deliver(fresh)
+        told: list[Effect] = []
+        effects = self.antientropy.on_message(
+            message, lambda records: told.extend(self._take(records, history=True))
+        )
+        return effects + told
+
+    def _on_deposit(self, view: View, message: Deposit) -> list[Effect]:
+        """Somebody publishes for others."""
+        try:
+            record = decode(message.record)
+        except MalformedRecord:
+            key = record_key(message.record)
+            return [answer(self.topic, self.id, message.sender, key, MALFORMED)]
+        spread, durable = message.spread, message.durable
+        return self.deposit(view, message.sender, record, spread=spread, durable=durable)
+
+    def _crowded(self, record: Record) -> bool:
+        """Would this record open one stream too many?"""
+        lanes = self.holdings.store.index.lanes
+        return len(lanes) >= OPEN_STREAMS_MAX and record.stream not in lanes
 
     def _on_nack(self, view: View, message: Nack) -> list[Effect]:
         return self.broadcast.on_nack(view, message)
@@ -153,51 +215,69 @@ class History(Stateful):
     def _on_rejected(self, view: View, message: Rejected) -> list[Effect]:
         """Peers keep nothing so old. If so it is here by now, publish again; else they err."""
         horizon = self.horizon
-        named = self.publisher.restamp(message.key, horizon.present, horizon.lo)
-        return self._spread(view, named) if named is not None and sound(named[1]) else []
+        record = self.publisher.restamp(message.key, horizon.present, horizon.lo)
+        return self._spread(view, record) if record is not None else []
 
     def _on_broadcast(self, view: View, message: Arc | Flood) -> list[Effect]:
         """Refuse what is expired to its publisher, else pass it on and deliver it.
 
         Whom it is passed on to need not wait for this node's disk.
         """
-        publication = message.publication
-        if not sound(publication):
+        try:
+            record = decode(message.record)
+        except MalformedRecord:
             return []
-        name = key(publication)
-        if publication.time < self.horizon.lo:
-            return [Send(publication.publisher, Rejected(self.topic, self.id, name))]
+        if record.time < self.horizon.lo:
+            return [Send(record.publisher, Rejected(self.topic, self.id, record.key))]
         if isinstance(message, Arc):
-            effects = self.broadcast.on_arc(view, message, name)
+            effects = self.broadcast.on_arc(view, message, record.key)
         else:
-            effects = self.broadcast.on_flood(view, message, name)
-        if self.store.offer(publication, name):
-            effects += self._deliver([(name, publication)])
-        return effects
+            effects = self.broadcast.on_flood(view, message, record.key)
+        return effects + self._take([record])
 
-    def _spread(self, view: View, named: Named) -> list[Effect]:
-        """An own publication: it is on disk before anybody hears of it."""
-        name, publication = named
-        self.store.offer(publication, name)
-        sends = self.broadcast.publish(view, publication, name)
-        return [Persist(), *sends, *self._deliver([named])]
+    def _seal(self, view: View, *, more: bool = False) -> list[Effect]:
+        """Spread what waits to leave."""
+        packer, low = self.publisher.packer, None
+        if packer is None or not len(packer):
+            return []
+        low = self.holdings.low(packer.stream)
+        records = self.publisher.seal(self.horizon.present, low, more=more)
+        return self._spread(view, *records) if records else []
 
-    def _deliver(self, found: list[Named]) -> list[Effect]:
-        """Deliver what came in, kept or not, unless it once was; then put on disk that it was.
+    def _spread(self, view: View, *records: Record) -> list[Effect]:
+        """Own records: all are on disk before anybody hears of one.
 
-        So a crash in between repeats a delivery: the other order would lose one.
+        They wait for the disk once. If one waited for another's, what is published next, and
+        waits once, would be delivered between them.
+        """
+        taken = self._take(records)
+        sends = [send for record in records for send in self.broadcast.publish(view, record)]
+        return [Persist(), *sends, *taken]
+
+    def _take(self, records: Sequence[Record], *, history: bool = False) -> list[Effect]:
+        """Store what came in and hand out what is new of it, kept or not; then put that on disk.
+
+        So a crash in between repeats a delivery: the other order would lose one. What the store
+        cannot take now is not here: peers bring it again.
         """
         effects: list[Effect] = []
-        for name, publication in found:
-            if self.horizon.delivered.add(publication.time, name):
-                effects += self.streams.offer(publication)
+        if self.reader.holes and self.holdings.tight(sum(it.count for it in records)):
+            effects += self.reader.give_up()
+        try:
+            arrivals: list[Arrival] = self.holdings.append(records)
+        except CapacityExceeded as error:
+            return [*effects, Notice(self.topic, "full", {"reason": str(error)})]
+        effects += self.reader.arrived(arrivals, history=history)
         return [*effects, Persist()] if effects else []
 
-    def _mark(self, publication: Publication) -> None:
-        self.horizon.delivered.add(publication.time, key(publication))
-
-    def _show_window(self) -> None:
-        self.store.show(self.horizon.window)
+    def _show_window(self) -> list[Effect]:
+        """Move the window; what waits behind a hole is handed out before it is out of sight."""
+        window, effects = self.horizon.window, list[Effect]()
+        if window != self.holdings.window:
+            if self.reader.holes and self.holdings.hides(window):
+                effects = self.reader.give_up()
+            self.holdings.show(window)
+        return effects
 
 
 _EXCHANGED: tuple[type[Message], ...] = (
@@ -207,6 +287,7 @@ _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {
     **dict.fromkeys(_EXCHANGED, History._on_antientropy),
     Arc: History._on_broadcast,
     Flood: History._on_broadcast,
+    Deposit: History._on_deposit,
     Nack: History._on_nack,
     Rejected: History._on_rejected,
 }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.state import State, Stateful
 from planaria.protocols.skipring.messages import WINDOW_MAX, SetData
 
@@ -42,14 +42,16 @@ class Inquiry(Stateful):
         self.version_age = VERSION_AGE_MAX  # timeouts since my last configuration
 
     @property
-    def supervisor(self) -> NodeId:
-        """The supervisor to ask."""
-        return self.supervisors[self.contact % len(self.supervisors)]
+    def supervisor(self) -> NodeId | None:
+        """The supervisor to ask; None while none is known, or what is known cannot be one."""
+        known = self.supervisors
+        asked = known[self.contact % len(known)] if known else -1
+        return asked if is_node_id(asked) else None
 
     @property
     def waiting_max(self) -> int:
         """Timeouts without an answer after which peers must help themselves."""
-        return PATIENCE * ROUNDS_MAX * len(self.supervisors)
+        return PATIENCE * ROUNDS_MAX * max(1, len(self.supervisors))
 
     @property
     def hopeless(self) -> bool:
@@ -96,7 +98,7 @@ class Inquiry(Stateful):
             asks = self.due <= 0
         if asks:
             if self.hopeless:  # try one after the other, so that the first to come back is found
-                self.contact = (self.contact + 1) % len(self.supervisors)
+                self._try_next()
             self.waiting = max(self.waiting, 1)
             again = window // 2 + self._rng.randrange(window - window // 2) + 1
             self.due = None if self.due is None else again
@@ -112,11 +114,28 @@ class Inquiry(Stateful):
         self._age(timeouts)
         self.waiting = min(self.waiting + timeouts, self.version_age)
         if self.waiting // PATIENCE > rounds:
-            self.contact = (self.contact + 1) % len(self.supervisors)
+            self._try_next()
+
+    def _try_next(self) -> None:
+        self.contact = (self.contact + 1) % max(1, len(self.supervisors))
 
     def _age(self, timeouts: int) -> None:
         """My last configuration is so much older."""
         self.version_age = min(self.version_age + timeouts, self.waiting_max)
+
+    def prefer(self, supervisors: Sequence[NodeId], window: int) -> None:
+        """The set of supervisors changed: go on asking the same one, or begin with the first.
+
+        If another one is closer to the topic now, the one that I ask will say so.
+        """
+        asked, self.supervisors = self.supervisor, tuple(supervisors)
+        if asked in self.supervisors:
+            self.contact = self.supervisors.index(asked)
+            return
+        self.contact = 0
+        self.waiting = min(self.waiting, 1)
+        self.version_age = max(self.version_age, VERSION_AGE_MAX)
+        self.alarm(window)
 
     def move(self, source: NodeId, to: NodeId) -> bool:
         """The supervisor I ask says that one closer to the topic serves it: ask that one."""

@@ -15,7 +15,8 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.overlay import Channel, Violation
 from planaria.core.state import State
-from planaria.protocols.publications.publication import Publication
+from planaria.protocols.publications.deliveries import position_id
+from planaria.protocols.publications.push import sound
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.inquiry import PATIENCE
 from planaria.protocols.skipring.messages import (
@@ -33,6 +34,7 @@ from planaria.protocols.skipring.messages import (
 from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import RightPlace, skip_ring
+from planaria.protocols.skipring.ring_node import RingNodeState
 from planaria.protocols.skipring.subscriber import SubscriberState
 from planaria.protocols.skipring.supervisor import SupervisorState
 from planaria.protocols.skipring.topic_supervisor import PATIENCE as ANSWER_PATIENCE
@@ -42,21 +44,26 @@ from planaria.protocols.skipring.topic_supervisor import TopicSupervisorState
 class TopicJudge:
     """Judges one topic of a network: who should be a member, who serves it, what is wrong.
 
-    `supervisors` are all that the peers were told of, alive or not.
+    `supervisors` are all that the peers were told of, alive or not; `secret` keys their order.
     """
 
     def __init__(
-        self, topic: str, supervisors: Sequence[NodeId], states: Mapping[NodeId, State]
+        self,
+        topic: str,
+        supervisors: Sequence[NodeId],
+        states: Mapping[NodeId, State],
+        secret: bytes = b"",
     ) -> None:
         self.topic, self.nodes = topic, states
-        self.supervisors = {id: it for id, it in states.items() if isinstance(it, SupervisorState)}
-        self.peers = {id: it for id, it in states.items() if isinstance(it, PeerState)}
+        parts = [(id, part) for id, state in states.items() for part in parts_of(state)]
+        self.supervisors = {id: it for id, it in parts if isinstance(it, SupervisorState)}
+        self.peers = {id: it for id, it in parts if isinstance(it, PeerState)}
         self.wanted = [
             id
             for id, peer in self.peers.items()
             if topic in peer.topics and not peer.topics[topic].subscriber.leaving
         ]
-        self.order = preference(topic, supervisors)
+        self.order = preference(topic, supervisors, secret)
         self.serving = next((id for id in self.order if id in self.supervisors), None)
         rank = len(self.order) if self.serving is None else self.order.index(self.serving)
         self.closer = self.order[:rank]
@@ -156,8 +163,8 @@ class TopicJudge:
         return found
 
     def _publications(self) -> list[Violation]:
-        """Every member holds every publication that any member holds (Theorem 17)."""
-        held = {id: held_publications(self.peers[id], self.topic) for id in self.labels}
+        """Every member holds every record that any member holds (Theorem 17)."""
+        held = {id: held_records(self.peers[id], self.topic) for id in self.labels}
         everything = frozenset().union(*held.values()) if held else frozenset()
         return [
             self._violation("publications", id, f"lacks {len(everything - mine)} of them")
@@ -209,13 +216,36 @@ class TopicJudge:
         return Violation(invariant, node, f"{self.topic}: {detail}")
 
 
-def held_publications(peer: PeerState, topic: str) -> frozenset[Publication]:
-    """What a subscriber holds of a topic within the topic's window."""
-    return frozenset(peer.topics[topic].history.store.shown.values())
+def parts_of(state: State) -> tuple[State, ...]:
+    """A node may be a peer, a supervisor, or both in one."""
+    if not isinstance(state, RingNodeState):
+        return (state,)
+    return (state.peer,) if state.supervisor is None else (state.peer, state.supervisor)
+
+
+def held_records(peer: PeerState, topic: str) -> frozenset[tuple[int, bytes]]:
+    """The records that a subscriber holds of a topic within the topic's window, by place."""
+    store = peer.topics[topic].history.holdings.store
+    if store is None:
+        return frozenset()  # on disk: a judge sees memory alone
+    return frozenset((place, store.bodies.get(place, b"")) for place in store.shown)
+
+
+def held_publications(peer: PeerState, topic: str) -> frozenset[bytes]:
+    """The publications in them, by position; what is no record holds none."""
+    found = []
+    for record in sound(body for _, body in sorted(held_records(peer, topic))):
+        who, incarnation = record.stream
+        found += [position_id(who, incarnation, at) for at in range(record.first, record.end)]
+    return frozenset(found)
 
 
 def topic_violations(
-    topic: str, supervisors: Sequence[NodeId], states: Mapping[NodeId, State], channel: Channel
+    topic: str,
+    supervisors: Sequence[NodeId],
+    states: Mapping[NodeId, State],
+    channel: Channel,
+    secret: bytes = b"",
 ) -> list[Violation]:
     """Every invariant of the legitimate state that fails for `topic`; empty means legitimate."""
-    return TopicJudge(topic, supervisors, states).violations(channel)
+    return TopicJudge(topic, supervisors, states, secret).violations(channel)

@@ -10,16 +10,20 @@ from planaria.core.state import State, Stateful
 from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.skipring.broadcast import View, view
 from planaria.protocols.skipring.broadcast_messages import Nack
+from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
+from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, told
 from planaria.protocols.skipring.history import PUBLICATION_MESSAGES, History, HistoryState
 from planaria.protocols.skipring.messages import (
     Greeting,
     IntroduceShortcut,
     Moved,
+    Ref,
     RemoveConnections,
     SetData,
     Wake,
 )
 from planaria.protocols.skipring.subscriber import Subscriber, SubscriberState
+from planaria.records.record import Draft, record_key
 
 
 class MembershipState(State):
@@ -33,12 +37,15 @@ class MembershipState(State):
 class Membership(Stateful):
     """One topic at one peer: its place in the ring, and what it holds and delivers."""
 
-    __slots__ = ("awaited", "history", "subscriber")
+    __slots__ = ("_near", "_place", "_seen", "awaited", "history", "subscriber")
     state_type = MembershipState
 
     def __init__(self, subscriber: Subscriber, history: History) -> None:
         self.subscriber, self.history = subscriber, history
         self.awaited = False
+        self._place: tuple[object, ...] | None = None  # of which `_seen` is the view
+        self._seen = View(None, subscriber.id, [])
+        self._near: list[Ref] = []  # its neighbours, once more: a fault hardly changes both alike
 
     def subscribe(self) -> None:
         """The application wants this topic, and to be told when it is a member."""
@@ -52,15 +59,40 @@ class Membership(Stateful):
         return effects + self._joined() if self.awaited else effects
 
     def on_timeout(self) -> list[Effect]:
-        """The ring's timeout, with the history's digest on every message; then the history's."""
-        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest())]
-        neighbours = [id for _, id in self.subscriber.neighbours()]
-        effects += self.history.on_timeout(neighbours)
+        """The ring's timeout, with the history's digest on every message; then the history's.
+
+        Of a calm topic the history's comes as often as its words: nothing in it is under way.
+        """
+        doubt = self.awaited or self.history.unsettled
+        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest, doubt=doubt)]
+        if self.subscriber.pace.spoke:
+            neighbours = [id for _, id in self.subscriber.neighbours()]
+            effects += self.history.on_timeout(self._view(), neighbours)
         return effects + self._joined() if self.awaited else effects
 
-    def publish(self, payload: bytes) -> list[Effect]:
+    def publish(self, *drafts: Draft, more: bool = False) -> list[Effect]:
         """Publish on this topic."""
-        return self.history.publish(self._view(), payload)
+        self.subscriber.pace.reset()
+        return self.history.publish(self._view(), *drafts, more=more)
+
+    def entrust(self, command: Entrust) -> list[Effect]:
+        """Hold a record that this node's own application deposits here."""
+        id, record = self.subscriber.id, command.record
+        if not self.holds:
+            return [answer(self.subscriber.topic, id, id, record.key, STRANGER)]
+        self.subscriber.pace.reset()
+        spread, durable = command.spread, command.durable
+        return self.history.deposit(self._view(), id, record, spread=spread, durable=durable)
+
+    @property
+    def holds(self) -> bool:
+        """Is what is held here a copy? Of a leaver, or of one that is not in yet, it is none."""
+        return self.subscriber.member and not self.subscriber.leaving
+
+    @property
+    def calm(self) -> bool:
+        """Is it in, and knows of nothing wrong?"""
+        return self.holds and not self.subscriber.alarmed
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed."""
@@ -70,15 +102,15 @@ class Membership(Stateful):
     def on_link_up(self, peer: NodeId) -> None:
         """The way to `peer` is open: it is not missing, and its link is empty."""
         self.subscriber.on_link_up(peer)
-        self.history.broadcast.ready(peer)
+        if self.history.broadcast.ready(peer):
+            self.subscriber.pace.reset()  # it may be behind: show it what there is
 
     def _joined(self) -> list[Effect]:
         """Tell the application once that it is a member and knows of nothing wrong."""
-        one = self.subscriber
-        if not one.member or one.alarmed or one.leaving:
+        if not self.calm:
             return []
         self.awaited = False
-        return [Joined(one.topic)]
+        return [Joined(self.subscriber.topic)]
 
     def _on_place(self, message: Message) -> list[Effect]:
         """Whatever concerns the place alone."""
@@ -89,12 +121,24 @@ class Membership(Stateful):
         effects = self._on_place(message)
         one = self.subscriber
         if message.digest is not None and one.member and not one.leaving:
-            effects += self.history.on_digest(message.sender[1], message.digest)
+            effects += self.history.on_digest(message.sender[1], message.digest, message.promise)
         return effects
 
     def _on_publication(self, message: Message) -> list[Effect]:
         """Whatever concerns publications alone."""
+        self.subscriber.pace.reset()
         return self.history.on_message(self._view(), message)
+
+    def _on_deposit(self, message: Deposit) -> list[Effect]:
+        """Somebody publishes for others."""
+        if self.holds:
+            return self._on_publication(message)
+        one, key = self.subscriber, record_key(message.record)
+        return [answer(one.topic, one.id, message.sender, key, STRANGER)]
+
+    def _on_answer(self, message: Held | NotHeld) -> list[Effect]:
+        """A member answers a deposit of mine."""
+        return [told(message)]
 
     def _on_nack(self, message: Nack) -> list[Effect]:
         """A share was refused: where its receiver is may be wrong as well."""
@@ -102,9 +146,15 @@ class Membership(Stateful):
         return self._on_publication(message)
 
     def _view(self) -> View:
-        one = self.subscriber
-        one.repair()
-        return view(one.label, one.id, one.neighbours(), one.alarmed)
+        """The view from my place, made anew when either has changed."""
+        one, seen = self.subscriber, self._seen
+        place = (one.label, one.pred, one.succ, one.alarmed, *one.shortcuts.items())
+        if place != self._place or seen.label != one.label or seen.neighbours != self._near:
+            one.repair()
+            self._seen = view(one.label, one.id, one.neighbours(), one.alarmed)
+            self._near = [*self._seen.neighbours]
+            self._place = (one.label, one.pred, one.succ, one.alarmed, *one.shortcuts.items())
+        return self._seen
 
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
@@ -115,4 +165,7 @@ _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
     Greeting: Membership._on_greeting,
     IntroduceShortcut: Membership._on_greeting,
     Nack: Membership._on_nack,
+    Deposit: Membership._on_deposit,
+    Held: Membership._on_answer,
+    NotHeld: Membership._on_answer,
 }

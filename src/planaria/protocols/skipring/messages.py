@@ -13,6 +13,7 @@ from planaria.protocols.publications.antientropy_messages import Digest
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.ring.messages import speaker as ring_speaker
 from planaria.protocols.skipring.labels import Label
+from planaria.protocols.skipring.pace import Promise
 
 WINDOW_MAX = 20  # timeouts over which a node may spread its request: log2 of the largest topic
 MISSING_MAX = 2  # neighbours a request may accuse: those on the ring
@@ -88,11 +89,15 @@ class ProbeReply(RingTopicMessage, frozen=True, tag="skipring.probe_reply"):
 
 
 class Greeting(RingTopicMessage, frozen=True, tag="skipring.check"):
-    """CHECK: I am your ring neighbour `sender` and believe your label is `believed` (Alg. 1)."""
+    """CHECK: I am your ring neighbour `sender` and believe your label is `believed` (Alg. 1).
+
+    It speaks again within as many intervals as it promises.
+    """
 
     sender: Ref
     believed: Label
     digest: Digest | None
+    promise: Promise = 1
 
 
 class IntroduceShortcut(RingTopicMessage, frozen=True, tag="skipring.introduce_shortcut"):
@@ -102,6 +107,7 @@ class IntroduceShortcut(RingTopicMessage, frozen=True, tag="skipring.introduce_s
     ref: Ref | None
     subtree: Sum | None
     digest: Digest | None
+    promise: Promise = 1
 
 
 class Wake(RingTopicMessage, frozen=True, tag="skipring.wake"):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import ceil
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -24,13 +24,16 @@ from planaria.protocols.skipring.arbitrary_history import (
     corrupt_history,
 )
 from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
+from planaria.protocols.skipring.charter_messages import MESSAGES as CHARTER_MESSAGES
+from planaria.protocols.skipring.deposit_messages import MESSAGES as DEPOSIT_MESSAGES
+from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX
-from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.legitimacy import parts_of, topic_violations
 from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.messages import MESSAGES as SKIPRING_MESSAGES
 from planaria.protocols.skipring.messages import WINDOW_MAX, speaker
-from planaria.protocols.skipring.peer import Peer, PeerState
+from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import skip_ring
 from planaria.protocols.skipring.shape import shape
@@ -40,6 +43,7 @@ from planaria.protocols.skipring.topic_supervisor import PATIENCE, TopicSupervis
 
 SUPERVISOR_BASE = 1 << 40  # ids of supervisors are above those of all peers
 TOPIC = "news"
+PACES = 16  # words of a calm topic until each contradiction has been seen by somebody
 LEVEL_MAX = 14  # intervals that any start may take for each doubling of n
 
 
@@ -52,9 +56,12 @@ class RingOverlay(Overlay):
         *SKIPRING_MESSAGES,
         *BROADCAST_MESSAGES,
         *ANTIENTROPY_MESSAGES,
+        *DEPOSIT_MESSAGES,
+        *DIRECTORY_MESSAGES,
+        *CHARTER_MESSAGES,
         Rejected,
     )
-    starts = (
+    starts: ClassVar[tuple[str, ...]] = (
         "fresh",
         "legitimate",
         "corrupt",
@@ -69,16 +76,19 @@ class RingOverlay(Overlay):
     # An accused member has PATIENCE timeouts for two messages: being asked, and its answer.
     delay_max = (PATIENCE - 1) / 2
 
-    def __init__(self, supervisors: int = 1, topic: str = TOPIC, *, histories: bool = True) -> None:
+    def __init__(
+        self, supervisors: int = 1, topic: str = TOPIC, *, histories: bool = True, pace: int = 1
+    ) -> None:
         self.supervisors = tuple(SUPERVISOR_BASE + number for number in range(supervisors))
         self.topic = topic
+        self.pace = pace  # intervals between two words of a calm topic
         self.histories = histories  # are publications corrupted and forged too, or the ring alone?
 
     def spawn(self, id: NodeId, rng: Random) -> Node:
         """A peer that subscribes at once, or a supervisor that knows nobody."""
         if id in self.supervisors:
-            return Supervisor(id, self.supervisors)
-        peer = Peer(id, self.supervisors, rng)
+            return Supervisor(id, self.supervisors, pace_max=self.pace)
+        peer = Peer(id, self.supervisors, rng, pace_max=self.pace)
         peer.on_command(Subscribe(self.topic))
         return peer
 
@@ -88,7 +98,10 @@ class RingOverlay(Overlay):
 
     def legitimate(self, n: int, rng: Random) -> list[Node]:
         """SR(n) as the reference has it: label i belongs to peer i."""
-        nodes = self.fresh(n, rng)
+        return self.placed(self.fresh(n, rng), n)
+
+    def placed(self, nodes: list[Node], n: int) -> list[Node]:
+        """Put `n` peers, and the database, into their places."""
         for id, place in enumerate(skip_ring(n)):
             self.membership(nodes[id]).awaited = False
             one = self.subscriber(nodes[id])
@@ -148,13 +161,15 @@ class RingOverlay(Overlay):
         return Start([node for node in nodes if node.id not in dead], channel)
 
     def _corrupt(self, node: Node, peers: Sequence[NodeId], rng: Random) -> None:
-        if isinstance(node, Supervisor):
-            corrupt_supervisor(node, self.topic, peers, rng)
-        elif isinstance(node, Peer) and self.topic in node.topics:
-            node.topics[self.topic].awaited = rng.random() < 0.5
-            corrupt_subscriber(node.topics[self.topic].subscriber, peers, rng)
+        supervisor, peer = self.supervisor(node), self.peer(node)
+        if supervisor is not None:
+            corrupt_supervisor(supervisor, self.topic, peers, rng)
+        elif peer is not None and self.topic in peer.topics:
+            membership = peer.topics[self.topic]
+            membership.awaited = rng.random() < 0.5
+            corrupt_subscriber(membership.subscriber, peers, rng)
             if self.histories:
-                corrupt_history(node.topics[self.topic].history, peers, rng)
+                corrupt_history(membership.history, peers, rng)
 
     def _forge(
         self, ids: Sequence[NodeId], peers: Sequence[NodeId], rng: Random
@@ -187,23 +202,26 @@ class RingOverlay(Overlay):
         supervisors = len(self.supervisors)
         failover = ROUNDS_MAX * ASK_PATIENCE * supervisors + WINDOW_MAX * (supervisors + 1)
         levels = LEVEL_MAX * n.bit_length()
-        ring = ceil((1 + delay) * (failover + levels)) + 2 * n
-        return ring + intervals_to_agree(n, delay)
+        ring = ceil((1 + delay) * (failover + levels)) + 2 * n * self.pace
+        return ring + intervals_to_agree(n, delay) + PACES * (self.pace - 1)
 
     def unnoticed(self, n: int) -> int:
         """Silence alone tells: of a ring neighbour after 8 timeouts, of a database of the dead
         after 64, and the dead who sit side by side are found one after the other.
         """
-        return 152 + 20 * n  # 64, 11 times 8, and two patiences for each that may be dead
+        return self.pace * (
+            152 + 20 * n
+        )  # 64, 11 times 8, and two patiences for each that may be dead
 
     def leave(self, node: Node) -> Command | None:
         """Peers leave by unsubscribing."""
-        member = isinstance(node, Peer) and self.topic in node.topics
+        peer = self.peer(node)
+        member = peer is not None and self.topic in peer.topics
         return Unsubscribe(self.topic) if member else None
 
     def may_crash(self, node: Node) -> bool:
         """Supervisors may crash while another one is left to take over."""
-        return isinstance(node, Peer)
+        return self.supervisor(node) is None
 
     def publication(self, id: NodeId, number: int) -> Command | None:
         """Peers publish what they number; who is about to leave refuses."""
@@ -222,11 +240,12 @@ class RingOverlay(Overlay):
 
     def population(self, states: Mapping[NodeId, State]) -> int:
         """Peers."""
-        return sum(isinstance(state, PeerState) for state in states.values())
+        return sum(id not in self.supervisors for id in states)
 
     def totals(self, states: Mapping[NodeId, State]) -> dict[str, int]:
         """What the supervisors were asked and what they sent."""
-        supervisors = [it for it in states.values() if isinstance(it, SupervisorState)]
+        parts = [part for state in states.values() for part in parts_of(state)]
+        supervisors = [part for part in parts if isinstance(part, SupervisorState)]
         return {
             "requests": sum(one.requests for one in supervisors),
             "supervisor_messages": sum(one.sent for one in supervisors),
@@ -238,8 +257,17 @@ class RingOverlay(Overlay):
 
     def membership(self, node: Node) -> Membership:
         """The part of a peer that deals with the topic."""
-        assert isinstance(node, Peer)
-        return node.topics[self.topic]
+        peer = self.peer(node)
+        assert peer is not None
+        return peer.topics[self.topic]
+
+    def peer(self, node: Node) -> Peer | None:
+        """The part of a node that is a peer."""
+        return node if isinstance(node, Peer) else None
+
+    def supervisor(self, node: Node) -> Supervisor | None:
+        """The part of a node that is a supervisor."""
+        return node if isinstance(node, Supervisor) else None
 
     def subscriber(self, node: Node) -> Subscriber:
         """The part of a peer that takes part in the topic's ring."""
@@ -249,7 +277,8 @@ class RingOverlay(Overlay):
         """The topic's database at the supervisor that serves it."""
         first = preference(self.topic, self.supervisors)[0]
         node = next(node for node in nodes if node.id == first)
-        assert isinstance(node, Supervisor)
-        served = node.serve(self.topic)
+        supervisor = self.supervisor(node)
+        assert supervisor is not None
+        served = supervisor.serve(self.topic)
         assert served is not None  # it serves nothing else
         return served

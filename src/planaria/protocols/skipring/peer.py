@@ -18,15 +18,20 @@ from planaria.core.node import (
     LinkUp,
     Node,
     Publish,
+    PublishMany,
     Ready,
     Send,
     Subscribe,
+    Supervisors,
 )
 from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
 from planaria.core.topics import check_filter, check_topic
+from planaria.protocols.publications.deliveries import MICROSECONDS
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
+from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, deposit, told
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.membership import Membership, MembershipState
 from planaria.protocols.skipring.messages import (
@@ -37,10 +42,13 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     speaker,
 )
-from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.placement import circle, clockwise, preference
 from planaria.protocols.skipring.subscriber import Subscriber
+from planaria.records.memory import MemoryStore
+from planaria.records.record import Draft, record_key
+from planaria.records.store import Store
 
-TOPICS_MAX = 1 << 12  # rings one process takes part in: each costs about four messages an interval
+TOPICS_MAX = 1 << 14  # rings one process takes part in: each costs about four messages an interval
 FOREVER = Retention()
 
 
@@ -53,10 +61,12 @@ class PeerState(State):
 class Peer(Node):
     """Takes part in the ring of every topic it subscribes to.
 
-    `retention` says what each topic keeps; all subscribers of a topic must say the same.
+    `retention` says what each topic keeps; all subscribers of a topic must say the same. `store`
+    opens the store of a topic. `secret` keys the order of supervisors. A calm topic speaks every
+    `pace_max` intervals.
     """
 
-    __slots__ = ("_rng", "retention", "supervisors", "topics")
+    __slots__ = ("_rng", "pace_max", "retention", "secret", "store", "supervisors", "topics")
     state_type = PeerState
     reads_clock = True
 
@@ -66,12 +76,18 @@ class Peer(Node):
         supervisors: Sequence[NodeId],
         rng: Random,
         retention: Mapping[str, Retention] | None = None,
+        store: Callable[[str], Store] = lambda _: MemoryStore(),
+        secret: bytes = b"",
+        pace_max: int = 1,
     ) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
+        self.secret = secret
         self.retention = dict(retention or {})
         self.topics: dict[str, Membership] = {}
         self._rng = rng
+        self.store = store
+        self.pace_max = pace_max
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand a message to the topic it is about; decline if I am not in that ring.
@@ -98,16 +114,29 @@ class Peer(Node):
         handler = _COMMANDS.get(type(command))
         return handler(self, command) if handler else ()
 
-    def retain(self, topic: str, retention: Retention) -> None:
-        """Keep another amount of a topic from now on; its other subscribers must do the same."""
+    def retain(self, topic: str, retention: Retention) -> Effects:
+        """Keep another amount of a topic from now on; its other subscribers must do the same.
+
+        What waits for its turn and is about to be hidden is handed out before.
+        """
         self.retention[topic] = retention
-        if topic in self.topics:
-            self.topics[topic].history.retain(retention)
+        return self.topics[topic].history.retain(retention) if topic in self.topics else ()
 
     def state(self) -> PeerState:
         """The state of every topic."""
         topics: dict[str, Any] = {topic: one.state() for topic, one in self.topics.items()}
         return PeerState(topics)
+
+    def restore(self, data: bytes) -> Effects:
+        """Take a stored state; a process that begins anew numbers in new incarnations."""
+        effects = super().restore(data)
+        self.restart()
+        return effects
+
+    def restart(self) -> None:
+        """Number in a new incarnation from now on, in every topic."""
+        for membership in self.topics.values():
+            membership.history.publisher.restart()
 
     def load(self, state: State) -> None:
         """Be in the rings of a state, in whatever state; a name that is no topic is skipped."""
@@ -125,11 +154,20 @@ class Peer(Node):
             if len(self.topics) >= TOPICS_MAX:
                 raise CapacityExceeded(f"{TOPICS_MAX} topics at one peer: leave one first")
             retention = self.retention.get(topic, FOREVER)
+            order = preference(topic, self.supervisors, self.secret)
             self.topics[topic] = Membership(
-                Subscriber(topic, self.id, preference(topic, self.supervisors), self._rng),
-                History(topic, self.id, self._rng, retention, ordered=ordered),
+                Subscriber(topic, self.id, order, self._rng, self.pace_max),
+                History(topic, self.id, self._rng, retention, self.store(topic), ordered=ordered),
             )
         return self.topics[topic]
+
+    def _know_supervisors(self, command: Supervisors) -> Effects:
+        """Other supervisors than before: every topic has its own order of them."""
+        self.supervisors = tuple(dict.fromkeys(command.ids))
+        places = circle(self.supervisors, self.secret)
+        for topic, membership in self.topics.items():
+            membership.subscriber.prefer(clockwise(topic, places, self.secret))
+        return ()
 
     def _subscribe(self, command: Subscribe) -> Effects:
         """Join the ring of one topic; `Joined` follows when it has let me in."""
@@ -156,19 +194,38 @@ class Peer(Node):
 
     def _publish(self, command: Publish) -> Effects:
         """Publish on a topic I am subscribed to."""
-        for name in ("attributes", "key", "headers", "timestamp"):
-            if getattr(command, name) not in (None, {}):
-                raise UsageError(f"ring publishes payloads alone, no {name}: put it in the payload")
-        membership = self.topics.get(command.topic)
+        return self._subscribed(command.topic).publish(_draft(command), more=command.more)
+
+    def _publish_many(self, command: PublishMany) -> Effects:
+        """Publish several at once on a topic I am subscribed to."""
+        membership = self._subscribed(command.topic)
+        drafts = [_draft(one) for one in command.publications]
+        return membership.publish(*drafts) if drafts else ()
+
+    def _subscribed(self, topic: str) -> Membership:
+        membership = self.topics.get(topic)
         if membership is None or membership.subscriber.leaving:
-            raise UsageError(f"subscribe to {command.topic!r} before publishing on it")
-        return membership.publish(command.payload)
+            raise UsageError(f"subscribe to {topic!r} before publishing on it")
+        return membership
+
+    def _entrust(self, command: Entrust) -> Effects:
+        """Deposit a record at members of its topic, at this node itself first."""
+        effects: list[Effect] = []
+        if self.id in command.members:
+            membership = self.topics.get(command.topic)
+            key = command.record.key
+            effects += (
+                [answer(command.topic, self.id, self.id, key, STRANGER)]
+                if membership is None
+                else membership.entrust(command)
+            )
+        others = [member for member in command.members if member != self.id]
+        return [*(deposit(command, self.id, member) for member in others), *effects]
 
     def _read_clock(self, command: Clock) -> Effects:
         """The time for every topic."""
-        for membership in self.topics.values():
-            membership.history.read_clock(command.seconds)
-        return ()
+        found = [one.history.read_clock(command.seconds) for one in self.topics.values()]
+        return [effect for effects in found for effect in effects]
 
     def _link_down(self, command: LinkDown) -> Effects:
         """A neighbour, or a supervisor, may be gone."""
@@ -193,7 +250,26 @@ class Peer(Node):
             return [Send(message.sender[1], RemoveConnections(message.topic, self.id))]
         if isinstance(message, SetData) and message.label is not None:
             return [Send(message.supervisor, Unsubscribe(message.topic, self.id))]
+        if isinstance(message, Deposit):
+            key = record_key(message.record)
+            return [answer(message.topic, self.id, message.sender, key, STRANGER)]
+        if isinstance(message, Held | NotHeld):
+            return [told(message)]
         return ()
+
+
+def _draft(command: Publish) -> Draft:
+    """What to publish, as records hold it."""
+    if command.attributes:
+        raise UsageError("ring has no conditions: put attributes into headers, or use content")
+    headers = command.headers
+    timestamp = command.timestamp
+    return Draft(
+        command.payload,
+        command.key,
+        tuple((name, value.encode()) for name, value in headers.items()) if headers else (),
+        None if timestamp is None else timestamp * MICROSECONDS,
+    )
 
 
 _COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
@@ -201,9 +277,12 @@ _COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
     StopSubscribing: Peer._unsubscribe,
     Leave: Peer._leave,
     Publish: Peer._publish,
+    Entrust: Peer._entrust,
+    PublishMany: Peer._publish_many,
     Clock: Peer._read_clock,
     LinkDown: Peer._link_down,
     LinkUp: Peer._link_up,
+    Supervisors: Peer._know_supervisors,
     Busy: Peer._link_full,
     Ready: Peer._link_up,
 }

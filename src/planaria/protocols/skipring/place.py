@@ -148,13 +148,13 @@ class Place(Stateful):
         """Is `id` an id, and not my own (E2)?"""
         return id != self.id and is_node_id(id)
 
-    def age(self) -> None:
-        """Let what my children told me grow old."""
+    def age(self, promised_max: int) -> None:
+        """Let what my children told me grow old; below 0 is what they promised to be silent."""
         if self.child_sums:
             self.child_sums = {
                 label: (total, age + 1)
                 for label, (total, age) in self.child_sums.items()
-                if 0 <= age < SUM_AGE_MAX and parent(label) == self.label
+                if SUM_AGE_MAX - promised_max <= age < SUM_AGE_MAX and parent(label) == self.label
             }
 
     def as_sorted_ring(self, group: str) -> SortedRing:

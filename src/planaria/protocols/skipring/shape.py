@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 from planaria.core.ids import NodeId
 from planaria.core.state import State
 from planaria.protocols.skipring.labels import CIRCLE, label_bits, position
-from planaria.protocols.skipring.legitimacy import held_publications
+from planaria.protocols.skipring.legitimacy import held_publications, parts_of
 from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.subscriber import SubscriberState
 
@@ -27,10 +27,16 @@ Ring = Mapping[NodeId, SubscriberState]
 def members(states: Mapping[NodeId, State], topic: str) -> dict[NodeId, SubscriberState]:
     """The live subscribers of a topic."""
     found = {}
-    for id, peer in states.items():
-        if isinstance(peer, PeerState) and topic in peer.topics:
+    for id, peer in peers(states).items():
+        if topic in peer.topics:
             found[id] = peer.topics[topic].subscriber
     return found
+
+
+def peers(states: Mapping[NodeId, State]) -> dict[NodeId, PeerState]:
+    """What is a peer, of nodes that may be more than that."""
+    parts = [(id, part) for id, state in states.items() for part in parts_of(state)]
+    return {id: part for id, part in parts if isinstance(part, PeerState)}
 
 
 def beside(one: SubscriberState) -> list[NodeId]:
@@ -79,8 +85,7 @@ def shape(states: Mapping[NodeId, State], topic: str) -> dict[str, Any]:
     ring = members(states, topic)
     graph = edges(ring)
     degrees = [len(others) for others in graph.values()]
-    peers = [peer for id, peer in states.items() if id in ring]
-    held = [held_publications(peer, topic) for peer in peers if isinstance(peer, PeerState)]
+    held = [held_publications(peer, topic) for id, peer in peers(states).items() if id in ring]
     everything = frozenset().union(*held)
     return {
         "members": len(ring),

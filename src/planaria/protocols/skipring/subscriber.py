@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, mixed
 from planaria.core.message import Message
 from planaria.core.node import Send
 from planaria.protocols.publications.antientropy_messages import Digest
@@ -29,6 +29,8 @@ from planaria.protocols.skipring.messages import (
     Wake,
 )
 from planaria.protocols.skipring.orphan import Orphan, OrphanState
+from planaria.protocols.skipring.pace import Pace, PaceState
+from planaria.protocols.skipring.place import SUM_AGE_MAX
 from planaria.protocols.skipring.sums import children, parent, place_sum
 
 SILENCE_MAX = 8  # timeouts without a CHECK before a ring neighbour is missed (E21)
@@ -40,16 +42,25 @@ class SubscriberState(OrphanState):
     missing: list[int]
     silence: tuple[int, int]
     spread_pause: int
+    pace: PaceState
 
 
 class Subscriber(Orphan):
     """One member, or one that wants to join or leave, of one topic's skip ring."""
 
-    __slots__ = ("missing", "silence", "spread_pause")
+    __slots__ = ("missing", "pace", "silence", "spread_pause")
     state_type = SubscriberState
 
-    def __init__(self, topic: str, id: NodeId, supervisors: Sequence[NodeId], rng: Random) -> None:
+    def __init__(
+        self,
+        topic: str,
+        id: NodeId,
+        supervisors: Sequence[NodeId],
+        rng: Random,
+        pace_max: int = 1,
+    ) -> None:
         super().__init__(topic, id, supervisors, rng)
+        self.pace = Pace(pace_max)
         self.missing: list[NodeId] = []
         self.silence: tuple[int, int] = (0, 0)
         self.spread_pause = 0  # timeouts for which I pass on no further word that all must ask
@@ -70,10 +81,15 @@ class Subscriber(Orphan):
 
     # Time
 
-    def on_timeout(self, digest: Digest | None = None) -> list[Send]:
-        """TIMEOUT: repair, ask if something is wrong, greet ring neighbours and shortcuts."""
+    def on_timeout(
+        self, digest: Callable[[], Digest | None] = lambda: None, *, doubt: bool = False
+    ) -> list[Send]:
+        """TIMEOUT: repair, ask if something is wrong, greet ring neighbours and shortcuts.
+
+        A topic in which nothing happens is calm, unless somebody is in `doubt`.
+        """
         self.repair()
-        self.age()
+        self.age(SUM_AGE_MAX * self.pace.longest)
         self.spread_pause = max(0, self.spread_pause - 1)
         if self.leaving:
             self.inquiry.alarm(1)
@@ -81,8 +97,10 @@ class Subscriber(Orphan):
         effects: list[Send] = []
         if self.label is not None:
             self._notice_trouble()
-            effects += self._greet(digest)
-        effects += self._ask_when_due()
+        promise = self.pace.on_timeout(doubt=doubt or self._troubled, shown=self._shown())
+        if promise:
+            effects += self._greet(digest(), promise)
+        effects += self._ask_when_due(self.probability if promise else 0.0)
         if self.inquiry.hopeless:
             effects += self.help_ourselves()
         return effects
@@ -94,18 +112,35 @@ class Subscriber(Orphan):
         """
         if not self.around.plausible:
             self.inquiry.alarm(self.window)
-        before, after = (max(silent, 0) + 1 for silent in self.silence)
+        patience = SILENCE_MAX * (self.pace.longest - 1)  # with neighbours that are calm
+        before, after = (max(silent, -patience) + 1 for silent in self.silence)
         self.silence = (before if self.pred else 0, after if self.succ else 0)
         for ref, silent in zip((self.pred, self.succ), self.silence, strict=True):
             if ref is not None and silent > max(SILENCE_MAX, self.window):
                 self._miss(ref[1])
 
-    def _greet(self, digest: Digest | None) -> list[Send]:
+    @property
+    def _troubled(self) -> bool:
+        """Is there a reason to speak in every interval?"""
+        return self.alarmed or bool(self.missing or self.inquiry.waiting) or self.orphan is not None
+
+    def _shown(self) -> int:
+        """One number for my place and my subtree: if it changes, others must hear of it.
+
+        Of what is held they hear by broadcasts, which wake a topic, and soon after by digests.
+        """
+        if self.label is None or self.pace.longest == 1:
+            return 0
+        below = sum(total for total, _ in self.child_sums.values())
+        return mixed(self.label, *(self.pred or (0, 0)), *(self.succ or (0, 0)), below)
+
+    def _greet(self, digest: Digest | None, promise: int) -> list[Send]:
         """CHECK to both ring neighbours; introduce my two level neighbours to each other."""
-        assert self.label is not None  # only a member greets
+        if self.label is None:  # only a member greets
+            return []
         me: Ref = (self.label, self.id)
         ring = self.ring[:1] if self.pred == self.succ else self.ring
-        effects = [Send(ref[1], Greeting(self.topic, me, ref[0], digest)) for ref in ring]
+        effects = [Send(ref[1], Greeting(self.topic, me, ref[0], digest, promise)) for ref in ring]
         left, right = self.level_neighbours()
         above, subtree = parent(self.label), self.subtree()
         ends = ((left, right),) if left == right else ((left, right), (right, left))
@@ -117,7 +152,8 @@ class Subscriber(Orphan):
             total = subtree if ref[0] == above else None
             if shown is None and total is None:
                 continue
-            effects.append(Send(ref[1], IntroduceShortcut(self.topic, me, shown, total, digest)))
+            word = IntroduceShortcut(self.topic, me, shown, total, digest, promise)
+            effects.append(Send(ref[1], word))
         return effects
 
     # Messages
@@ -168,7 +204,7 @@ class Subscriber(Orphan):
             return []
         if not self.member or self.leaving:
             return self._decline(sender)
-        self._hear(sender)
+        self._hear(sender, message.promise)
         if message.believed == self.label and message.sender in (self.pred, self.succ):
             return []
         window = self.window
@@ -190,10 +226,10 @@ class Subscriber(Orphan):
             return []
         if not self.member or self.leaving:
             return self._decline(sender)
-        self._hear(sender)
+        self._hear(sender, message.promise)
         assert self.label is not None
         if message.subtree is not None and label in children(self.label):
-            self.child_sums[label] = (message.subtree, 0)
+            self.child_sums[label] = (message.subtree, SUM_AGE_MAX * (1 - message.promise))
         if message.ref is None or message.ref[1] == self.id:
             return []
         slot, claimant = message.ref
@@ -256,6 +292,11 @@ class Subscriber(Orphan):
         """A neighbour that was missed can be reached again: accuse it no more."""
         self.missing = [id for id in self.missing if id != peer]
 
+    def prefer(self, supervisors: Sequence[NodeId]) -> None:
+        """The set of supervisors changed: these are they, in my topic's order."""
+        self.repair()
+        self.inquiry.prefer(supervisors, self.window)
+
     def leave(self) -> list[Send]:
         """Begin to leave; the ring lets me go when the supervisor has forgotten me."""
         self.leaving = True
@@ -268,7 +309,7 @@ class Subscriber(Orphan):
             self.missing = [*self.missing, id]
         self.inquiry.alarm(self.window)
 
-    def _ask_when_due(self) -> list[Send]:
+    def _ask_when_due(self, probability: float) -> list[Send]:
         """Actions (i), (ii), (iv): ask when alarmed, else so rarely that all ask less than once.
 
         One without a label asks at once, then ever more rarely: it does not know how many join
@@ -279,9 +320,10 @@ class Subscriber(Orphan):
             window = min(DUE_MAX, 1 + self.inquiry.waiting)
             if not self.alarmed:
                 self.inquiry.alarm(1)
-        if not self.inquiry.on_timeout(self.probability, window):
+        if not self.inquiry.on_timeout(probability, window):
             return []
-        return [self._request(self.inquiry.supervisor)]
+        asked = self.inquiry.supervisor
+        return [] if asked is None else [self._request(asked)]
 
     def _request(self, supervisor: NodeId) -> Send:
         sums, label = self.children_sums(), self.label
@@ -292,9 +334,10 @@ class Subscriber(Orphan):
     # Leaving
 
     def _ask_to_leave(self) -> list[Send]:
-        if not self.member:
+        asked = self.inquiry.supervisor
+        if not self.member or asked is None:
             return []
-        return [Send(self.inquiry.supervisor, Unsubscribe(self.topic, self.id))]
+        return [Send(asked, Unsubscribe(self.topic, self.id))]
 
     def _depart(self, message: SetData) -> list[Send]:
         """Permission to go, or word that I am not recorded: let go of everybody.
@@ -320,9 +363,10 @@ class Subscriber(Orphan):
         joining = not self.leaving and 0 < self.inquiry.waiting < PATIENCE
         return [] if joining else [Send(sender, RemoveConnections(self.topic, self.id))]
 
-    def _hear(self, sender: NodeId) -> None:
+    def _hear(self, sender: NodeId, promise: int) -> None:
         before, after = self.silence
-        heard = max(0, self.window - SILENCE_MAX)  # from now on SILENCE_MAX timeouts are too many
+        # From now on SILENCE_MAX times what was promised is too long.
+        heard = max(0, self.window - SILENCE_MAX) - SILENCE_MAX * (promise - 1)
         if self.pred and self.pred[1] == sender:
             before = heard
         if self.succ and self.succ[1] == sender:

@@ -8,9 +8,9 @@ as one closer to the topic answers a probe.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
-from planaria.core.node import Command, Effects, LinkDown, Node, Send
+from planaria.core.node import Command, Effects, LinkDown, Node, Send, Supervisors
 from planaria.core.state import State
 from planaria.protocols.skipring.budget import Budget, BudgetState
 from planaria.protocols.skipring.messages import (
@@ -42,11 +42,25 @@ class SupervisorState(State):
 class Supervisor(Node):
     """Serves every topic for which no closer supervisor is alive."""
 
-    __slots__ = ("budget", "moved", "requests", "sent", "supervisors", "topics", "turn")
+    __slots__ = (
+        "budget",
+        "moved",
+        "pace_max",
+        "requests",
+        "secret",
+        "sent",
+        "supervisors",
+        "topics",
+        "turn",
+    )
     state_type = SupervisorState
 
-    def __init__(self, id: NodeId, supervisors: Sequence[NodeId]) -> None:
+    def __init__(
+        self, id: NodeId, supervisors: Sequence[NodeId], secret: bytes = b"", pace_max: int = 1
+    ) -> None:
         super().__init__(id)
+        self.secret = secret  # keys the order of supervisors
+        self.pace_max = pace_max
         self.supervisors = tuple(supervisors)
         self.topics: dict[str, TopicSupervisor] = {}
         self.moved: dict[str, tuple[NodeId, int]] = {}  # who serves it instead, and how sure
@@ -83,9 +97,10 @@ class Supervisor(Node):
         return [Send(message.sender, ProbeReply(message.topic, self.id))] if known else ()
 
     def _on_probe_reply(self, message: ProbeReply) -> Effects:
-        """A supervisor closer to the topic is alive: it serves it from now on."""
-        if message.sender in self._closer(message.topic):
-            self.moved[message.topic] = (message.sender, MOVED_AGE_MAX)
+        """A supervisor is alive: from now on it serves every topic that it is closer to."""
+        for topic in (message.topic, *self.topics):
+            if message.sender in self._closer(topic):
+                self.moved[topic] = (message.sender, MOVED_AGE_MAX)
         return ()
 
     def on_timeout(self) -> Effects:
@@ -95,10 +110,12 @@ class Supervisor(Node):
         sizes = [max(len(served.database), served.queued) for served in self.topics.values()]
         self.budget.refill(sizes, max((one.rate for one in self.topics.values()), default=0))
         effects: list[Send] = []
+        probed: set[NodeId] = set()
         for place, topic in enumerate(topics):
             self.budget.share(len(topics) - place)
             if self.budget.left(0):
                 self.turn += 1
+            effects += self._probe(topic, probed)
             effects += self._on_timeout_of(topic)
         effects += self._spend_the_rest([topic for topic in topics if topic in self.topics])
         self.sent += len(effects)
@@ -121,17 +138,27 @@ class Supervisor(Node):
         self.budget.open()
         return effects
 
+    def _probe(self, topic: str, probed: set[NodeId]) -> list[Send]:
+        """Ask those closer to a topic whether they are alive, each once for all topics."""
+        asked = [id for id in self._closer(topic) if id not in probed]
+        probed.update(asked)
+        return [Send(other, Probe(topic, self.id)) for other in asked]
+
     def _on_timeout_of(self, topic: str) -> list[Send]:
         served = self.topics[topic]
-        effects = [Send(other, Probe(topic, self.id)) for other in self._closer(topic)]
         closer = self._moved_to(topic)
-        effects += served.on_timeout() if closer is None else self._hand_over(served, closer)
+        effects = served.on_timeout() if closer is None else self._hand_over(served, closer)
         if not len(served.database):
             del self.topics[topic]
         return effects
 
     def on_command(self, command: Command) -> Effects:
-        """A failed send to a subscriber is a hint to every topic that has it."""
+        """A failed send to a subscriber is a hint to every topic that has it.
+
+        Other supervisors than before: who is closer to a topic now is found out by probes.
+        """
+        if isinstance(command, Supervisors):
+            self.supervisors = tuple(dict.fromkeys(command.ids))
         if not isinstance(command, LinkDown):
             return ()
         effects: list[Send] = []
@@ -162,12 +189,13 @@ class Supervisor(Node):
         if topic not in self.topics:
             if len(self.topics) >= TOPICS_MAX:
                 return None
-            self.topics[topic] = TopicSupervisor(topic, self.id, self.budget)
+            self.topics[topic] = TopicSupervisor(topic, self.id, self.budget, self.pace_max)
         return self.topics[topic]
 
     def _closer(self, topic: str) -> tuple[NodeId, ...]:
         """The supervisors that would rather serve `topic` than me."""
-        order = preference(topic, self.supervisors)
+        known = [id for id in self.supervisors if is_node_id(id)]
+        order = preference(topic, known, self.secret)
         return order[: order.index(self.id)] if self.id in order else order
 
     def _moved_to(self, topic: str) -> NodeId | None:

@@ -19,6 +19,7 @@ from planaria.protocols.skipring.messages import (
     SetData,
     Unsubscribe,
 )
+from planaria.protocols.skipring.pace import Pace, PaceState
 from planaria.protocols.skipring.sums import children, place_sum
 
 RATE_MIN = 64  # configurations per timeout that even a small topic may use
@@ -52,6 +53,7 @@ class TopicSupervisorState(State):
     suspects: dict[int, int]
     unheard: int
     sent: int
+    pace: PaceState
 
 
 class TopicSupervisor(Stateful):
@@ -67,6 +69,7 @@ class TopicSupervisor(Stateful):
         "id",
         "next",
         "outbox",
+        "pace",
         "probes",
         "requests",
         "requests_before",
@@ -79,8 +82,11 @@ class TopicSupervisor(Stateful):
     )
     state_type = TopicSupervisorState
 
-    def __init__(self, topic: str, id: NodeId, budget: Budget | None = None) -> None:
+    def __init__(
+        self, topic: str, id: NodeId, budget: Budget | None = None, pace_max: int = 1
+    ) -> None:
         self.topic, self.id = topic, id
+        self.pace = Pace(pace_max)
         self.budget = budget or Budget()
         self.database = Database()
         self.next = 0
@@ -180,10 +186,15 @@ class TopicSupervisor(Stateful):
         self._judge_suspects()
         self._doubt_the_unheard()
         n = len(self.database)
-        if n:
+        if self.pace.on_timeout(doubt=self._doubtful) and n:
             self.next = (self.next + 1) % n
             self._configure_owner(self.next)
         return self.flush()
+
+    @property
+    def _doubtful(self) -> bool:
+        """Is there a reason to configure somebody in every interval?"""
+        return bool(self.suspects or self.queued or self.spread or self.doubts) or self.calm <= 1
 
     def configuration(self, id: NodeId, *, probe: bool = False) -> SetData:
         """What `id` should know: its label and ring neighbours, or that it is not a member."""
@@ -311,8 +322,9 @@ class TopicSupervisor(Stateful):
         Without it a database of the dead alone would stay, where nobody tells of failed sends:
         there is no neighbour to miss them.
         """
-        self.unheard = min(max(self.unheard, 0) + 1, UNHEARD_MAX + (PATIENCE + 1) * 64)
-        rounds, rest = divmod(self.unheard - UNHEARD_MAX, PATIENCE + 1)
+        unheard_max = UNHEARD_MAX * self.pace.longest
+        self.unheard = min(max(self.unheard, 0) + 1, unheard_max + (PATIENCE + 1) * 64)
+        rounds, rest = divmod(self.unheard - unheard_max, PATIENCE + 1)
         if rounds >= 0 and not rest:
             for id in self.database.entries[: 1 << rounds]:
                 if id is not None:

@@ -167,6 +167,10 @@ class Host(Node):
         """The state is the node's."""
         return self.carried.state()
 
+    def load(self, state: State) -> None:
+        """The state is the node's."""
+        self.carried.load(state)
+
     def snapshot(self) -> bytes:
         """The state is the node's."""
         return self.carried.snapshot()

@@ -15,6 +15,7 @@ RING = Kind(
     make=RingOverlay,
     options=(
         *PRODUCTS["ring"].options,
+        Option("pace", 1, "Intervals between two words of a calm topic, up to 16."),
         Option("histories", True, "Corrupt and forge publications too, not the ring alone."),
     ),
     outputs=(Output("svg", "Draw the ring with its shortcuts.", _picture),),

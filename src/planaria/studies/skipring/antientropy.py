@@ -1,10 +1,10 @@
 """Bytes and one-way messages until two subscribers hold the same publications.
 
 Both hold N publications; d more are held by one side only, half by each. Publications have 32-byte
-payloads, random 63-bit publishers, 64-bit incarnations and one time. Every message is encoded with
-core.codec, topic 'news' included; framing and TCP are not counted. `bytes` is everything on the
-wire, the digest on a periodic message included; `bound` is what is left if the differing
-publications are known: they themselves, and their 64-bit ids to name them.
+payloads, random 62-bit publishers and one time, and each is a record of its own. Every message is
+encoded with core.codec, topic 'news' included; framing and TCP are not counted. `bytes` is
+everything on the wire, the digest on a periodic message included; `bound` is what is left if the
+differing publications are known: their records, and 64-bit ids to name them.
 
 Algorithm 5 is given the readings that can work (hash of hashes, `else` bound to the outer `if`),
 alternate starts from both sides, and at most `STARTS_MAX` starts.
@@ -22,10 +22,12 @@ from planaria.core.message import Message
 from planaria.core.node import Effect, Send
 from planaria.literal.trie import LiteralSubscriber, Publish, unpack
 from planaria.protocols.publications.antientropy import AntiEntropy
-from planaria.protocols.publications.publication import Publication, key
-from planaria.protocols.publications.store import PublicationStore
+from planaria.protocols.publications.holdings import Holdings
+from planaria.records.memory import MemoryStore
+from planaria.records.record import INCARNATION_BYTES, TIME_MAX, Draft, Record, seal
 
 TOPIC = "news"
+ALL = TIME_MAX  # the cut of a digest that leaves nothing alone
 STARTS_MAX = 12
 METHODS = ("sketch", "descent", "Algorithm 5")
 ID_BYTES = 8
@@ -56,21 +58,26 @@ class Reconciled(Struct, frozen=True):
     equal: bool
 
 
-def reconcile(method: str, size: int, difference: int, seed: int) -> Reconciled:
-    """One case: `size` publications held by both, `difference` by one of them."""
+def reconcile(
+    method: str, size: int, difference: int, seed: int, publications: int = 1
+) -> Reconciled:
+    """One case: `size` records held by both, `difference` by one of them, of `publications`."""
     chance = stream(seed, "antientropy", size, difference)
-    everything = publications(chance, size + difference)
+    everything = records(chance, size + difference, publications)
     common, rest = everything[:size], everything[size:]
     half = (difference + 1) // 2
     sides = [common + rest[:half], common + rest[half:]]
-    payload = sum(len(encode(publication)) for publication in rest)
+    payload = sum(len(record.data) for record in rest)
     wire = Wire()
     if method == "Algorithm 5":
         equal = _by_literal(sides, wire)
     else:
         one, two = (AntiEntropy(TOPIC, id, filled(side)) for id, side in enumerate(sides, 1))
         run_ours(one, two, wire, descend=method == "descent")
-        equal = one.digest() == two.digest() and len(one.store) == len(everything)
+        equal = (
+            one.digest(0, ALL) == two.digest(0, ALL)
+            and len(one.holdings) == len(everything) * publications
+        )
     return Reconciled(
         wire.bytes,
         wire.messages,
@@ -82,35 +89,34 @@ def reconcile(method: str, size: int, difference: int, seed: int) -> Reconciled:
     )
 
 
-def publications(chance: Random, count: int) -> list[Publication]:
-    """`count` publications of 200 publishers."""
-    publishers = [chance.getrandbits(63) for _ in range(200)]
-    incarnations = [chance.getrandbits(64) for _ in range(200)]
+def records(chance: Random, count: int, publications: int = 1) -> list[Record]:
+    """`count` records of 200 publishers, each of so many publications."""
+    publishers = [chance.getrandbits(62) for _ in range(200)]
+    incarnations = [chance.randbytes(INCARNATION_BYTES) for _ in range(200)]
     found = []
-    for number in range(count):
+    for number in range(0, count * publications, publications):
         who = chance.randrange(200)
-        payload = chance.randbytes(32)
-        found.append(Publication(publishers[who], incarnations[who], number, 0, 20_000, payload))
+        drafts = [Draft(chance.randbytes(32)) for _ in range(publications)]
+        found.append(seal((publishers[who], incarnations[who]), number, drafts, time=20_000))
     return found
 
 
-def filled(held: list[Publication]) -> PublicationStore:
-    """A store that holds these."""
-    store = PublicationStore()
-    for publication in held:
-        store.insert(publication)
-    return store
+def filled(held: list[Record]) -> Holdings:
+    """What holds these."""
+    holdings = Holdings(MemoryStore())
+    holdings.append(held)
+    return holdings
 
 
 def run_ours(one: AntiEntropy, two: AntiEntropy, wire: Wire, *, descend: bool) -> None:
     """Digests of `one` to `two` until both agree."""
     peers = {one.id: one, two.id: two}
     for _ in range(STARTS_MAX):
-        if one.digest() == two.digest():
+        if one.digest(0, ALL) == two.digest(0, ALL):
             return
         if descend:
             two._doubt(one.id)
-        digest = one.digest()
+        digest = one.digest(0, ALL)
         wire.bytes += len(encode(digest))
         wire.messages += 1
         base = wire.rounds + 1
@@ -120,15 +126,18 @@ def run_ours(one: AntiEntropy, two: AntiEntropy, wire: Wire, *, descend: bool) -
             effect, depth = waiting.popleft()
             assert isinstance(effect, Send)
             wire.carry(effect.message, depth)
-            answers, fresh = peers[effect.target].on_message(effect.message)
-            wire.redundant += len(getattr(effect.message, "publications", ())) - len(fresh)
+            peer = peers[effect.target]
+            known = len(peer.holdings.store.index.shown)
+            answers = peer.on_message(effect.message)
+            pushed = len(getattr(effect.message, "records", ()))
+            wire.redundant += pushed - (len(peer.holdings.store.index.shown) - known)
             waiting.extend((each, depth + 1) for each in answers)
         wire.rounds = max(wire.rounds, base)
 
 
-def _by_literal(sides: list[list[Publication]], wire: Wire) -> bool:
-    sizes = {key(p).hex(): len(encode(p)) for side in sides for p in side}
-    texts = [[f"{int.from_bytes(key(p), 'big'):0128b}" for p in side] for side in sides]
+def _by_literal(sides: list[list[Record]], wire: Wire) -> bool:
+    sizes = {it.key.hex(): len(it.data) for side in sides for it in side}
+    texts = [[f"{int.from_bytes(it.key, 'big'):0128b}" for it in side] for side in sides]
     one, two = (
         LiteralSubscriber(id, side, hashes="hashes", dangling=False)
         for id, side in enumerate(texts, 1)

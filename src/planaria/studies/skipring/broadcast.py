@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from planaria.core.node import Effect, Send
 from planaria.literal.flooding import LiteralFlooding
-from planaria.protocols.publications.publication import Publication, key
 from planaria.protocols.skipring.broadcast import Broadcast, view
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.labels import predecessor, shortcut_labels, successor
+from planaria.records.record import INCARNATION_BYTES, Draft, seal
 
 Graph = dict[int, list[int]]
 Handler = Callable[[int, Any], list[Effect]]
@@ -46,9 +46,9 @@ def _by_broadcast(graph: Graph, origin: int, *, doubt: bool) -> tuple[list[Effec
         assert isinstance(message, Flood)
         return node.on_flood(views[target], message, name)
 
-    publication = Publication(origin, 0, 0, 0, 0, b"payload")
-    name = key(publication)
-    return nodes[origin].publish(views[origin], publication, name), handle
+    record = seal((origin, bytes(INCARNATION_BYTES)), 0, [Draft(b"payload")], time=0)
+    name = record.key
+    return nodes[origin].publish(views[origin], record), handle
 
 
 def _by_literal(graph: Graph, origin: int) -> tuple[list[Effect], Handler]:

@@ -14,6 +14,7 @@ from planaria.protocols.skipring.labels import position
 from planaria.protocols.skipring.legitimacy import held_publications
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import Peer
+from planaria.records.record import TIME_MAX
 from planaria.simulator.engine import Simulator
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
@@ -163,9 +164,7 @@ def _our_ring(start: str, n: int, seed: int) -> Spreading:
     first, *others = peers
     _say(overlay, first, COMMON)  # what it sends is lost: only anti-entropy is looked at
     for other in others:
-        store = other.topics[overlay.topic].history.store
-        for publication in held_publications(first.state(), overlay.topic):
-            store.insert(publication)
+        _copy(overlay, first, other)
     if start == "newcomer":
         newcomer = overlay.spawn(n, simulator.rng)
         assert isinstance(newcomer, Peer)
@@ -178,6 +177,12 @@ def _our_ring(start: str, n: int, seed: int) -> Spreading:
         simulator.run_interval,
         lambda: [{*held_publications(peer.state(), overlay.topic)} for peer in order],
     )
+
+
+def _copy(overlay: RingOverlay, one: Peer, other: Peer) -> None:
+    """Let `other` hold what `one` holds."""
+    mine, yours = (peer.topics[overlay.topic].history.holdings for peer in (one, other))
+    yours.append(mine.at(mine.places(0, TIME_MAX)))
 
 
 def _say(overlay: RingOverlay, peer: Peer, count: int) -> None:
@@ -228,8 +233,7 @@ def silence(cell: Cell) -> Result:
     peers = [node for node in nodes if isinstance(node, Peer)]
     _say(overlay, peers[0], COMMON)
     for peer in peers[1:]:
-        for publication in held_publications(peers[0].state(), overlay.topic):
-            peer.topics[overlay.topic].history.store.insert(publication)
+        _copy(overlay, peers[0], peer)
     for node in nodes:
         simulator.add(node)
     traffic = Traffic(overlay.supervisors)

@@ -1,0 +1,90 @@
+"""The live network beside other systems: the marks of issue 19, each with what was measured.
+
+    python benchmarks/live.py [--json] [--quick] [--against zmq,nats,...]
+
+One publisher, eight subscribers, 128 bytes, each a process of its own; medians over rounds in which
+all systems take their turns. `planaria bench` measures the same and knows no marks.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from planaria.network.bench.contenders import OURS, PEERS, contender
+from planaria.network.bench.measure import QUICK, Plan, compare
+from planaria.network.bench.report import as_json, ratio_rows, ratios, rows
+from planaria.network.loop import run
+
+
+class Mark(NamedTuple):
+    """What one of our variants must reach beside a peer."""
+
+    variant: str
+    peer: str
+    figure: str
+    bound: float
+
+    @property
+    def at_least(self) -> bool:
+        return self.figure == "deliveries_per_s"
+
+    def met(self, ratio: float) -> bool:
+        return ratio >= self.bound if self.at_least else ratio <= self.bound
+
+
+MARKS = (
+    Mark("planaria", "zmq", "deliveries_per_s", 1.5),
+    Mark("planaria", "zenoh", "deliveries_per_s", 1.0),
+    Mark("planaria", "zmq", "cpu_us", 0.7),
+    Mark("planaria-tls", "nats", "deliveries_per_s", 1.0),
+    Mark("planaria-client", "nats", "deliveries_per_s", 0.7),
+    Mark("planaria-durable", "jetstream", "deliveries_per_s", 2.0),
+    Mark("planaria-client-durable", "jetstream", "deliveries_per_s", 2.0),
+    Mark("planaria", "zmq", "p50_ms", 2.0),
+    Mark("planaria", "zmq", "p99_ms", 4.0),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--against", default=",".join(PEERS))
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    peers = [contender(name) for name in PEERS if name in arguments.against.split(",")]
+    lacking = [peer.lacking() for peer in peers if peer.lacking()]
+    present = [peer for peer in peers if not peer.lacking()]
+    plan = QUICK if arguments.quick else Plan()
+    with tempfile.TemporaryDirectory(prefix="planaria-bench-") as directory:
+        results = run(
+            compare([*map(contender, OURS), *present], plan, Path(directory), lambda _: None)
+        )
+    found = ratios(results)
+    judged = [
+        (mark, found[mark.variant][mark.peer][mark.figure])
+        for mark in MARKS
+        if mark.peer in found.get(mark.variant, {})
+    ]
+    if arguments.json:
+        marks = [{**m._asdict(), "ratio": ratio, "met": m.met(ratio)} for m, ratio in judged]
+        said = {**as_json(results, plan, load), "marks": marks, "left_out": lacking}
+        print(json.dumps(said))
+        return
+    for table in (rows(results), ratio_rows(results)):
+        for row in table:
+            print("  ".join(f"{text:>16}" for text in row))
+        print()
+    for mark, ratio in judged:
+        sign = ">=" if mark.at_least else "<="
+        met = "met" if mark.met(ratio) else "NOT met"
+        print(f"{mark.variant} {mark.figure} {sign} {mark.bound} x {mark.peer}: {ratio:.2f}, {met}")
+    for line in lacking:
+        print(f"left out, {line}")
+
+
+if __name__ == "__main__":
+    main()

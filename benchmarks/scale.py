@@ -1,0 +1,133 @@
+"""How much an idle network costs, and how long nodes take to start: real processes, TLS.
+
+    python benchmarks/scale.py [--nodes 4] [--topics 100] [--seconds 30]
+
+First the start of a node with 10^6 stored publications, then CPU and memory of an idle network in
+which every node is a member of every topic, after it has become legitimate.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from planaria.network.context import Context, read_context
+from planaria.network.doctor import diagnose
+from planaria.network.local import LocalNetwork, Started
+from planaria.network.memberships import FILE as MEMBERSHIPS
+from planaria.network.store.database import Database
+from planaria.network.survey import Surveyor
+from planaria.records.record import Draft, seal
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def resident_mebibytes(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / (1 << 20)
+
+
+def spread(values: list[float]) -> str:
+    ordered = sorted(values)
+    return f"{ordered[0]:.1f} / {ordered[len(ordered) // 2]:.1f} / {ordered[-1]:.1f}"
+
+
+async def legitimate(context: Context, nodes: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        async with Surveyor(context) as surveyor:
+            found = await diagnose(surveyor, until - time.monotonic())
+            if found.legitimate and found.nodes == nodes:
+                return True
+        await asyncio.sleep(1)
+    for one in found.findings[:5]:
+        print("  ", one)
+    return False
+
+
+async def idle(nodes: int, topics: int, seconds: float, directory: Path) -> None:
+    """Start a network in which every node is a member of every topic; then do nothing."""
+    lines = "".join(json.dumps({f"t/{at}": "named"}) + "\n" for at in range(topics))
+    for number in range(1, nodes + 1):
+        home = directory / "nodes" / f"n{number}"
+        home.mkdir(parents=True)
+        (home / MEMBERSHIPS).write_text(lines)
+    network = LocalNetwork(directory, nodes, min(2, nodes), 0)
+    began = time.monotonic()
+    try:
+        started = await network.start()
+        print(
+            f"{nodes} nodes with {topics} topics each serve after {time.monotonic() - began:.1f} s"
+        )
+        context = read_context(network.context)
+        good = await legitimate(context, nodes, 600)
+        print(f"legitimate: {good}, after {time.monotonic() - began:.1f} s")
+        await asyncio.sleep(30)  # for calm topics to slow down
+        await measure(started, seconds)
+    finally:
+        await network.stop()
+
+
+async def measure(started: list[Started], seconds: float) -> None:
+    before = {one.pid: cpu_seconds(one.pid) for one in started}
+    await asyncio.sleep(seconds)
+    shares = [100 * (cpu_seconds(pid) - used) / seconds for pid, used in before.items()]
+    print(f"idle for {seconds} s: CPU % of a core per node, min / median / max: {spread(shares)}")
+    memory = [resident_mebibytes(one.pid) for one in started]
+    print(f"resident MiB per node, min / median / max: {spread(memory)}")
+
+
+def million(directory: Path) -> None:
+    """Store 10^6 publications in records of 100, and start a node on them."""
+    home = directory / "node"
+    home.mkdir()
+    (home / MEMBERSHIPS).write_text(json.dumps({"t": "named"}) + "\n")
+    random, stream = Random(1), (7, bytes(12))
+    with Database(home / "store") as database:
+        store = database.topic("t")
+        now = int(time.time()) - 100_000
+        for at in range(0, 1_000_000, 100):
+            drafts = [Draft(random.randbytes(128)) for _ in range(100)]
+            store.append([seal(stream, at, drafts, time=now + at // 100)])
+            if at % 100_000 == 0:
+                while database.writer is not None and database.writer.pending_bytes > 1 << 20:
+                    time.sleep(0.01)
+    words = ["node", "--dir", str(home), "--insecure", "--supervise", "--listen", "127.0.0.1:0"]
+    for attempt in range(3):
+        began = time.monotonic()
+        node = subprocess.Popen(
+            [sys.executable, "-m", "planaria", *words], stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert node.stdout is not None
+        assert node.stdout.readline()
+        took = time.monotonic() - began
+        print(f"start {attempt}: serves after {took:.2f} s, {resident_mebibytes(node.pid):.0f} MiB")
+        node.terminate() if attempt != 1 else node.kill()
+        node.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=30)
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="planaria-scale-") as directory:
+        million(Path(directory))
+        asyncio.run(idle(told.nodes, told.topics, told.seconds, Path(directory) / "network"))
+
+
+if __name__ == "__main__":
+    main()

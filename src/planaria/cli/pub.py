@@ -1,0 +1,134 @@
+"""`planaria pub`: publish one payload, or each line of the standard input."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import click
+
+from planaria.cli.connecting import connecting
+from planaria.core.errors import UsageError
+from planaria.core.topics import check_topic
+from planaria.network.client.client import Client, connect
+from planaria.network.client.events import Ack
+from planaria.network.client.messages import COPIES
+from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, Headers
+
+CHUNK_BYTES = 1 << 16  # read at a time
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("payload", required=False)
+@connecting
+@click.option("--lines", is_flag=True, help="Publish each line of the standard input.")
+@click.option("--key", help="Of each publication; the last one of each key is retained.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option(
+    "--copies",
+    default=COPIES,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Members of the topic that must hold it before it counts as published.",
+)
+def pub(
+    topic: str,
+    payload: str | None,
+    servers: str | None,
+    context: str | None,
+    credentials: Path | None,
+    insecure: bool | None,
+    lines: bool,
+    key: str | None,
+    headers: tuple[str, ...],
+    copies: int,
+) -> None:
+    """Publish PAYLOAD on TOPIC; without it, the standard input, whole or by --lines.
+
+    Returns when as many members hold it as --copies says, or all that there are.
+    """
+    if lines and payload is not None:
+        raise UsageError("give a payload or --lines, not both")
+    check_topic(topic)
+    draft = Draft(b"", None if key is None else key.encode(), _pairs(headers))
+    client = connect(
+        servers, context=context, credentials=credentials, insecure=insecure, oneshot=not lines
+    )
+    body = None if lines else os.fsencode(payload) if payload is not None else _whole()
+    ack = asyncio.run(_publish(client, topic, draft, body, copies))
+    if ack is not None and ack.copies < copies:
+        members = f"{ack.members} member{'s' * (ack.members != 1)}"
+        held = f"{ack.copies} of {copies} copies: the topic has {members}"
+        click.echo(f"planaria: {held}", err=True)
+
+
+async def _publish(
+    client: Client, topic: str, draft: Draft, body: bytes | None, copies: int
+) -> Ack | None:
+    """Publish one body, or, if it is None, all lines that come in."""
+    async with client:
+        if body is None:
+            drafts = (draft._replace(payload=line) async for line in _lines())
+            return await client.publish_many(topic, drafts, copies=copies)
+        headers = dict(draft.headers)
+        return await client.publish(topic, body, key=draft.key, headers=headers, copies=copies)
+
+
+def _pairs(headers: tuple[str, ...]) -> Headers:
+    pairs = [header.partition("=") for header in headers]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise UsageError(f"header {name!r}: write NAME=VALUE")
+    return tuple((name, value.encode()) for name, _, value in pairs)
+
+
+def _whole() -> bytes:
+    """The standard input as one payload."""
+    data = sys.stdin.buffer.read(PAYLOAD_BYTES_MAX + 1)
+    if len(data) > PAYLOAD_BYTES_MAX:
+        raise UsageError(f"more than {PAYLOAD_BYTES_MAX} bytes: split it, or publish --lines")
+    return data
+
+
+async def _lines() -> AsyncIterator[bytes]:
+    """The lines of the standard input as they come, without their ends."""
+    rest = b""
+    async for chunk in _chunks(sys.stdin.fileno()):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line
+        if len(rest) > PAYLOAD_BYTES_MAX:
+            raise UsageError(f"a line of more than {PAYLOAD_BYTES_MAX} bytes: split it")
+    if rest:
+        yield rest
+
+
+async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
+    """What comes in: a file is read, all else awaited, so that Ctrl-C ends it at once."""
+    loop = asyncio.get_running_loop()
+    awaited = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+    while True:
+        if awaited:
+            readable = loop.create_future()
+            try:
+                loop.add_reader(descriptor, _resolve, readable)
+            except PermissionError:  # /dev/null and its like: they never make one wait
+                awaited = False
+                continue
+            try:
+                await readable
+            finally:
+                loop.remove_reader(descriptor)
+        chunk = os.read(descriptor, CHUNK_BYTES)
+        if not chunk:
+            return
+        yield chunk
+        await asyncio.sleep(0)
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

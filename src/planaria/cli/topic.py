@@ -1,0 +1,245 @@
+"""`planaria topic`: lay down what topics keep, with charters that all nodes settle on."""
+
+import asyncio
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import json
+from msgspec.structs import replace
+
+from planaria.cli.access import JSON, reaches_network, run
+from planaria.cli.groups import Group
+from planaria.cli.tables import aligned, counted
+from planaria.cli.units import seconds_text
+from planaria.core.errors import UsageError
+from planaria.core.topics import check_filter, check_topic
+from planaria.network.charters import judge, local_key, seal, seal_locally, seal_void
+from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
+from planaria.network.context import Context, contexts_directory
+from planaria.network.identity import AUTHORITY_KEY, ID_BYTES, load_secret
+from planaria.network.survey import Survey, Surveyor
+from planaria.protocols.publications.retention import Retention
+from planaria.protocols.skipring.charter import Charter, next_charter, rank_of, voiding
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+FOREVER = ("forever", "all")  # no limit
+SPREAD_SECONDS = 5.0  # for all supervisors to hold a new charter
+LOCAL_KEY = "charters.pem"  # signs in networks without TLS
+
+
+@click.group(cls=Group)
+def topic() -> None:
+    """Lay down what topics keep, the same at all nodes: charters, signed by an admin."""
+
+
+@topic.command("set")
+@click.argument("name")
+@click.option("--keep", metavar="AGE", help="90s, 15m, 12h, 7d, 2w or forever.")
+@click.option("--count", metavar="N", help="Publications in all, or `all`.")
+@click.option("--per-publisher", metavar="N", help="Publications of one publisher, or `all`.")
+@click.option("--overlay", type=click.Choice(["ring"]), help="Where it lives; there is one yet.")
+@click.option("--version", type=click.IntRange(1), help="The next, if not told.")
+@JSON
+@reaches_network
+def set_one(
+    context: Context,
+    name: str,
+    keep: str | None,
+    count: str | None,
+    per_publisher: str | None,
+    overlay: str | None,
+    version: int | None,
+    as_json: bool,
+) -> None:
+    """Lay down what NAME keeps; what is not told stays as it is. Needs an admin's certificate."""
+    check_topic(name)
+    changes = {
+        "age": None if keep is None else parse_age(keep),
+        "count": None if count is None else parse_count(count),
+        "per_publisher": None if per_publisher is None else parse_count(per_publisher),
+    }
+    told = {key for key, value in zip(changes, (keep, count, per_publisher), strict=True) if value}
+    if not told and overlay is None:
+        raise UsageError("nothing to lay down: say --keep, --count or --per-publisher")
+    wanted = {key: changes[key] for key in told}
+    charter, held, known = run(_set(context, name, wanted, version))
+    if as_json:
+        click.echo(json.encode({**shown(charter), "supervisors": [held, known]}).decode())
+    else:
+        click.echo(f"{line_of(charter)}: held by {held} of {counted(known, 'supervisor')}")
+
+
+@topic.command("ls")
+@click.argument("pattern", default="#")
+@JSON
+@reaches_network
+def ls(context: Context, pattern: str, as_json: bool) -> None:
+    """List the topics that have a charter; others keep everything."""
+    found = run(_charters(context, check_filter(pattern)))
+    if as_json:
+        for versions in found.values():
+            click.echo(json.encode(shown(versions[0])).decode())
+        return
+    rows = [["topic", "version", "keeps", "count", "per publisher"]]
+    rows += [[it[0].topic, str(it[0].version), *_limits(it[0].retention)] for it in found.values()]
+    click.echo("\n".join(aligned(rows, right=(1,))))
+
+
+@topic.command("show")
+@click.argument("name")
+@JSON
+@reaches_network
+def show(context: Context, name: str, as_json: bool) -> None:
+    """Show the charter of NAME that counts, and those before it."""
+    found = run(_charters(context, check_topic(name))).get(name)
+    if found is None:
+        raise UsageError(f"{name!r} has no charter: it keeps everything (`planaria topic set`)")
+    if as_json:
+        click.echo(json.encode([shown(it) for it in found]).decode())
+        return
+    for it in found:
+        click.echo(f"{line_of(it)}, signed {utc(it.time)}")
+
+
+@topic.command("void")
+@click.argument("admin", metavar="ADMIN_ID")
+@click.option(
+    "--dir", "directory", type=click.Path(path_type=Path, file_okay=False), default="keys"
+)
+@click.option("--since", type=click.IntRange(0), help="Seconds since 1970. Default: from now on.")
+@reaches_network
+def void(context: Context, admin: str, directory: Path, since: int | None) -> None:
+    """Declare void what an admin signed; needs the authority in --dir. Cannot be taken back.
+
+    ADMIN_ID is the id of its certificate (`planaria keys show`).
+    """
+    second = int(time.time()) if since is None else since
+    run(void_admin(context, admin_id(admin), directory, second))
+    click.echo(f"what {admin} signed from {utc(second)} on is void", err=True)
+
+
+async def void_admin(context: Context, admin: bytes, directory: Path, since: int) -> None:
+    """Sign with the authority's key that an admin's charters are void, and tell a node."""
+    sealed = seal_void(voiding(admin, since), load_secret(directory / AUTHORITY_KEY))
+    async with Surveyor(context) as surveyor:
+        survey = await surveyor.look()
+        first = next(iter([*_supervisors(survey), *survey.nodes]))
+        await surveyor.ask(first, PutCharter, ChartersAre, sealed)
+
+
+def admin_id(text: str) -> bytes:
+    """The id of a certificate; raises UsageError."""
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != ID_BYTES:
+        raise UsageError(f"{text!r} is no id: `planaria keys show DIR` shows one, 32 hex digits")
+    return found
+
+
+async def _set(
+    context: Context, name: str, wanted: dict[str, int | None], version: int | None
+) -> tuple[Charter, int, int]:
+    """Sign the next charter, hand it to a node, and wait until all supervisors hold it."""
+    async with Surveyor(context) as surveyor:
+        survey = await surveyor.look()
+        before = (await _asked(surveyor, survey, name)).get(name, [None])[0]
+        blank = next_charter(name, before, int(time.time()), version)
+        charter = replace(blank, retention=replace(blank.retention, **wanted))
+        credentials = surveyor.access.credentials
+        if credentials is not None:
+            sealed = seal(charter, credentials)
+        else:
+            sealed = seal_locally(charter, local_key(contexts_directory().parent / LOCAL_KEY))
+        first = _supervisors(survey)[0] if _supervisors(survey) else next(iter(survey.nodes))
+        await surveyor.ask(first, PutCharter, ChartersAre, sealed)
+        until = time.monotonic() + SPREAD_SECONDS
+        while True:
+            held = 0
+            for node in _supervisors(survey):
+                told = await surveyor.ask(node, AskCharters, ChartersAre, name)
+                held += sealed in told.sealed
+            if held == len(_supervisors(survey)) or time.monotonic() > until:
+                return charter, held, len(_supervisors(survey))
+            await asyncio.sleep(0.1)
+
+
+async def _charters(context: Context, pattern: str) -> dict[str, list[Charter]]:
+    async with Surveyor(context) as surveyor:
+        return await _asked(surveyor, await surveyor.look(), pattern)
+
+
+async def _asked(surveyor: Surveyor, survey: Survey, pattern: str) -> dict[str, list[Charter]]:
+    """The charters that supervisors keep, verified here too, of each topic the highest first."""
+    authority = surveyor.access.credentials.authority if surveyor.access.credentials else None
+    admit, ranked = judge(authority), dict[str, dict[Any, Charter]]()
+    for node in _supervisors(survey):
+        after: str | None = ""
+        while after is not None:
+            told = await surveyor.ask(node, AskCharters, ChartersAre, pattern, after)
+            for judged in filter(None, map(admit, told.sealed)):
+                charter = judged.charter
+                ranked.setdefault(charter.topic, {})[rank_of(charter)] = charter
+            after = told.next
+    return {
+        name: [ranked[name][rank] for rank in sorted(ranked[name], reverse=True)]
+        for name in sorted(ranked)
+    }
+
+
+def _supervisors(survey: Survey) -> list[int]:
+    return [handle for handle, seen in survey.nodes.items() if seen.status.supervises]
+
+
+def parse_age(text: str) -> int | None:
+    """Seconds in `7d`; None for `forever`. Raises UsageError."""
+    if text in FOREVER:
+        return None
+    match = re.fullmatch(r"([1-9][0-9]{0,9})([smhdw])", text)
+    if match is None:
+        raise UsageError(f"--keep {text}: a number and s, m, h, d or w, such as 7d; or forever")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def parse_count(text: str) -> int | None:
+    """A number of publications; None for `all`. Raises UsageError."""
+    if text in FOREVER:
+        return None
+    if not re.fullmatch(r"[1-9][0-9]{0,17}", text):
+        raise UsageError(f"{text!r} is no number of publications: 1 or more, or all")
+    return int(text)
+
+
+def shown(charter: Charter) -> dict[str, Any]:
+    """A charter for programs."""
+    kept: Retention = charter.retention
+    return {
+        "topic": charter.topic,
+        "version": charter.version,
+        "overlay": charter.overlay,
+        "keep_seconds": kept.age,
+        "count": kept.count,
+        "per_publisher": kept.per_publisher,
+        "signed": charter.time,
+    }
+
+
+def line_of(charter: Charter) -> str:
+    """A charter for people."""
+    age, count, each = _limits(charter.retention)
+    limits = f"keeps {age}, count {count}, per publisher {each}"
+    return f"{charter.topic} version {charter.version}: {limits}"
+
+
+def utc(second: int) -> str:
+    """A second since 1970 as people write it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(second))
+
+
+def _limits(kept: Retention) -> list[str]:
+    age = "forever" if kept.age is None else seconds_text(kept.age)
+    return [age, *("all" if it is None else f"{it:,}" for it in (kept.count, kept.per_publisher))]

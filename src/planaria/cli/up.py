@@ -1,0 +1,143 @@
+"""`planaria up`: a whole network on this machine, in one command."""
+
+import asyncio
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from msgspec.structs import asdict
+
+from planaria.core.errors import UsageError
+from planaria.network.context import announced, read_context
+from planaria.network.files import read_toml, toml_text, write_atomically
+from planaria.network.local import NODES_MAX, Child, LocalNetwork, Started
+from planaria.network.store.directory import IN_USE, Directory
+
+FILE = "up.toml"
+DEFAULTS = {"nodes": 8, "supervisors": 2, "port": 7400}
+BROKEN = 1
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(1, NODES_MAX), help="How many [8].")
+@click.option("--supervisors", type=click.IntRange(1, NODES_MAX), help="How many of them [2].")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep everything here and continue it the next time; without: forget it at the end.",
+)
+@click.option("--port", type=click.IntRange(0, 65000), help="The first port [7400]; 0: any.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
+def up(
+    nodes: int | None,
+    supervisors: int | None,
+    directory: Path | None,
+    port: int | None,
+    as_json: bool,
+) -> int:
+    """Run a network of real processes until Ctrl-C; tools use it by default meanwhile.
+
+    A node that is killed stays dead, so that one can watch the others; `planaria node --dir DIR`
+    brings it back.
+    """
+    given = {"nodes": nodes, "supervisors": supervisors, "port": port}
+    with _home(directory) as home:
+        lock = Directory(home)
+        lock.mark(IN_USE)
+        try:
+            told = _remembered(home, given)
+            network = LocalNetwork(home, told["nodes"], told["supervisors"], told["port"])
+            return asyncio.run(_run(network, as_json))
+        finally:
+            lock.release()
+
+
+@contextmanager
+def _home(directory: Path | None) -> Iterator[Path]:
+    """The directory that was named, or one that is gone afterwards."""
+    if directory is not None:
+        yield directory
+        return
+    with tempfile.TemporaryDirectory(prefix="planaria-up-") as named:
+        yield Path(named)
+
+
+def _remembered(home: Path, given: dict[str, int | None]) -> dict[str, int]:
+    """What is given now, was given the last time, or is usual."""
+    path = home / FILE
+    before = read_toml(path) if path.exists() else {}
+    told = {
+        name: next(it for it in (given[name], before.get(name), usual) if isinstance(it, int))
+        for name, usual in DEFAULTS.items()
+    }
+    if given["supervisors"] is None:
+        told["supervisors"] = min(told["supervisors"], told["nodes"])
+    if told["supervisors"] > told["nodes"]:
+        raise UsageError(f"{told['supervisors']} supervisors among {told['nodes']} nodes: fewer")
+    write_atomically(path, toml_text(told))
+    return told
+
+
+async def _run(network: LocalNetwork, as_json: bool) -> int:
+    """Start all, wait for a signal or the end of all of them, stop all."""
+    signals: asyncio.Queue[None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, signals.put_nowait, None)
+    stopped = asyncio.ensure_future(signals.get())
+    working = asyncio.ensure_future(_work(network, as_json))
+    try:
+        await asyncio.wait({stopped, working}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+        return 0 if stopped.done() else BROKEN
+    finally:
+        working.cancel()
+        stopping = asyncio.ensure_future(network.stop())
+        again = asyncio.ensure_future(signals.get())  # who is told twice waits for nobody
+        await asyncio.wait({stopping, again}, return_when=asyncio.FIRST_COMPLETED)
+        again.cancel()
+        stopping.cancel()
+        await network.kill()
+
+
+async def _work(network: LocalNetwork, as_json: bool) -> None:
+    """Run the network; returns when nothing of it is left."""
+    started = await network.start()
+    with announced(read_context(network.context)):
+        _print(network, started, as_json)
+        await asyncio.gather(*[_watch(child) for child in network.children])
+
+
+async def _watch(child: Child) -> None:
+    """Say that a process has ended; nobody starts it again."""
+    assert child.process is not None
+    code = await child.process.wait()
+    click.echo(
+        f"{child.name} ended ({code}): planaria node --dir {child.directory} brings it back",
+        err=True,
+    )
+
+
+def _print(network: LocalNetwork, started: Sequence[Started], as_json: bool) -> None:
+    if as_json:
+        nodes = [{**asdict(one), "dir": str(one.dir)} for one in started]
+        ready = {"event": "ready", "context": str(network.context), "nodes": nodes}
+        click.echo(json.dumps(ready))
+        return
+    rows = [("node", "pid", "address", "http", "role", "directory")]
+    for one in started:
+        role = "supervisor" if one.supervisor else "member"
+        rows.append((one.name, str(one.pid), one.listen, one.http or "-", role, str(one.dir)))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]
+        click.echo("  ".join(cells).rstrip())
+    click.echo(f"context {network.context}, the default of all tools meanwhile; Ctrl-C ends it all")
+    sys.stdout.flush()

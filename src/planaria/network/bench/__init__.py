@@ -1,0 +1,1 @@
+"""The live network beside other systems: one run, separate processes, the same messages."""

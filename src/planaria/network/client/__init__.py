@@ -1,0 +1,1 @@
+"""Light clients: what they say to their node, and the API that applications use."""

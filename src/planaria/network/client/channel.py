@@ -1,0 +1,293 @@
+"""A client's connection to some node: when that one dies, to another.
+
+Whoever owns a channel is told when a node is there, and then says again whatever is unanswered.
+Both ends say that they live, twice a second; a node that is silent for two seconds is left.
+"""
+
+import asyncio
+import logging
+import os
+import random
+import ssl
+from typing import NamedTuple, Protocol
+
+from planaria.core.codec import Codec
+from planaria.core.errors import MalformedMessage, PlanariaError
+from planaria.core.message import Message
+from planaria.network.client.errors import Unreachable
+from planaria.network.client.messages import MESSAGES
+from planaria.network.client.servers import Servers
+from planaria.network.connection import Connection, Hello
+from planaria.network.contacts import parse_address
+from planaria.network.frames import Kind
+from planaria.network.link import Task
+from planaria.network.tls import Credentials
+
+BEAT_SECONDS = 0.5
+SILENCE_SECONDS = 2.0  # without a frame, after which a node is left for another
+DIAL_SECONDS = 3.0  # for one node to answer and to say hello
+STAGGER_SECONDS = (
+    0.3  # after which the next is dialled too: one that swallows packets costs no more
+)
+PATIENCE_SECONDS = 30.0  # for which a client that had a node looks for another
+BACKOFF_SECONDS = 0.05  # before the second round over all servers; doubles with each, with jitter
+BACKOFF_SECONDS_MAX = 2.0
+STEADY_SECONDS = 1.0  # a connection that lived so long was a good one
+CLOSE_SECONDS = 1.0  # for the other end to say goodbye
+
+CODEC = Codec(MESSAGES)
+log = logging.getLogger("planaria.client")
+
+
+class Access(NamedTuple):
+    """How a client shows itself to nodes, and how long it looks for one."""
+
+    hello: Hello
+    credentials: Credentials | None
+    patience: float = PATIENCE_SECONDS
+
+
+class Owner(Protocol):
+    """What a channel tells its owner."""
+
+    def opened(self) -> None:
+        """There is a node, perhaps another than before: say again what is unanswered."""
+
+    def received(self, message: Message, connection: Connection, task: Task) -> None:
+        """The node says something; `finish` the task when it is done with."""
+
+    def room(self) -> None:
+        """A connection that was full has room again."""
+
+    def lost(self, reason: str) -> None:
+        """The node is gone; another one is looked for."""
+
+    def failed(self, error: PlanariaError) -> None:
+        """No node was found for as long as patience lasts: nothing more will come."""
+
+    def tick(self, now: float) -> None:
+        """Half a second passed."""
+
+
+class _NoLink(Exception):
+    """One address was of no use, and why."""
+
+
+class Channel:
+    """One connection at a time, to whichever node lets this client in."""
+
+    def __init__(self, servers: Servers, access: Access, owner: Owner) -> None:
+        self.servers, self.access, self.owner = servers, access, owner
+        self.hello, self.credentials = access.hello, access.credentials
+        self.address = ""  # of the node at the other end
+        self.connection: Connection | None = None
+        self.malformed = 0
+        self._opening: dict[Connection, asyncio.Future[None]] = {}
+        self._gone = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._since = 0.0  # when the connection began
+        self._keeper: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # What the owner says
+
+    async def open(self) -> None:
+        """Connect to the first server that lets us in; raises Unreachable if none does."""
+        await self._connect()
+        self._keeper = asyncio.create_task(self._keep())
+        self._beat(asyncio.get_running_loop().time())
+
+    def send(self, message: Message, *, bulk: bool) -> bool:
+        """Send soon; False if there is no node now, or it is behind."""
+        connection = self.connection
+        return connection is not None and connection.send(CODEC.encode(message), message, bulk=bulk)
+
+    def leave(self, reason: str) -> None:
+        """Go on at another node."""
+        if self.connection is not None:
+            self.connection.close(reason)
+            self.connection.abort()
+
+    async def close(self) -> None:
+        """Hang up, and leave nothing behind."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        connection, self._keeper = self.connection, None
+        if connection is not None:
+            connection.close("this client is done")
+            try:
+                await asyncio.wait_for(self._closed.wait(), CLOSE_SECONDS)
+            except TimeoutError:
+                connection.abort()
+
+    # What connections tell
+
+    def connected(self, connection: Connection) -> None:
+        """There is a socket; the dial waits for more."""
+
+    def opened(self, connection: Connection) -> None:
+        """A node said hello: the first that does is ours."""
+        opening = self._opening.get(connection)
+        if self.connection is not None or opening is None or opening.done():
+            connection.close("another node was faster")
+            return
+        self.connection = connection
+        self._gone.clear()
+        self._closed.clear()
+        opening.set_result(None)
+
+    def received(self, connection: Connection, body: bytes, task: Task) -> None:
+        """A message came in."""
+        if connection is not self.connection:
+            connection.finish(task)
+            return
+        try:
+            message = CODEC.decode(body)
+        except MalformedMessage:
+            self.malformed += 1
+            connection.finish(task)
+            return
+        self.owner.received(message, connection, task)
+
+    def asked(self, connection: Connection, kind: int, body: bytes) -> None:
+        """Contacts are the business of nodes."""
+
+    def ready(self, connection: Connection) -> None:
+        """A full connection has room again."""
+        if connection is self.connection:
+            self.owner.room()
+
+    def closed(self, connection: Connection, reason: str) -> None:
+        """A connection is over."""
+        opening = self._opening.get(connection)
+        if opening is not None and not opening.done():
+            opening.set_exception(_NoLink(_explained(reason, self.credentials)))
+        if connection is self.connection:
+            self.connection = None
+            self._closed.set()
+            self._gone.set()
+            if self._keeper is not None:
+                log.info("%s: %s", self.address, reason)
+                self.servers.bad(self.address)
+                self.owner.lost(reason)
+
+    # Finding a node
+
+    async def _connect(self) -> None:
+        self.address = await self._find()
+        self._since = asyncio.get_running_loop().time()
+        if self.connection is not None:  # or it is lost again already
+            self.servers.good(self.address)
+            self.owner.opened()
+
+    async def _keep(self) -> None:
+        """As often as the node is lost, find another."""
+        loop = asyncio.get_running_loop()
+        backoff = 0.0
+        while True:
+            await self._gone.wait()
+            steady = loop.time() - self._since > STEADY_SECONDS
+            backoff = 0.0 if steady else _longer(backoff)
+            deadline = loop.time() + self.access.patience
+            while True:
+                await asyncio.sleep(backoff * random.uniform(0.5, 1.5))
+                try:
+                    await self._connect()
+                    break
+                except Unreachable as error:
+                    if loop.time() >= deadline:
+                        self.owner.failed(error)
+                        return
+                backoff = _longer(backoff)
+
+    async def _find(self) -> str:
+        """Dial the servers in turn, the next when one fails or takes its time; the first wins."""
+        reasons: dict[str, str] = {}
+        untried = list(self.servers)
+        dials: dict[asyncio.Task[None], str] = {}
+        try:
+            while untried or dials:
+                if untried:
+                    address = untried.pop(0)
+                    dials[asyncio.create_task(self._dial(address))] = address
+                pause = STAGGER_SECONDS if untried else None
+                done, _ = await asyncio.wait(
+                    dials, timeout=pause, return_when=asyncio.FIRST_COMPLETED
+                )
+                for dial in done:
+                    address = dials.pop(dial)
+                    error = dial.exception()
+                    if error is None:
+                        return address
+                    if not isinstance(error, _NoLink):
+                        raise error
+                    reasons[address] = str(error)
+                    self.servers.bad(address)
+        finally:
+            for dial in dials:
+                dial.cancel()
+            await asyncio.gather(*dials, return_exceptions=True)
+        raise Unreachable(reasons)
+
+    async def _dial(self, address: str) -> None:
+        """Connect to one node and wait for its hello; raises _NoLink with the reason."""
+        host, port = parse_address(address)
+        loop = asyncio.get_running_loop()
+        context = self.credentials.context(server=False) if self.credentials else None
+        connection = Connection(self, dialled=True)
+        opening = self._opening[connection] = loop.create_future()
+        try:
+            async with asyncio.timeout(DIAL_SECONDS):
+                await loop.create_connection(lambda: connection, host, port, ssl=context)
+                await opening
+        except BaseException as error:
+            connection.abort()
+            if isinstance(error, _NoLink | OSError | TimeoutError):
+                raise _NoLink(_words(error)) from None
+            raise
+        finally:
+            opening.cancel()
+            del self._opening[connection]
+
+    # Time
+
+    def _beat(self, due: float) -> None:
+        """Say that we live, and see whether the node does."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._timer = loop.call_at(now + BEAT_SECONDS, self._beat, now + BEAT_SECONDS)
+        connection = self.connection
+        if connection is not None:
+            if now - due > BEAT_SECONDS:
+                connection.heard = now  # we slept ourselves, and have not listened
+            elif now - connection.heard > SILENCE_SECONDS:
+                self.leave("silent")
+            connection.say(Kind.BEAT, b"")
+        self.owner.tick(now)
+
+
+def _longer(backoff: float) -> float:
+    return min(BACKOFF_SECONDS_MAX, max(BACKOFF_SECONDS, 2 * backoff))
+
+
+def _words(error: Exception) -> str:
+    """Why a dial failed, for the user."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not of our authority ({error.verify_message})"
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS there ({error.reason}): is that node --insecure?"
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__
+
+
+def _explained(reason: str, credentials: Credentials | None) -> str:
+    if reason == "it hung up":
+        wants = "other credentials" if credentials else "TLS: give credentials"
+        return f"it hung up before it said hello; perhaps it wants {wants}"
+    return reason

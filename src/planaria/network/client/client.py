@@ -1,0 +1,352 @@
+"""The client: publishes, subscribes and asks, at whichever of its nodes is alive.
+
+async with planaria.connect("127.0.0.1:7400,127.0.0.1:7401") as client:
+    await client.publish("weather/europe", b"mild")
+    async with client.subscribe("weather/#", since="all") as events:
+        async for event in events:
+            ...
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, overload
+
+from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
+from planaria.core.node import Notice
+from planaria.core.topics import check_filter, check_topic
+from planaria.network.client.channel import PATIENCE_SECONDS, Access
+from planaria.network.client.drafting import draft_of, packs, wish_of
+from planaria.network.client.events import Ack, Event, events_of
+from planaria.network.client.lacks import read_at
+from planaria.network.client.messages import (
+    COPIES,
+    AskStatus,
+    AskTopics,
+    AskVector,
+    Lack,
+    Pieces,
+    Read,
+    StatusIs,
+    TopicsAre,
+    VectorIs,
+    from_wire,
+    to_wire,
+)
+from planaria.network.client.places import Since, beginning
+from planaria.network.client.publishing import TOPICS_MAX, Notes, Outbox, Receipt, Stream
+from planaria.network.client.requests import Requests
+from planaria.network.client.servers import Servers, addresses_in
+from planaria.network.client.subscription import Subscription
+from planaria.network.connection import VERSIONS, Hello
+from planaria.network.context import Context, find_context
+from planaria.network.identity import ID_BYTES, handle_of
+from planaria.network.tls import Credentials
+from planaria.records.positions import vector_from_json, vector_to_json
+from planaria.records.record import INCARNATION_BYTES, Draft, decode
+
+CLUSTER = "planaria"  # the name of a cluster that was given none
+LEARN_SECONDS = 30.0  # between questions for further nodes
+
+Vector = Mapping[str, Any]  # `publisher/incarnation` to the next number: plain values
+
+
+class Batch(NamedTuple):
+    """Part of a topic's history, the vector after it, and what no node could give."""
+
+    events: list[Event]
+    vector: dict[str, Any]
+    lacks: tuple[Lack, ...]
+
+
+class Client:
+    """A light client: in no ring, with no copy of any topic. Made by `connect`."""
+
+    def __init__(self, servers: Servers, access: Access, *, oneshot: bool = False) -> None:
+        self.servers, self.access, self.oneshot = servers, access, oneshot
+        self.publisher = handle_of(access.hello.id)
+        self.incarnation = os.urandom(INCARNATION_BYTES)
+        self._requests = Requests(servers, access)
+        self._outboxes: dict[str, Outbox] = {}
+        self._subscriptions: list[Subscription[Any]] = []
+        self._learner: asyncio.Task[None] | None = None
+        self._closed = False
+
+    # Life
+
+    async def __aenter__(self) -> Self:
+        await self._requests.channel.open()
+        self._learner = asyncio.create_task(self._learn())
+        return self
+
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
+        await self.close(flush=error is None)
+
+    async def close(self, *, flush: bool = True) -> None:
+        """End it: all that was published is stored first, unless `flush` is False."""
+        if self._closed:
+            return
+        self._closed = True
+        for subscription in list(self._subscriptions):
+            await subscription.close()
+        if self._learner is not None:
+            self._learner.cancel()
+            await asyncio.gather(self._learner, return_exceptions=True)
+        if flush:
+            for outbox in self._outboxes.values():
+                outbox.flush()
+            await self._requests.settled()
+        await self._requests.close(UsageError("this client is closed"))
+
+    @property
+    def server(self) -> str:
+        """The address of the node that this client talks to now."""
+        return self._requests.channel.address
+
+    # Publishing
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes | str,
+        *,
+        key: bytes | str | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
+        timestamp: int | None = None,
+        copies: int = COPIES,
+        strict: bool = False,
+        durability: str = "disk",
+    ) -> Ack:
+        """Publish, and return when `copies` members hold it; waits while there is no room.
+
+        With fewer members the ack says how many hold it; `strict` waits for more. `timestamp` is in
+        milliseconds since 1970, by default now. `durability="memory"` does not wait for disks.
+        """
+        receipt, wish = Receipt(topic), wish_of(copies, strict, durability)
+        draft = draft_of(payload, key, headers, timestamp)
+        await self._outbox(topic).put((draft,), receipt, wish)
+        return await receipt.future
+
+    def try_publish(
+        self,
+        topic: str,
+        payload: bytes | str,
+        *,
+        key: bytes | str | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
+        timestamp: int | None = None,
+        copies: int = COPIES,
+        strict: bool = False,
+        durability: str = "disk",
+    ) -> asyncio.Future[Ack]:
+        """Publish without waiting; the ack can be awaited. Raises CapacityExceeded when full."""
+        receipt, wish = Receipt(topic), wish_of(copies, strict, durability)
+        outbox = self._outbox(topic)
+        if outbox.turn.locked():
+            raise CapacityExceeded("others wait to publish on this topic already: slow down")
+        outbox.offer((draft_of(payload, key, headers, timestamp),), receipt, wish)
+        return receipt.future
+
+    async def publish_many(
+        self,
+        topic: str,
+        payloads: Iterable[bytes | str | Draft] | AsyncIterable[bytes | str | Draft],
+        *,
+        copies: int = COPIES,
+        strict: bool = False,
+        durability: str = "disk",
+    ) -> Ack | None:
+        """Publish all of them, in order; returns when all are held as `publish` promises.
+
+        The ack has the position of the first, how many they are, and the fewest copies of any; it
+        is None if there were none.
+        """
+        receipt, wish = Receipt(topic, None), wish_of(copies, strict, durability)
+        outbox = self._outbox(topic)
+        number = 0
+        async for drafts in packs(payloads):
+            if not outbox.took(drafts, receipt, wish):
+                await outbox.put(drafts, receipt, wish)
+            number += len(drafts)
+            if receipt.future.done():
+                break
+        if not number:
+            return None
+        receipt.complete(number)
+        return await receipt.future
+
+    def _outbox(self, topic: str) -> Outbox:
+        outbox = self._outboxes.get(topic)
+        if self._closed:
+            raise UsageError("this client is closed: connect again")
+        if self._requests.error is not None:
+            raise self._requests.error
+        if outbox is None:
+            check_topic(topic)
+            if len(self._outboxes) >= TOPICS_MAX:
+                raise CapacityExceeded(f"one client publishes on {TOPICS_MAX} topics at most")
+            outbox = (
+                Notes(topic, self._requests)
+                if self.oneshot
+                else Stream(topic, self._requests, self.publisher, self.incarnation)
+            )
+            self._outboxes[topic] = outbox
+        return outbox
+
+    # Subscribing
+
+    @overload
+    def subscribe(
+        self, *patterns: str, since: Since = ..., where: str | None = ...
+    ) -> Subscription[Event]: ...
+
+    @overload
+    def subscribe(
+        self, *patterns: str, since: Since = ..., where: str | None = ..., notices: Literal[False]
+    ) -> Subscription[Event]: ...
+
+    @overload
+    def subscribe(
+        self, *patterns: str, since: Since = ..., where: str | None = ..., notices: bool
+    ) -> Subscription[Event | Notice]: ...
+
+    def subscribe(
+        self,
+        *patterns: str,
+        since: Since = "now",
+        where: str | None = None,
+        notices: bool = False,
+    ) -> Subscription[Any]:
+        """Subscribe to topics; each publication comes once, whichever patterns it matches.
+
+        `since`: `all` there is, `now`, the `last` of each topic first, a time (a datetime, or
+        seconds since 1970), or a vector of a subscription. `where` is a condition such as
+        `delay > 60 AND carrier = 'UA'` on JSON payloads or headers. `notices`: tell of gaps and of
+        lost nodes too, as `Notice`s in the same stream.
+        """
+        if self._closed:
+            raise UsageError("this client is closed: connect again")
+        if where is not None:
+            from planaria.filters.sql import parse  # slow to load, and seldom needed
+
+            parse(where)
+        subscription = Subscription[Any](
+            patterns,
+            beginning(since),
+            where=where,
+            notices=notices,
+            servers=self.servers,
+            access=self.access,
+            closed=self._subscriptions.remove,
+        )
+        self._subscriptions.append(subscription)
+        return subscription
+
+    # Asking
+
+    async def topics(self, pattern: str = "#") -> list[str]:
+        """The topics that match a pattern, in order."""
+        return (await self._requests.ask(AskTopics, TopicsAre, check_filter(pattern))).topics
+
+    async def vector(self, topic: str) -> dict[str, Any]:
+        """How far a topic can be read, in plain values."""
+        found = await self._requests.ask(AskVector, VectorIs, check_topic(topic))
+        return dict(vector_to_json(from_wire(found.positions)))
+
+    async def read(
+        self, topic: str, after: Vector | None = None, to: Vector | None = None, limit: int = 8192
+    ) -> Batch:
+        """Read on in a topic, from one vector to another: at most `limit` events.
+
+        Fewer only if there are no more. What the node lacks is asked of the others. Equal vectors
+        give equal events everywhere.
+        """
+        vector, events = vector_from_json(after or {}), list[Event]()
+        end = None if to is None else to_wire(vector_from_json(to))
+        while True:
+            rest = (to_wire(vector), end, limit - len(events))
+            found = await self._requests.ask(Read, Pieces, check_topic(topic), *rest)
+            if any(not lack.expired for lack in found.lacks):
+                found = await self._read_elsewhere(topic, found, *rest)
+            for piece in found.pieces:
+                record = decode(piece.record)
+                events += events_of(topic, record, piece.lo, piece.hi, late=piece.late)
+            vector.update(from_wire(found.after))
+            if not found.pieces or len(events) >= limit:
+                return Batch(events, dict(vector_to_json(vector)), found.lacks)
+
+    async def status(self) -> dict[str, Any]:
+        """How the node is that this client talks to, and whom it knows."""
+        answer = await self._requests.ask(AskStatus, StatusIs)
+        status = json.loads(answer.status)
+        self.servers.learn(addresses_in(status))
+        return dict(status)
+
+    async def _read_elsewhere(self, topic: str, found: Pieces, *rest: Any) -> Pieces:
+        """The answer of the first other node that lacks nothing that may still come."""
+        for address in self.servers:
+            if address != self.server:
+                other = await read_at(address, self.access, topic, *rest)
+                if other is not None and all(lack.expired for lack in other.lacks):
+                    return other
+        return found
+
+    async def _learn(self) -> None:
+        """Ask for further nodes again and again: one address is enough to begin with."""
+        while True:
+            try:
+                await self.status()
+            except (PlanariaError, ValueError):
+                if self._requests.error is not None:
+                    return
+            await asyncio.sleep(LEARN_SECONDS)
+
+
+def connect(
+    servers: str | Sequence[str] | None = None,
+    *,
+    context: str | Path | None = None,
+    credentials: str | Path | None = None,
+    insecure: bool | None = None,
+    name: str | None = None,
+    oneshot: bool = False,
+    patience: float = PATIENCE_SECONDS,
+) -> Client:
+    """A client of these nodes, for `async with`; one that is alive is enough.
+
+    What is not given comes from the environment (PLANARIA_SERVERS, …) or the `context`, by name or
+    file: without one, that of a running `planaria up`. `credentials` is a directory made by
+    `planaria keys issue NAME --role client`. `name` makes the publisher of an insecure client the
+    same at every start. `oneshot`: it publishes little and ends, and its node numbers what it
+    publishes. `patience`: seconds for which to look for another node when one is lost.
+    """
+    found = find_context(
+        None if context is None else str(context),
+        servers=servers,
+        credentials=None if credentials is None else Path(credentials),
+        insecure=insecure,
+    )
+    access = Access(*shown(found, name), patience)
+    return Client(Servers(found.servers), access, oneshot=oneshot)
+
+
+def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None]:
+    """How to show ourselves in a network; raises UsageError if that was not said."""
+    if context.credentials is None and not context.insecure:
+        raise UsageError(
+            "no credentials: give a directory that `planaria keys issue NAME --role client` made, "
+            "or a context, or say insecure"
+        )
+    if context.credentials is None:
+        given = name.encode() if name is not None else os.urandom(ID_BYTES)
+        id = blake2b(given, digest_size=ID_BYTES).digest()
+        return Hello(VERSIONS, id, context.cluster or CLUSTER, (), "client"), None
+    credentials = Credentials(context.credentials)
+    if name is not None:
+        shown = credentials.identity.name
+        raise UsageError(f"its certificate names this client {shown!r}: give no other name")
+    cluster = context.cluster or credentials.cluster
+    return Hello(VERSIONS, credentials.identity.id, cluster, (), "client"), credentials

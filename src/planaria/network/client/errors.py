@@ -1,0 +1,22 @@
+"""What can go wrong between a client and its nodes, beside its own mistakes."""
+
+from collections.abc import Mapping
+
+from planaria.core.errors import PlanariaError
+
+
+class Unreachable(PlanariaError):
+    """No node lets this client in; says of each that was tried why not."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        tried = "; ".join(f"{address}: {reason}" for address, reason in self.reasons.items())
+        super().__init__(f"no node to talk to: {tried}. {_advice(tried)}")
+
+
+def _advice(tried: str) -> str:
+    if "certificate" in tried or "TLS" in tried:
+        return "Check the credentials: `planaria keys issue NAME --role client` makes them"
+    if "cluster" in tried:
+        return "Name a node of this cluster, or this cluster's name"
+    return "Start one with `planaria up`, or name others with -s HOST:PORT"

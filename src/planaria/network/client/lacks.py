@@ -1,0 +1,106 @@
+"""What a subscription's node says that it lacks: asked of the other nodes, in the end skipped.
+
+A node's cursor stops at a number that may still come. Mostly it comes at once. If not, another node
+may have it; and if none has it for long (its publisher died before it reached anyone) the
+subscription goes on after it, says so, and takes the number as late should it come after all.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from planaria.core.errors import PlanariaError
+from planaria.network.client.channel import Access
+from planaria.network.client.messages import Lack, Pieces, Position, Read
+from planaria.network.client.parcels import Parcel
+from planaria.network.client.requests import Requests
+from planaria.network.client.servers import Servers
+from planaria.records.record import Stream
+
+if TYPE_CHECKING:
+    from planaria.network.client.subscription import Subscription
+
+ASK_SECONDS = 2.0  # before others are asked: what is on its way comes sooner
+GIVE_UP_SECONDS = 60.0  # after which a number is skipped that no node has
+LACKING_MAX = 256  # holes that are looked for at a time
+
+
+class Hole:
+    """Numbers of one stream that the node lacks."""
+
+    __slots__ = ("asked", "hi", "lo", "since")
+
+    def __init__(self, lo: int, hi: int, now: float) -> None:
+        self.lo, self.hi, self.since, self.asked = lo, hi, now, now
+
+
+class Lacking:
+    """The holes that one subscription waits at."""
+
+    def __init__(self, owner: "Subscription[Any]", servers: Servers, access: Access) -> None:
+        self.owner, self.servers, self.access = owner, servers, access
+        self._holes: dict[tuple[str, Stream], Hole] = {}
+        self._search: asyncio.Task[None] | None = None
+
+    def note(self, topic: str, lacks: Sequence[Lack]) -> None:
+        """The node lacks these now; what is expired nobody has."""
+        now = asyncio.get_running_loop().time()
+        for lack in lacks:
+            name = (topic, (lack.publisher, lack.incarnation))
+            hole = self._holes.get(name)
+            known = hole is not None and hole.lo == lack.lo
+            if not lack.expired and not known and len(self._holes) < LACKING_MAX:
+                self._holes[name] = Hole(lack.lo, lack.hi, now)
+
+    def tick(self, now: float) -> None:
+        """Look for a hole that is old enough, one at a time."""
+        if self._search is not None and not self._search.done():
+            return
+        for (topic, stream), hole in list(self._holes.items()):
+            if not self.owner.waits_at(topic, stream, hole.lo):
+                del self._holes[topic, stream]
+            elif now - hole.asked > ASK_SECONDS:
+                hole.asked = now
+                self._search = asyncio.create_task(self._fill(topic, stream, hole))
+                return
+
+    async def close(self) -> None:
+        """Look for nothing more."""
+        if self._search is not None:
+            self._search.cancel()
+            await asyncio.gather(self._search, return_exceptions=True)
+
+    async def _fill(self, topic: str, stream: Stream, hole: Hole) -> None:
+        """Ask all other nodes for it."""
+        after = [Position(*stream, hole.lo)]
+        to = [Position(*stream, hole.hi)]
+        for address in self.servers:
+            if address == self.owner.channel.address:
+                continue
+            found = await read_at(address, self.access, topic, after, to)
+            pieces = [piece for piece in found.pieces if piece.hi > hole.lo] if found else []
+            if found is not None and pieces:
+                moved = [it for it in found.after if (it.publisher, it.incarnation) == stream]
+                self.owner.put(Parcel(topic, pieces, moved, restart=True))
+                return
+        if asyncio.get_running_loop().time() - hole.since > GIVE_UP_SECONDS:
+            self.owner.skip(topic, stream, hole.lo, hole.hi)
+
+
+async def read_at(
+    address: str,
+    access: Access,
+    topic: str,
+    after: list[Position],
+    to: list[Position] | None,
+    limit: int = 8192,
+) -> Pieces | None:
+    """What one particular node has of a range; None if it does not answer."""
+    requests = Requests(Servers([address]), access._replace(patience=0.0))
+    try:
+        await requests.channel.open()
+        return await requests.ask(Read, Pieces, topic, after, to, limit)
+    except PlanariaError:
+        return None
+    finally:
+        await requests.channel.close()

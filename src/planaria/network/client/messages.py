@@ -1,0 +1,271 @@
+"""What a client and its node say to each other: one protocol for API, tools, Spark and gateways.
+
+A client names each request with a number; every answer carries it. A client keeps its own vectors,
+so that it can go on at another node; a node keeps a cursor for each tail, and no queue.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from planaria.core.ids import NodeId
+from planaria.core.message import Message, defined_in
+from planaria.records.positions import Mark, Vector
+from planaria.records.record import Draft, Stream
+
+COPIES = 2  # members that hold a publication before it is acknowledged, unless its client says else
+TOKEN_BYTES = 16
+PART_BYTES = 1 << 18  # of vectors in one frame, at most; what they take there is estimated by:
+TOPIC_BYTES, POSITION_BYTES, SKIPPED_BYTES = 16, 48, 24
+
+
+class Position(Struct, frozen=True, array_like=True, gc=False):
+    """How far one stream was read: below `next` everything but what was skipped."""
+
+    publisher: int
+    incarnation: bytes
+    next: int
+    skipped: tuple[tuple[int, int], ...] = ()
+
+
+class Piece(Struct, frozen=True, array_like=True, gc=False):
+    """Part of a sealed record: the numbers from `lo` to before `hi`; `late` if once skipped."""
+
+    record: bytes
+    lo: int
+    hi: int
+    late: bool = False
+
+
+class Lack(Struct, frozen=True, array_like=True, gc=False):
+    """Numbers of a range that this node cannot give: expired, or still to come here."""
+
+    publisher: int
+    incarnation: bytes
+    lo: int
+    hi: int
+    expired: bool
+
+
+class ClientMessage(Message, frozen=True, gc=False):
+    """What concerns one request."""
+
+    request: int
+
+
+# From the client
+
+
+class Put(ClientMessage, frozen=True, gc=False, tag="client.put"):
+    """Publish a record that its client sealed; a repeat is the same bytes and publishes nothing."""
+
+    topic: str
+    record: bytes
+    copies: int = COPIES
+    strict: bool = False
+    durable: bool = True
+
+
+class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
+    """Publish in the node's own stream; a repeated token is answered with the old position."""
+
+    topic: str
+    token: bytes
+    drafts: list[Draft]
+    copies: int = COPIES
+    strict: bool = False
+    durable: bool = True
+
+
+class Resolve(ClientMessage, frozen=True, gc=False, tag="client.resolve"):
+    """Turn `all`, `now`, `last` or a `time` (seconds since 1970) into vectors."""
+
+    pattern: str
+    since: str
+    time: int = 0
+
+
+class Tail(ClientMessage, frozen=True, gc=False, tag="client.tail"):
+    """Send what comes after these vectors, for ever; streams without a position from `floor` on."""
+
+    pattern: str
+    vectors: dict[str, list[Position]]
+    floor: int = 0
+    where: str | None = None
+    notices: bool = False
+
+
+class Vectors(ClientMessage, frozen=True, gc=False, tag="client.vectors"):
+    """Part of the vectors of the tail that this number asks for next: all fill many frames."""
+
+    vectors: dict[str, list[Position]]
+
+
+class Stop(ClientMessage, frozen=True, gc=False, tag="client.stop"):
+    """End the tail that this request began."""
+
+
+class Read(ClientMessage, frozen=True, gc=False, tag="client.read"):
+    """Read a range of one topic, (after, to], or as far as there is; at most `limit` at a time."""
+
+    topic: str
+    after: list[Position]
+    to: list[Position] | None = None
+    limit: int = 8192
+    floor: int = 0
+
+
+class AskTopics(ClientMessage, frozen=True, gc=False, tag="client.ask_topics"):
+    """Which topics match this pattern?"""
+
+    pattern: str = "#"
+
+
+class AskVector(ClientMessage, frozen=True, gc=False, tag="client.ask_vector"):
+    """How far can this topic be read here?"""
+
+    topic: str
+
+
+class AskStatus(ClientMessage, frozen=True, gc=False, tag="client.ask_status"):
+    """How is this node, and whom does it know?"""
+
+
+class AskState(ClientMessage, frozen=True, gc=False, tag="client.ask_state"):
+    """What is this node's state, for whoever judges the whole network?"""
+
+    topic: str
+
+
+class PutCharter(ClientMessage, frozen=True, gc=False, tag="client.put_charter"):
+    """Lay down what a topic is like: a charter as its admin sealed it."""
+
+    sealed: bytes
+
+
+class AskCharters(ClientMessage, frozen=True, gc=False, tag="client.ask_charters"):
+    """Which charters of topics that match, and come after `after`, are kept here?"""
+
+    pattern: str = "#"
+    after: str = ""
+
+
+# From the node
+
+
+class Stored(ClientMessage, frozen=True, gc=False, tag="client.stored"):
+    """So many members hold it, of so many that there are; this is its position."""
+
+    copies: int
+    members: int
+    publisher: int
+    incarnation: bytes
+    first: int
+    count: int
+
+
+class Failed(ClientMessage, frozen=True, gc=False, tag="client.failed"):
+    """It cannot be done, and why; `code` is `usage`, `full` (try again) or `elsewhere`."""
+
+    code: str
+    reason: str
+
+
+class Resolved(ClientMessage, frozen=True, gc=False, tag="client.resolved"):
+    """The vectors to begin at, a floor for all else, and for `last` the retained publications.
+
+    `more`: this is a part, and others follow; vectors come before what was retained.
+    """
+
+    vectors: dict[str, list[Position]]
+    floor: int
+    last: dict[str, Piece]
+    more: bool = False
+
+
+class Tailing(ClientMessage, frozen=True, gc=False, tag="client.tailing"):
+    """The node is a member of these topics: whatever is published from now on comes."""
+
+    topics: list[str]
+
+
+class Pieces(ClientMessage, frozen=True, gc=False, tag="client.pieces"):
+    """Publications of one topic in publisher order, and the positions that they moved."""
+
+    topic: str
+    pieces: list[Piece]
+    after: list[Position]
+    lacks: tuple[Lack, ...] = ()
+
+
+class Told(ClientMessage, frozen=True, gc=False, tag="client.told"):
+    """A notice about a topic: `gap`, `late`, `unstable`, `stable`, `equivocation`."""
+
+    topic: str
+    kind: str
+    detail: dict[str, Any]
+
+
+class TopicsAre(ClientMessage, frozen=True, gc=False, tag="client.topics_are"):
+    """The topics that match, in order."""
+
+    topics: list[str]
+
+
+class VectorIs(ClientMessage, frozen=True, gc=False, tag="client.vector_is"):
+    """How far the topic can be read here."""
+
+    positions: list[Position]
+
+
+class StatusIs(ClientMessage, frozen=True, gc=False, tag="client.status_is"):
+    """The node's status as JSON."""
+
+    status: bytes
+
+
+class StateIs(ClientMessage, frozen=True, gc=False, tag="client.state_is"):
+    """Snapshots of the topic's parts at this node: of its peer and of its supervisor, if any."""
+
+    supervisors: list[NodeId]
+    peer: bytes | None
+    supervisor: bytes | None
+
+
+class ChartersAre(ClientMessage, frozen=True, gc=False, tag="client.charters_are"):
+    """The charters of some topics, of each the highest first; ask again for those after `next`."""
+
+    sealed: list[bytes]
+    next: str | None = None
+
+
+def to_wire(vector: Vector) -> list[Position]:
+    """A vector as it travels."""
+    return [Position(*stream, mark.next, mark.skipped) for stream, mark in vector.items()]
+
+
+def from_wire(positions: list[Position]) -> dict[Stream, Mark]:
+    """The vector that travelled."""
+    return {(one.publisher, one.incarnation): Mark(one.next, one.skipped) for one in positions}
+
+
+def in_parts(vectors: Mapping[str, list[Position]]) -> list[dict[str, list[Position]]]:
+    """The same vectors, divided so that each part fits into a frame; at least one part."""
+    parts: list[dict[str, list[Position]]] = [{}]
+    size = 0
+    for topic, positions in vectors.items():
+        name = len(topic.encode()) + TOPIC_BYTES
+        size += name
+        parts[-1][topic] = []
+        for one in positions:
+            weight = POSITION_BYTES + SKIPPED_BYTES * len(one.skipped)
+            if size + weight > PART_BYTES:
+                parts.append({topic: []})
+                size = name
+            size += weight
+            parts[-1][topic].append(one)
+    return parts
+
+
+MESSAGES = defined_in(globals())

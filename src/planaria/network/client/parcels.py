@@ -1,0 +1,66 @@
+"""What waits for an application, and what it must not get twice."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import structs
+
+from planaria.core.node import Notice
+from planaria.network.client.events import Event, events_of
+from planaria.network.client.messages import Piece, Position
+from planaria.network.client.publishing import TOKEN_HEADER
+from planaria.network.connection import Connection
+from planaria.network.link import Task
+from planaria.records.record import HEADERS, Record
+
+TOKEN_MILLISECONDS = 600_000  # within which a repeated token is the same publication
+TOKENS_MAX = 1 << 16  # remembered; then the oldest is forgotten
+
+
+class Parcel(NamedTuple):
+    """What waits for the application: from the node, with the frame to acknowledge, or our own."""
+
+    topic: str = ""
+    pieces: Sequence[Piece] = ()
+    after: Sequence[Position] = ()
+    frame: tuple[Connection, Task] | None = None
+    notice: Notice | None = None
+    retained: bool = False  # the last one before the places begin: it moves none
+    restart: bool = False  # begin the tails anew after it: the places moved without the node
+
+
+class Tokens:
+    """The tokens of one-shot publications that were seen: two nodes may have numbered the same."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], tuple[bytes, int]] = {}
+
+    def events(
+        self, topic: str, record: Record, lo: int, hi: int, *, late: bool = False
+    ) -> list[Event]:
+        """Part of a record as events, without repeats."""
+        found = events_of(topic, record, lo, hi, late=late)
+        return self.new(found) if record.columns & HEADERS else found
+
+    def new(self, events: list[Event]) -> list[Event]:
+        """Those that are not repeats, without their tokens."""
+        return [self._stripped(it) if it.headers else it for it in events if self._is_new(it)]
+
+    def _is_new(self, event: Event) -> bool:
+        token = event.headers.get(TOKEN_HEADER) if event.headers else None
+        if token is None:
+            return True
+        name, here = (event.topic, token), (event.id, event.timestamp)
+        id, time = self._seen.pop(name, here)
+        self._seen[name] = (id, time)
+        if len(self._seen) > TOKENS_MAX:
+            del self._seen[next(iter(self._seen))]
+        return id == event.id or abs(event.timestamp - time) > TOKEN_MILLISECONDS
+
+    def _stripped(self, event: Event) -> Event:
+        if TOKEN_HEADER not in event.headers:
+            return event
+        headers = {name: value for name, value in event.headers.items() if name != TOKEN_HEADER}
+        return structs.replace(event, headers=headers)

@@ -1,0 +1,396 @@
+"""A subscription: events of all topics that match, each once, in their publishers' order.
+
+It has a connection of its own, so that one slow reader delays no other. What its application has
+not taken is not acknowledged: the node then waits with a cursor, not with a queue. How far it is
+stands in its places alone; at another node it goes on from there.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
+from typing import Any, Generic, Self, TypeVar
+
+from planaria.core.errors import PlanariaError, UsageError
+from planaria.core.message import Message
+from planaria.core.node import Notice
+from planaria.network.client.channel import Access, Channel
+from planaria.network.client.errors import Unreachable
+from planaria.network.client.events import Event
+from planaria.network.client.lacks import Lacking
+from planaria.network.client.messages import (
+    ClientMessage,
+    Failed,
+    Piece,
+    Pieces,
+    Resolve,
+    Resolved,
+    Stop,
+    Tail,
+    Tailing,
+    Told,
+    Vectors,
+    in_parts,
+    to_wire,
+)
+from planaria.network.client.parcels import Parcel, Tokens
+from planaria.network.client.patterns import Patterns
+from planaria.network.client.places import Beginning, Places
+from planaria.network.client.requests import ANSWER_SECONDS, FULL_SECONDS_MAX
+from planaria.network.client.servers import Servers
+from planaria.network.connection import Connection
+from planaria.network.link import Task
+from planaria.records.record import MalformedRecord, Record, Stream, decode
+
+T = TypeVar("T", bound=Event | Notice)
+
+
+class Subscription(Generic[T]):
+    """An async iterator of events, and of notices on request. Made by `Client.subscribe`."""
+
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        begin: Beginning,
+        *,
+        where: str | None,
+        notices: bool,
+        servers: Servers,
+        access: Access,
+        closed: Callable[["Subscription[Any]"], None],
+    ) -> None:
+        self.patterns = Patterns(patterns)
+        self.where, self.notices = where, notices
+        self.channel = Channel(servers, access, self)
+        self.topics: list[str] = []  # that are read now
+        self._begin, self._places = begin, begin.places
+        self._resolving = begin.word is not None
+        self._patience = access.patience
+        self._numbers = count(1)
+        self._asked: dict[int, str] = {}  # request to pattern, not answered yet
+        self._tails: dict[int, str] = {}
+        self._unsent: deque[ClientMessage] = deque()
+        self._parcels: deque[Parcel] = deque()
+        self._current = Parcel()
+        self._events: list[Any] = []
+        self._at = 0
+        self._tokens = Tokens()
+        self._lacking = Lacking(self, servers, access)
+        self._wake = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._error: PlanariaError | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._closed = False
+        self._on_closed = closed
+        self._began = 0.0  # when the tails were last asked for
+        self._unserved: float | None = None  # since when no node serves us
+
+    # What the application says
+
+    async def __aenter__(self) -> Self:
+        await self._start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def ready(self) -> None:
+        """Wait until whatever is published from now on will come.
+
+        Raises Unreachable if no node serves us, UsageError if one refuses.
+        """
+        await self._start()
+        while not self._ready.is_set():
+            if self._error is not None:
+                raise self._error
+            if self._closed:
+                raise UsageError("this subscription is closed")
+            await self._woken()
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        while self._at >= len(self._events):
+            await self._advance()
+        event: T = self._events[self._at]
+        self._at += 1
+        return event
+
+    def take(self) -> T | None:
+        """The next event if it is here already."""
+        if self._at >= len(self._events):
+            return None
+        self._at += 1
+        event: T = self._events[self._at - 1]
+        return event
+
+    async def batches(self) -> AsyncIterator[list[T]]:
+        """Events as they come, many at a time; never an empty list."""
+        while True:
+            while self._at >= len(self._events):
+                try:
+                    await self._advance()
+                except StopAsyncIteration:
+                    return
+            batch: list[T] = self._events[self._at :]
+            self._at = len(self._events)
+            yield batch
+
+    def vector(self) -> dict[str, Any]:
+        """How far the application is, in plain values: give it to `since` to go on from there.
+
+        Raises UsageError while no node has said where `now`, `last` or a time is: await `ready`.
+        """
+        if self._resolving:
+            raise UsageError(f"since {self._begin.word!r} has no vector yet: await ready() first")
+        places = self._places.copy()
+        for event in reversed(self._events[self._at :]):
+            if isinstance(event, Event) and not self._current.retained:
+                stream = (event.publisher, event.incarnation)
+                places.back(event.topic, stream, event.sequence, late=event.late)
+        return places.to_json()
+
+    async def close(self) -> None:
+        """End it; whoever iterates comes to the end."""
+        if not self._closed:
+            self._closed = True
+            self._wake.set()
+            if self._starting is not None:
+                self._starting.cancel()
+                await asyncio.gather(self._starting, return_exceptions=True)
+            await self._lacking.close()
+            await self.channel.close()
+            self._on_closed(self)
+
+    async def _start(self) -> None:
+        """Connect, once, whoever asks first."""
+        if self._starting is None and not self._closed:
+            self._starting = asyncio.create_task(self.channel.open())
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
+
+    async def _woken(self) -> None:
+        self._wake.clear()
+        await self._wake.wait()
+
+    async def _advance(self) -> None:
+        """Open the next parcel, as soon as there is one; the one before is done with."""
+        self._finish(self._current)
+        self._current, self._events, self._at = Parcel(), [], 0
+        await self._start()
+        while not self._parcels:
+            if self._closed:
+                raise StopAsyncIteration
+            if self._error is not None:
+                raise self._error
+            await self._woken()
+        parcel = self._current = self._parcels.popleft()
+        if parcel.notice is None:
+            self._events = self._unpack(parcel)
+        elif self.notices:
+            self._events = [parcel.notice]
+        if parcel.restart:
+            self._tail()
+
+    # Parcels
+
+    def _finish(self, parcel: Parcel) -> None:
+        if parcel.frame is not None:
+            connection, task = parcel.frame
+            if not task.done:
+                connection.finish(task)
+
+    def _unpack(self, parcel: Parcel) -> list[Event]:
+        """Take what is new in a parcel: the places move as if the application had all of it."""
+        topic, events = parcel.topic, list[Event]()
+        record: Record | None = None
+        for piece in parcel.pieces:
+            try:
+                if record is None or record.data != piece.record:
+                    record = decode(piece.record)
+            except MalformedRecord as error:
+                self._void()
+                self.channel.leave(f"it sent what is no record: {error}")
+                return events
+            stream = record.stream
+            lo, hi = max(piece.lo, record.first), min(piece.hi, record.end)
+            if parcel.retained:
+                events += self._tokens.events(topic, record, lo, hi)
+                continue
+            for start, end, late in self._places.unread(topic, stream, lo, hi):
+                events += self._tokens.events(topic, record, start, end, late=late)
+            if lo < hi:
+                self._places.take(topic, stream, lo, hi)
+        for position in parcel.after:
+            self._places.move(topic, position)
+        return events
+
+    def put(self, parcel: Parcel) -> None:
+        """Have the application take this next."""
+        self._parcels.append(parcel)
+        self._wake.set()
+
+    def waits_at(self, topic: str, stream: Stream, number: int) -> bool:
+        """Is this the next number of its stream that we want?"""
+        return self._places.next(topic, stream) <= number
+
+    def skip(self, topic: str, stream: Stream, lo: int, hi: int) -> None:
+        """Go on after these numbers, and say so; should they come, they come late."""
+        try:
+            self._places.skip(topic, stream, hi)
+        except UsageError as error:
+            self.failed(error)
+            return
+        detail = {"publisher": stream[0], "incarnation": stream[1].hex(), "from": lo, "to": hi}
+        self.put(Parcel(topic, notice=Notice(topic, "gap", detail), restart=True))
+
+    # Tails
+
+    def _tail(self) -> None:
+        """Ask for all that follows our places; what was asked before is void."""
+        self._unsent = deque(Stop(number) for number in self._tails)
+        self._void()
+        if self._resolving:
+            self._places, self._parcels = Places(), deque()
+        for pattern in self.patterns:
+            number = next(self._numbers)
+            self._asked[number] = pattern
+            if self._resolving:
+                assert self._begin.word is not None
+                ask: ClientMessage = Resolve(number, pattern, self._begin.word, self._begin.time)
+            else:
+                vectors = {
+                    topic: to_wire(marks)
+                    for topic, marks in self._places.topics.items()
+                    if self.patterns.of(topic) == pattern
+                }
+                *before, rest = in_parts(vectors)
+                self._unsent += [Vectors(number, part) for part in before]
+                floor = self._places.floor
+                ask = Tail(number, pattern, rest, floor, self.where, self.notices)
+                self._tails[number] = pattern
+            self._unsent.append(ask)
+        self._began = asyncio.get_running_loop().time()
+        self._send()
+
+    def _void(self) -> None:
+        """Take nothing more of what the node sends us for what it was asked so far."""
+        kept = [parcel for parcel in self._parcels if parcel.frame is None]
+        for parcel in self._parcels:
+            self._finish(parcel)
+        self._parcels = deque(kept)
+        self._asked, self._tails, self.topics = {}, {}, []
+
+    def _send(self) -> None:
+        while self._unsent and self.channel.send(self._unsent[0], bulk=False):
+            self._unsent.popleft()
+
+    # What the channel tells
+
+    def opened(self) -> None:
+        """Go on at this node."""
+        if self._unserved is None:
+            self._unserved = asyncio.get_running_loop().time()
+        self._tails = {}
+        self._tail()
+
+    def received(self, message: Message, connection: Connection, task: Task) -> None:
+        """Publications wait for the application; all else is done with at once."""
+        if isinstance(message, Pieces | Told) and message.request in self._tails:
+            self._arrived(message, connection, task)
+            return
+        connection.finish(task)
+        if isinstance(message, Tailing) and message.request in self._tails:
+            self._tailing(message)
+        elif isinstance(message, Resolved) and message.request in self._asked:
+            self._resolved(message)
+        elif isinstance(message, Failed) and (message.request in (*self._asked, *self._tails)):
+            self._refused(message)
+
+    def room(self) -> None:
+        """There is room again."""
+        self._send()
+
+    def lost(self, reason: str) -> None:
+        """Another node is looked for."""
+        if self._ready.is_set() and self._unserved is None:
+            self._unserved = asyncio.get_running_loop().time()
+            self._tell("unstable", reason=reason)
+
+    def failed(self, error: PlanariaError) -> None:
+        """Nothing more will come."""
+        self._error = self._error or error
+        self._wake.set()
+
+    def tick(self, now: float) -> None:
+        """Leave a node that lives and does not serve us; look for what it lacks."""
+        self._send()
+        if self._asked and self.channel.connection and now - self._began > ANSWER_SECONDS:
+            self._began = now
+            self.channel.leave(f"no answer for {ANSWER_SECONDS:.0f} s")
+        self._lacking.tick(now)
+
+    def _arrived(self, message: Pieces | Told, connection: Connection, task: Task) -> None:
+        frame = (connection, task)
+        if isinstance(message, Told):
+            notice = Notice(message.topic, message.kind, message.detail)
+            self.put(Parcel(message.topic, frame=frame, notice=notice))
+        elif self.patterns.of(message.topic) != self._tails[message.request]:
+            connection.finish(task)  # another pattern of ours brings it
+        else:
+            self._lacking.note(message.topic, message.lacks)
+            self.put(Parcel(message.topic, message.pieces, message.after, frame))
+
+    def _tailing(self, message: Tailing) -> None:
+        self._asked.pop(message.request, None)
+        self.topics = sorted({*self.topics, *message.topics})
+        if not self._asked:
+            if self._ready.is_set() and self._unserved is not None:
+                self._tell("stable", server=self.channel.address)
+            self._unserved = None
+            self._ready.set()
+            self._wake.set()
+
+    def _resolved(self, message: Resolved) -> None:
+        """Begin there; the retained publications come first."""
+        pattern = self._asked[message.request]
+        for topic, positions in message.vectors.items():
+            if self.patterns.of(topic) == pattern:
+                for position in positions:
+                    self._places.move(topic, position)
+        for topic, piece in message.last.items():
+            if self.patterns.of(topic) == pattern and self._is_read(topic, piece):
+                self.put(Parcel(topic, [piece], retained=True))
+        floor = self._places.floor
+        self._places.floor = min(floor, message.floor) if floor else message.floor
+        if not message.more:
+            del self._asked[message.request]
+        if not self._asked:
+            self._resolving = False
+            self._tail()
+
+    def _is_read(self, topic: str, piece: Piece) -> bool:
+        """Is this before the place where the tail begins? What is not comes with the tail."""
+        try:
+            stream = decode(piece.record).stream
+        except MalformedRecord:
+            return False
+        return not self._places.unread(topic, stream, piece.lo, piece.hi)
+
+    def _refused(self, message: Failed) -> None:
+        loop = asyncio.get_running_loop()
+        unserved = loop.time() - (self._unserved or loop.time())
+        if message.code not in ("full", "elsewhere"):
+            self.failed(UsageError(message.reason))
+        elif unserved > self._patience:
+            self.failed(Unreachable(dict.fromkeys(self.channel.servers, message.reason)))
+        elif message.code == "full":
+            loop.call_later(FULL_SECONDS_MAX, self._tail)
+        else:
+            self._unserved = self._unserved or loop.time()
+            self.channel.leave(message.reason)
+
+    def _tell(self, kind: str, **detail: Any) -> None:
+        if self.notices:
+            self.put(Parcel(notice=Notice("", kind, detail)))

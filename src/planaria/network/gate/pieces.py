@@ -1,0 +1,126 @@
+"""Parts of records as they go to clients, and positions as they come from them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import DecodeError, json
+
+from planaria.core.errors import UsageError
+from planaria.core.ids import is_node_id
+from planaria.filters.filters import TOPIC, matches
+from planaria.filters.sql import parse
+from planaria.filters.values import Value
+from planaria.network.client.messages import Lack, Piece, Position, from_wire
+from planaria.records.batches import Lacks, Slice
+from planaria.records.positions import SKIPPED_MAX, Mark
+from planaria.records.record import (
+    INCARNATION_BYTES,
+    SEQUENCE_MAX,
+    Draft,
+    Publication,
+    Stream,
+    seal,
+)
+
+PIECES_BYTES = 1 << 18  # of records in one frame; a larger record has its own
+PIECES_PUBLICATIONS = 8192  # in one frame
+LACKS_MAX = 1024  # told at a time
+
+
+class Condition:
+    """A client's `where`: over the members of a payload that is a JSON object, and headers."""
+
+    def __init__(self, text: str) -> None:
+        """Raises UsageError if it is no condition."""
+        self._filters = parse(text)
+
+    def selects(self, topic: str, one: Publication) -> bool:
+        """Does this publication satisfy it? What it lacks satisfies nothing, as NULL does."""
+        attributes = _attributes(topic, one)
+        return any(matches(filter, attributes) for filter in self._filters)
+
+    def cut(self, topic: str, parts: Iterable[Slice]) -> list[Slice]:
+        """The runs of publications that satisfy it."""
+        runs: list[Slice] = []
+        for record, lo, hi, late in parts:
+            start = None
+            for one in record.publications(lo, hi):
+                if not self.selects(topic, one):
+                    start = None
+                elif start is None:
+                    start = one.sequence
+                    runs.append(Slice(record, start, start + 1, late))
+                else:
+                    runs[-1] = Slice(record, start, one.sequence + 1, late)
+        return runs
+
+
+def pieces_of(parts: Sequence[Slice], condition: Condition | None, topic: str) -> list[Piece]:
+    """What a client gets of these slices.
+
+    A condition may leave little of a record: that travels sealed anew, at the same positions.
+    """
+    if condition is None:
+        return [Piece(record.data, lo, hi, late) for record, lo, hi, late in parts]
+    return [Piece(_excerpt(part), *part[1:]) for part in condition.cut(topic, parts)]
+
+
+def _excerpt(part: Slice) -> bytes:
+    record, lo, hi, _ = part
+    if (lo, hi) == (record.first, record.end):
+        return record.data
+    return sealed(record.publications(lo, hi), record.time)
+
+
+def sealed(publications: Sequence[Publication], time: int) -> bytes:
+    """Consecutive publications of one stream as the bytes of a record."""
+    first = publications[0]
+    drafts = [Draft(*one[3:]) for one in publications]
+    return seal((first.publisher, first.incarnation), first.sequence, drafts, time=time).data
+
+
+def moved(before: Mapping[Stream, Mark], after: Mapping[Stream, Mark]) -> list[Position]:
+    """The positions that are not where they were."""
+    return [
+        Position(*stream, mark.next, mark.skipped)
+        for stream, mark in after.items()
+        if before.get(stream) != mark
+    ]
+
+
+def vector_of(positions: list[Position]) -> dict[Stream, Mark]:
+    """The vector that a client sent; raises UsageError if nobody can have read so far."""
+    for one in positions:
+        flat = [number for pair in one.skipped for number in pair]
+        good = is_node_id(one.publisher) and len(one.incarnation) == INCARNATION_BYTES
+        ascends = flat == sorted({*flat}) and all(0 <= it <= one.next for it in flat)
+        if not (
+            good and ascends and 0 <= one.next <= SEQUENCE_MAX and len(flat) <= 2 * SKIPPED_MAX
+        ):
+            raise UsageError(f"no position: {one}")
+    return from_wire(positions)
+
+
+def lacks_of(lacks: Lacks) -> tuple[Lack, ...]:
+    """What of a range is not here, the first of it."""
+    found = [
+        Lack(*stream, lo, hi, expired)
+        for kind, expired in ((lacks.coming, False), (lacks.expired, True))
+        for stream, intervals in kind.items()
+        for lo, hi in intervals
+    ]
+    return tuple(found[:LACKS_MAX])
+
+
+def _attributes(topic: str, one: Publication) -> dict[str, Value]:
+    attributes: dict[str, Value] = {
+        name: value.decode(errors="replace") for name, value in one.headers
+    }
+    try:
+        found = json.decode(one.payload) if one.payload[:1] in b"{ \t\r\n" else None
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        plain = {name: it for name, it in found.items() if isinstance(it, bool | int | float | str)}
+        attributes.update(plain)
+    attributes[TOPIC] = topic
+    return attributes

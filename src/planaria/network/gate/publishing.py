@@ -1,0 +1,239 @@
+"""What clients publish through this node: deposited at members, acknowledged when they hold it.
+
+A record that a client sealed is the same bytes through whichever node; what one-shot clients
+publish is numbered here. Nothing is acknowledged before as many members as its client wants, or
+all that there are, have it on disk.
+"""
+
+from collections.abc import Callable
+
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.node import Command
+from planaria.core.topics import check_topic
+from planaria.network.client.messages import Put, PutNew, Stored
+from planaria.network.gate.numbering import Numbering
+from planaria.network.gate.ring import Memberships
+from planaria.network.gate.session import Session
+from planaria.protocols.skipring.deposits import (
+    CROWDED,
+    EXPIRED,
+    FULL,
+    MALFORMED,
+    Copies,
+    DepositAnswered,
+    Entrust,
+)
+from planaria.protocols.skipring.directory import Seek
+from planaria.records.record import MalformedRecord, Record, decode
+
+COPIES_MAX = 64  # of one publication
+PENDING_BYTES_MAX = 256 << 20  # of all clients; then the next is refused
+SOON_SECONDS = 0.02  # after which it is looked whether a supervisor has named members
+
+REFUSALS = {
+    MALFORMED: ("usage", "its members cannot read this record: upgrade them"),
+    EXPIRED: ("usage", "this is older than what the topic keeps: set the clock right"),
+    CROWDED: ("usage", "the topic has too many open streams: publish through fewer clients"),
+    FULL: ("full", "too few members can store it now"),
+}
+
+
+class Pending:
+    """A record that members are to hold, and which request waits for that, if any."""
+
+    __slots__ = ("copies", "count", "durable", "record", "request", "session", "topic")
+
+    def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
+        self.topic, self.record, self.copies = message.topic, record, copies
+        self.durable, self.request = message.durable, message.request
+        self.count: int | None = None  # members of the topic, when last looked
+        self.session: Session | None = session
+        session.put_bytes += len(record.data)
+
+    def release(self) -> Session | None:
+        """Nobody waits any more; returns who did."""
+        session, self.session = self.session, None
+        if session is not None:
+            session.put_bytes -= len(self.record.data)
+        return session
+
+
+class Publishing:
+    """All records on their way to members."""
+
+    def __init__(
+        self,
+        memberships: Memberships,
+        command: Callable[[Command], None],
+        clock: Callable[[], float],
+        later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        self.memberships, self._command, self._clock = memberships, command, clock
+        self._later, self._looking = later, False
+        self.numbering = Numbering(memberships, clock)
+        self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
+        self._bytes = 0  # of them
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pending.values()))
+
+    # Requests
+
+    def put(self, session: Session, message: Put) -> None:
+        """Publish what a client sealed."""
+        if not self._admit(session, message, len(message.record)):
+            return
+        try:
+            check_topic(message.topic)
+            record = decode(message.record)
+            if record.publisher != session.publisher:
+                raise UsageError(
+                    f"a record of publisher {record.publisher}: this client publishes as "
+                    f"{session.publisher}, the handle of its id"
+                )
+        except (UsageError, MalformedRecord) as error:
+            session.fail(message.request, "usage", str(error))
+            return
+        self._begin(session, message, record)
+
+    def put_new(self, session: Session, message: PutNew) -> None:
+        """Number what a one-shot client publishes, unless its token was numbered before."""
+        if not self._admit(session, message, sum(len(it.payload) for it in message.drafts)):
+            return
+        try:
+            record = self.numbering.record(message)
+        except UsageError as error:
+            session.fail(message.request, "usage", str(error))
+        except CapacityExceeded as error:
+            session.fail(message.request, "full", str(error))
+        else:
+            if isinstance(record, Stored):
+                session.answer(_again(record, message.request))
+            else:
+                self._begin(session, message, record)
+
+    def _admit(self, session: Session, message: Put | PutNew, size: int) -> bool:
+        """Is there room for so many bytes more, of this client and of all?"""
+        if not session.admit(message.request, size):
+            return False
+        if self._bytes and self._bytes + size > PENDING_BYTES_MAX:
+            reason = f"{self._bytes} bytes of all clients wait at this node: slow down"
+            session.fail(message.request, "full", reason)
+            return False
+        return True
+
+    def gone(self, session: Session) -> None:
+        """A client is gone: what it sealed it sends again elsewhere."""
+        for group in list(self._pending.values()):
+            for pending in [it for it in group if it.session is session]:
+                pending.release()
+                if not self.numbering.is_own(pending.record):
+                    self._drop(pending)
+
+    # On the way
+
+    def _begin(self, session: Session, message: Put | PutNew, record: Record) -> None:
+        self._bytes += len(record.data)
+        wanted = min(max(1, message.copies), COPIES_MAX)
+        copies = Copies(wanted, self._clock(), strict=message.strict)
+        pending = Pending(message, record, copies, session)
+        self._pending.setdefault(record.key, []).append(pending)
+        self._step(pending)
+
+    def on_answer(self, effect: DepositAnswered) -> None:
+        """A member said whether it holds a record."""
+        for pending in list(self._pending.get(effect.key, ())):
+            if pending.topic == effect.topic:
+                pending.copies.answered(effect.member, effect.reason)
+                if not effect.reason:
+                    self.numbering.taken(pending.record)
+                if pending.copies.enough(pending.count):
+                    self._stored(pending)
+                else:
+                    self._step(pending)
+
+    def on_timeout(self) -> None:
+        """Time passed: ask others where some are silent."""
+        self.look()
+        self.numbering.on_timeout()
+
+    def look(self) -> None:
+        """Members may be known by now, or this node may be one."""
+        self._looking = False
+        for pending in [it for group in self._pending.values() for it in group]:
+            self._step(pending)
+
+    def _step(self, pending: Pending) -> None:
+        """Judge what is known by now, and ask whoever else is to be asked."""
+        members, count = self.memberships.candidates(pending.topic)
+        pending.count = count
+        if pending.copies.enough(count):
+            self._stored(pending)
+            return
+        if count is None and not self._looking:
+            self._command(Seek(pending.topic))
+            self._looking = True
+            self._later(SOON_SECONDS, self.look)
+        if not members and count == 0:
+            why = self.memberships.join_if_empty(pending.topic)
+            if why is not None:
+                self._failed(pending, "full", why)
+                return
+        reason = pending.copies.refusal(members, self._clock())
+        if reason is not None:
+            code, why = REFUSALS[reason]
+            self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending)})")
+        if pending in self._pending.get(pending.record.key, ()):
+            self._ask(pending, members)
+
+    def _ask(self, pending: Pending, members: list[int]) -> None:
+        asked = pending.copies.ask(members, self._clock())
+        for spread in (True, False):
+            chosen = tuple(member for member, first in asked if first == spread)
+            if chosen:
+                topic, record, durable = pending.topic, pending.record, pending.durable
+                self._command(Entrust(topic, record, chosen, spread, durable))
+
+    def _stored(self, pending: Pending) -> None:
+        record, copies, count = pending.record, len(pending.copies.held), pending.count
+        stored = Stored(
+            pending.request, copies, max(copies, count or 0), record.publisher,
+            record.incarnation, record.first, record.count,
+        )  # fmt: skip
+        self.numbering.held(record, stored)
+        self._drop(pending)
+        session = pending.release()
+        if session is not None:
+            session.answer(stored)
+
+    def _failed(self, pending: Pending, code: str, why: str) -> None:
+        """Tell the client; what this node has numbered it goes on offering, unless that is vain."""
+        session = pending.release()
+        if code == "full" and self.numbering.is_own(pending.record):
+            pending.copies.since = self._clock()
+            if not pending.copies.held:
+                self.numbering.refused(pending.record)
+        else:
+            self.numbering.abandon(pending.record)
+            self._drop(pending)
+        if session is not None:
+            session.fail(pending.request, code, why)
+
+    def _drop(self, pending: Pending) -> None:
+        group = self._pending.get(pending.record.key, [])
+        if pending in group:
+            group.remove(pending)
+            self._bytes -= len(pending.record.data)
+        if not group:
+            self._pending.pop(pending.record.key, None)
+
+
+def _tally(pending: Pending) -> str:
+    held, wanted, count = len(pending.copies.held), pending.copies.wanted, pending.count
+    known = "its members are not known yet" if count is None else f"it has {count} members"
+    return f"{held} of {wanted} copies; {known}"
+
+
+def _again(stored: Stored, request: int) -> Stored:
+    rest = (stored.publisher, stored.incarnation, stored.first, stored.count)
+    return Stored(request, stored.copies, stored.members, *rest)

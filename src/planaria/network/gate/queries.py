@@ -1,0 +1,287 @@
+"""Questions of clients that are answered once: where to begin, ranges, topics, status, state."""
+
+from collections.abc import Callable
+from random import Random
+from time import time
+from typing import Any
+
+from msgspec import json
+from msgspec.structs import replace
+
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.state import encode_state
+from planaria.core.topics import check_filter, check_topic, matches
+from planaria.network.client.messages import (
+    AskCharters,
+    AskState,
+    AskStatus,
+    AskTopics,
+    AskVector,
+    ChartersAre,
+    Lack,
+    Piece,
+    Pieces,
+    Read,
+    Resolve,
+    Resolved,
+    StateIs,
+    StatusIs,
+    TopicsAre,
+    VectorIs,
+    in_parts,
+    to_wire,
+)
+from planaria.network.gate.pieces import (
+    PIECES_BYTES,
+    PIECES_PUBLICATIONS,
+    lacks_of,
+    moved,
+    pieces_of,
+    sealed,
+    vector_of,
+)
+from planaria.network.gate.ring import Memberships
+from planaria.network.gate.session import Session
+from planaria.protocols.publications.holdings import Holdings
+from planaria.protocols.publications.retention import Retention
+from planaria.protocols.skipring.history import History
+from planaria.protocols.skipring.membership import Membership, MembershipState
+from planaria.protocols.skipring.peer import PeerState
+from planaria.protocols.skipring.supervisor import SupervisorState
+from planaria.records.memory import MemoryStore
+from planaria.records.positions import Vector
+from planaria.records.store import Store
+
+WAIT_SECONDS = 10.0  # for this node to be able to answer; then another may be
+TOPICS_SECONDS = 5.0  # for all supervisors to name their topics; then what is known is told
+CHARTERS_PAGE = 128  # charters in one answer, and two more: at most half a mebibyte
+SLACK_SECONDS = 60  # by which the clock of a new publisher may be slow and not lose its first words
+
+HERE, NOBODY, ELSEWHERE, NOT_YET = "here", "nobody", "elsewhere", "not yet"  # who has a copy
+
+Try = Callable[[], bool]  # answers if it can: done?
+
+
+class Waiting:
+    """A question that cannot be answered yet."""
+
+    __slots__ = ("attempt", "request", "session", "until")
+
+    def __init__(self, session: Session, request: int, attempt: Try, until: float) -> None:
+        self.session, self.request, self.attempt, self.until = session, request, attempt, until
+
+
+class Queries:
+    """Answers what can be answered, and keeps the rest for a while."""
+
+    def __init__(
+        self,
+        memberships: Memberships,
+        status: Callable[[], dict[str, Any]],
+        clock: Callable[[], float],
+        interval: float,
+    ) -> None:
+        self.memberships, self._status, self._clock = memberships, status, clock
+        self._interval = interval
+        self._waiting: list[Waiting] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def on_timeout(self) -> None:
+        """Try again what could not be answered."""
+        waiting, self._waiting = self._waiting, []
+        now = self._clock()
+        for one in waiting:
+            if one.session.closed or self._attempted(one):
+                continue
+            if now < one.until:
+                self._waiting.append(one)
+            else:
+                reason = "this node is not up to date on that yet: ask another"
+                one.session.fail(one.request, "elsewhere", reason)
+
+    def _attempted(self, one: Waiting) -> bool:
+        try:
+            return one.attempt()
+        except UsageError as error:
+            one.session.fail(one.request, "usage", str(error))
+        except CapacityExceeded as error:
+            one.session.fail(one.request, "full", str(error))
+        return True
+
+    def _try(self, session: Session, request: int, attempt: Try) -> None:
+        if not attempt():
+            until = self._clock() + WAIT_SECONDS
+            self._waiting.append(Waiting(session, request, attempt, until))
+
+    # Where to begin
+
+    def resolve(self, session: Session, message: Resolve) -> None:
+        """Vectors to begin at; for `now` and `last` of a node that is up to date."""
+        pattern = check_filter(message.pattern)
+        if message.since == "all":
+            session.answer(Resolved(message.request, {}, 0, {}))
+        elif message.since == "time":
+            session.answer(Resolved(message.request, {}, max(0, message.time), {}))
+        elif message.since in ("now", "last"):
+            self.memberships.join(pattern)
+            self._try(session, message.request, lambda: self._resolved(session, message, pattern))
+        else:
+            raise UsageError(f"since {message.since!r}: all, now, last or time")
+
+    def _resolved(self, session: Session, message: Resolve, pattern: str) -> bool:
+        if not self.memberships.settled(pattern, self._interval):
+            return False
+        topics = self.memberships.matching(pattern)
+        vectors = {topic: to_wire(self._holdings(topic).ask(Store.front)) for topic in topics}
+        found = {topic: self._last(topic) for topic in topics} if message.since == "last" else {}
+        last = {topic: piece for topic, piece in found.items() if piece is not None}
+        floor = max(1, int(time()) - SLACK_SECONDS)
+        parts = [Resolved(message.request, part, floor, {}, True) for part in in_parts(vectors)]
+        parts += [Resolved(message.request, {}, floor, some, True) for some in _divided(last)]
+        session.open += len(parts) - 1
+        for part in [*parts[:-1], replace(parts[-1], more=False)]:
+            session.answer(part)
+        return True
+
+    def _last(self, topic: str) -> Piece | None:
+        one = self._holdings(topic).ask(Store.retained)
+        if one is None:
+            return None
+        return Piece(sealed([one], one.timestamp // 1_000_000), one.sequence, one.sequence + 1)
+
+    def _holdings(self, topic: str) -> Holdings:
+        return self.memberships.ring.peer.topics[topic].history.holdings
+
+    # Ranges
+
+    def read(self, session: Session, message: Read) -> None:
+        """A range of one topic as far as it is here, and what of it is not."""
+        check_topic(message.topic)
+        after = vector_of(message.after)
+        to = None if message.to is None else vector_of(message.to)
+
+        def attempt() -> bool:
+            where = self._whereabouts(message.topic, join=to is None)
+            if where == HERE:
+                session.answer(self._range(message, after, to))
+            elif where == NOBODY:
+                session.answer(Pieces(message.request, message.topic, [], []))
+            elif where == ELSEWHERE:
+                reason = f"this node has no copy of {message.topic}: ask another"
+                session.fail(message.request, "elsewhere", reason)
+            return where != NOT_YET
+
+        self._try(session, message.request, attempt)
+
+    def _range(self, message: Read, after: Vector, to: Vector | None) -> Pieces:
+        holdings = self._holdings(message.topic)
+        limit = min(max(1, message.limit), PIECES_PUBLICATIONS)
+        batch = holdings.read(after, to, limit=limit, floor=message.floor, size=PIECES_BYTES)
+        lacks: tuple[Lack, ...] = ()
+        if to is not None:
+            lacks = lacks_of(holdings.ask(lambda store: store.lacks(batch.vector, to)))
+        pieces = pieces_of(batch.slices, None, message.topic)
+        return Pieces(message.request, message.topic, pieces, moved(after, batch.vector), lacks)
+
+    def ask_vector(self, session: Session, message: AskVector) -> None:
+        """How far a topic can be read here."""
+        check_topic(message.topic)
+
+        def attempt() -> bool:
+            where = self._whereabouts(message.topic, join=True)
+            if where == NOT_YET:
+                return False
+            vector = self._holdings(message.topic).ask(Store.vector) if where == HERE else {}
+            session.answer(VectorIs(message.request, to_wire(vector)))
+            return True
+
+        self._try(session, message.request, attempt)
+
+    def _whereabouts(self, topic: str, *, join: bool) -> str:
+        """Is a copy of a topic here? If somebody else has one, `join` to get it, or say so."""
+        if self.memberships.get(topic) is not None:
+            ready = not join or self.memberships.settled(topic, self._interval)
+            return HERE if ready else NOT_YET
+        known = self.memberships.ring.directory.members(topic)
+        if known is None:
+            return NOT_YET
+        if not known[1]:
+            return NOBODY
+        if not join:
+            return ELSEWHERE
+        self.memberships.join(topic)
+        return NOT_YET
+
+    # Topics, status and state
+
+    def ask_topics(self, session: Session, message: AskTopics) -> None:
+        """The topics of a pattern, when all supervisors have told theirs."""
+        pattern = check_filter(message.pattern)
+        directory, patience = self.memberships.ring.directory, self._clock() + TOPICS_SECONDS
+
+        def attempt() -> bool:
+            found = {*directory.topics(pattern), *self.memberships.matching(pattern)}
+            if not directory.complete(pattern) and self._clock() < patience:
+                return False
+            session.answer(TopicsAre(message.request, sorted(found)))
+            return True
+
+        self._try(session, message.request, attempt)
+
+    def ask_charters(self, session: Session, message: AskCharters) -> None:
+        """The charters that this node keeps; a supervisor keeps all."""
+        pattern, charters = check_filter(message.pattern), self.memberships.ring.charters
+        found: list[bytes] = []
+        for name in charters.names():
+            if name <= message.after or not matches(pattern, name):
+                continue
+            found += charters.kept[name]
+            if len(found) >= CHARTERS_PAGE:
+                session.answer(ChartersAre(message.request, found, name))
+                return
+        session.answer(ChartersAre(message.request, found))
+
+    def ask_status(self, session: Session, message: AskStatus) -> None:
+        """How this node is."""
+        session.answer(StatusIs(message.request, json.encode(self._status())))
+
+    def ask_state(self, session: Session, message: AskState) -> None:
+        """One topic's state, for whoever judges the whole network; without publications."""
+        ring, topic = self.memberships.ring, message.topic
+        membership = ring.peer.topics.get(topic)
+        peer = {} if membership is None else {topic: _without_history(membership)}
+        supervisor = None
+        if ring.supervisor is not None:
+            whole = ring.supervisor
+            served, moved_to = whole.topics.get(topic), whole.moved.get(topic)
+            state = SupervisorState(
+                {} if served is None else {topic: served.state()},  # type: ignore[dict-item]
+                {} if moved_to is None else {topic: moved_to},
+                whole.turn, whole.budget.state(), whole.requests, whole.sent,  # type: ignore[arg-type]
+            )  # fmt: skip
+            supervisor = encode_state(state)
+        peers = encode_state(PeerState(peer))
+        known = list(ring.peer.supervisors)
+        session.answer(StateIs(message.request, known, peers, supervisor))
+
+
+def _divided(last: dict[str, Piece]) -> list[dict[str, Piece]]:
+    """Retained publications, divided so that each part fits into a frame."""
+    parts: list[dict[str, Piece]] = []
+    size = PIECES_BYTES
+    for topic, piece in last.items():
+        size += len(piece.record)
+        if size > PIECES_BYTES:
+            parts.append({})
+            size = len(piece.record)
+        parts[-1][topic] = piece
+    return parts
+
+
+def _without_history(membership: Membership) -> MembershipState:
+    """A membership's state with an empty history: its place in the ring is what is judged."""
+    one = membership.subscriber
+    empty = History(one.topic, one.id, Random(0), Retention(), MemoryStore(), ordered=False)
+    return MembershipState(one.state(), empty.state(), membership.awaited)  # type: ignore[arg-type]

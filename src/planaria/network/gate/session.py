@@ -1,0 +1,113 @@
+"""One client at this node: what it has asked, what it follows, what it has not taken yet."""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from planaria.core.codec import Codec
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.network.client.messages import (
+    MESSAGES,
+    ClientMessage,
+    Failed,
+    Position,
+    Tail,
+    Vectors,
+)
+from planaria.network.connection import Connection
+
+if TYPE_CHECKING:
+    from planaria.network.gate.tails import Tail as Followed
+
+REQUESTS_MAX = 4096  # of one client, not answered yet
+TAILS_MAX = 256  # of one client
+POSITIONS_MAX = 1 << 20  # of one client, given before the tails that they belong to
+PUT_BYTES_MAX = 32 << 20  # of one client, not yet held by as many members as it wants
+CONTROL_BYTES = 4096  # an answer that is larger goes with the publications
+
+CODEC = Codec(MESSAGES)
+
+
+class Session:
+    """A client's connection. An answer that its link does not take waits, and counts as open."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.tails: dict[int, Followed] = {}
+        self._vectors: dict[int, dict[str, list[Position]]] = {}  # of tails to come
+        self.put_bytes = 0
+        self.open = 0  # requests that are not answered, tails aside
+        self.closed = False
+        self._waiting: deque[tuple[ClientMessage, bytes]] = deque()
+
+    @property
+    def publisher(self) -> int:
+        """In whose name this client publishes: its own, as the link knows it."""
+        return self.connection.peer
+
+    def admit(self, request: int, size: int = 0) -> bool:
+        """Take a request up, or refuse it with a line."""
+        self.open += 1
+        if self.open > 2 * REQUESTS_MAX:
+            self.connection.refuse(f"{self.open} requests unanswered: read the answers")
+        elif self.open > REQUESTS_MAX:
+            self.fail(request, "full", f"{REQUESTS_MAX} requests of one client: wait for answers")
+        elif size and self.put_bytes and self.put_bytes + size > PUT_BYTES_MAX:
+            self.fail(request, "full", f"{self.put_bytes} bytes of one client wait: slow down")
+        else:
+            return True
+        return False
+
+    def keep(self, part: Vectors) -> None:
+        """Keep part of the vectors of a tail to come; raises UsageError if that is too much."""
+        whole = self._vectors.setdefault(part.request, {})
+        for topic, positions in part.vectors.items():
+            whole.setdefault(topic, []).extend(positions)
+        kept = sum(map(len, (them for one in self._vectors.values() for them in one.values())))
+        if kept > POSITIONS_MAX or len(self._vectors) > TAILS_MAX:
+            self._vectors = {}
+            raise UsageError(f"more than {POSITIONS_MAX} positions: subscribe to fewer topics")
+
+    def vectors(self, tail: Tail) -> dict[str, list[Position]]:
+        """All vectors of a tail that begins now, with what came before it."""
+        whole = self._vectors.pop(tail.request, {})
+        for topic, positions in tail.vectors.items():
+            whole.setdefault(topic, []).extend(positions)
+        return whole
+
+    def fail(self, request: int, code: str, reason: str) -> None:
+        """Answer that it cannot be done."""
+        self.answer(Failed(request, code, reason))
+
+    def answer(self, message: ClientMessage) -> None:
+        """Answer a request; if the client takes nothing now, as soon as it does."""
+        if self.closed:
+            return
+        try:
+            data = CODEC.encode(message)
+        except CapacityExceeded as error:
+            message = Failed(message.request, "usage", f"the answer is too large: {error}")
+            data = CODEC.encode(message)
+        except OverflowError:  # numbers that no record has: this node's memory is damaged
+            message = Failed(message.request, "elsewhere", "this node mends itself: ask another")
+            data = CODEC.encode(message)
+        self._waiting.append((message, data))
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what waits, in order, as far as the link takes it."""
+        while self._waiting:
+            message, data = self._waiting[0]
+            if not self.connection.send(data, message, bulk=len(data) > CONTROL_BYTES):
+                return
+            self._waiting.popleft()
+            self.open -= 1
+
+    def send(self, message: ClientMessage) -> bool:
+        """Send part of a tail; False if the client is behind, or a fault made it no message."""
+        if self.closed or self.connection.link.busy:
+            return False
+        try:
+            data = CODEC.encode(message)
+        except OverflowError:
+            return False
+        return self.connection.send(data, message, bulk=True)

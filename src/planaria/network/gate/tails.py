@@ -1,0 +1,354 @@
+"""Tails: what comes after a client's vectors, for ever. A client that is slow costs a cursor.
+
+All is read from the store, in each publisher's order, and stops at a number that may still come;
+deliveries only say which streams have grown. Nothing is queued beyond the window of the client's
+link: what it did not take is read again when it does.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import islice
+
+from planaria.core.node import Deliver, Notice
+from planaria.core.topics import matches
+from planaria.network.client.messages import Lack, Pieces, Position, Tailing, Told
+from planaria.network.client.messages import Tail as Asked
+from planaria.network.gate.pieces import (
+    LACKS_MAX,
+    PIECES_BYTES,
+    PIECES_PUBLICATIONS,
+    Condition,
+    moved,
+    pieces_of,
+    vector_of,
+)
+from planaria.network.gate.ring import Memberships
+from planaria.network.gate.session import Session
+from planaria.protocols.publications.deliveries import Deliveries
+from planaria.protocols.publications.holdings import Holdings
+from planaria.records.positions import START, Mark
+from planaria.records.record import Stream
+from planaria.records.store import Store
+
+STREAMS_AT_ONCE = 256  # looked at for one frame
+FRAMES_PER_TURN = 16  # of all tails, before the loop serves others
+WHOLE_SECONDS = 5.0  # after which all streams are looked at, whatever was delivered
+HOLE_SECONDS = 1.0  # after which a client is told what its node lacks
+
+
+class Cursor:
+    """How far one topic is read for one tail, and which of its streams have grown."""
+
+    __slots__ = ("grown", "holes", "marks", "seen", "stable", "unsaid")
+
+    def __init__(self, marks: dict[Stream, Mark]) -> None:
+        self.marks = marks
+        self.grown: dict[Stream, None] = {}  # the one that waited for longest first
+        self.unsaid: dict[Stream, None] = {}  # passed, and the client was not told
+        self.holes: dict[Stream, tuple[int, float, bool]] = {}  # number, since when, told?
+        self.stable = True  # as the client was told last
+        self.seen: object = None  # what the store was like when all was looked at
+
+
+class Tail:
+    """One request to follow a pattern."""
+
+    __slots__ = (
+        "behind", "condition", "cursors", "floor", "grown", "missed", "notices", "pattern",
+        "request", "session", "tailing", "vectors", "whole",
+    )  # fmt: skip
+
+    def __init__(self, session: Session, asked: Asked, pattern: str) -> None:
+        """Raises UsageError for a condition or positions that are none."""
+        self.session, self.request, self.pattern = session, asked.request, pattern
+        self.floor, self.notices = asked.floor, asked.notices
+        self.condition = None if asked.where is None else Condition(asked.where)
+        self.vectors = {topic: vector_of(places) for topic, places in asked.vectors.items()}
+        self.cursors: dict[str, Cursor] = {}
+        self.grown: dict[str, None] = {}  # topics to read, the one that waited for longest first
+        self.behind: dict[str, None] = {}  # topics with holes, or of which something is unsaid
+        self.tailing = False  # was the client told that whatever is published now comes?
+        self.missed = 0  # notices that the client did not take
+        self.whole = 0.0  # when all streams were last looked at
+
+
+class Tails:
+    """All tails of all clients of a node."""
+
+    def __init__(
+        self,
+        memberships: Memberships,
+        clock: Callable[[], float],
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.memberships, self._clock, self._soon = memberships, clock, soon
+        self._all: dict[Tail, None] = {}
+        self._topics: dict[str, list[Tail]] = {}
+        self._known: set[str] = set()  # topics that tails were compared with
+        self._awake: dict[Tail, None] = {}
+        self._pumping = False
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def of(self, topic: str) -> list[Tail]:
+        """The tails that follow a topic."""
+        return self._topics.get(topic, [])
+
+    def patterns(self) -> set[str]:
+        """What is followed."""
+        return {tail.pattern for tail in self._all}
+
+    # Life
+
+    def begin(self, session: Session, asked: Asked, pattern: str) -> None:
+        """Follow a pattern of which this node takes part in all topics, or will."""
+        tail = Tail(session, asked, pattern)
+        self.stop(session, asked.request)
+        session.tails[asked.request] = tail
+        self._all[tail] = None
+        for topic in self.memberships.matching(pattern):
+            self._follow(tail, topic)
+        self._say_tailing(tail)
+
+    def stop(self, session: Session, request: int) -> None:
+        """End a tail, if it is there."""
+        tail = session.tails.pop(request, None)
+        if tail is not None:
+            session.open -= not tail.tailing
+            del self._all[tail]
+            self._awake.pop(tail, None)
+            for topic in tail.cursors:
+                self._topics[topic].remove(tail)
+                if not self._topics[topic]:
+                    del self._topics[topic]
+
+    def gone(self, session: Session) -> None:
+        """A client is gone."""
+        for request in list(session.tails):
+            self.stop(session, request)
+
+    # What happens
+
+    def on_deliver(self, effect: Deliver) -> None:
+        """Something came: these streams have grown."""
+        tails = self._topics.get(effect.topic)
+        if not tails:
+            return
+        said = effect.publications
+        if isinstance(said, Deliveries):
+            grown = dict.fromkeys(part.record.stream for part in said.slices)
+        else:
+            grown = dict.fromkeys(self._holdings(effect.topic).store.index.names)
+        for tail in tails:
+            tail.cursors[effect.topic].grown.update(grown)
+            tail.grown[effect.topic] = None
+            self.wake(tail)
+
+    def on_notice(self, effect: Notice) -> None:
+        """Tell whoever asked for notices; of those that a client does not take, their number."""
+        for tail in self._topics.get(effect.topic, ()):
+            if tail.notices:
+                told = Told(tail.request, effect.topic, effect.kind, effect.detail)
+                tail.missed += not tail.session.send(told)
+
+    def on_timeout(self) -> None:
+        """New topics, holes that last, and what no delivery told."""
+        now = self._clock()
+        self._compare()
+        for tail in list(self._all):
+            self._say_tailing(tail)
+            self._say_missed(tail)
+            self._say_stable(tail)
+            for topic in list(tail.behind):
+                self._say_behind(tail, topic, now)
+            if now - tail.whole > WHOLE_SECONDS:
+                tail.whole = now
+                for topic in tail.cursors:
+                    self._look_at_all(tail, topic)
+                self.wake(tail)
+
+    def on_joined(self) -> None:
+        """Memberships have changed."""
+        self._compare()
+        for tail in list(self._all):
+            self._say_tailing(tail)
+
+    def wake(self, tail: Tail) -> None:
+        """Read on for this tail soon."""
+        self._awake[tail] = None
+        if not self._pumping:
+            self._pumping = True
+            self._soon(self._pump)
+
+    def _compare(self) -> None:
+        """Topics that this node has joined since: who wants them?"""
+        topics = self.memberships.ring.peer.topics
+        new = [topic for topic in topics if topic not in self._known]
+        self._known = {*topics} if new or len(topics) != len(self._known) else self._known
+        for topic in new:
+            for tail in self._all:
+                if topic not in tail.cursors and matches(tail.pattern, topic):
+                    self._follow(tail, topic)
+
+    def _follow(self, tail: Tail, topic: str) -> None:
+        tail.cursors[topic] = Cursor(tail.vectors.pop(topic, {}))
+        self._topics.setdefault(topic, []).append(tail)
+        self._look_at_all(tail, topic)
+        self.wake(tail)
+
+    def _look_at_all(self, tail: Tail, topic: str) -> None:
+        """Look at every stream, unless the store is as it was when that was done last."""
+        if topic not in self.memberships.ring.peer.topics:
+            return
+        cursor, index = tail.cursors[topic], self._holdings(topic).store.index
+        seen = (index, index.publications, len(index.shown), index.window)
+        if seen != cursor.seen:
+            cursor.seen = seen
+            cursor.grown.update(dict.fromkeys(index.names))
+            tail.grown[topic] = None
+            if len(cursor.marks) > 2 * len(index.lanes) + STREAMS_AT_ONCE:
+                cursor.marks = {it: mark for it, mark in cursor.marks.items() if it in index.lanes}
+
+    def _holdings(self, topic: str) -> Holdings:
+        return self.memberships.ring.peer.topics[topic].history.holdings
+
+    def _say_tailing(self, tail: Tail) -> None:
+        if not tail.tailing and self.memberships.joined(tail.pattern):
+            tail.tailing = True
+            for topic in self.memberships.matching(tail.pattern):
+                if topic not in tail.cursors:
+                    self._follow(tail, topic)
+            tail.session.answer(Tailing(tail.request, sorted(tail.cursors)))
+
+    def _say_missed(self, tail: Tail) -> None:
+        told = Told(tail.request, "", "missed", {"notices": tail.missed})
+        if tail.missed and tail.session.send(told):
+            tail.missed = 0
+
+    def _say_stable(self, tail: Tail) -> None:
+        """Tell whenever a topic's ring begins or ends to be in doubt here."""
+        if not tail.notices or not tail.tailing:
+            return
+        for topic, cursor in tail.cursors.items():
+            membership = self.memberships.get(topic)
+            stable = membership is not None and membership.calm
+            if stable != cursor.stable:
+                kind = "stable" if stable else "unstable"
+                if tail.session.send(Told(tail.request, topic, kind, {})):
+                    cursor.stable = stable
+
+    # Reading
+
+    def _pump(self) -> None:
+        """One frame for each tail in turn, as long as there is something, up to a bound."""
+        self._pumping = False
+        for _ in range(FRAMES_PER_TURN):
+            if not self._awake:
+                return
+            tail = next(iter(self._awake))
+            del self._awake[tail]
+            if self._send(tail):
+                self._awake[tail] = None
+        if self._awake:
+            self._pumping = True
+            self._soon(self._pump)
+
+    def _send(self, tail: Tail) -> bool:
+        """Read and send one frame; False when there is nothing to read, or no room."""
+        if tail.session.connection.link.busy:
+            return False  # the link says when it has room
+        for topic in list(tail.grown):
+            cursor = tail.cursors[topic]
+            if cursor.grown and topic in self.memberships.ring.peer.topics:
+                return self._read(tail, topic, cursor)
+            del tail.grown[topic]
+        return False
+
+    def _read(self, tail: Tail, topic: str, cursor: Cursor) -> bool:
+        streams = list(islice(cursor.grown, STREAMS_AT_ONCE))
+        after = {stream: cursor.marks[stream] for stream in streams if stream in cursor.marks}
+        batch = self._holdings(topic).read(
+            after, limit=PIECES_PUBLICATIONS, floor=tail.floor, only=streams, size=PIECES_BYTES
+        )
+        pieces = pieces_of(batch.slices, tail.condition, topic)
+        places = moved(after, batch.vector)
+        if pieces and not tail.session.send(Pieces(tail.request, topic, pieces, places)):
+            return False
+        cursor.marks.update(batch.vector)
+        del tail.grown[topic]
+        if not pieces and places:
+            tail.behind[topic] = None
+            cursor.unsaid.update(dict.fromkeys((it.publisher, it.incarnation) for it in places))
+        for stream in streams:
+            del cursor.grown[stream]
+        if batch.more and places:  # whoever was read goes to the end
+            read = dict.fromkeys((it.publisher, it.incarnation) for it in places)
+            unread = [stream for stream in streams if stream not in read]
+            cursor.grown = dict.fromkeys([*unread, *cursor.grown, *read])
+        else:
+            self._note_holes(tail, topic, cursor, streams)
+        if cursor.grown:  # after the other topics
+            tail.grown[topic] = None
+        return True
+
+    # What cannot be read yet
+
+    def _note_holes(
+        self, tail: Tail, topic: str, cursor: Cursor, streams: Iterable[Stream]
+    ) -> None:
+        for stream in streams:
+            number = self._holdings(topic).ask(partial(hole, stream, cursor.marks, tail.floor))
+            if number is None:
+                cursor.holes.pop(stream, None)
+            elif cursor.holes.get(stream, (-1,))[0] != number:
+                cursor.holes[stream] = (number, self._clock(), False)
+                tail.behind[topic] = None
+
+    def _say_behind(self, tail: Tail, topic: str, now: float) -> None:
+        """Tell of holes that last, and how far was read where nothing was sent."""
+        cursor = tail.cursors[topic]
+        self._say_holes(tail, topic, cursor, now)
+        if cursor.unsaid:
+            self._say_unsaid(tail, topic, cursor)
+        if not cursor.unsaid and all(told for _, _, told in cursor.holes.values()):
+            del tail.behind[topic]
+
+    def _say_holes(self, tail: Tail, topic: str, cursor: Cursor, now: float) -> None:
+        """Tell of each hole once: the client may ask others, or pass over it."""
+        due = [
+            (stream, number)
+            for stream, (number, since, told) in cursor.holes.items()
+            if not told and now - since > HOLE_SECONDS
+        ][:LACKS_MAX]
+        if not due or topic not in self.memberships.ring.peer.topics:
+            return
+        lacks = []
+        for stream, number in due:
+            ahead = self._ahead(topic, stream, number)
+            if ahead is not None:
+                lacks.append(Lack(*stream, number, ahead, False))
+        if lacks and not tail.session.send(Pieces(tail.request, topic, [], [], tuple(lacks))):
+            return
+        for stream, number in due:
+            cursor.holes[stream] = (number, cursor.holes[stream][1], True)
+
+    def _ahead(self, topic: str, stream: Stream, number: int) -> int | None:
+        holdings = self._holdings(topic)
+        return holdings.ask(lambda _: holdings.ahead(stream, number))
+
+    def _say_unsaid(self, tail: Tail, topic: str, cursor: Cursor) -> None:
+        """Tell how far was read where a condition left nothing to send."""
+        marks = [(stream, cursor.marks.get(stream, START)) for stream in cursor.unsaid]
+        places = [Position(*stream, mark.next, mark.skipped) for stream, mark in marks]
+        if tail.session.send(Pieces(tail.request, topic, [], places)):
+            cursor.unsaid = {}
+
+
+def hole(stream: Stream, marks: Mapping[Stream, Mark], floor: int, store: Store) -> int | None:
+    """The number at which a reader of a stream has to wait though others follow; None: at none."""
+    lane = store.index.lanes.get(stream)
+    if lane is None:
+        return None
+    number = marks[stream].next if stream in marks else lane.since(floor)
+    return number if lane.covered.end > number else None

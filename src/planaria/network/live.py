@@ -1,0 +1,350 @@
+"""A node of the live network: identity, store, protocol, driver and doors, in one directory.
+
+`planaria node` runs it as a process; an application that wants to be a peer itself embeds it.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
+from itertools import islice
+from random import Random
+from time import monotonic
+from typing import Any, Self
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from planaria.core.codec import Codec
+from planaria.core.errors import CapacityExceeded
+from planaria.core.message import Message
+from planaria.core.node import (
+    Effect,
+    Joined,
+    Leave,
+    Notice,
+    Publish,
+    Restarted,
+)
+from planaria.network.belongings import load_credentials, local_id, take_directory
+from planaria.network.charter_file import CharterFile
+from planaria.network.charters import judge
+from planaria.network.client.events import Ack
+from planaria.network.config import Config, save_config
+from planaria.network.contacts import format_address, parse_address
+from planaria.network.embedded import Embedded, Subscription
+from planaria.network.gate.gate import Gate
+from planaria.network.host import Host
+from planaria.network.http import HttpServer, monitoring
+from planaria.network.identity import handle_of
+from planaria.network.joining import Joining
+from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
+from planaria.network.monitor import Monitor
+from planaria.network.resuming import Resuming
+from planaria.network.status import Status
+from planaria.network.store.database import Database
+from planaria.network.store.directory import CLEAN
+from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
+from planaria.protocols.skipring.broadcast_messages import Arc, Flood
+from planaria.protocols.skipring.deposit_messages import Deposit
+from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.pace import PACE_MAX
+from planaria.protocols.skipring.ring_node import RingNode
+from planaria.records.memory import MemoryStore
+from planaria.records.packing import PACKED_PUBLICATIONS
+from planaria.records.store import Committed, Store
+
+CLUSTER = "planaria"  # of nodes without certificates that are told no other
+STORE = "store"  # in the node's directory
+LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
+# Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
+
+log = logging.getLogger("planaria.node")
+
+
+class LiveNode:
+    """One running node. `async with LiveNode(config) as node:` starts it and leaves in good order.
+
+    Memberships and records are in its directory and resumed at the next start; every start numbers
+    publications in a new incarnation; its place in the rings is soft state.
+    """
+
+    def __init__(self, config: Config) -> None:
+        """Take the directory, whoever used it last; raises UsageError if somebody still does."""
+        self.config = config
+        self.http: str | None = None
+        self.listen = config.listen
+        self.started = monotonic()
+        self.broken: asyncio.Future[None] | None = None  # done when a part of this node failed
+        self.database: Database | None = None
+        self.gate: Gate | None = None  # from its start on
+        self._directory = take_directory(config.dir)
+        try:
+            self._compose(config)
+        except BaseException:
+            self._release()
+            raise
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._commits: list[Committed] = []  # that wait for the file of memberships
+
+    def _compose(self, config: Config) -> None:
+        credentials = load_credentials(config)
+        self.id = credentials.identity.id if credentials else local_id(config.dir)
+        self.name = config.name or (credentials.identity.name if credentials else self.id.hex()[:8])
+        cluster = credentials.cluster if credentials else config.cluster or CLUSTER
+        self.memberships = Memberships(config.dir)
+        self.noting = Noting(self.memberships, self._wanted, self._give)
+        if config.durability == "disk":
+            self.database = Database(config.dir / STORE, log.warning)
+        self.ring = RingNode(
+            handle_of(self.id),
+            (),
+            Random(secrets.randbits(256)),
+            supervise=config.supervise,
+            store=self.store,
+            secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
+            judge=judge(credentials.authority if credentials else None),
+        )
+        commit = None if self.database is None else self._commit
+        self.host = Host(
+            self.ring,
+            self.id,
+            Codec(RingOverlay.messages),
+            self._application,
+            bulk=BULK,
+            cluster=cluster,
+            credentials=credentials,
+            commit=commit,
+            interval=config.interval,
+            supervises=config.supervise,
+        )
+        self.charters = CharterFile(config.dir, self.ring.charters)
+        self.resuming = Resuming(self.memberships.names, self.host.command)
+        self.joining = Joining(self.host, config.join, config.dir)
+        self.monitor = Monitor(self)
+        self._pages = HttpServer(monitoring(self.monitor))
+        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+
+    # Life
+
+    async def start(self) -> None:
+        """Serve: listen, resume all topics, and return when a node of the network has answered.
+
+        Raises UsageError if the port is taken, Refused if the network does not want this node.
+        """
+        self.broken = asyncio.get_running_loop().create_future()
+        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants)
+        port = parse_address(self.config.listen)[1]
+        named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
+        self.listen = await self.host.start(self.config.listen, named)
+        save_config(self.config, self.listen)
+        self._resume()
+        self.host.command(Restarted())
+        self.embedded.start()
+        self._spawn(self._keep_time())
+        self._spawn(self._keep_memberships())
+        self._spawn(self.charters.keep())
+        if self.config.http is not None:
+            self.http = await self._pages.start(self.config.http)
+        log.info("%s listens on %s", self.name, self.listen)
+        await self.joining.first()
+        self._spawn(self.joining.ever())
+
+    async def stop(self, *, leave: bool = True) -> None:
+        """Leave the rings in good order (the next start resumes them), and end all of it."""
+        await self.noting.finish()
+        if leave and self.ring.peer.topics:
+            log.info("leaving %d topics", len(self.ring.peer.topics))
+            self.host.command(Leave())
+            await self._until_left()
+        if leave:
+            self.host.presence.resign()  # or others would ask this one first for an hour
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.charters.write()
+        self.embedded.close()
+        self.joining.close()
+        await self._pages.stop()
+        await self.host.stop()
+        self._release()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self.stop(leave=False)
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    # For an application that embeds it
+
+    def subscribe(self, pattern: str) -> Subscription:
+        """Read what this node delivers; before `start`, to miss nothing."""
+        return self.embedded.subscribe(pattern)
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes = b"",
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timestamp: int | None = None,
+    ) -> Ack:
+        """Publish; returns when it is on this node's disk and on its way to all members."""
+        command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
+        return await self._publish(topic, command)
+
+    async def publish_many(self, topic: str, payloads: Iterable[bytes]) -> Ack | None:
+        """Publish all of them, in order; returns as `publish` does, when the last is there.
+
+        The ack has the position of the first, and how many they are; it is None if there are none.
+        """
+        first: Ack | None = None
+        count, rest = 0, iter(payloads)
+        while packed := [Publish(topic, one) for one in islice(rest, PACKED_PUBLICATIONS)]:
+            ack = await self._publish(topic, *packed)
+            first, count = first or ack, count + len(packed)
+        return None if first is None else replace(first, count=count)
+
+    async def _publish(self, topic: str, *commands: Publish) -> Ack:
+        return await self.embedded.publish(topic, *commands)
+
+    def status(self) -> Status:
+        """How this node is now, as it knows itself."""
+        return self.monitor.status()
+
+    def _plain_status(self) -> dict[str, Any]:
+        """The status as clients get it."""
+        found: dict[str, Any] = to_builtins(self.status())
+        return found
+
+    @property
+    def clients(self) -> int:
+        """How many clients are connected."""
+        return 0 if self.gate is None else len(self.gate.sessions)
+
+    def store(self, topic: str) -> Store:
+        """The store of a topic: on disk, or in memory where nothing is to be durable."""
+        self.noting.opens(topic)
+        return MemoryStore() if self.database is None else self.database.topic(topic)
+
+    def _release(self) -> None:
+        """Let go of the directory; what is pending is written first."""
+        if self.database is not None:
+            self.database.close()
+            self.database = None
+        if hasattr(self, "memberships"):
+            self.memberships.close()
+        self._directory.mark(CLEAN)
+        self._directory.release()
+
+    async def _until_left(self) -> None:
+        patience = monotonic() + LEAVE_SECONDS
+        while self.ring.peer.topics and monotonic() < patience:
+            await asyncio.sleep(self.config.interval / 10)
+        for topic in self.ring.peer.topics:
+            log.warning("%s: not let go in time; its members will notice", topic)
+
+    def _resume(self) -> None:
+        """Join again, some at a time, what this node took part in; its records are in the store."""
+        if self.resuming.left:
+            topics = self.ring.peer.topics.values()
+            self.resuming.step(sum(one.awaited for one in topics))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a part of this node; if it fails, the node is broken, and says so."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(self._ended)
+        self._tasks.add(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a part of this node failed", exc_info=error)
+            if self.broken is not None and not self.broken.done():
+                self.broken.set_result(None)
+
+    # What the protocol tells
+
+    def _application(self, effect: Effect) -> None:
+        """Every effect that is not for the network; a join is told when it is on disk."""
+        if isinstance(effect, Joined):
+            if self.noting.joined(effect):
+                self._spawn(self.noting.try_to_note())
+            return
+        if isinstance(effect, Notice):
+            log.info("%s: %s %s", effect.topic or "node", effect.kind, effect.detail)
+        self._give(effect)
+
+    def _give(self, effect: Effect) -> None:
+        """Hand an effect to whoever waits for it here."""
+        self.monitor.on_effect(effect)
+        self.embedded.on_effect(effect)
+        if self.gate is not None:
+            self.gate.on_effect(effect)
+
+    async def _keep_time(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.interval)
+            self._resume()
+            self.monitor.tick()
+            if self.gate is not None:
+                self.gate.on_timeout()
+
+    # Memberships
+
+    async def _keep_memberships(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.interval)
+            await self.noting.try_to_note()
+
+    def _commit(self, done: Committed) -> None:
+        """Make what the node has stored durable; no record before the membership of its topic.
+
+        In the order of the calls, whatever they have to wait for.
+        """
+        if self._commits or self.noting.behind:
+            self._commits.append(done)
+            if len(self._commits) == 1:
+                self._spawn(self._note_and_commit())
+        else:
+            self._commit_records(done)
+
+    async def _note_and_commit(self) -> None:
+        try:
+            await self.noting.note()
+            commit: Callable[[Committed], None] = self._commit_records
+        except OSError as error:
+            commit = partial(_fail, error)
+        waiting, self._commits = self._commits, []
+        for done in waiting:
+            commit(done)
+
+    def _commit_records(self, done: Committed) -> None:
+        writer = None if self.database is None else self.database.writer
+        if writer is None:
+            done(CapacityExceeded("the store is read-only"))
+        else:
+            writer.commit(done)
+
+    def _wanted(self) -> dict[str, str]:
+        """The patterns and topics that this node takes part in and does not leave, and why."""
+        found = {**self.resuming.left, **dict.fromkeys(self.ring.wildcards.patterns, NAMED)}
+        for topic, one in self.ring.peer.topics.items():
+            if not one.subscriber.leaving:
+                found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED
+        return found
+
+
+def _fail(error: OSError, done: Committed) -> None:
+    done(error)

@@ -1,0 +1,130 @@
+"""Which topics a node takes part in, in a file that is written before a join is acknowledged.
+
+One line of JSON per change, so that a thousand joins are not a thousand whole files; made short at
+every start. The place in a ring is not in it: that is soft state.
+"""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from planaria.core.errors import UsageError
+from planaria.core.node import Joined
+from planaria.core.topics import check_filter
+from planaria.network.files import write_atomically
+
+FILE = "memberships.jsonl"
+NAMED, MATCHED, LEFT = "named", "matched", "left"  # how a topic is wanted: by itself, by a pattern
+RETRY_SECONDS = 1.0  # between attempts to write
+
+log = logging.getLogger("planaria.node")
+
+
+class Memberships:
+    """The topics and patterns that were joined, each `NAMED` or `MATCHED`, as the file has them."""
+
+    def __init__(self, directory: Path) -> None:
+        """Read the file; lines that a crash or a fault damaged are told and left out."""
+        self.path = directory / FILE
+        self.names: dict[str, str] = {}
+        lines = self.path.read_bytes().splitlines() if self.path.exists() else []
+        wrong = sum(not self._take(line) for line in lines)
+        if wrong:
+            log.warning("%s: %d lines are damaged and left out", self.path, wrong)
+        write_atomically(self.path, _lines(self.names))
+        self._file = self.path.open("ab")
+
+    def changes(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """What must be written for the file to say `wanted`."""
+        left = {name: LEFT for name in self.names if name not in wanted}
+        new = {name: how for name, how in wanted.items() if self.names.get(name) != how}
+        return {**new, **left}
+
+    def write(self, changes: Mapping[str, str]) -> None:
+        """Note changes; they are on disk when this returns. Raises OSError if they cannot be."""
+        self._file.write(_lines(changes))
+        self._file.flush()
+        os.fdatasync(self._file.fileno())
+        for line in _lines(changes).splitlines():
+            self._take(line)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _take(self, line: bytes) -> bool:
+        try:
+            ((name, how),) = json.loads(line).items()
+            check_filter(name)
+        except (ValueError, AttributeError, TypeError, UsageError):
+            return False
+        if how in (NAMED, MATCHED):
+            self.names[name] = how
+        elif how == LEFT:
+            self.names.pop(name, None)
+        return how in (NAMED, MATCHED, LEFT)
+
+
+class Noting:
+    """Keeps the file in step with what a node takes part in, which `wanted` says.
+
+    Joins are handed to `tell` when they are in the file.
+    """
+
+    def __init__(
+        self,
+        file: Memberships,
+        wanted: Callable[[], dict[str, str]],
+        tell: Callable[[Joined], None],
+    ) -> None:
+        self.file, self._wanted, self._tell = file, wanted, tell
+        self.behind = False  # was a topic joined that is not in the file yet?
+        self._joined: list[Joined] = []
+        self._writing = asyncio.Lock()
+        self._over = False
+
+    def opens(self, topic: str) -> None:
+        """The node joins a topic: nothing of it may be on disk before the topic itself is."""
+        self.behind = self.behind or topic not in self.file.names
+
+    def joined(self, effect: Joined) -> bool:
+        """Tell of a join when it is in the file; True if somebody must see to that."""
+        self._joined.append(effect)
+        return not self._writing.locked()
+
+    async def note(self) -> None:
+        """Write what has changed, then tell who waited for it; raises OSError if it cannot be."""
+        async with self._writing:
+            if self._over:
+                return
+            waiting, self._joined = self._joined, []
+            self.behind = False
+            changes = self.file.changes(self._wanted())
+            try:
+                if changes:
+                    await asyncio.to_thread(self.file.write, changes)
+            except OSError:
+                self._joined, self.behind = waiting + self._joined, True
+                raise
+            for effect in waiting:
+                self._tell(effect)
+
+    async def try_to_note(self) -> None:
+        """The same, again later if it cannot be done now."""
+        try:
+            await self.note()
+        except OSError as error:
+            log.error("%s cannot be written: %s", self.file.path, error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def finish(self) -> None:
+        """Write for the last time: that a node leaves in order to stop is not to be resumed."""
+        await self.try_to_note()
+        self._over = True
+
+
+def _lines(changes: Mapping[str, str]) -> bytes:
+    return b"".join(json.dumps({name: how}).encode() + b"\n" for name, how in changes.items())

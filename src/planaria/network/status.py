@@ -1,0 +1,150 @@
+"""How a node is, as one typed value: what `/status`, `planaria top` and `doctor` read."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from planaria.core.ids import NodeId
+
+
+class Settled(Struct, frozen=True):
+    """What is held of the seconds from `since` to before `cut`, on which members must agree."""
+
+    since: int
+    cut: int
+    records: int
+    digest: str
+
+
+class TopicStatus(Struct, frozen=True):
+    """One topic at one node. `members` is known to the supervisor that serves it.
+
+    `charter` is the version that is obeyed; 0: there is none.
+    """
+
+    member: bool = False
+    label: int | None = None
+    alarmed: bool = False
+    leaving: bool = False
+    served: bool = False
+    supervisor: NodeId | None = None
+    legitimate: bool = True
+    doubts: list[str] = []
+    evidence_intervals: int = 0
+    configured_intervals: int = 0
+    publications: int = 0
+    records: int = 0
+    bytes: int = 0
+    members: int | None = None
+    charter: int = 0
+    settled: list[Settled] = []
+
+
+class SupervisorStatus(Struct, frozen=True):
+    """A supervisor that a node knows; `alive` is None where it has no link to it."""
+
+    handle: NodeId
+    addresses: tuple[str, ...] = ()
+    alive: bool | None = None
+
+
+class LinkStatus(Struct, frozen=True):
+    """A link to another node; bytes not yet acknowledged, seconds since it was heard of."""
+
+    peer: NodeId
+    address: str | None
+    busy: bool
+    unacknowledged: int
+    silent: float
+
+
+class ContactStatus(Struct, frozen=True):
+    """A node that this one has heard of; it may be gone."""
+
+    handle: NodeId
+    id: str
+    addresses: tuple[str, ...]
+
+
+class Queues(Struct, frozen=True):
+    """What waits: messages for nodes that are dialled, bytes for links, bytes for the disk."""
+
+    messages: int = 0
+    link_bytes: int = 0
+    store_bytes: int = 0
+
+
+class Totals(Struct, frozen=True):
+    """All topics together, also those that a status does not show."""
+
+    topics: int = 0
+    doubtful: int = 0
+    publications: int = 0
+    records: int = 0
+    bytes: int = 0
+    members: int = 0
+
+    @property
+    def legitimate(self) -> bool:
+        """Is nothing known to be wrong with any?"""
+        return not self.doubtful
+
+
+class StoreStatus(Struct, frozen=True):
+    """The store on disk; `stalled` says why it cannot write."""
+
+    path: str
+    bytes: int
+    pending_bytes: int
+    stalled: str | None
+    damaged: bool
+
+
+class ProcessStatus(Struct, frozen=True):
+    """The process; None where the system does not tell."""
+
+    pid: int
+    cpu_seconds: float
+    resident_bytes: int | None = None
+    descriptors: int | None = None
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """A node, as it knows itself."""
+
+    id: str
+    handle: NodeId
+    name: str
+    cluster: str
+    version: str
+    wire: tuple[int, ...]
+    listen: tuple[str, ...]
+    http: str | None
+    secure: bool
+    certificate_expires: datetime | None
+    time: float
+    uptime: float
+    interval: float
+    pace: int  # intervals between two words of a calm topic, at most
+    supervises: bool
+    supervisors: list[SupervisorStatus]
+    legitimate: bool
+    doubts: list[str]
+    evidence_age: float
+    topics: dict[str, TopicStatus]
+    totals: Totals
+    links: list[LinkStatus]
+    links_total: int
+    links_busy: int
+    clients: int
+    contacts: list[ContactStatus]
+    contacts_total: int
+    queues: Queues
+    drops: int
+    malformed: int
+    late: int
+    deliveries: int = 0
+    requests: int
+    answers: int
+    store: StoreStatus | None
+    process: ProcessStatus

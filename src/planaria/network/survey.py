@@ -1,0 +1,224 @@
+"""Looks at a whole network: walks from the servers that it is told to all nodes they know.
+
+What it sees was true at slightly different moments. Connections stay open from look to look.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from time import monotonic, time
+
+from msgspec import MsgspecError, Struct, json
+
+from planaria.core.errors import MalformedState
+from planaria.core.ids import NodeId
+from planaria.core.state import decode_state
+from planaria.network.client.asking import Answer, Asker, Unanswered
+from planaria.network.client.channel import Access
+from planaria.network.client.client import shown
+from planaria.network.client.errors import Unreachable
+from planaria.network.client.messages import (
+    AskState,
+    AskStatus,
+    AskTopics,
+    ClientMessage,
+    StateIs,
+    StatusIs,
+    TopicsAre,
+)
+from planaria.network.context import Context
+from planaria.network.identity import handle_of
+from planaria.network.status import Status
+from planaria.protocols.skipring.peer import PeerState
+from planaria.protocols.skipring.supervisor import SupervisorState
+
+NODES_MAX = 4096  # that one look visits
+QUESTIONS_MAX = 64  # at a time
+REACH_SECONDS = 3.0  # for one node to be reached, and again for each answer
+
+
+class Parts(Struct, frozen=True):
+    """A node's parts in one topic."""
+
+    peer: PeerState | None = None
+    supervisor: SupervisorState | None = None
+
+
+class Seen(Struct):
+    """What one node said. `clock` is how far its clock is ahead of ours, give or take `trip`."""
+
+    status: Status
+    address: str
+    clock: float = 0.0
+    trip: float = 0.0
+    topics: dict[str, Parts] = {}
+
+    @property
+    def called(self) -> str:
+        """What people call the node."""
+        return f"{self.status.name or self.status.id[:8]} ({self.address})"
+
+
+class Silent(Struct, frozen=True):
+    """A node of which others know, or a server, that does not answer."""
+
+    addresses: tuple[str, ...]
+    reason: str
+    node: NodeId | None = None
+    known_to: tuple[NodeId, ...] = ()
+
+
+class Survey(Struct):
+    """All that one look saw, and when."""
+
+    time: float
+    nodes: dict[NodeId, Seen]
+    silent: list[Silent]
+    complaints: list[tuple[NodeId, str]]  # answers that could not be used
+
+    def called(self, node: NodeId | None) -> str:
+        """What people call a node, seen or not."""
+        if node is None:
+            return "-"
+        return self.nodes[node].called if node in self.nodes else str(node)
+
+    def topics(self) -> list[str]:
+        """The topics of all nodes that were seen."""
+        return sorted({topic for seen in self.nodes.values() for topic in seen.status.topics})
+
+
+class Surveyor:
+    """Looks at a network as often as it is asked to."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.access = Access(*shown(context, None))
+        self._askers: dict[NodeId, Asker] = {}
+        self._free = asyncio.Semaphore(QUESTIONS_MAX)
+
+    async def __aenter__(self) -> "Surveyor":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.gather(*(asker.close() for asker in self._askers.values()))
+
+    @property
+    def secret(self) -> bytes:
+        """The cluster's secret, by which supervisors are ordered; empty without TLS."""
+        return self.access.credentials.secret if self.access.credentials else b""
+
+    async def look(self) -> Survey:
+        """Ask every node that can be reached how it is; raises Unreachable if there is none."""
+        survey = Survey(time(), {}, [], [])
+        servers = [Silent((address,), "") for address in self.context.servers]
+        known = [Silent((it.address,), "", handle) for handle, it in self._askers.items()]
+        tried: set[NodeId] = set()
+        level = [*known, *servers]
+        while level:
+            found = await asyncio.gather(*(self._visit(one, survey) for one in level))
+            survey.silent += [one for one in found if one is not None]
+            tried |= {one.node for one in level if one.node is not None}
+            level = _next(survey, tried)
+        if not survey.nodes:
+            raise Unreachable({one.addresses[0]: one.reason for one in survey.silent})
+        seen = {address for it in survey.nodes.values() for address in it.status.listen}
+        survey.silent = [it for it in survey.silent if it.node not in survey.nodes]
+        survey.silent = [it for it in survey.silent if it.node or it.addresses[0] not in seen]
+        return survey
+
+    async def examine(self, survey: Survey, topics: Sequence[str] | None = None) -> None:
+        """Ask for the states of all topics too, or of some, wherever they may be."""
+        if topics is None:
+            topics = sorted({*survey.topics(), *await self._unlisted(survey)})
+        asked = [
+            self._state(survey, handle, topic)
+            for handle, seen in survey.nodes.items()
+            for topic in topics
+            if topic in seen.status.topics or len(seen.status.topics) < seen.status.totals.topics
+        ]
+        await asyncio.gather(*asked)
+
+    async def ask(
+        self, node: NodeId, kind: type[ClientMessage], answer: type[Answer], *fields: object
+    ) -> Answer:
+        """Ask a node that was seen; raises Unanswered."""
+        async with self._free:
+            return await self._askers[node].ask(kind, answer, *fields)
+
+    async def _visit(self, one: Silent, survey: Survey) -> Silent | None:
+        """Ask one node how it is; what comes back is who does not answer."""
+        reasons = []
+        for address in one.addresses:
+            try:
+                async with self._free:
+                    await self._ask_status(one.node, address, survey)
+                return None
+            except (Unanswered, MsgspecError) as error:
+                reasons.append(str(error))
+        return Silent(one.addresses, "; ".join(reasons), one.node, one.known_to)
+
+    async def _ask_status(self, node: NodeId | None, address: str, survey: Survey) -> None:
+        kept = None if node is None else self._askers.pop(node, None)
+        if kept is not None:
+            try:
+                return await self._ask(kept, survey)
+            except Unanswered:
+                await kept.close()  # the node may have started again since
+        asker = Asker(address, self.access, REACH_SECONDS)
+        await asker.open()
+        try:
+            await self._ask(asker, survey)
+        except BaseException:
+            await asker.close()
+            raise
+
+    async def _ask(self, asker: Asker, survey: Survey) -> None:
+        before, wall = monotonic(), time()
+        status = json.decode((await asker.ask(AskStatus, StatusIs)).status, type=Status)
+        trip = monotonic() - before
+        handle = handle_of(asker.node)
+        if self._askers.setdefault(handle, asker) is not asker:
+            await asker.close()  # one more address of a node that has answered
+        ahead = status.time - (wall + trip / 2)
+        survey.nodes.setdefault(handle, Seen(status, asker.address, ahead, trip, {}))
+
+    async def _unlisted(self, survey: Survey) -> list[str]:
+        """Topics that no status shows, if there are too many for one."""
+        found: list[str] = []
+        for handle, seen in survey.nodes.items():
+            if len(seen.status.topics) < seen.status.totals.topics:
+                try:
+                    found += (await self._askers[handle].ask(AskTopics, TopicsAre, "#")).topics
+                except Unanswered as error:
+                    survey.complaints.append((handle, str(error)))
+        return found
+
+    async def _state(self, survey: Survey, handle: NodeId, topic: str) -> None:
+        try:
+            told = await self.ask(handle, AskState, StateIs, topic)
+            survey.nodes[handle].topics[topic] = Parts(
+                decode_state(PeerState, told.peer) if told.peer else None,
+                decode_state(SupervisorState, told.supervisor) if told.supervisor else None,
+            )
+        except (Unanswered, MalformedState) as error:
+            survey.complaints.append((handle, f"{topic}: {error}"))
+
+
+def _next(survey: Survey, tried: set[NodeId]) -> list[Silent]:
+    """The nodes that those seen know of and that were not tried yet."""
+    addresses: dict[NodeId, dict[str, None]] = {}
+    known_to: dict[NodeId, list[NodeId]] = {}
+    for handle, seen in survey.nodes.items():
+        for other, where in _mentioned(seen.status):
+            if other not in tried and other not in survey.nodes and where:
+                addresses.setdefault(other, {}).update(dict.fromkeys(where))
+                known_to.setdefault(other, []).append(handle)
+    room = max(0, NODES_MAX - len(survey.nodes) - len(survey.silent))
+    return [
+        Silent(tuple(where), "", other, tuple(known_to[other]))
+        for other, where in list(addresses.items())[:room]
+    ]
+
+
+def _mentioned(status: Status) -> Iterable[tuple[NodeId, tuple[str, ...]]]:
+    yield from ((it.handle, it.addresses) for it in status.contacts)
+    yield from ((it.handle, it.addresses) for it in status.supervisors)

@@ -1,0 +1,136 @@
+"""What is laid down for a topic: one small signed record with a version, the same everywhere.
+
+Two charters of a topic are ordered by (version, hash), so that all nodes settle on one of them in
+whatever order they come. Who may sign is not decided here: a `Judge` says of sealed bytes what
+they lay down, or that they are nothing. An authority voids what an admin signed from some second
+on with a record of the same kind, of which the earliest is the highest.
+"""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta, MsgspecError, Struct, msgpack
+
+from planaria.core.errors import UsageError
+from planaria.core.topics import check_topic
+from planaria.protocols.publications.retention import Retention
+
+SEALED_BYTES_MAX = 4096  # a charter, a certificate and a signature take less than 1,500
+VERSION_MAX = 1 << 62
+STEP_MAX = 1000  # by which a version may exceed the one before: a typo must not be the last word
+HASH_BYTES = 16
+VOID = "$void/"  # the name of a record that voids: this and the admin's id
+
+Number = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
+Second = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
+
+
+class Charter(Struct, frozen=True, array_like=True):
+    """What a topic is like, from `version` on; `previous` is the version that it replaces."""
+
+    topic: str
+    version: Number
+    previous: Annotated[int, Meta(ge=0, le=VERSION_MAX)]
+    time: Second
+    overlay: Literal["ring"] = "ring"
+    retention: Retention = Retention()
+
+
+class Sealed(Struct, frozen=True, array_like=True):
+    """A charter as its admin signed it: `signer` is a certificate, or a key where there is none."""
+
+    body: bytes
+    signer: bytes
+    signature: bytes
+
+
+class Judged(NamedTuple):
+    """What sealed bytes lay down, and the id of who signed them."""
+
+    charter: Charter
+    admin: bytes
+
+
+Judge = Callable[[bytes], Judged | None]
+Rank = tuple[int, bytes]
+
+NO_RANK: Rank = (0, b"")
+
+
+def nobody(_: bytes) -> Judged | None:
+    """Judge where nobody may lay down anything."""
+    return None
+
+
+def encode_charter(charter: Charter) -> bytes:
+    """The bytes that are signed."""
+    return msgpack.encode(charter)
+
+
+def decode_sealed(data: bytes) -> tuple[Sealed, Charter] | None:
+    """What is in sealed bytes, if it could be a charter at all; who signed it is not looked at."""
+    if len(data) > SEALED_BYTES_MAX:
+        return None
+    try:
+        sealed = msgpack.decode(data, type=Sealed)
+        charter = msgpack.decode(sealed.body, type=Charter)
+    except (MsgspecError, ValueError, RecursionError):
+        return None
+    return (sealed, charter) if is_sound(charter) else None
+
+
+def is_sound(charter: Charter) -> bool:
+    """Is it of a topic, and no further from the one before than a version may be?"""
+    if charter.topic.startswith(VOID):
+        return voided_since(charter) is not None
+    try:
+        check_topic(charter.topic)
+    except UsageError:
+        return False
+    return charter.previous < charter.version <= charter.previous + STEP_MAX
+
+
+def rank_of(charter: Charter) -> Rank:
+    """By what charters of one topic are ordered; the highest counts."""
+    return charter.version, blake2b(encode_charter(charter), digest_size=HASH_BYTES).digest()
+
+
+def next_charter(
+    topic: str, before: Charter | None, time: int, version: int | None = None
+) -> Charter:
+    """The charter that follows `before`, to be changed as wished; raises UsageError.
+
+    Settings that are not changed stay as they are.
+    """
+    check_topic(topic)
+    previous = before.version if before else 0
+    version = previous + 1 if version is None else version
+    if not previous < version <= previous + STEP_MAX:
+        raise UsageError(
+            f"version {version} of {topic!r}: from {previous + 1} to {previous + STEP_MAX}"
+        )
+    if before is None:
+        return Charter(topic, version, previous, time)
+    return Charter(topic, version, previous, time, before.overlay, before.retention)
+
+
+def voiding(admin: bytes, since: int) -> Charter:
+    """The record by which an authority voids what `admin` signed from the second `since` on."""
+    version = VERSION_MAX - since
+    return Charter(f"{VOID}{admin.hex()}", version, version - 1, since)
+
+
+def voided_since(charter: Charter) -> int | None:
+    """From which second on a voiding record voids; None: it is none."""
+    since = VERSION_MAX - charter.version
+    plain = voiding_name(charter) is not None and charter.time == since
+    return since if plain and charter.previous == charter.version - 1 else None
+
+
+def voiding_name(charter: Charter) -> bytes | None:
+    """The id of the admin whom a record is about."""
+    try:
+        return bytes.fromhex(charter.topic.removeprefix(VOID))
+    except ValueError:
+        return None

@@ -1,0 +1,290 @@
+"""The charters at one node: supervisors keep all, members those of their topics.
+
+Soft state that only grows in rank: whoever has a charter tells a supervisor its rank again and
+again, and the lower of two is replaced. What a fault leaves is verified again, a little at each
+timeout, and dropped if nobody entitled signed it.
+"""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from msgspec import field
+
+from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Command, Effect, Persist, Send
+from planaria.core.state import State, Stateful
+from planaria.protocols.skipring.charter import (
+    NO_RANK,
+    VOID,
+    Charter,
+    Judge,
+    Judged,
+    Rank,
+    rank_of,
+    voided_since,
+)
+from planaria.protocols.skipring.charter_messages import (
+    CHARTERS_MAX,
+    HINTS_MAX,
+    AskCharters,
+    CharterHints,
+    CharterNews,
+)
+from planaria.protocols.skipring.peer import FOREVER, Peer
+
+NAMES_MAX = 1 << 16  # topics with a charter: as many as one supervisor serves
+KEPT_MAX = 3  # versions of one topic: what an operator may want to go back to
+AUDIT_SLICE = 4  # names verified again at each timeout
+PUSH_MAX = 64  # supervisors that are told of a new charter at once; the others ask
+
+
+class LayDown(Command, frozen=True, gc=False):
+    """Obey this charter and tell all; refused with UsageError if nobody entitled signed it."""
+
+    sealed: bytes
+
+
+class ChartersState(State):
+    """Sealed charters by topic, the highest first, and whose turn it is to be told or verified."""
+
+    kept: dict[str, list[bytes]] = field(default_factory=dict)
+    told: int = 0
+    audited: int = 0
+
+
+class Charters(Stateful):
+    """The charters at one node; `judge` says what sealed bytes lay down.
+
+    It keeps those of the topics that `peer` is a member of, and has the peer obey them. With
+    `everything`, as at a supervisor, it keeps those of all topics.
+    """
+
+    __slots__ = (
+        "_judge",
+        "_judged",
+        "_peer",
+        "_rng",
+        "audited",
+        "everything",
+        "id",
+        "kept",
+        "told",
+    )
+    state_type = ChartersState
+
+    def __init__(
+        self,
+        id: NodeId,
+        peer: Peer,
+        rng: Random,
+        judge: Judge,
+        *,
+        everything: bool,
+    ) -> None:
+        self.id, self.everything = id, everything
+        self.kept: dict[str, list[bytes]] = {}
+        self.told = self.audited = 0
+        self._peer, self._rng, self._judge = peer, rng, judge
+        self._judged: dict[bytes, Judged] = {}  # what was verified, by its bytes
+
+    def best(self, topic: str) -> Charter | None:
+        """The charter that counts."""
+        return next((it.charter for it in self._valid(topic)), None)
+
+    def versions(self, topic: str) -> list[Charter]:
+        """The last ones, the one that counts first."""
+        return [it.charter for it in self._valid(topic)]
+
+    def sealed(self, topic: str) -> bytes | None:
+        """The one that counts, as it travels."""
+        return next((data for data in self.kept.get(topic, []) if self._admitted(data)), None)
+
+    def names(self) -> list[str]:
+        """The topics that have a charter here."""
+        return sorted(name for name in self.kept if not name.startswith(VOID) and self.best(name))
+
+    def everything_kept(self) -> list[bytes]:
+        """All that is kept, for a store."""
+        return [data for datas in self.kept.values() for data in datas]
+
+    def resume(self, data: bytes) -> bool:
+        """Take what a store had; False if it is no charter any more. Nobody is told.
+
+        What this node is a member of is not known yet; the audit drops what it does not want.
+        """
+        judged = self._admitted(data)
+        if judged is not None and len(self.kept) < NAMES_MAX:
+            self._keep(judged.charter.topic, [data, *self.kept.get(judged.charter.topic, [])])
+        return judged is not None
+
+    def lay_down(self, data: bytes) -> list[Effect]:
+        """Take a charter from an admin, obey it, and tell supervisors at once.
+
+        Raises UsageError if it is not admitted.
+        """
+        if not self._take(data):
+            raise UsageError("this charter is not signed by an admin of this cluster, or is void")
+        others = [id for id in self._peer.supervisors if id != self.id][:PUSH_MAX]
+        told = [Send(id, CharterNews(self.id, [data])) for id in others]
+        return [*told, *self.obey([*self._peer.topics])]
+
+    def on_message(self, message: Message, sender: NodeId) -> list[Effect]:
+        """Hints, questions and charters; each speaks for itself alone."""
+        if getattr(message, "sender", None) != sender:
+            return []
+        if isinstance(message, CharterHints):
+            return [*self._compare(message)]
+        if isinstance(message, AskCharters):
+            return [*self._news(sender, [self.sealed(topic) for topic in message.topics])]
+        if isinstance(message, CharterNews):
+            void = self._news(sender, [self._heard(data) for data in message.sealed])
+            return [*void, *self.obey([*self._peer.topics])]
+        return []
+
+    def on_timeout(self) -> list[Effect]:
+        """Verify a few again, obey them, and tell a supervisor the ranks of some."""
+        audited = _turn([*self.kept], self.audited, AUDIT_SLICE)
+        for name in audited:
+            self._audit(name)
+        self.audited %= NAMES_MAX
+        self.audited += sum(name in self.kept for name in audited)
+        names = [*dict.fromkeys([*self.kept, *self._peer.topics])]
+        turned = _turn(names, self.told, HINTS_MAX)
+        self.told = (self.told + HINTS_MAX) % max(1, len(names))
+        return [*self.obey(turned), *self._hint(turned)]
+
+    def obey(self, topics: Iterable[str]) -> list[Effect]:
+        """Have the peer keep of these topics what is laid down for them, or what it was told."""
+        effects: list[Effect] = []
+        for topic in topics:
+            membership, best = self._peer.topics.get(topic), self.best(topic)
+            if membership is None:
+                continue
+            told = self._peer.retention.get(topic, FOREVER)
+            wanted = told if best is None else best.retention
+            if membership.history.horizon.retention != wanted:
+                effects += membership.history.retain(wanted)
+        return [*effects, Persist()] if effects else []
+
+    def load(self, state: State) -> None:
+        """Take any state; what is no charter is not admitted, and dropped by the audit."""
+        super().load(state)
+        self._judged = {}
+
+    # Comparing
+
+    def _hint(self, names: Sequence[str]) -> list[Send]:
+        others = [id for id in self._peer.supervisors if id != self.id]
+        ranks = [(name, *self._rank(name)) for name in names]
+        hints = [it for it in ranks if it[1] or it[0] in self._peer.topics]
+        return (
+            [Send(self._rng.choice(others), CharterHints(self.id, hints))]
+            if hints and others
+            else []
+        )
+
+    def _compare(self, message: CharterHints) -> list[Send]:
+        """Send what is higher here, ask for what is higher there."""
+        higher: list[bytes | None] = []
+        lower: list[str] = []
+        for name, *rank in message.hints:
+            mine = self._rank(name)
+            if mine > tuple(rank):
+                higher.append(self.sealed(name))
+            elif mine < tuple(rank) and self._keeps(name):
+                lower.append(name)
+        asked = [Send(message.sender, AskCharters(self.id, lower))] if lower else []
+        return [*self._news(message.sender, higher), *asked]
+
+    def _news(self, target: NodeId, found: Sequence[bytes | None]) -> list[Send]:
+        sealed = [data for data in found if data is not None]
+        return [
+            Send(target, CharterNews(self.id, sealed[at : at + CHARTERS_MAX]))
+            for at in range(0, len(sealed), CHARTERS_MAX)
+        ]
+
+    def _rank(self, name: str) -> Rank:
+        best = self.best(name)
+        return NO_RANK if best is None else rank_of(best)
+
+    def _keeps(self, name: str) -> bool:
+        return self.everything or name.startswith(VOID) or name in self._peer.topics
+
+    # Keeping
+
+    def _heard(self, data: bytes) -> bytes | None:
+        """Take a charter that another has; if it is void, that one must hear so."""
+        judged = self._judged.get(data) or self._judge(data)
+        if judged is None or self._take(data):
+            return None
+        return self._voiding(judged)
+
+    def _take(self, data: bytes) -> bool:
+        """Keep a charter in its place among the last; True if it is admitted."""
+        judged = self._admitted(data)
+        if judged is None:
+            return False
+        name = judged.charter.topic
+        if self._keeps(name) and (name in self.kept or len(self.kept) < NAMES_MAX):
+            self._keep(name, [data, *self.kept.get(name, [])])
+        if data not in self.kept.get(name, []):
+            self._judged.pop(data, None)
+        return True
+
+    def _keep(self, name: str, found: Iterable[bytes]) -> None:
+        """Keep the highest of those that are admitted, one of each rank."""
+        ranked: dict[Rank, bytes] = {}
+        for data in found:
+            judged = self._admitted(data)
+            if judged is not None and judged.charter.topic == name:
+                ranked.setdefault(rank_of(judged.charter), data)
+        kept = [ranked[rank] for rank in sorted(ranked, reverse=True)[:KEPT_MAX]]
+        for data in self.kept.get(name, []):
+            if data not in kept:
+                self._judged.pop(data, None)
+        if kept:
+            self.kept[name] = kept  # in its place, so that each has its turn
+        else:
+            self.kept.pop(name, None)
+
+    def _audit(self, name: str) -> None:
+        """Verify what is kept of a topic anew; what nobody wants here is not kept."""
+        found = self.kept.get(name, [])
+        for data in found:
+            self._judged.pop(data, None)
+        self._keep(name, found if self._keeps(name) else [])
+
+    def _valid(self, name: str) -> Iterable[Judged]:
+        for data in self.kept.get(name, []):
+            judged = self._admitted(data)
+            if judged is not None and judged.charter.topic == name:
+                yield judged
+
+    def _admitted(self, data: bytes) -> Judged | None:
+        """What bytes lay down, if somebody entitled signed them and nobody voided that."""
+        judged = self._judged.get(data)
+        if judged is None:
+            judged = self._judge(data)
+            if judged is None:
+                return None
+            self._judged[data] = judged
+        return None if self._voiding(judged) else judged
+
+    def _voiding(self, judged: Judged) -> bytes | None:
+        """The record that voids a charter, if there is one."""
+        if judged.charter.topic.startswith(VOID):
+            return None
+        for data in self.kept.get(VOID + judged.admin.hex(), []):
+            found = self._judged.get(data) or self._judge(data)
+            since = None if found is None else voided_since(found.charter)
+            if since is not None and judged.charter.time >= since:
+                return data
+        return None
+
+
+def _turn(names: list[str], start: int, count: int) -> list[str]:
+    """So many names from a place on, the first after the last."""
+    start %= max(1, len(names))
+    return [*names[start : start + count], *names[: max(0, start + count - len(names))]][:count]

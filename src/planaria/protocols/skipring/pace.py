@@ -1,0 +1,61 @@
+"""How often a topic speaks: less and less while it is calm, in every interval while it is not.
+
+Only speaking is slowed. All counters run with the intervals, and whoever speaks promises when it
+speaks next: so one in doubt, in every interval, and its calm neighbours, each sixteenth, have the
+same patience with each other. That a process is gone its links tell, whatever its topics do.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from planaria.core.state import State, Stateful
+
+PACE_MAX = 16  # intervals: 8 s at the default interval
+
+Promise = Annotated[int, Meta(ge=1, le=PACE_MAX)]  # intervals until the next word
+
+
+class PaceState(State):
+    """Intervals between two words, those left until the next, and what was last shown."""
+
+    pace: int
+    left: int
+    shown: int
+
+
+class Pace(Stateful):
+    """The pace of one topic at one node: doubles up to `longest`, falls back at the first doubt."""
+
+    __slots__ = ("left", "longest", "pace", "shown")
+    state_type = PaceState
+
+    def __init__(self, longest: int = 1) -> None:
+        self.longest = longest
+        self.pace = 1
+        self.left = 1
+        self.shown = 0
+
+    @property
+    def spoke(self) -> bool:
+        """Did the last timeout say something?"""
+        return self.left == self.pace
+
+    def reset(self) -> None:
+        """Something happened: speak in the next interval, and in the one after."""
+        self.pace = self.left = 1
+
+    def on_timeout(self, *, doubt: bool, shown: int = 0) -> int:
+        """An interval passed: the promise to give with what is said now; 0: say nothing.
+
+        `shown` names what would be said; something new is said at once.
+        """
+        if doubt or shown != self.shown or not 0 < self.left <= self.pace <= self.longest:
+            self.shown = shown
+            self.reset()
+            return 1
+        self.left -= 1
+        if self.left:
+            return 0
+        self.pace = self.left = min(2 * self.pace, self.longest)
+        return self.pace

@@ -1,0 +1,52 @@
+"""What a store hands out: what a record brought, what a reader gets, what is not here."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from planaria.records.positions import Abandoned, Interval, Mark
+from planaria.records.record import Publication, Record, Stream
+
+
+class Arrival(NamedTuple):
+    """What a record brought: numbers to deliver, and numbers said otherwise before.
+
+    `abandoned` are numbers that will not be delivered if they come: their stream has more holes
+    than are remembered.
+    """
+
+    record: Record
+    new: list[Interval]
+    disputed: list[Interval]
+    abandoned: Sequence[Abandoned] = ()
+
+
+class Slice(NamedTuple):
+    """Part of a record: its numbers from `lo` to before `hi`; `late` if they were skipped."""
+
+    record: Record
+    lo: int
+    hi: int
+    late: bool = False
+
+    def publications(self) -> list[Publication]:
+        """The publications themselves."""
+        return self.record.publications(self.lo, self.hi)
+
+
+class Batch(NamedTuple):
+    """What a reader gets, in publisher order, and from where to go on; is there `more` there?"""
+
+    slices: list[Slice]
+    vector: dict[Stream, Mark]
+    more: bool = False
+
+    def publications(self) -> list[Publication]:
+        """The publications themselves, in order."""
+        return [one for part in self.slices for one in part.publications()]
+
+
+class Lacks(NamedTuple):
+    """Which part of a range is not here: what may still come, and what is expired."""
+
+    coming: dict[Stream, list[Interval]]
+    expired: dict[Stream, list[Interval]]

@@ -1,0 +1,73 @@
+"""Which records a reader gets next, by its vector: everything but their bytes."""
+
+from collections.abc import Iterator, Sequence
+
+from planaria.records.index import Index
+from planaria.records.lanes import Entry, Lane
+from planaria.records.positions import START, Intervals, Mark, Vector
+from planaria.records.record import Stream
+
+Part = tuple[Entry, int, int, bool]  # an entry, which of its numbers, and were they skipped?
+
+
+def range_of(
+    index: Index,
+    streams: Sequence[Stream],
+    after: Vector,
+    to: Vector | None,
+    floor: int,
+    limit: int,
+    size: int,
+) -> tuple[list[Part], dict[Stream, Mark], bool]:
+    """The parts of a batch, `limit` publications and `size` bytes at most, the vector after it,
+    and whether there is more.
+
+    See `Store.read`. A record larger than `size` comes alone.
+    """
+    wanted: list[Part] = []
+    vector, room = dict(after), limit
+    for stream in streams:
+        lane = index.lanes.get(stream)
+        if lane is None:
+            continue
+        mark = after.get(stream) or Mark(lane.since(floor))
+        end = lane.settled(mark.next)
+        if to is not None:
+            end = min(end, to.get(stream, START).next)
+        for entry, lo, hi, late in _parts(lane, mark, end):
+            if room <= 0 or (wanted and entry.size > size):
+                return wanted, vector, True
+            cut = min(hi, lo + room)
+            wanted.append((entry, lo, cut, late))
+            room, size = room - (cut - lo), size - entry.size
+            vector[stream] = _passed(vector.get(stream, mark), lo, cut)
+            if cut < hi:
+                return wanted, vector, True
+        if end > mark.next or mark.skipped:
+            vector[stream] = _settled(lane, vector.get(stream, mark), end)
+    return wanted, vector, False
+
+
+def _parts(lane: Lane, mark: Mark, end: int) -> Iterator[Part]:
+    """What came of the numbers that a reader skipped, then what follows up to `end`."""
+    for lo, hi in mark.skipped:
+        for part in lane.segments(lo, hi):
+            yield *part, True
+    for part in lane.segments(mark.next, end):
+        yield *part, False
+
+
+def _passed(mark: Mark, lo: int, hi: int) -> Mark:
+    """The mark of a reader that was given these numbers; below `next` they were skipped."""
+    if lo >= mark.next:
+        return Mark(hi, mark.skipped)
+    skipped = Intervals(mark.skipped)
+    skipped.remove(lo, hi)
+    return Mark(mark.next, tuple(skipped))
+
+
+def _settled(lane: Lane, mark: Mark, end: int) -> Mark:
+    """The mark of a reader that was given all up to `end`: what is expired is not waited for."""
+    skipped = Intervals(mark.skipped)
+    skipped.remove(0, lane.floor)
+    return Mark(max(mark.next, end), tuple(skipped))

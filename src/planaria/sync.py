@@ -1,0 +1,190 @@
+"""The client for scripts and notebooks: the same, without `async`.
+
+    with planaria.sync.connect("127.0.0.1:7400") as client:
+        client.publish("weather/europe", b"mild")
+        with client.subscribe("weather/#", since="all") as events:
+            for event in events:
+                ...
+
+One thread behind the scenes runs the event loop of each client. A loop that ran only during calls
+would neither answer its node's beats nor acknowledge publications while a notebook thinks, and
+would be taken for dead. Ctrl-C interrupts any call; `with` then ends the client as usual.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any, Generic, Self, TypeVar
+
+from planaria.core.errors import UsageError
+from planaria.core.node import Notice
+from planaria.network.client import client as asynchronous
+from planaria.network.client.client import Batch, Vector
+from planaria.network.client.events import Ack, Event
+from planaria.network.client.places import Since
+from planaria.network.client.subscription import Subscription as AsyncSubscription
+from planaria.records.record import Draft
+
+R = TypeVar("R")
+T = TypeVar("T", bound=Event | Notice)
+
+
+class _Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self.loop.run_forever, name="planaria", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, R], timeout: float | None = None) -> R:
+        """Run it there and wait for it; whatever interrupts the wait cancels it."""
+        future: Future[R] = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(timeout)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+class Subscription(Generic[T]):
+    """An iterator of events. Made by `Client.subscribe`."""
+
+    def __init__(self, loop: _Loop, inner: AsyncSubscription[T]) -> None:
+        self._loop, self._inner = loop, inner
+
+    def __enter__(self) -> Self:
+        self._loop.run(self._inner.__aenter__())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        return self.next()
+
+    def next(self, timeout: float | None = None) -> T:
+        """The next event; raises TimeoutError if none comes within `timeout` seconds."""
+        event = self._inner.take()
+        if event is not None:
+            return event
+        found = self._loop.run(_next(self._inner), timeout)
+        if found is None:
+            raise StopIteration
+        return found
+
+    def ready(self, timeout: float | None = None) -> None:
+        """Wait until whatever is published from now on will come."""
+        self._loop.run(self._inner.ready(), timeout)
+
+    def vector(self) -> dict[str, Any]:
+        """How far the application is, in plain values: give it to `since` to go on from there."""
+        return self._loop.run(_called(self._inner.vector))
+
+    def close(self) -> None:
+        """End it."""
+        self._loop.run(self._inner.close())
+
+
+class Client:
+    """A client whose methods wait. Made by `connect`."""
+
+    def __init__(self, servers: str | Sequence[str] | None, **options: Any) -> None:
+        self._loop = _Loop()
+        self._ended = False
+        self._inner: asynchronous.Client
+        try:
+            self._inner = self._loop.run(_called(asynchronous.connect, servers, **options))
+        except BaseException:
+            self._loop.stop()
+            raise
+
+    def __enter__(self) -> Self:
+        try:
+            self._loop.run(self._inner.__aenter__())
+        except BaseException:
+            self.close(flush=False)
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.close(flush=error is None)
+
+    def close(self, *, flush: bool = True) -> None:
+        """End it: all that was published is stored first, unless `flush` is False."""
+        if not self._ended:
+            self._ended = True
+            try:
+                self._loop.run(self._inner.close(flush=flush))
+            finally:
+                self._loop.stop()
+
+    @property
+    def server(self) -> str:
+        """The address of the node that this client talks to now."""
+        return self._inner.server
+
+    def publish(self, topic: str, payload: bytes | str, **options: Any) -> Ack:
+        """Publish, and return when it is held; options as of `planaria.Client.publish`."""
+        return self._run(self._inner.publish(topic, payload, **options))
+
+    def publish_many(
+        self, topic: str, payloads: Iterable[bytes | str | Draft], **options: Any
+    ) -> Ack | None:
+        """Publish all of them in order; options as of `planaria.Client.publish_many`."""
+        return self._run(self._inner.publish_many(topic, payloads, **options))
+
+    def subscribe(self, *patterns: str, since: Since = "now", **options: Any) -> Subscription[Any]:
+        """Subscribe to topics; options as of `planaria.Client.subscribe`."""
+        subscribe = self._inner.subscribe
+        inner = self._run(_called(subscribe, *patterns, since=since, **options))
+        return Subscription(self._loop, inner)
+
+    def topics(self, pattern: str = "#") -> list[str]:
+        """The topics that match a pattern, in order."""
+        return self._run(self._inner.topics(pattern))
+
+    def vector(self, topic: str) -> dict[str, Any]:
+        """How far a topic can be read, in plain values."""
+        return self._run(self._inner.vector(topic))
+
+    def read(
+        self, topic: str, after: Vector | None = None, to: Vector | None = None, limit: int = 8192
+    ) -> Batch:
+        """Read on in a topic, from one vector to another."""
+        return self._run(self._inner.read(topic, after, to, limit))
+
+    def status(self) -> dict[str, Any]:
+        """How the node is that this client talks to, and whom it knows."""
+        return self._run(self._inner.status())
+
+    def _run(self, work: Coroutine[Any, Any, R]) -> R:
+        if self._ended:
+            work.close()
+            raise UsageError("this client is closed: connect again")
+        return self._loop.run(work)
+
+
+def connect(servers: str | Sequence[str] | None = None, **options: Any) -> Client:
+    """A client of these nodes, for `with`; options as of `planaria.connect`."""
+    return Client(servers, **options)
+
+
+async def _called(function: Any, *arguments: Any, **named: Any) -> Any:
+    """Call a function that wants a running loop."""
+    return function(*arguments, **named)
+
+
+async def _next(inner: AsyncSubscription[T]) -> T | None:
+    """The next event; None at the end, as a coroutine cannot raise StopAsyncIteration."""
+    return await anext(inner, None)

@@ -1,0 +1,29 @@
+"""Whole nodes in the process of a test: insecure, fast, each in a directory of its own."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from planaria.network.config import Config
+
+INTERVAL = 0.1
+TOPIC = "news"
+
+
+def config(directory: Path, **told: Any) -> Config:
+    usual = {"listen": "127.0.0.1:0", "supervise": True, "insecure": 1, "interval": INTERVAL}
+    return Config(dir=directory, **{**usual, **told})
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await main()
+
+    asyncio.run(bounded())
+
+
+async def until(holds: Callable[[], object]) -> None:
+    while not holds():
+        await asyncio.sleep(0.02)

@@ -1,0 +1,92 @@
+"""The benchmark of the live network: real processes, honest ratios, nothing left behind."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from planaria.cli.main import main, planaria
+from planaria.network.bench import contender as module
+from planaria.network.bench.brokers import Nats
+from planaria.network.bench.clients import Clients
+from planaria.network.bench.contender import Contender
+from planaria.network.bench.contenders import OURS, PEERS, contender
+from planaria.network.bench.embedded import Embedded
+from planaria.network.bench.measure import Plan, Round, System, compare
+from planaria.network.bench.report import as_json, ratios
+
+TINY = Plan(rounds=1, burst_seconds=0.02, steady_seconds=0.1, subscribers=2)
+
+
+def alive(system: System) -> list[int]:
+    return [pid for it in system._processes for pid in it.pids if Path(f"/proc/{pid}").exists()]
+
+
+class Nonsense(Embedded):
+    """A system that no worker knows."""
+
+    name = "nonsense"
+
+
+@pytest.mark.parametrize("ours", [Embedded, Clients])
+def test_a_system_is_measured_by_separate_processes_and_none_is_left(
+    ours: type[Contender], tmp_path: Path
+) -> None:
+    async def measure() -> None:
+        system = System(ours, tmp_path / "system", TINY)
+        try:
+            await system.start()
+            await system.round()
+            pids = alive(system)
+        finally:
+            await system.stop()
+        assert len(set(pids)) >= 4
+        assert os.getpid() not in pids
+        assert alive(system) == []
+        result = system.result()
+        assert result.lost == 0
+        assert min(result.deliveries_per_s, result.cpu_us, result.p50_ms) > 0
+        assert result.p99_ms >= result.p50_ms
+
+    asyncio.run(measure())
+
+
+def test_a_system_that_fails_is_named_and_left_out(tmp_path: Path) -> None:
+    said: list[str] = []
+    results = asyncio.run(compare([Nonsense], TINY, tmp_path, said.append))
+    assert results == {}
+    assert any(line.startswith("nonsense hub ended: KeyError") for line in said)
+
+
+def test_ratios_are_of_ours_to_each_peer() -> None:
+    ours, peer = Round(300.0, 2.0, 1.0, 9.0, 0), Round(100.0, 4.0, 0.5, 3.0, 7)
+    results = {"planaria": ours, "zmq": peer}
+    found = {"deliveries_per_s": 3.0, "cpu_us": 0.5, "p50_ms": 2.0, "p99_ms": 3.0}
+    assert ratios(results) == {"planaria": {"zmq": found}}
+    said = json.loads(json.dumps(as_json(results, TINY, 1.5)))
+    assert said["ratios"]["planaria"]["zmq"] == found
+    assert said["systems"]["zmq"]["lost"] == 7
+
+
+def test_every_name_is_that_of_its_system() -> None:
+    assert [contender(name).name for name in (*OURS, *PEERS)] == [*OURS, *PEERS]
+
+
+def test_what_is_missing_is_named_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    assert Nats.lacking() == "nats: pip install 'planaria[bench]'"
+    monkeypatch.setattr(module, "find_spec", lambda _: True)
+    monkeypatch.setattr(module, "find_program", lambda _: None)
+    assert Nats.lacking() == "nats: apt-get install nats-server"
+    monkeypatch.setattr(module, "find_program", lambda name: name)
+    assert Nats.lacking() == ""
+
+
+def test_the_command_refuses_peers_that_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--against", "zmq,rabbit"]) == 2
+    assert "unknown peer 'rabbit'" in capsys.readouterr().err
+    shown = CliRunner().invoke(planaria, ["bench", "--help"]).output
+    assert all(name in shown for name in PEERS)

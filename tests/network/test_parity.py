@@ -1,0 +1,35 @@
+"""One scenario file runs in the simulator and on processes: the same verdicts, the same book."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parity_lab import LiveRun, simulate
+from planaria.core.scenario import parse_schedule
+from process_lab import Processes, UpNetwork
+
+SCENARIO = Path(__file__).parent.parent / "scenarios" / "parity.txt"
+MEMBERS = 4
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path) as found:
+        yield found
+
+
+def test_a_scenario_has_the_same_book_in_the_simulator_and_on_processes(
+    processes: Processes,
+) -> None:
+    schedule = parse_schedule(SCENARIO.read_text(), SCENARIO.name)
+    wrong, simulated = simulate(schedule, MEMBERS)
+    assert wrong == []
+    assert simulated.published == 9
+    assert simulated.due == 3 * 9  # to two that stay, and to the new application of the third
+    assert simulated.delivered == 3 * 9 + 8 + 4  # and to those that are gone what came before
+    network = UpNetwork(processes, MEMBERS + 1, 1)
+    live = asyncio.run(asyncio.wait_for(LiveRun(network, MEMBERS).run(schedule), 200))
+    assert live == simulated
+    network.heal(gone=1)

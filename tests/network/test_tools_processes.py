@@ -1,0 +1,114 @@
+"""The tools against real processes: what they say when all is well, and when nodes are killed."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+import planaria
+from planaria.network.context import read_context
+from planaria.simulator.trace import Trace
+from process_lab import PATIENCE, Processes, environment, status, until
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path) as found:
+        yield found
+
+
+def tool(home: Path, context: str, *words: str) -> tuple[int, str]:
+    """Run a tool to its end: its exit code and what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "planaria", *words, "--context", context],
+        env=environment(home), capture_output=True, text=True, timeout=2 * PATIENCE, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+async def join(context: str, nodes: list[dict[str, Any]], topic: str) -> None:
+    """Make every node a member, as a node is when it has a client that reads."""
+    credentials = read_context(Path(context)).credentials
+    async with AsyncExitStack() as stack:
+        for node in nodes:
+            client = planaria.connect(node["listen"], credentials=credentials)
+            await stack.enter_async_context(client)
+            events = await stack.enter_async_context(client.subscribe(topic))
+            await events.ready()
+        await client.publish(topic, b"hello")
+
+
+def page(http: str, path: str) -> tuple[int, str]:
+    try:
+        with urlopen(f"http://{http}{path}", timeout=PATIENCE) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def kill(node: dict[str, Any], up: Any) -> None:
+    os.kill(node["pid"], signal.SIGKILL)
+    until(lambda: f"{node['name']} ended" in up.said())
+
+
+def test_tools_see_a_network_break_and_heal(processes: Processes) -> None:
+    home = processes.home
+    words = ("--nodes", 4, "--supervisors", 2, "--port", 0, "--json", "--dir", home / "net")
+    up = processes.run("up", *words)
+    ready = up.ready()
+    nodes, context = ready["nodes"], ready["context"]
+    processes.groups += [it["pid"] for it in nodes]
+    asyncio.run(asyncio.wait_for(join(context, nodes, "news"), PATIENCE))
+    all_is_well(home, context, nodes)
+    are_traced(home, context, nodes)
+
+    kill(nodes[3], up)  # a member: the ring closes without it
+    code, out = tool(home, context, "doctor", "--wait", "60", "--json")
+    found = json.loads(out)
+    assert (code, found["nodes"]) == (0, 3)
+    assert {(it["severity"], it["invariant"]) for it in found["findings"]} == {
+        ("warning", "unreachable")
+    }
+    for node in nodes[:2]:  # all supervisors
+        kill(node, up)
+    code, out = tool(home, context, "doctor")
+    assert code == 1
+    assert "supervisor of news" in out
+    assert "start a supervisor (`planaria node --supervise`)" in out
+    until(lambda: page(nodes[2]["http"], "/stablez")[0] == 503)
+    processes.run("node", "--dir", nodes[0]["dir"], log="again.log").ready()
+    assert tool(home, context, "doctor", "--wait", "90")[0] == 0
+
+
+def all_is_well(home: Path, context: str, nodes: list[dict[str, Any]]) -> None:
+    code, out = tool(home, context, "doctor", "--wait", "60", "--json")
+    found = json.loads(out)
+    assert (code, found["nodes"], found["topics"], found["findings"]) == (0, 4, 1, [])
+    code, out = tool(home, context, "topic", "set", "news", "--count", "100", "--json")
+    assert (code, json.loads(out)["supervisors"]) == (0, [2, 2])
+    until(lambda: {status(it["http"])["topics"]["news"]["charter"] for it in nodes} == {1})
+    _, out = tool(home, context, "ls", "--json")
+    row = json.loads(out)
+    assert (row["topic"], row["members"], row["publications"]) == ("news", 4, 1)
+    until(lambda: page(nodes[3]["http"], "/stablez")[0] == 200)
+    assert "planaria_legitimate 1\n" in page(nodes[3]["http"], "/metrics")[1]
+
+
+def are_traced(home: Path, context: str, nodes: list[dict[str, Any]]) -> None:
+    file = home / "live.parquet"
+    assert tool(home, context, "trace", "live", str(file), "--seconds", "2")[0] == 0
+    rows = list(Trace(file).rows())
+    assert {row.node for row in rows} == {status(it["http"])["handle"] for it in nodes}
+    sent = {row.message_id for row in rows if row.kind == "send"}
+    assert any(row.message_id in sent for row in rows if row.kind == "deliver")

@@ -1,0 +1,43 @@
+"""What is derived from records is mended; what a setting hides comes back with another."""
+
+import pytest
+
+from planaria.records.memory import MemoryStore
+from planaria.records.store import Store
+from planaria.records.window import Window
+from records_lab import NOW, A, numbers, record
+
+pytest_plugins = ("record_stores",)
+
+
+def test_an_audit_mends_what_is_derived(store: Store) -> None:
+    store.append([record(A, 4 * n, 4, time=NOW + n) for n in range(30)])
+    before = store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)
+    store.index.order.reverse()
+    store.index.sums.add(12345, 1)
+    store.index.lanes[A].covered.remove(3, 50)
+    store.index.publications = -1
+    store.audit(1)
+    assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before
+
+
+def test_what_a_shorter_setting_pushes_out_comes_back_with_the_longer_one(store: Store) -> None:
+    """A full topic goes on while the setting is short: nothing of the longer one is deleted."""
+    store.show(Window(limit=10))
+    store.append([record(A, number, time=NOW + number) for number in range(10)])
+    store.show(Window(limit=3))
+    store.purge([Window(limit=10)])
+    store.append([record(A, number, time=NOW + number) for number in range(10, 15)])
+    assert numbers(store.read({})) == {A: [12, 13, 14]}
+    store.show(Window(limit=10))
+    assert numbers(store.read({})) == {A: list(range(5, 15))}
+
+
+def test_an_entry_that_is_not_where_it_says_is_told_instead_of_read_for_ever() -> None:
+    store = MemoryStore()
+    store.append([record(A, 0), record(A, 1)])
+    next(iter(store.index.shown.values())).place ^= 1  # a fault in memory
+    with pytest.raises(ValueError, match="not where it says"):
+        store.read({})
+    store.mend()
+    assert numbers(store.read({})) == {A: [0, 1]}
