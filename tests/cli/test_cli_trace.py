@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from planaria.cli.main import main
+from planaria.core.trace import Row
 from planaria.simulator.pictures import lamport
-from planaria.simulator.trace import Row
 from toys import ROOT, SORTED
 
 

@@ -6,10 +6,11 @@ from xml.etree import ElementTree
 import pytest
 
 from planaria.core.errors import UsageError
+from planaria.core.trace import Row
 from planaria.simulator.pictures import lamport
 from planaria.simulator.pictures.lamport import EVENTS_MAX, draw, window
 from planaria.simulator.schedule import parse_schedule
-from planaria.simulator.trace import Recorder, Row, Trace
+from planaria.simulator.trace import Recorder, Trace
 from planaria.simulator.trial import Spec, Trial
 from toys import ProbeOverlay
 

@@ -8,9 +8,9 @@ from urllib.request import urlopen
 
 from msgspec import json
 
+from planaria.core.trace import Row
 from planaria.network.context import Context
 from planaria.network.survey import Seen, Surveyor
-from planaria.simulator.trace import Row
 
 SLACK_SECONDS = 30.0  # for an answer to come, beyond the time that is traced
 

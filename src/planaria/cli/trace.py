@@ -11,12 +11,13 @@ from planaria.cli.groups import Group
 from planaria.cli.live_trace import trace_network
 from planaria.cli.tables import counted
 from planaria.core.errors import UsageError, unknown
+from planaria.core.trace import Row
 from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.network.tracing import SECONDS_MAX
 from planaria.simulator.engine import KINDS
 from planaria.simulator.pictures.lamport import draw, window
-from planaria.simulator.trace import Recorder, Row, Trace
+from planaria.simulator.trace import Recorder, Trace
 
 
 @click.group(cls=Group, invoke_without_command=True)

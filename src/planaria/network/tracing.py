@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator
 from hashlib import blake2b
 from time import time_ns
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import json
 
@@ -18,25 +18,12 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message, tag_of
 from planaria.core.node import Command, Effects, Node, Send
 from planaria.core.state import State
+from planaria.core.trace import Row
 from planaria.network.host import Host
 
 ROWS_MAX = 100_000  # of one trace: about 20 MB; then the rest is left out, and said to be
 SECONDS_MAX = 60.0
 TIMEOUT_CAUSE = 0  # of what no message led to
-
-
-class Row(NamedTuple):
-    """One row, as the simulator's traces have it; `tick` in milliseconds since 1970."""
-
-    tick: int
-    node: NodeId
-    kind: str
-    src: NodeId | None
-    dst: NodeId | None
-    message_type: str | None
-    message_id: int | None
-    cause_id: int
-    bytes: int | None
 
 
 class Traced(Node):

@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from msgspec import Struct, to_builtins
 
@@ -29,6 +29,7 @@ from planaria.core.codec import to_wire
 from planaria.core.errors import CapacityExceeded, InvariantViolation, UsageError
 from planaria.core.ids import NodeId, stable_hash
 from planaria.core.message import Message, tag_of
+from planaria.core.trace import Row
 from planaria.simulator.engine import KINDS, MESSAGE_KINDS, Entry
 
 LEVELS = ("off", "counters", "messages", "everything")
@@ -46,20 +47,6 @@ COLUMNS: Mapping[str, str] = {
     "cause_id": "int64",
     "bytes": "int64",
 }
-
-
-class Row(NamedTuple):
-    """One row of a trace, without the run it belongs to."""
-
-    tick: int
-    node: NodeId
-    kind: str
-    src: NodeId | None
-    dst: NodeId | None
-    message_type: str | None
-    message_id: int | None
-    cause_id: int
-    bytes: int | None
 
 
 class Count(Struct):

@@ -50,8 +50,8 @@ class Contender(ABC):
         directory.mkdir()
 
     async def serve(self) -> str:
-        """Be the hub; returns its address."""
-        raise NotImplementedError
+        """Be the hub, if it `has_hub`; returns its address."""
+        raise UsageError(f"{self.name} has no hub: its publisher and subscribers are all there is")
 
     async def publisher(self) -> str:
         """Be the publisher; returns the address that subscribers need."""

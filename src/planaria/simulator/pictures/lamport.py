@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
+from planaria.core.trace import Row
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import ENVIRONMENT
-from planaria.simulator.trace import Row
 
 EVENTS_MAX = 2_000  # beyond this the arrows are a grey carpet
 LANES_MAX = 64
