@@ -18,6 +18,7 @@ from planaria.network.embedded import Subscription
 from planaria.network.identity import found_cluster, issue
 from planaria.network.live import LiveNode
 from planaria.network.memberships import NAMED
+from planaria.protocols.skipring.pace import PACE_MAX
 from planaria.protocols.skipring.ring_node import RingNode
 
 
@@ -63,6 +64,16 @@ def test_a_restart_resumes_topics_and_records_and_numbers_anew(tmp_path: Path) -
                 seen.add(ack.incarnation)
                 assert ack.sequence == 0
         assert len(seen) == 3
+
+    run(main)
+
+
+def test_topics_of_a_live_node_become_calm(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with LiveNode(config(tmp_path)) as live:
+            await live.publish(TOPIC, b"the last for long")
+            pace = live.ring.peer.topics[TOPIC].subscriber.pace
+            await until(lambda: pace.pace == PACE_MAX)
 
     run(main)
 

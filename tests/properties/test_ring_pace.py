@@ -6,13 +6,16 @@ from collections.abc import Callable
 import pytest
 
 from planaria.core.chance import combination
-from planaria.core.node import Publish
+from planaria.core.node import Busy, Publish, Ready, Send
+from planaria.protocols.publications.exchange import Exchange
 from planaria.protocols.publications.retention import Horizon, Retention
+from planaria.protocols.skipring.deposits import Entrust
 from planaria.protocols.skipring.messages import GetConfiguration, Greeting
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.pace import PACE_MAX, Pace
 from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
+from planaria.records.record import Draft, seal
 from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
 
@@ -83,6 +86,39 @@ def test_a_publication_wakes_everybody_whom_it_reaches() -> None:
     trial.simulator.run_interval()
     trial.simulator.run_interval()
     assert max(paces(trial)) <= 4
+
+
+def test_a_deposit_wakes_its_topic() -> None:
+    peer = peers(calm(3, 6))[0]
+    record = seal((7, bytes(12)), 0, [Draft(b"deposited")], time=DEEP)
+    peer.on_command(Entrust(TOPIC, record, (peer.id,), spread=True))
+    assert peer.topics[TOPIC].subscriber.pace.pace == 1
+
+
+def test_a_link_that_was_full_and_has_room_wakes_the_topic() -> None:
+    """Who is behind compares digests soon; a link that was not full wakes nobody."""
+    peer = peers(calm(3, 7))[0]
+    one = peer.topics[TOPIC].subscriber
+    neighbour = one.neighbours()[0][1]
+    peer.on_command(Ready(neighbour))
+    assert one.pace.pace == PACE_MAX
+    peer.on_command(Busy(neighbour))
+    peer.on_command(Ready(neighbour))
+    assert one.pace.pace == 1
+
+
+@pytest.mark.parametrize("what", ["exchange", "hole"])
+def test_who_waits_for_publications_speaks_in_every_interval(what: str) -> None:
+    peer = peers(calm(3, 8))[0]
+    membership = peer.topics[TOPIC]
+    neighbour = membership.subscriber.neighbours()[0][1]
+    if what == "exchange":
+        membership.history.antientropy.exchanges[neighbour] = Exchange(1, 0, DEEP, started=True)
+    else:
+        membership.history.reader.holes[7, bytes(12)] = (3, 0)
+    sent = peer.on_timeout()
+    greetings = [it.message for it in sent if isinstance(it, Send)]
+    assert [it.promise for it in greetings if isinstance(it, Greeting)] == [1, 1]
 
 
 def test_one_in_doubt_among_the_calm_accuses_nobody() -> None:

@@ -156,6 +156,15 @@ def test_a_node_that_supervises_takes_part_in_rings_as_well() -> None:
     assert lab.topics(CHIEF) == ["a"]
 
 
+def test_peer_and_supervisor_of_a_node_have_the_same_longest_pace() -> None:
+    node = RingNode(1, (), Random(1), supervise=True, pace_max=4)
+    node.on_command(Subscribe("a"))
+    assert node.supervisor is not None
+    served = node.supervisor.serve("a")
+    assert served is not None
+    assert node.peer.topics["a"].subscriber.pace.longest == served.pace.longest == 4
+
+
 def test_topics_go_on_at_the_other_supervisor_and_come_back_to_a_wiped_one() -> None:
     lab = Lab(6)
     names = [f"t/{number}" for number in range(99)]

@@ -45,7 +45,7 @@ def said(store: Store) -> list[object]:
     """All that a store says of what it holds, shows and waits for."""
     index = store.index
     return [
-        list(index.order), sorted(index.hidden), len(store), store.vector(),
+        list(index.order), sorted(index.hidden), len(store), index.bytes, store.vector(),
         store.read({}).publications(), store.lacks({}, store.vector()),
         store.digest(0, NOW + 100), store.buckets(0, NOW + 100, 2),
         index.capped, {who: ([*it[0]], it[1]) for who, it in index.quotas.items()},
@@ -82,6 +82,10 @@ def _invent_order(index: Index, random: Random) -> None:
 
 def _publications(index: Index, random: Random) -> None:
     index.publications += random.choice([-1, 1, 7])
+
+
+def _bytes(index: Index, random: Random) -> None:
+    index.bytes += random.choice([-1, 1, 1 << 40])
 
 
 def _capped(index: Index, random: Random) -> None:
@@ -192,8 +196,9 @@ def _hidden_place(index: Index, random: Random) -> None:
 
 
 FAULTS = (
-    _drop_order, _swap_order, _invent_order, _publications, _capped, _quota_sums, _quota_places,
-    _total, _second, _times, _covered, _entries, _foreign_entry, _lane_order, _lane_stream, _names,
+    _drop_order, _swap_order, _invent_order, _publications, _bytes, _capped, _quota_sums,
+    _quota_places, _total, _second, _times, _covered, _entries, _foreign_entry, _lane_order,
+    _lane_stream, _names,
     _hid, _hide, _entry_place, _entry_numbers, _entry_negative, _entry_huge, _entry_stream,
     _hidden_place,
 )  # fmt: skip

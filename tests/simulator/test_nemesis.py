@@ -234,3 +234,15 @@ def test_leaving_out_one_fault_leaves_the_choices_of_the_others_as_they_were() -
 def test_the_same_action_at_the_same_time_chooses_anew() -> None:
     run = Run("at 1 restart count=1\n" * 3, n=50).until(2)
     assert len({row[2] for row in run.log.rows if row[1] == "restart"}) > 1
+
+
+@pytest.mark.parametrize("kind", ["crash", "restart", "leave"])
+def test_the_node_that_is_named_is_the_victim_and_no_other(kind: str) -> None:
+    run = Run(f"at 1 {kind} node=5").until(2)
+    told = {"crash": "stop", "restart": "restart", "leave": "command"}[kind]
+    rows = [row for row in run.log.rows if row[1] == told and not isinstance(row[4], Clock)]
+    victims = {row[2] for row in rows}
+    assert victims == {5}
+    assert run.injection.affected == 1
+    nobody = Run(f"at 1 {kind} node=99").until(2)
+    assert nobody.nemesis.ineffective() == [f"at 1 {kind} node=99"]
