@@ -134,7 +134,9 @@ class History(Stateful):
         held = answer(self.topic, self.id, sender, record.key)
         if not durable:
             return [*sent, held, *taken]
-        return [*sent, *(taken or [Persist()]), held]
+        if not taken or taken[-1] != Persist():  # shown it may be, and not yet on disk
+            taken.append(Persist())
+        return [*sent, *taken, held]
 
     def on_message(self, view: View, message: Message) -> list[Effect]:
         """Take any message about publications, however false."""
