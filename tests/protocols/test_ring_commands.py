@@ -141,22 +141,6 @@ def test_key_headers_and_timestamp_arrive_as_they_were_published() -> None:
         )  # fmt: skip
 
 
-def test_what_follows_at_once_leaves_in_one_record_and_at_the_latest_with_the_timeout() -> None:
-    peer = peer_of(RingLab.legitimate(8))
-    peer.on_command(Publish(TOPIC, b"first"))
-    waiting = [peer.on_command(Publish(TOPIC, b"%d" % n, more=True)) for n in range(5)]
-    assert [[type(it) for it in effects] for effects in waiting] == [[Published]] * 5
-    effects = peer.on_command(Publish(TOPIC, b"last"))
-    (deliver,) = [it for it in effects if isinstance(it, Deliver)]
-    assert [it.payload for it in deliver.publications] == [b"0", b"1", b"2", b"3", b"4", b"last"]
-    assert [it.id for it in deliver.publications][:5] == [
-        effect.id for (effect,) in waiting if isinstance(effect, Published)
-    ]
-    peer.on_command(Publish(TOPIC, b"alone", more=True))
-    later = [it for it in peer.on_timeout() if isinstance(it, Deliver)]
-    assert [it.payload for effect in later for it in effect.publications] == [b"alone"]
-
-
 def test_many_that_are_published_at_once_leave_in_one_record_and_have_one_answer() -> None:
     peer = peer_of(RingLab.legitimate(8))
     many = [Publish(TOPIC, b"%d" % n, key=b"k" * (n % 2)) for n in range(5)]

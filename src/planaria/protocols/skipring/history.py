@@ -103,15 +103,13 @@ class History(Stateful):
             state.publisher.rejectable, state.publisher.rejectable_bytes = {}, 0
         return state
 
-    def publish(self, view: View, *drafts: Draft, more: bool = False) -> list[Effect]:
-        """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
-
-        If `more` follow at once they may wait for them, to leave in one record.
-        """
+    def publish(self, view: View, *drafts: Draft) -> list[Effect]:
+        """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all."""
         stream, number = self.publisher.publish(self.horizon.present, *drafts)
         id = position_id(*stream, number)
         published = Published(self.topic, id, self.id, number, len(drafts))
-        return [published, *self._seal(view, more=more)]
+        records = self.publisher.seal(self.horizon.present, self.holdings.low(stream))
+        return [published, *self._spread(view, *records)]
 
     def deposit(
         self, view: View, sender: NodeId, record: Record, *, spread: bool, durable: bool
@@ -162,7 +160,7 @@ class History(Stateful):
         """What to put on every periodic message."""
         return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
-    def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
+    def on_timeout(self, neighbours: list[NodeId]) -> list[Effect]:
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         effects = [*self._show_window(), *self.reader.on_timeout()]
@@ -170,8 +168,7 @@ class History(Stateful):
         self.holdings.forget(self.horizon.oldest)
         self.antientropy.on_timeout()
         told = self.broadcast.on_timeout()
-        sealed = self._seal(view)
-        return [*([*effects, Persist()] if effects else []), *told, *sealed]
+        return [*([*effects, Persist()] if effects else []), *told]
 
     def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""
@@ -236,15 +233,6 @@ class History(Stateful):
         else:
             effects = self.broadcast.on_flood(view, message, record.key)
         return effects + self._take([record])
-
-    def _seal(self, view: View, *, more: bool = False) -> list[Effect]:
-        """Spread what waits to leave."""
-        packer, low = self.publisher.packer, None
-        if packer is None or not len(packer):
-            return []
-        low = self.holdings.low(packer.stream)
-        records = self.publisher.seal(self.horizon.present, low, more=more)
-        return self._spread(view, *records) if records else []
 
     def _spread(self, view: View, *records: Record) -> list[Effect]:
         """Own records: all are on disk before anybody hears of one.
