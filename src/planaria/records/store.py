@@ -73,14 +73,17 @@ class Store(ABC):
         Raises CapacityExceeded, with nothing changed, when the store can take no more now.
         """
         records = list(records)
-        index = self.index
-        if len(index.shown) + len(index.hidden) + len(records) > RECORDS_MAX:
-            raise CapacityExceeded(f"{RECORDS_MAX} records in one topic: shorten its retention")
-        self._admit(records)
+        self.admit(records)
         arrivals = [self._append(record) for record in records]
-        if index.unshown or index.erased:
+        if self.index.unshown or self.index.erased:
             self._erase_dropped()
         return arrivals
+
+    def admit(self, records: Sequence[Record]) -> None:
+        """Raise CapacityExceeded if these cannot be taken now."""
+        if len(self.index.shown) + len(self.index.hidden) + len(records) > RECORDS_MAX:
+            raise CapacityExceeded(f"{RECORDS_MAX} records in one topic: shorten its retention")
+        self._admit(records)
 
     def _append(self, record: Record) -> Arrival:
         index, place = self.index, record.place

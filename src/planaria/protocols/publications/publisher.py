@@ -1,5 +1,6 @@
 """Who numbers publications: each start of a process in an incarnation of its own."""
 
+from collections.abc import Sequence
 from random import Random
 
 from planaria.core.ids import NodeId, mixed
@@ -100,6 +101,15 @@ class Publisher(Stateful):
             found.append(record)
         self.check = self._check(packer)
         return found
+
+    def withdraw(self, records: Sequence[Record]) -> None:
+        """Take the numbers back of records just sealed, of which nobody has heard."""
+        packer = self.packer
+        if packer is not None and records and packer.stream == records[0].stream:
+            packer.next = records[0].first
+            self.check = self._check(packer)
+        for record in records:
+            self.rejectable.pop(record.key, None)
 
     def restamp(self, name: bytes, time: int, lo: int) -> Record | None:
         """The record of that key with a new time, if it is older than `lo` and still known here."""

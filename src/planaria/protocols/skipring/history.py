@@ -104,12 +104,23 @@ class History(Stateful):
         return state
 
     def publish(self, view: View, *drafts: Draft) -> list[Effect]:
-        """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all."""
+        """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
+
+        Raises CapacityExceeded, with nothing numbered, if the store takes nothing now.
+        """
         stream, number = self.publisher.publish(self.horizon.present, *drafts)
         id = position_id(*stream, number)
         published = Published(self.topic, id, self.id, number, len(drafts))
         records = self.publisher.seal(self.horizon.present, self.holdings.low(stream))
-        return [published, *self._spread(view, *records)]
+        try:
+            self.holdings.store.admit(records)
+        except CapacityExceeded:
+            self.publisher.withdraw(records)
+            raise
+        spread = self._spread(view, *records)
+        if _full(spread):
+            self.publisher.withdraw(records)
+        return [published, *spread]
 
     def deposit(
         self, view: View, sender: NodeId, record: Record, *, spread: bool, durable: bool
@@ -124,8 +135,7 @@ class History(Stateful):
             return [answer(self.topic, self.id, sender, record.key, CROWDED)]
         taken = self._take([record])
         if record.place not in self.holdings.store.index.shown:
-            full = any(isinstance(it, Notice) and it.kind == "full" for it in taken)
-            reason = FULL if full else EXPIRED
+            reason = FULL if _full(taken) else EXPIRED
             return [*taken, answer(self.topic, self.id, sender, record.key, reason)]
         unknown = spread and record.key not in self.broadcast.seen
         sent = self.broadcast.publish(view, record) if unknown else []
@@ -213,9 +223,15 @@ class History(Stateful):
 
     def _on_rejected(self, view: View, message: Rejected) -> list[Effect]:
         """Peers keep nothing so old. If so it is here by now, publish again; else they err."""
-        horizon = self.horizon
+        horizon, rejectable = self.horizon, self.publisher.rejectable
+        before = rejectable.get(message.key)
         record = self.publisher.restamp(message.key, horizon.present, horizon.lo)
-        return self._spread(view, record) if record is not None else []
+        if before is None or record is None:
+            return []
+        spread = self._spread(view, record)
+        if _full(spread):  # until somebody rejects it again
+            rejectable[message.key] = before
+        return spread
 
     def _on_broadcast(self, view: View, message: Arc | Flood) -> list[Effect]:
         """Refuse what is expired to its publisher, else pass it on and deliver it.
@@ -238,9 +254,11 @@ class History(Stateful):
         """Own records: all are on disk before anybody hears of one.
 
         They wait for the disk once. If one waited for another's, what is published next, and
-        waits once, would be delivered between them.
+        waits once, would be delivered between them. What the store refuses nobody hears of.
         """
         taken = self._take(records)
+        if _full(taken):
+            return taken
         sends = [send for record in records for send in self.broadcast.publish(view, record)]
         return [Persist(), *sends, *taken]
 
@@ -268,6 +286,11 @@ class History(Stateful):
                 effects = self.reader.give_up()
             self.holdings.show(window)
         return effects
+
+
+def _full(effects: Sequence[Effect]) -> bool:
+    """Did the store refuse?"""
+    return any(isinstance(it, Notice) and it.kind == "full" for it in effects)
 
 
 _EXCHANGED: tuple[type[Message], ...] = (
