@@ -96,9 +96,10 @@ class Store(ABC):
         if record.low > lane.gone.firm:
             lane.vouch(record.low)
         entry = Entry(place, lane.stream, first, end, len(record.data))
-        expired = record.time < index.window.lo
         held = index.add(entry, lane)
-        new = [] if expired else self.delivered.add(lane.stream, first, end, record.time)
+        # Nothing of an expired one is delivered, but its stream is heard of: to be forgotten again.
+        upto = first if record.time < index.window.lo else end
+        new = self.delivered.add(lane.stream, first, upto, record.time)
         if held:
             self._write(entry, record)
             if self._retained is not None:
