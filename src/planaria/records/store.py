@@ -38,6 +38,7 @@ class Store(ABC):
         self.delivered = Delivered()
         self._retained: Retained | None = None
         self._audit = Audit()
+        self._cut_short: list[Arrival] = []  # of an `append` that failed: the next one tells them
 
     # What subclasses do with bytes
 
@@ -70,13 +71,17 @@ class Store(ABC):
     def append(self, records: Iterable[Record]) -> list[Arrival]:
         """Hold records, visible at once; says of each which numbers were never seen before.
 
-        Raises CapacityExceeded, with nothing changed, when the store can take no more now.
+        Raises CapacityExceeded, with nothing changed, when the store can take no more now. If the
+        index contradicts itself, what arrived before that is told by the next call.
         """
         records = list(records)
         self.admit(records)
-        arrivals = [self._append(record) for record in records]
+        arrivals = self._cut_short
+        for record in records:
+            arrivals.append(self._append(record))
         if self.index.unshown or self.index.erased:
             self._erase_dropped()
+        self._cut_short = []
         return arrivals
 
     def admit(self, records: Sequence[Record]) -> None:
@@ -96,7 +101,11 @@ class Store(ABC):
         if record.low > lane.gone.firm:
             lane.vouch(record.low)
         entry = Entry(place, lane.stream, first, end, len(record.data))
-        held = index.add(entry, lane)
+        try:
+            held = index.add(entry, lane)
+        except Exception:  # it has no bytes yet: whoever mends the index must not find it there
+            index.shown.pop(place, None)
+            raise
         # Nothing of an expired one is delivered, but its stream is heard of: to be forgotten again.
         upto = first if record.time < index.window.lo else end
         new = self.delivered.add(lane.stream, first, upto, record.time)
