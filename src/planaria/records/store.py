@@ -204,7 +204,9 @@ class Store(ABC):
             streams = self.index.names if only is None else list(dict.fromkeys(only))
             chosen = range_of(self.index, streams, after, to, floor, max(1, limit), size)
             wanted, vector, more = chosen
-            found = self._load([entry for entry, *_ in wanted])
+            found = self._described([entry for entry, *_ in wanted])
+            if found is None:
+                continue
             parts = list(zip(found, wanted, strict=True))
             if None not in found:
                 slices = [Slice(record, *part[1:]) for record, part in parts if record is not None]
@@ -218,13 +220,16 @@ class Store(ABC):
 
         What a reader skipped is not looked for: it comes as an arrival.
         """
-        lane = self.index.lanes.get(stream)
-        if lane is None:
-            return [], mark
-        end = lane.settled(mark.next)
-        parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
+        found: list[Record | None] | None = None
+        while found is None:
+            lane = self.index.lanes.get(stream)
+            if lane is None:
+                return [], mark
+            end = lane.settled(mark.next)
+            parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
+            found = self._described([entry for entry, *_ in parts])
         slices: list[Slice] = []
-        for record, (_, lo, hi) in zip(self._load([it[0] for it in parts]), parts, strict=True):
+        for record, (_, lo, hi) in zip(found, parts, strict=True):
             if record is None:
                 return slices, Mark(lo, mark.skipped)
             slices.append(Slice(record, lo, hi))
@@ -295,8 +300,10 @@ class Store(ABC):
         """The publication at a position, if it is shown."""
         lane = self.index.lanes.get(stream) or Lane(stream)
         for entry, lo, hi in lane.segments(number, number + 1):
-            for record in self._sound([entry]):
-                return record.publications(lo, hi)[0]
+            found = self._described([entry])
+            if found is None:
+                return self.at(stream, number)
+            return found[0].publications(lo, hi)[0] if found[0] is not None else None
         return None
 
     # Reconciling
@@ -346,14 +353,29 @@ class Store(ABC):
         records = self._load(entries)
         pairs = [(e, r) for e, r in zip(entries, records, strict=True) if r is not None]
         wrong = [(entry, record) for entry, record in pairs if not entry.describes(record)]
-        for entry, record in wrong:
-            entry.describe(record)
+        self._describe(wrong)
         for _, record in pairs:
             self.index.lane(record.stream).vouch(record.low)
+        return (not right) + len(entries) - len(pairs) + len(wrong)
+
+    def _described(self, entries: Sequence[Entry]) -> list[Record | None] | None:
+        """Their records; None if an entry said otherwise: it is right now, and all to be asked anew.
+
+        A damaged entry would have numbers read that its record does not have.
+        """
+        found = self._load(entries)
+        pairs = zip(entries, found, strict=True)
+        wrong = [(it, one) for it, one in pairs if one is not None and not it.describes(one)]
+        self._describe(wrong)
+        return None if wrong else found
+
+    def _describe(self, wrong: Sequence[tuple[Entry, Record]]) -> None:
+        """Make entries say what their records say, and divide all anew."""
+        for entry, record in wrong:
+            entry.describe(record)
         if wrong:
             self.index.sort()
             self._retained = None
-        return (not right) + len(entries) - len(pairs) + len(wrong)
 
     def _sound(self, entries: Sequence[Entry]) -> list[Record]:
         return [record for record in self._load(entries) if record is not None]
