@@ -17,7 +17,7 @@ from typing import Any
 
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver, Effects, Publish, Send
+from planaria.core.node import Deliver, Effects, Publish, PublishMany, Send
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 
 
@@ -29,12 +29,11 @@ def run(n: int, publications: int, size: int, packed: int) -> tuple[float, int]:
     for id in range(n):  # the first leaves alone
         nodes[id].on_command(Publish(TOPIC, b"first"))
     deliveries, queue = 0, deque[tuple[NodeId, Effects]]()
-    commands = [Publish(TOPIC, bytes(size), more=at < packed - 1) for at in range(packed)]
+    command = PublishMany(TOPIC, [Publish(TOPIC, bytes(size))] * packed)
     start = process_time()
     for number in range(publications // packed):
         here = number % n
-        for command in commands:
-            queue.append((here, nodes[here].on_command(command)))
+        queue.append((here, nodes[here].on_command(command)))
         while queue:
             source, effects = queue.popleft()
             for effect in effects:

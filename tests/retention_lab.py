@@ -68,7 +68,7 @@ class Topic:
             self.read_clocks()
             for id, node in enumerate(self.nodes):
                 others = [other for other in range(len(self.nodes)) if other != id]
-                self.perform(id, node.on_timeout(self.view(id), others))
+                self.perform(id, node.on_timeout(others))
             for id, node in enumerate(self.nodes):
                 for other in range(len(self.nodes)):
                     if other != id:

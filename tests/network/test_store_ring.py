@@ -9,7 +9,7 @@ import pytest
 
 from disk_ring import CommittingWriter, DiskRing, Disks, commit
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver, Publish, Restarted
+from planaria.core.node import Deliver, Publish, PublishMany, Restarted
 from planaria.core.state import State
 from planaria.network.store import database
 from planaria.network.store.database import Database
@@ -191,9 +191,7 @@ def test_a_state_holds_no_record_that_is_on_disk(network: Callable[..., Network]
     net = network(3)
     state = net.simulator.nodes[0].snapshot()
     for _ in range(40):
-        for number in range(20):
-            command = Publish(TOPIC, bytes(1000), more=number < 19)
-            net.simulator.command(0, command)
+        net.simulator.command(0, PublishMany(TOPIC, [Publish(TOPIC, bytes(1000))] * 20))
         net.simulator.run(20)
     net.simulator.run(60)
     for id in range(3):

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from planaria.core.errors import CapacityExceeded
-from planaria.core.node import Deliver, Effect, Effects, Persist, Publish, Send, Subscribe
+from planaria.core.node import Deliver, Effect, Effects, Notice, Persist, Publish, Send, Subscribe
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring import history
 from planaria.protocols.skipring.broadcast_messages import Arc
@@ -167,6 +167,20 @@ def test_a_store_that_takes_nothing_is_full(monkeypatch: pytest.MonkeyPatch) -> 
     effects = deposited(peer, record(), spread=True)
     assert answers(effects) == [NotHeld(TOPIC, 0, record().key, FULL)]
     assert Arc not in kinds(effects)
+
+
+def test_a_repeat_at_a_disk_that_stalled_is_held_only_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is shown may not be on disk yet."""
+    peer = member()
+    deposited(peer, record())
+
+    def refuse(records: object) -> None:
+        raise CapacityExceeded("no room")
+
+    monkeypatch.setattr(peer.topics[TOPIC].history.holdings.store, "_admit", refuse)
+    assert kinds(deposited(peer, record())) == [Notice, Persist, Held]
 
 
 def test_a_topic_with_too_many_streams_opens_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

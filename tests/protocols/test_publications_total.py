@@ -90,7 +90,7 @@ def test_everything_that_a_repaired_history_sends_passes_the_codec() -> None:
             topic.publish(number % 2, b"%d" % number)
         corrupt_history(topic.nodes[0], (0, 1), chance)
         topic.read_clocks()
-        effects = topic.nodes[0].on_timeout(topic.view(0), [1])
+        effects = topic.nodes[0].on_timeout([1])
         for lo in (0, topic.nodes[0].holdings.window.lo):
             effects += topic.nodes[0].on_digest(1, Digest(topic.now, lo, TIME_MAX, 77))
         for effect in effects:

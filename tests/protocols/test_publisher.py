@@ -35,28 +35,17 @@ def test_numbers_run_from_zero_in_one_incarnation() -> None:
     assert len({it.key for it in said}) == 5, "the same payload said five times (erratum T4)"
 
 
-def test_what_follows_at_once_leaves_in_one_record() -> None:
-    mine = publisher()
-    mine.say()  # the first leaves at once, whatever follows
-    numbers = []
-    for payload in (b"a", b"b", b"c"):
-        numbers.append(mine.publish(100, Draft(payload))[1])
-        assert mine.seal(100, None, more=True) == []
-    (record,) = mine.seal(100, None)
-    assert numbers == [1, 2, 3] == list(range(record.first, record.end))
-    assert record.payloads(1, 4) == [b"a", b"b", b"c"]
-    assert mine.seal(100, None) == []
-
-
-def test_a_full_record_does_not_wait_for_more() -> None:
+def test_what_is_published_at_once_leaves_in_full_records() -> None:
     mine = publisher()
     mine.say()
-    sealed = []
-    for _ in range(2 * PACKED_PUBLICATIONS + 1):
-        mine.publish(100, Draft(b"p"))
-        sealed += mine.seal(100, None, more=True)
-    assert [it.count for it in sealed] == [PACKED_PUBLICATIONS] * 2
-    assert [it.count for it in mine.seal(100, None)] == [1]
+    drafts = [Draft(b"%d" % number) for number in range(2 * PACKED_PUBLICATIONS + 1)]
+    assert mine.publish(100, *drafts)[1] == 1
+    sealed = mine.seal(100, None)
+    assert [it.count for it in sealed] == [PACKED_PUBLICATIONS] * 2 + [1]
+    assert [one for it in sealed for one in it.payloads(it.first, it.end)] == [
+        draft.payload for draft in drafts
+    ]
+    assert mine.seal(100, None) == []
 
 
 def test_a_state_read_back_intact_goes_on_and_any_other_starts_anew() -> None:

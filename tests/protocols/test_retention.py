@@ -252,7 +252,7 @@ def test_marks_outlive_what_they_mark_by_one_retention_period_and_no_more() -> N
         assert mine.horizon.seconds is not None
         for now in range(mine.horizon.seconds, mine.horizon.seconds + seconds, 100):
             mine.read_clock(now + 100)
-            mine.on_timeout(HERE, [])
+            mine.on_timeout([])
 
     mine.on_message(HERE, flood(NOW))
     pass_time_of(2 * 16_000)

@@ -102,7 +102,7 @@ def test_a_node_alone_in_another_time_deletes_nothing_while_the_others_show_it()
         liar = topic.nodes[0].horizon
         liar.votes = {9: (liar.seconds or 0, topic.nodes[1].horizon.lo, 0)}
         topic.nodes[0].read_clock(topic.now + 2 * YEAR)
-        topic.nodes[0].on_timeout(topic.view(0), [9])
+        topic.nodes[0].on_timeout([9])
         assert not topic.shown(0)
         assert topic.in_memory(0) == set(TEN)
 

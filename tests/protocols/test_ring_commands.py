@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import (
     Busy,
     Clock,
@@ -15,6 +15,7 @@ from planaria.core.node import (
     Leave,
     LinkDown,
     LinkUp,
+    Notice,
     Persist,
     Publish,
     Published,
@@ -141,22 +142,6 @@ def test_key_headers_and_timestamp_arrive_as_they_were_published() -> None:
         )  # fmt: skip
 
 
-def test_what_follows_at_once_leaves_in_one_record_and_at_the_latest_with_the_timeout() -> None:
-    peer = peer_of(RingLab.legitimate(8))
-    peer.on_command(Publish(TOPIC, b"first"))
-    waiting = [peer.on_command(Publish(TOPIC, b"%d" % n, more=True)) for n in range(5)]
-    assert [[type(it) for it in effects] for effects in waiting] == [[Published]] * 5
-    effects = peer.on_command(Publish(TOPIC, b"last"))
-    (deliver,) = [it for it in effects if isinstance(it, Deliver)]
-    assert [it.payload for it in deliver.publications] == [b"0", b"1", b"2", b"3", b"4", b"last"]
-    assert [it.id for it in deliver.publications][:5] == [
-        effect.id for (effect,) in waiting if isinstance(effect, Published)
-    ]
-    peer.on_command(Publish(TOPIC, b"alone", more=True))
-    later = [it for it in peer.on_timeout() if isinstance(it, Deliver)]
-    assert [it.payload for effect in later for it in effect.publications] == [b"alone"]
-
-
 def test_many_that_are_published_at_once_leave_in_one_record_and_have_one_answer() -> None:
     peer = peer_of(RingLab.legitimate(8))
     many = [Publish(TOPIC, b"%d" % n, key=b"k" * (n % 2)) for n in range(5)]
@@ -171,6 +156,55 @@ def test_many_that_are_published_at_once_leave_in_one_record_and_have_one_answer
     after = peer.on_command(Publish(TOPIC, b"after"))[0]
     assert isinstance(after, Published)
     assert (after.sequence, after.count) == (5, 1)
+
+
+def test_a_store_that_takes_nothing_refuses_the_publisher_and_numbers_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    peer = peer_of(RingLab.legitimate(8))
+    history = peer.topics[TOPIC].history
+    peer.on_command(Publish(TOPIC, b"before"))
+    known = dict(history.publisher.rejectable)
+
+    def refuse(records: object) -> None:
+        raise CapacityExceeded("no room")
+
+    with monkeypatch.context() as full:
+        full.setattr(history.holdings.store, "_admit", refuse)
+        with pytest.raises(CapacityExceeded, match="no room"):
+            peer.on_command(Publish(TOPIC, b"refused"))
+    assert history.publisher.rejectable == known
+    with monkeypatch.context() as full:  # the disk stalls just after it was asked
+        full.setattr(history.holdings.store, "append", refuse)
+        stalled = peer.on_command(Publish(TOPIC, b"refused"))
+        assert [type(it) for it in stalled] == [Published, Notice]
+    after = peer.on_command(Publish(TOPIC, b"after"))
+    assert isinstance(after[0], Published)
+    assert after[0].sequence == 1
+    (deliver,) = [it for it in after if isinstance(it, Deliver)]
+    assert [it.payload for it in deliver.publications] == [b"after"]
+    assert len({it.stream for it in history.holdings.store.index.shown.values()}) == 1
+
+
+def test_a_rejected_record_that_the_store_refuses_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    peer = peer_of(RingLab.legitimate(8))
+    history = peer.topics[TOPIC].history
+    peer.on_command(Publish(TOPIC, b"late"))
+    (key,) = history.publisher.rejectable
+    history.horizon.lo = history.horizon.now = 1000
+    rejected = Rejected(TOPIC, 1, key)
+
+    def refuse(records: object) -> None:
+        raise CapacityExceeded("no room")
+
+    with monkeypatch.context() as full:
+        full.setattr(history.holdings.store, "_admit", refuse)
+        assert [type(it) for it in peer.on_message(rejected, 1)] == [Notice]
+    again = peer.on_message(rejected, 1)
+    assert Deliver not in [type(it) for it in again], "it was delivered before"
+    assert [it for it in again if isinstance(it, Send) and isinstance(it.message, Arc)]
 
 
 def test_records_that_are_published_at_once_wait_for_the_disk_once() -> None:

@@ -377,3 +377,16 @@ def test_an_audit_mends_what_memory_says_of_records(store: Store) -> None:
     assert store.vector() != before[2]
     assert sum(store.audit(7) for _ in range(5)) == 1
     assert (store.read({}), store.digest(0, NOW + 99), store.vector(), len(store)) == before
+
+
+def test_a_stream_of_which_only_expired_records_came_is_forgotten(store: Store) -> None:
+    store.show(Window(NOW))
+    for number in range(5):
+        (arrival,) = store.append([record(stream(number + 10), 3, time=NOW - 1 - number)])
+        assert (arrival.new, arrival.disputed) == ([], [])
+    assert store.vector()[stream(10)] == Mark(4), "meanwhile it tells what is gone"
+    store.forget(NOW - 1)
+    assert [*store.index.lanes] == [stream(10)]
+    store.forget(NOW)
+    assert store.index.lanes == {}
+    assert len(store.delivered) == 0

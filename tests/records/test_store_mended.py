@@ -2,10 +2,11 @@
 
 import pytest
 
+from planaria.protocols.publications.holdings import Holdings
 from planaria.records.memory import MemoryStore
 from planaria.records.store import Store
 from planaria.records.window import Window
-from records_lab import NOW, A, numbers, record
+from records_lab import NOW, A, B, numbers, record
 
 pytest_plugins = ("record_stores",)
 
@@ -41,3 +42,16 @@ def test_an_entry_that_is_not_where_it_says_is_told_instead_of_read_for_ever() -
         store.read({})
     store.mend()
     assert numbers(store.read({})) == {A: [0, 1]}
+
+
+def test_what_arrived_before_a_contradiction_is_told_when_it_is_mended(store: Store) -> None:
+    store.append([record(A, 0), record(B, 0)])
+    store.index.lanes[B].covered._ends.clear()  # a fault in memory
+    holdings = Holdings(store)
+    batch = [record(A, 1), record(B, 1), record(A, 2)]
+    arrivals = holdings.append(batch)
+    assert holdings.mended == 1
+    new = [(it.record.stream, it.new) for it in arrivals if it.new]
+    assert new == [(A, [(1, 2)]), (B, [(1, 2)]), (A, [(2, 3)])]
+    assert [it.new for it in holdings.append(batch)] == [[], [], []]
+    assert numbers(store.read({})) == {A: [0, 1, 2], B: [0, 1]}

@@ -122,8 +122,7 @@ class Unsubscribe(Command, frozen=True, gc=False):
 class Publish(Command, frozen=True, gc=False):
     """Publish `payload`, or `attributes` that conditions can be about, on `topic`.
 
-    The answer is a `Published`. `timestamp` is in milliseconds since 1970. `more`: others follow at
-    once, and this one may leave together with them.
+    The answer is a `Published`. `timestamp` is in milliseconds since 1970.
     """
 
     topic: str
@@ -132,7 +131,6 @@ class Publish(Command, frozen=True, gc=False):
     key: bytes | None = None
     headers: dict[str, str] = {}
     timestamp: int | None = None
-    more: bool = False
 
 
 class PublishMany(Command, frozen=True, gc=False):

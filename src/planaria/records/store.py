@@ -38,6 +38,7 @@ class Store(ABC):
         self.delivered = Delivered()
         self._retained: Retained | None = None
         self._audit = Audit()
+        self._cut_short: list[Arrival] = []  # of an `append` that failed: the next one tells them
 
     # What subclasses do with bytes
 
@@ -70,17 +71,24 @@ class Store(ABC):
     def append(self, records: Iterable[Record]) -> list[Arrival]:
         """Hold records, visible at once; says of each which numbers were never seen before.
 
-        Raises CapacityExceeded, with nothing changed, when the store can take no more now.
+        Raises CapacityExceeded, with nothing changed, when the store can take no more now. If the
+        index contradicts itself, what arrived before that is told by the next call.
         """
         records = list(records)
-        index = self.index
-        if len(index.shown) + len(index.hidden) + len(records) > RECORDS_MAX:
+        self.admit(records)
+        arrivals = self._cut_short
+        for record in records:
+            arrivals.append(self._append(record))
+        if self.index.unshown or self.index.erased:
+            self._erase_dropped()
+        self._cut_short = []
+        return arrivals
+
+    def admit(self, records: Sequence[Record]) -> None:
+        """Raise CapacityExceeded if these cannot be taken now."""
+        if len(self.index.shown) + len(self.index.hidden) + len(records) > RECORDS_MAX:
             raise CapacityExceeded(f"{RECORDS_MAX} records in one topic: shorten its retention")
         self._admit(records)
-        arrivals = [self._append(record) for record in records]
-        if index.unshown or index.erased:
-            self._erase_dropped()
-        return arrivals
 
     def _append(self, record: Record) -> Arrival:
         index, place = self.index, record.place
@@ -93,9 +101,14 @@ class Store(ABC):
         if record.low > lane.gone.firm:
             lane.vouch(record.low)
         entry = Entry(place, lane.stream, first, end, len(record.data))
-        expired = record.time < index.window.lo
-        held = index.add(entry, lane)
-        new = [] if expired else self.delivered.add(lane.stream, first, end, record.time)
+        try:
+            held = index.add(entry, lane)
+        except Exception:  # it has no bytes yet: whoever mends the index must not find it there
+            index.shown.pop(place, None)
+            raise
+        # Nothing of an expired one is delivered, but its stream is heard of: to be forgotten again.
+        upto = first if record.time < index.window.lo else end
+        new = self.delivered.add(lane.stream, first, upto, record.time)
         if held:
             self._write(entry, record)
             if self._retained is not None:

@@ -1,5 +1,6 @@
 """Who numbers publications: each start of a process in an incarnation of its own."""
 
+from collections.abc import Sequence
 from random import Random
 
 from planaria.core.ids import NodeId, mixed
@@ -87,19 +88,28 @@ class Publisher(Stateful):
         self.packer, self.check = packer, self._check(packer)
         return packer.stream, number
 
-    def seal(self, time: int, low: int | None, *, more: bool = False) -> list[Record]:
-        """Seal what waits; if `more` follows, only what fills a record."""
+    def seal(self, time: int, low: int | None) -> list[Record]:
+        """Seal what waits."""
         packer = self.packer
         if packer is None or not len(packer) or not self._intact(packer, time):
             return []
         found: list[Record] = []
         vouched = packer.next if low is None else low
-        while record := packer.take(self._now(packer, more), time=time, low=max(0, vouched)):
+        while record := packer.take(_now(packer), time=time, low=max(0, vouched)):
             packer.acknowledge(record.end)  # it is in the store, where a retry finds it
             self._remember(record, 0)
             found.append(record)
         self.check = self._check(packer)
         return found
+
+    def withdraw(self, records: Sequence[Record]) -> None:
+        """Take the numbers back of records just sealed, of which nobody has heard."""
+        packer = self.packer
+        if packer is not None and records and packer.stream == records[0].stream:
+            packer.next = records[0].first
+            self.check = self._check(packer)
+        for record in records:
+            self.rejectable.pop(record.key, None)
 
     def restamp(self, name: bytes, time: int, lo: int) -> Record | None:
         """The record of that key with a new time, if it is older than `lo` and still known here."""
@@ -118,10 +128,6 @@ class Publisher(Stateful):
         again = seal(record.stream, record.first, drafts, time=time, low=record.low)
         self._remember(again, restamps + 1)
         return again
-
-    def _now(self, packer: Packer, more: bool) -> int:
-        """The packer's clock: its driver says when the linger is over, not a timer."""
-        return (packer.last or 0) + (0 if more else LINGER_MICROSECONDS)
 
     def _remember(self, record: Record, restamps: int) -> None:
         known = self.rejectable
@@ -147,3 +153,8 @@ class Publisher(Stateful):
         publisher, incarnation = packer.stream
         start = int.from_bytes(incarnation, "big")
         return mixed(self.id, publisher, start, packer.next, packer.time, len(packer))
+
+
+def _now(packer: Packer) -> int:
+    """The packer's clock: who publishes has waited for others already: the linger is over."""
+    return (packer.last or 0) + LINGER_MICROSECONDS

@@ -103,15 +103,24 @@ class History(Stateful):
             state.publisher.rejectable, state.publisher.rejectable_bytes = {}, 0
         return state
 
-    def publish(self, view: View, *drafts: Draft, more: bool = False) -> list[Effect]:
+    def publish(self, view: View, *drafts: Draft) -> list[Effect]:
         """PUBLISH: number the payloads, store them on disk, deliver them here, broadcast to all.
 
-        If `more` follow at once they may wait for them, to leave in one record.
+        Raises CapacityExceeded, with nothing numbered, if the store takes nothing now.
         """
         stream, number = self.publisher.publish(self.horizon.present, *drafts)
         id = position_id(*stream, number)
         published = Published(self.topic, id, self.id, number, len(drafts))
-        return [published, *self._seal(view, more=more)]
+        records = self.publisher.seal(self.horizon.present, self.holdings.low(stream))
+        try:
+            self.holdings.store.admit(records)
+        except CapacityExceeded:
+            self.publisher.withdraw(records)
+            raise
+        spread = self._spread(view, *records)
+        if _full(spread):
+            self.publisher.withdraw(records)
+        return [published, *spread]
 
     def deposit(
         self, view: View, sender: NodeId, record: Record, *, spread: bool, durable: bool
@@ -126,15 +135,16 @@ class History(Stateful):
             return [answer(self.topic, self.id, sender, record.key, CROWDED)]
         taken = self._take([record])
         if record.place not in self.holdings.store.index.shown:
-            full = any(isinstance(it, Notice) and it.kind == "full" for it in taken)
-            reason = FULL if full else EXPIRED
+            reason = FULL if _full(taken) else EXPIRED
             return [*taken, answer(self.topic, self.id, sender, record.key, reason)]
         unknown = spread and record.key not in self.broadcast.seen
         sent = self.broadcast.publish(view, record) if unknown else []
         held = answer(self.topic, self.id, sender, record.key)
         if not durable:
             return [*sent, held, *taken]
-        return [*sent, *(taken or [Persist()]), held]
+        if not taken or taken[-1] != Persist():  # shown it may be, and not yet on disk
+            taken.append(Persist())
+        return [*sent, *taken, held]
 
     def on_message(self, view: View, message: Message) -> list[Effect]:
         """Take any message about publications, however false."""
@@ -160,7 +170,7 @@ class History(Stateful):
         """What to put on every periodic message."""
         return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
 
-    def on_timeout(self, view: View, neighbours: list[NodeId]) -> list[Effect]:
+    def on_timeout(self, neighbours: list[NodeId]) -> list[Effect]:
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         effects = [*self._show_window(), *self.reader.on_timeout()]
@@ -168,8 +178,7 @@ class History(Stateful):
         self.holdings.forget(self.horizon.oldest)
         self.antientropy.on_timeout()
         told = self.broadcast.on_timeout()
-        sealed = self._seal(view)
-        return [*([*effects, Persist()] if effects else []), *told, *sealed]
+        return [*([*effects, Persist()] if effects else []), *told]
 
     def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""
@@ -214,9 +223,15 @@ class History(Stateful):
 
     def _on_rejected(self, view: View, message: Rejected) -> list[Effect]:
         """Peers keep nothing so old. If so it is here by now, publish again; else they err."""
-        horizon = self.horizon
+        horizon, rejectable = self.horizon, self.publisher.rejectable
+        before = rejectable.get(message.key)
         record = self.publisher.restamp(message.key, horizon.present, horizon.lo)
-        return self._spread(view, record) if record is not None else []
+        if before is None or record is None:
+            return []
+        spread = self._spread(view, record)
+        if _full(spread):  # until somebody rejects it again
+            rejectable[message.key] = before
+        return spread
 
     def _on_broadcast(self, view: View, message: Arc | Flood) -> list[Effect]:
         """Refuse what is expired to its publisher, else pass it on and deliver it.
@@ -235,22 +250,15 @@ class History(Stateful):
             effects = self.broadcast.on_flood(view, message, record.key)
         return effects + self._take([record])
 
-    def _seal(self, view: View, *, more: bool = False) -> list[Effect]:
-        """Spread what waits to leave."""
-        packer, low = self.publisher.packer, None
-        if packer is None or not len(packer):
-            return []
-        low = self.holdings.low(packer.stream)
-        records = self.publisher.seal(self.horizon.present, low, more=more)
-        return self._spread(view, *records) if records else []
-
     def _spread(self, view: View, *records: Record) -> list[Effect]:
         """Own records: all are on disk before anybody hears of one.
 
         They wait for the disk once. If one waited for another's, what is published next, and
-        waits once, would be delivered between them.
+        waits once, would be delivered between them. What the store refuses nobody hears of.
         """
         taken = self._take(records)
+        if _full(taken):
+            return taken
         sends = [send for record in records for send in self.broadcast.publish(view, record)]
         return [Persist(), *sends, *taken]
 
@@ -278,6 +286,11 @@ class History(Stateful):
                 effects = self.reader.give_up()
             self.holdings.show(window)
         return effects
+
+
+def _full(effects: Sequence[Effect]) -> bool:
+    """Did the store refuse?"""
+    return any(isinstance(it, Notice) and it.kind == "full" for it in effects)
 
 
 _EXCHANGED: tuple[type[Message], ...] = (

@@ -67,13 +67,13 @@ class Membership(Stateful):
         effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest, doubt=doubt)]
         if self.subscriber.pace.spoke:
             neighbours = [id for _, id in self.subscriber.neighbours()]
-            effects += self.history.on_timeout(self._view(), neighbours)
+            effects += self.history.on_timeout(neighbours)
         return effects + self._joined() if self.awaited else effects
 
-    def publish(self, *drafts: Draft, more: bool = False) -> list[Effect]:
+    def publish(self, *drafts: Draft) -> list[Effect]:
         """Publish on this topic."""
         self.subscriber.pace.reset()
-        return self.history.publish(self._view(), *drafts, more=more)
+        return self.history.publish(self._view(), *drafts)
 
     def entrust(self, command: Entrust) -> list[Effect]:
         """Hold a record that this node's own application deposits here."""

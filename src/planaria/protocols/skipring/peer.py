@@ -194,7 +194,7 @@ class Peer(Node):
 
     def _publish(self, command: Publish) -> Effects:
         """Publish on a topic I am subscribed to."""
-        return self._subscribed(command.topic).publish(_draft(command), more=command.more)
+        return self._subscribed(command.topic).publish(_draft(command))
 
     def _publish_many(self, command: PublishMany) -> Effects:
         """Publish several at once on a topic I am subscribed to."""
