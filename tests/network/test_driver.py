@@ -228,6 +228,26 @@ def test_who_cannot_be_reached_is_reported_with_what_was_meant_for_it(
     run(miss, host)
 
 
+def test_more_nodes_than_are_dialled_at_a_time_are_all_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dialling, "DIALS_MAX", 1)
+
+    async def reach(a: Host) -> None:
+        others = [host() for _ in range(4)]
+        try:
+            for one in others:
+                a.contacts.learn(Contact(one.hello.id, (await one.start("127.0.0.1:0"),), 1))
+            for number, one in enumerate(others):
+                send(a, Check(number), to=one)
+            await until(lambda: [numbers(one) for one in others] == [[0], [1], [2], [3]])
+        finally:
+            for one in others:
+                await one.stop()
+
+    run(reach, host)
+
+
 def test_messages_of_a_later_version_are_counted_ignored_and_acknowledged() -> None:
     async def speak(old: Host, new: Host) -> None:
         send(new, Check(1), Later(2), Check(3), to=old)

@@ -17,7 +17,6 @@ from planaria.protocols.gossip.messages import Event
 from planaria.protocols.gossip.parameters import Parameters
 from planaria.simulator.worlds.reach import GroupReach, estimated, summarize
 
-pytestmark = pytest.mark.xdist_group("gossip runs")  # one cache of experiments
 DIALS = Parameters()
 PAPER = Setting(coins=True, publisher_relays=False)  # Figure 7 with `<`, as printed otherwise
 

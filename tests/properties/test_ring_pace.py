@@ -177,6 +177,13 @@ def test_any_start_heals_at_any_pace(seeds: Callable[[int, int], int]) -> None:
         must_heal(RingOverlay(supervisors, pace=pace), Spec(n=n, seed=seed, start=start))
 
 
+def test_large_calm_rings_heal(seeds: Callable[[int, int], int]) -> None:
+    for seed in range(seeds(2, 60)):
+        n, fault = combination(seed, (48, seeds(48, 256)), FAULTS)
+        schedule = parse_schedule(f"at {DEEP} {fault}", "test")
+        must_heal(RingOverlay(2, pace=PACE_MAX), Spec(n, seed, "legitimate", schedule, closure=3))
+
+
 def test_the_clock_of_a_calm_neighbour_goes_on() -> None:
     """Else the low median of three clocks would stand still between two words, and jump then."""
     horizon = Horizon(Retention())

@@ -196,7 +196,7 @@ def _is_address(text: str) -> bool:
         parse_address(text)
     except UsageError:
         return False
-    return len(text) <= ADDRESS_LENGTH_MAX
+    return True
 
 
 def parse_address(text: str, default_port: int = 7400) -> tuple[str, int]:
@@ -209,11 +209,21 @@ def parse_address(text: str, default_port: int = 7400) -> tuple[str, int]:
     else:
         good = text.count(":") <= 1
         host, _, port = text.partition(":")
-    good = good and bool(host) and (not port or (port.isascii() and port.isdigit()))
+    good = good and _is_host(host) and (not port or (port.isascii() and port.isdigit()))
+    good = good and len(text) <= ADDRESS_LENGTH_MAX
     number = int(port or default_port) if good else -1
     if not 0 <= number < 65536:
         raise UsageError(f"address {text!r}: write HOST:PORT, such as 127.0.0.1:7400 or [::1]:7400")
     return host, number
+
+
+def _is_host(text: str) -> bool:
+    """Can it be looked up? A name that cannot would raise where it is dialled."""
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        return False
+    return bool(text) and "\0" not in text
 
 
 def format_address(host: str, port: int) -> str:

@@ -12,6 +12,7 @@ from planaria.network.connection import Connection, Handler
 from planaria.network.contacts import Contact, Contacts, parse_address
 from planaria.network.frames import Kind
 from planaria.network.identity import Refused
+from planaria.network.unreached import cannot
 
 DIAL_SECONDS = 3.0
 MOVED_SECONDS = 0.5  # for others to say where a node is that does not answer where it was
@@ -40,6 +41,7 @@ class Dialling:
         self._waiting: dict[NodeId, list[tuple[Message, int]]] = {}
         self._bytes = 0
         self._dials: dict[NodeId, asyncio.Task[None]] = {}
+        self._queue: dict[NodeId, None] = {}  # to be dialled when another dial ends
         self._patience: dict[NodeId, asyncio.TimerHandle] = {}
 
     def __len__(self) -> int:
@@ -64,6 +66,7 @@ class Dialling:
     def reached(self, node: NodeId) -> list[Message]:
         """There is a link: what waited for it."""
         waiting = self._waiting.pop(node, [])
+        self._queue.pop(node, None)
         if node in self._patience:
             self._patience.pop(node).cancel()
         self._bytes -= sum(size for _, size in waiting)
@@ -80,26 +83,21 @@ class Dialling:
         """Connect to an address; raises UsageError, or Refused, in one line."""
         loop, credentials = asyncio.get_running_loop(), self._owner.credentials
         host, port = parse_address(address)
-        context = credentials.context(server=False) if credentials else None
-        dial = loop.create_connection(
-            lambda: Connection(self._owner, dialled=True), host, port, ssl=context
-        )
         try:
+            context = credentials.context(server=False) if credentials else None
+            dial = loop.create_connection(
+                lambda: Connection(self._owner, dialled=True), host, port, ssl=context
+            )
             _, connection = await asyncio.wait_for(dial, DIAL_SECONDS)
-        except ssl.SSLCertVerificationError as error:
-            why = f"its certificate is not of our authority ({error.verify_message})"
-            raise Refused(f"cannot trust {address}: {why}") from None
         except ssl.SSLError as error:
-            raise Refused(
-                f"{address} does not speak TLS ({error.reason}): is it --insecure?"
-            ) from None
-        except (OSError, TimeoutError) as error:
-            words = getattr(error, "strerror", None) or str(error) or "no answer"
-            raise UsageError(f"cannot reach {address}: {words}") from None
+            raise Refused(cannot(address, error)) from None
+        except OSError as error:
+            raise UsageError(cannot(address, error)) from None
         return connection
 
     async def stop(self) -> None:
         """Dial nobody any more."""
+        self._queue = {}
         dials = list(self._dials.values())
         for dial in dials:
             dial.cancel()
@@ -111,10 +109,23 @@ class Dialling:
         contact = self._contacts.get(target)
         if contact is None:
             self._ask_where(target)
-        elif target not in self._dials and len(self._dials) < DIALS_MAX:
+        elif target in self._dials:
+            return
+        elif len(self._dials) < DIALS_MAX:
             task = asyncio.ensure_future(self._reach(contact))
             self._dials[target] = task
-            task.add_done_callback(lambda _: self._dials.pop(target, None))
+            task.add_done_callback(lambda _: self._dialled(target))
+        else:
+            self._queue[target] = None
+
+    def _dialled(self, target: NodeId) -> None:
+        """A dial ended: there is room for the next that waits for one."""
+        del self._dials[target]
+        if self._queue:
+            following = next(iter(self._queue))
+            del self._queue[following]
+            self._wait_for(following, DIAL_SECONDS)
+            self._seek(following)
 
     def _ask_where(self, target: NodeId) -> None:
         question = self._contacts.question([target])

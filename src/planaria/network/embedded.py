@@ -50,18 +50,25 @@ class Subscription:
         self._bytes = 0
         self._tokens = Tokens()
         self._changed = asyncio.Event()
-        self._joined = asyncio.Event()
+        self._known = asyncio.Event()  # whether it was joined, or closed before
+        self._joined = False
         self._failed: CapacityExceeded | None = None
         self._closed = False
 
     async def ready(self) -> None:
-        """Return when the node is a member of all topics that match."""
-        await self._joined.wait()
+        """Return when the node is a member of all topics that match.
+
+        Raises UsageError if this is closed before, by its owner or with the node.
+        """
+        await self._known.wait()
+        if not self._joined:
+            raise UsageError(f"subscription to {self.pattern!r}: closed before it was ready")
 
     def close(self) -> None:
         """Take no more; what is queued can still be read."""
         self._closed = True
         self._changed.set()
+        self._known.set()
         self._close(self)
 
     async def __aenter__(self) -> Self:
@@ -105,7 +112,8 @@ class Subscription:
 
     def joined(self) -> None:
         """The pattern is in force."""
-        self._joined.set()
+        self._joined = True
+        self._known.set()
 
 
 Waiting = tuple[Sequence[Publish], asyncio.Future[Ack]]
@@ -121,7 +129,9 @@ class Publishing:
         self._count = 0
         self._flushing: asyncio.Handle | None = None
         self._flushed = 0.0  # when
-        self._committing = 0  # batches
+        self._committing: dict[int, Sequence[Acknowledged]] = {}  # batches, by their number
+        self._batches = 0
+        self._closed = False
         self._published: list[Published] = []
         self._refused: dict[str, PlanariaError] = {}
 
@@ -129,7 +139,8 @@ class Publishing:
         """Publish and return when it is on this node's disk and on its way to all members.
 
         Of several the ack is that of the first. Raises UsageError if one can never be published,
-        CapacityExceeded if they cannot be now; then none is.
+        CapacityExceeded if they cannot be now; then none is. Raises UsageError if the node stops;
+        then they may be published all the same.
         """
         check_topic(topic)
         for command in commands:
@@ -138,6 +149,8 @@ class Publishing:
                 headers = [(name, value.encode()) for name, value in command.headers.items()]
                 weigh(Draft(command.payload, command.key, tuple(headers)))
         await room(self._host.links.values())
+        if self._closed:
+            raise _stopped()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Ack] = loop.create_future()
         self._waiting.setdefault(topic, []).append((commands, future))
@@ -171,12 +184,25 @@ class Publishing:
             wanted = [one for one in commands if not one[1].cancelled()]
             done += self._flush_topic(topic, wanted) if wanted else []
         loop = asyncio.get_running_loop()
-        self._committing += 1
+        self._batches += 1
+        number = self._batches
+        self._committing[number] = done
         if self._commit is None:
-            self._resolve(done, None)
+            self._resolve(number, None)
         else:
             # After the node's own commit, and so after what it says when its store is full.
-            self._commit(lambda error: loop.call_soon_threadsafe(self._resolve, done, error))
+            self._commit(lambda error: loop.call_soon_threadsafe(self._resolve, number, error))
+
+    def close(self) -> None:
+        """The node stops: tell all who wait, as nobody else will."""
+        self._closed = True
+        if self._flushing is not None:
+            self._flushing.cancel()
+        waiting = [future for many in self._waiting.values() for _, future in many]
+        waiting += [future for done in self._committing.values() for future, _ in done]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(_stopped())
 
     def _flush_topic(self, topic: str, commands: Sequence[Waiting]) -> list[Acknowledged]:
         """Publish on one topic; what the node refuses it refuses whole."""
@@ -191,10 +217,9 @@ class Publishing:
         (published,) = self._published
         return list(_acks(published, commands))
 
-    def _resolve(self, done: Sequence[Acknowledged], error: Exception | None) -> None:
-        """Tell who waits what became of it."""
-        self._committing -= 1
-        for future, ack in done:
+    def _resolve(self, number: int, error: Exception | None) -> None:
+        """Tell who waits for a batch what became of it."""
+        for future, ack in self._committing.pop(number):
             refused = self._refused.get(ack.topic) or error
             if future.done():
                 continue
@@ -248,6 +273,7 @@ class Embedded:
 
     def close(self) -> None:
         """The node stops: nothing more comes."""
+        self._publishing.close()
         for one in list(self._subscriptions):
             one.close()
 
@@ -271,6 +297,10 @@ class Embedded:
     def _join(self, topic: str) -> None:
         if not self._is_member(topic):
             self._host.command(Subscribe(topic))
+
+
+def _stopped() -> UsageError:
+    return UsageError("this node has stopped: publish before that, or through another node")
 
 
 def _acks(published: Published, commands: Sequence[Waiting]) -> Iterator[Acknowledged]:

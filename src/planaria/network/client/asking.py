@@ -4,15 +4,15 @@ It keeps no vectors and goes on at no other node: that is what the client librar
 """
 
 import asyncio
-import ssl
 from typing import TypeVar
 
-from planaria.core.errors import MalformedMessage, PlanariaError
+from planaria.core.errors import MalformedMessage, PlanariaError, UsageError
 from planaria.network.client.channel import CODEC, Access
 from planaria.network.client.messages import ClientMessage, Failed
 from planaria.network.connection import Connection
 from planaria.network.contacts import parse_address
 from planaria.network.link import Task
+from planaria.network.unreached import cannot
 
 ANSWER_SECONDS = 5.0  # for a connection to open, and for an answer to come
 
@@ -47,19 +47,18 @@ class Asker:
         """Connect; raises Unanswered."""
         host, port = parse_address(self.address)
         loop = asyncio.get_running_loop()
-        context = self.credentials.context(server=False) if self.credentials else None
         try:
+            context = self.credentials.context(server=False) if self.credentials else None
             async with asyncio.timeout(self.seconds):
                 await loop.create_connection(self._connect, host, port, ssl=context)
                 await self._opened
-        except ssl.SSLCertVerificationError as error:
-            why = f"its certificate is not of our authority ({error.verify_message})"
-            raise Unanswered(f"cannot trust {self.address}: {why}") from None
-        except (OSError, TimeoutError) as error:
+        except BaseException as error:
             self._opened.cancel()  # nobody waits for it any more
-            await self.close()
-            words = getattr(error, "strerror", None) or str(error) or "no answer"
-            raise Unanswered(f"cannot reach {self.address}: {words}") from None
+            if self._connection is not None:
+                self._connection.abort()  # there is nobody to say goodbye to
+            if isinstance(error, OSError | UsageError):
+                raise Unanswered(cannot(self.address, error)) from None
+            raise
 
     async def ask(self, kind: type[ClientMessage], answer: type[Answer], *fields: object) -> Answer:
         """Ask, and wait for an `answer`; raises Unanswered, also for another answer."""

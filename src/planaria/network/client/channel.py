@@ -6,13 +6,11 @@ Both ends say that they live, twice a second; a node that is silent for two seco
 
 import asyncio
 import logging
-import os
 import random
-import ssl
 from typing import NamedTuple, Protocol
 
 from planaria.core.codec import Codec
-from planaria.core.errors import MalformedMessage, PlanariaError
+from planaria.core.errors import MalformedMessage, PlanariaError, UsageError
 from planaria.core.message import Message
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import MESSAGES
@@ -22,6 +20,7 @@ from planaria.network.contacts import parse_address
 from planaria.network.frames import Kind
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
+from planaria.network.unreached import why
 
 BEAT_SECONDS = 0.5
 SILENCE_SECONDS = 2.0  # without a frame, after which a node is left for another
@@ -184,7 +183,17 @@ class Channel:
             self.owner.opened()
 
     async def _keep(self) -> None:
-        """As often as the node is lost, find another."""
+        """Find others until none is found; whatever ends it, the owner is told."""
+        try:
+            await self._find_others()
+        except PlanariaError as error:
+            self.owner.failed(error)
+        except Exception as error:
+            log.exception("no node is looked for any more")
+            self.owner.failed(Unreachable(dict.fromkeys(self.servers, repr(error))))
+
+    async def _find_others(self) -> None:
+        """As often as the node is lost, find another; raises Unreachable in the end."""
         loop = asyncio.get_running_loop()
         backoff = 0.0
         while True:
@@ -197,10 +206,9 @@ class Channel:
                 try:
                     await self._connect()
                     break
-                except Unreachable as error:
+                except Unreachable:
                     if loop.time() >= deadline:
-                        self.owner.failed(error)
-                        return
+                        raise
                 backoff = _longer(backoff)
 
     async def _find(self) -> str:
@@ -236,17 +244,17 @@ class Channel:
         """Connect to one node and wait for its hello; raises _NoLink with the reason."""
         host, port = parse_address(address)
         loop = asyncio.get_running_loop()
-        context = self.credentials.context(server=False) if self.credentials else None
         connection = Connection(self, dialled=True)
         opening = self._opening[connection] = loop.create_future()
         try:
+            context = self.credentials.context(server=False) if self.credentials else None
             async with asyncio.timeout(DIAL_SECONDS):
                 await loop.create_connection(lambda: connection, host, port, ssl=context)
                 await opening
         except BaseException as error:
             connection.abort()
-            if isinstance(error, _NoLink | OSError | TimeoutError):
-                raise _NoLink(_words(error)) from None
+            if isinstance(error, _NoLink | OSError | UsageError):
+                raise _NoLink(why(error)) from None
             raise
         finally:
             opening.cancel()
@@ -271,19 +279,6 @@ class Channel:
 
 def _longer(backoff: float) -> float:
     return min(BACKOFF_SECONDS_MAX, max(BACKOFF_SECONDS, 2 * backoff))
-
-
-def _words(error: Exception) -> str:
-    """Why a dial failed, for the user."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not of our authority ({error.verify_message})"
-    if isinstance(error, ssl.SSLError):
-        return f"no TLS there ({error.reason}): is that node --insecure?"
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    if isinstance(error, OSError) and error.errno and error.errno > 0:
-        return os.strerror(error.errno)
-    return str(error) or type(error).__name__
 
 
 def _explained(reason: str, credentials: Credentials | None) -> str:

@@ -1,0 +1,71 @@
+"""Whatever ends a search for nodes, whoever waits is told."""
+
+import asyncio
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from client_lab import client_of, serve
+from planaria.core.errors import UsageError
+from planaria.network.client.asking import Asker, Unanswered
+from planaria.network.client.channel import Access, Channel
+from planaria.network.client.client import shown
+from planaria.network.client.errors import Unreachable
+from planaria.network.client.servers import Servers
+from planaria.network.context import Context
+from planaria.network.identity import found_cluster, issue
+from planaria.network.tls import Credentials
+from reference_gate import ReferenceGate
+
+
+def test_an_error_that_nobody_foresaw_fails_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def break_down(self: Channel, address: str) -> None:
+        raise RuntimeError("unforeseen")
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            events = client.subscribe("news")
+            await events.ready()
+            monkeypatch.setattr(Channel, "_dial", break_down)
+            gates[0].hang_up()
+            with pytest.raises(Unreachable, match="unforeseen"):
+                await anext(events)
+
+    serve(test, gates=1)
+
+
+def test_credentials_that_broke_meanwhile_are_a_reason_like_others() -> None:
+    class Broken:
+        def context(self, *, server: bool) -> None:
+            raise UsageError("key and certificate do not fit")
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        hello, _ = shown(Context((gates[0].address,), insecure=True), None)
+        access = Access(hello, cast(Credentials, Broken()))
+        channel = Channel(Servers([gates[0].address]), access, cast("Channel", None))
+        with pytest.raises(Unreachable, match=r"127.0.0.1:\d+: key and certificate do not fit"):
+            await channel._find()
+        with pytest.raises(Unanswered, match="do not fit"):
+            await Asker(gates[0].address, access).open()
+
+    serve(test, gates=1)
+
+
+def test_a_question_to_who_speaks_no_tls_fails_at_once(tmp_path: Path) -> None:
+    found_cluster(tmp_path / "keys", "demo")
+    mine = issue(tmp_path / "keys", "me", ("client",))
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 welcome\r\n")
+        await reader.read()
+        writer.close()
+
+    async def main() -> None:
+        async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
+            address = "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+            access = Access(*shown(Context((address,), credentials=mine), None))
+            with pytest.raises(Unanswered, match="no TLS there"):
+                await Asker(address, access, seconds=600).open()
+
+    asyncio.run(asyncio.wait_for(main(), 30))
