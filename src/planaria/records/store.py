@@ -359,7 +359,7 @@ class Store(ABC):
         return (not right) + len(entries) - len(pairs) + len(wrong)
 
     def _described(self, entries: Sequence[Entry]) -> list[Record | None] | None:
-        """Their records; None if an entry said otherwise: it is right now, and all to be asked anew.
+        """Their records; None if an entry said otherwise: it is mended now, ask anew.
 
         A damaged entry would have numbers read that its record does not have.
         """
