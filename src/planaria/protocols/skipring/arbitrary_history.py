@@ -33,12 +33,13 @@ from planaria.protocols.skipring.arbitrary_holdings import (
     invent,
 )
 from planaria.protocols.skipring.arcs import Share
-from planaria.protocols.skipring.broadcast import HOPS_MAX, Broadcast, Handed, Seen
+from planaria.protocols.skipring.broadcast import HOPS_MAX, Broadcast, Handed, Seen, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
 from planaria.protocols.skipring.deposits import REASONS
 from planaria.protocols.skipring.history import History
-from planaria.protocols.skipring.labels import CIRCLE
+from planaria.protocols.skipring.labels import CIRCLE, LABEL_MAX, position
+from planaria.protocols.skipring.membership import Membership
 from planaria.records.positions import Mark
 from planaria.records.record import SEQUENCE_MAX, TIME_MAX
 
@@ -121,6 +122,22 @@ def corrupt_broadcast(broadcast: Broadcast, ids: Sequence[NodeId], rng: Random) 
         share = Share(rng.randrange(16), rng.choice(ids), rng.randrange(CIRCLE), 0, 0)
         name = (share.id, said.key, share.lo, share.hi, share.side)
         broadcast.handed.put(name, Handed(said.data, share, any_integer(rng, 0, HOPS_MAX)))
+
+
+def corrupt_view(membership: Membership, ids: Sequence[NodeId], rng: Random) -> None:
+    """A view of another place, or one that divides arcs falsely, taken for that of this place."""
+    one = membership.subscriber
+    here = min(max(one.label or 0, 0), LABEL_MAX)
+    label = rng.choice([None, rng.randrange(2 * len(ids)), here, here])
+    id = rng.choice([one.id, one.id, one.id, rng.choice(ids)])
+    near = [(rng.randrange(2 * len(ids)), rng.choice(ids)) for _ in range(rng.randrange(4))]
+    seen = View(label, id, near, one.alarmed != (rng.random() < 0.3))
+    own = 0 if label is None else position(label)
+    for lo, hi in ((own, own), (rng.randrange(CIRCLE), rng.randrange(CIRCLE))):
+        share = Share(rng.randrange(16), rng.choice(ids), rng.randrange(CIRCLE), 0, 0)
+        seen._splits[lo, hi, 0] = [share] * rng.randrange(3)
+    membership._seen, membership._near = seen, [*near]
+    membership._place = membership._here()
 
 
 def corrupt_reader(reader: Reader, ids: Sequence[NodeId], rng: Random) -> None:
