@@ -16,9 +16,16 @@ from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
 from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
 from planaria.records.reading import range_of
-from planaria.records.record import SEQUENCE_MAX, Place, Publication, Record, Stream
+from planaria.records.record import (
+    RECORD_KEY_BITS,
+    SEQUENCE_MAX,
+    Place,
+    Publication,
+    Record,
+    Stream,
+)
 from planaria.records.retained import Retained
-from planaria.records.sums import Sum, by_prefix
+from planaria.records.sums import Sum
 from planaria.records.window import Window
 
 RECORDS_MAX = 1 << 22  # of one topic: about 2 GB of entries in memory
@@ -156,8 +163,10 @@ class Store(ABC):
     def _erase_dropped(self) -> None:
         unshown, self.index.unshown = self.index.unshown, []
         if self._retained is not None and unshown:
-            quota = self.index.window.per_publisher is not None
-            if quota or not self._retained.without(unshown):
+            order, quota = self.index.order, self.index.window.per_publisher
+            if order and quota is None:
+                self._retained.without(unshown, order[0] >> RECORD_KEY_BITS)
+            else:
                 self._retained = None
         erased, self.index.erased = self.index.erased, []
         for entry in erased:
@@ -265,9 +274,15 @@ class Store(ABC):
     def retained(self, key: bytes | None = None) -> Publication | None:
         """The last publication with this key; of the whole topic if the key is None.
 
-        The last by time, then by publisher, incarnation and number: the same at every store.
+        The last by time, then by publisher, incarnation and number: the same at every store. Raises
+        CapacityExceeded if the topic has too many keys to know the last of each.
         """
-        if self._retained is None:
+        if key is None:
+            last = self.index.last()
+            while last is not None and self._described([last]) is None:
+                last = self.index.last()
+            return None if last is None else self.at(last.stream, last.end - 1)
+        if self._retained is None or not self._retained.knows(key):
             self._retained = self._make_retained()
         position = self._retained.position(key)
         return None if position is None else self.at(*position)
@@ -279,7 +294,9 @@ class Store(ABC):
             parts = list(self.index.lanes[stream].segments(0, SEQUENCE_MAX))
             for at in range(0, len(parts), LOAD_RECORDS_MAX):
                 chunk = parts[at : at + LOAD_RECORDS_MAX]
-                found = self._load([entry for entry, *_ in chunk])
+                found = self._described([entry for entry, *_ in chunk])
+                if found is None:
+                    return self._make_retained()
                 for record, (_, lo, hi) in zip(found, chunk, strict=True):
                     if record is not None:
                         retained.take(record, lo, hi)
@@ -311,14 +328,6 @@ class Store(ABC):
     def digest(self, lo: int, cut: int) -> Sum:
         """A hint of what is shown from the second `lo` on, without what is on its way at `cut`."""
         return self.index.sums.digest(lo, cut)
-
-    def buckets(self, lo: int, cut: int, seconds: int) -> dict[int, Sum]:
-        """The same, divided into buckets of so many seconds."""
-        return self.index.sums.buckets(lo, cut, seconds)
-
-    def prefixes(self, lo: int, cut: int, bits: int) -> dict[int, Sum]:
-        """The same, divided by the first `bits` of the keys; made from the places themselves."""
-        return by_prefix(self.places(lo, cut), bits)
 
     def places(self, lo: int, cut: int) -> list[Place]:
         """The places that such a digest covers, ascending: what a trie to descend is built of."""
