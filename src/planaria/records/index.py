@@ -158,10 +158,10 @@ class Index:
         newest = [self.shown[place] for place in self.order[start:]]
         return max(newest, key=lambda entry: (entry.stream, entry.end))
 
-    def held(self) -> frozenset[Stream]:
-        """The streams of which a record is held, shown or hidden."""
-        shown = [stream for stream, lane in self.lanes.items() if lane.entries]
-        return frozenset([*shown, *(entry.stream for entry in self.hidden.values())])
+    def holds(self, stream: Stream) -> bool:
+        """Is a record of this stream held, shown or hidden?"""
+        lane = self.lanes.get(stream)
+        return lane is not None and bool(lane.entries or lane.hid.firm or lane.hid.last)
 
     def forget(self, stream: Stream) -> None:
         """Forget a stream of which no record is held."""

@@ -156,7 +156,7 @@ class Store(ABC):
 
     def forget(self, before: int) -> None:
         """Forget what was delivered of streams that were last heard of before that second."""
-        for stream in self.delivered.forget(before, self.index.held()):
+        for stream in self.delivered.forget(before, self.index.holds):
             self.index.forget(stream)
             self._note(stream)
 
