@@ -42,7 +42,7 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     speaker,
 )
-from planaria.protocols.skipring.placement import circle, clockwise, preference
+from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.records.memory import MemoryStore
 from planaria.records.record import Draft, record_key
@@ -164,9 +164,8 @@ class Peer(Node):
     def _know_supervisors(self, command: Supervisors) -> Effects:
         """Other supervisors than before: every topic has its own order of them."""
         self.supervisors = tuple(dict.fromkeys(command.ids))
-        places = circle(self.supervisors, self.secret)
         for topic, membership in self.topics.items():
-            membership.subscriber.prefer(clockwise(topic, places, self.secret))
+            membership.subscriber.prefer(preference(topic, self.supervisors, self.secret))
         return ()
 
     def _subscribe(self, command: Subscribe) -> Effects:
