@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planaria.core.ids import stable_hash
 from planaria.protocols.skipring import placement
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.supervisor import Supervisor
@@ -52,12 +53,12 @@ def test_the_clusters_secret_keys_the_order_and_without_one_there_is_the_plain_o
 
 
 def test_supervisors_are_placed_once_not_for_every_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    hashed, hash_of = list[object](), placement.stable_hash
+    hashed = list[object]()
 
     def counted(kind: str, *rest: str | int | bytes) -> int:
         if kind == "supervisor":
             hashed.append(rest)
-        return hash_of(kind, *rest)
+        return stable_hash(kind, *rest)
 
     monkeypatch.setattr(placement, "stable_hash", counted)
     supervisor = Supervisor(3, (1, 3, 5, 7), b"placed once")
