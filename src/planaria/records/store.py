@@ -134,8 +134,10 @@ class Store(ABC):
         found = Intervals()
         others = list(islice(lane.overlapping(record.first, record.end), DISPUTES_MAX))
         for other in self._load(others):
-            if other is not None:
-                lo, hi = max(record.first, other.first), min(record.end, other.end)
+            if other is None:
+                continue
+            lo, hi = max(record.first, other.first), min(record.end, other.end)
+            if lo < hi:  # else its entry is wrong: the audit mends it
                 pairs = zip(record.publications(lo, hi), other.publications(lo, hi), strict=True)
                 for mine, held in pairs:
                     if mine[3:6] != held[3:6]:  # payload, key and headers

@@ -26,6 +26,7 @@ from planaria.records.record import (
     Stream,
     seal,
 )
+from planaria.records.store import Store
 from planaria.records.window import Window
 
 CORRUPTED_MAX = 1_000  # inner nodes of a trie; one that was corrupted before may be a circle
@@ -92,7 +93,6 @@ def _lose(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
 def corrupt_derived(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
     """Overwrite what follows from the records: entries, order, sums, lanes, tries, sketches."""
     store = holdings.store
-    assert isinstance(store, MemoryStore)
     holdings.audit_due = any_integer(rng, 0, 10**6)
     _corrupt_index(store.index, rng)
     _corrupt_delivered(store, ids, rng)
@@ -161,7 +161,7 @@ def _corrupt_lane(lane: Lane, rng: Random) -> None:
         lane.entries = lane.entries[: rng.randrange(3)]
 
 
-def _corrupt_delivered(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
+def _corrupt_delivered(store: Store, ids: Sequence[NodeId], rng: Random) -> None:
     """False marks: of streams that are followed and of others, in the past and in the future."""
     streams = [*store.index.lanes, *(any_stream(ids, rng) for _ in range(2))]
     for stream in rng.sample(streams, rng.randrange(len(streams) + 1)):
