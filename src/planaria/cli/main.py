@@ -17,6 +17,7 @@ COMMANDS = {
     "bench": "planaria.cli.bench:bench",
     "compare": "planaria.cli.compare:compare",
     "context": "planaria.cli.context:context",
+    "dashboard": "planaria.cli.dashboard:dashboard",
     "demo": "planaria.cli.demo:demo",
     "doctor": "planaria.cli.doctor:doctor",
     "filter": "planaria.cli.filters:filters",
