@@ -3,9 +3,8 @@
 import subprocess
 import sys
 
-from process_lab import ROOT
-
 from planaria.cli.main import COMMANDS, SECTIONS, main
+from process_lab import ROOT
 
 SHOWN = [name for section in SECTIONS.values() for name in section]
 HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "matplotlib", "starlette", "sqlglot")
