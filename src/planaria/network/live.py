@@ -16,8 +16,9 @@ from typing import Any, Self
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from planaria.core.codec import Codec
+from planaria.core.composite import Around, FromOverlay
 from planaria.core.errors import CapacityExceeded
+from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import (
     Effect,
@@ -41,14 +42,16 @@ from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
+from planaria.network.overlays.keeping import Keeping
+from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
+from planaria.network.overlays.registry import codec, compose
 from planaria.network.resuming import Resuming
-from planaria.network.status import Status
+from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
-from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.pace import PACE_MAX
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
@@ -57,6 +60,7 @@ from planaria.records.store import Committed, Store
 
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
+AROUND_MAX = 64  # nodes that a part in another overlay is told of
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
 BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
@@ -108,13 +112,14 @@ class LiveNode:
             pace_max=PACE_MAX,
             judge=judge(credentials.authority if credentials else None),
         )
+        self.node = compose(self.ring, config.overlay, Random(secrets.randbits(256)))
         commit = None if self.database is None else self._commit
         self.host = Host(
-            self.ring,
+            self.node,
             self.id,
-            Codec(RingOverlay.messages),
+            codec(),
             self._application,
-            bulk=BULK,
+            bulk=(*BULK, *OVERLAYS_BULK),
             cluster=cluster,
             credentials=credentials,
             commit=commit,
@@ -122,6 +127,7 @@ class LiveNode:
             supervises=config.supervise,
         )
         self.charters = CharterFile(config.dir, self.ring.charters)
+        self.keeping = Keeping(config.dir, self.node)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.monitor = Monitor(self)
@@ -136,7 +142,7 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
-        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants)
+        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants, self.node)
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
@@ -147,6 +153,7 @@ class LiveNode:
         self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())
         self._spawn(self.charters.keep())
+        self._spawn(self.keeping.keep())
         if self.config.http is not None:
             self.http = await self._pages.start(self.config.http)
         log.info("%s listens on %s", self.name, self.listen)
@@ -156,7 +163,7 @@ class LiveNode:
     async def stop(self, *, leave: bool = True) -> None:
         """Leave the rings in good order (the next start resumes them), and end all of it."""
         await self.noting.finish()
-        if leave and self.ring.peer.topics:
+        if leave and (self.ring.peer.topics or self.node.awake()):
             log.info("leaving %d topics", len(self.ring.peer.topics))
             self.host.command(Leave())
             await self._until_left()
@@ -167,6 +174,7 @@ class LiveNode:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.charters.write()
+        self.keeping.write(self.keeping.snapshots())
         self.embedded.close()
         self.joining.close()
         await self._pages.stop()
@@ -227,6 +235,11 @@ class LiveNode:
         found: dict[str, Any] = to_builtins(self.status())
         return found
 
+    def overlays(self) -> dict[str, OverlayStatus]:
+        """This node's parts in other overlays than `ring`, those that are awake."""
+        others = None if self.gate is None else self.gate.others
+        return {} if others is None else others.statuses()
+
     @property
     def clients(self) -> int:
         """How many clients are connected."""
@@ -282,8 +295,9 @@ class LiveNode:
             if self.noting.joined(effect):
                 self._spawn(self.noting.try_to_note())
             return
-        if isinstance(effect, Notice):
-            log.info("%s: %s %s", effect.topic or "node", effect.kind, effect.detail)
+        said = effect.effect if isinstance(effect, FromOverlay) else effect
+        if isinstance(said, Notice):
+            log.info("%s: %s %s", said.topic or "node", said.kind, said.detail)
         self._give(effect)
 
     def _give(self, effect: Effect) -> None:
@@ -297,9 +311,15 @@ class LiveNode:
         while True:
             await asyncio.sleep(self.config.interval)
             self._resume()
+            self.host.command(Around(self._around()))
             self.monitor.tick()
             if self.gate is not None:
                 self.gate.on_timeout()
+
+    def _around(self) -> tuple[NodeId, ...]:
+        """Whom a part that looks for others may ask: those with links, and supervisors."""
+        known = dict.fromkeys([*self.host.links, *self.ring.supervisors])
+        return tuple(sorted(id for id in known if id != self.ring.id)[:AROUND_MAX])
 
     # Memberships
 
