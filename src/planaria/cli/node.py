@@ -36,6 +36,8 @@ ADDRESS = "HOST:PORT"
     multiple=True,
     help="One that it takes part in; all, if not told.",
 )
+@click.option("--link", metavar=ADDRESS, multiple=True, help="A neighbour in mobile; several.")
+@click.option("--discover/--no-discover", default=None, help="Find neighbours on this network.")
 @click.option("--http", metavar=ADDRESS, help="Where to answer /metrics, /healthz, /stablez.")
 @click.option("--keys", type=DIRECTORY, help="Made by `planaria keys issue`; else --dir has them.")
 @click.option("--insecure", count=True, help="Without TLS; twice: not on loopback alone.")

@@ -72,6 +72,10 @@ class Part:
         """Is a link of the driver's one of this overlay's?"""
         return True
 
+    def greets(self, peer: NodeId) -> Effects:
+        """What it says to the other end of a new link of its overlay."""
+        return NOTHING
+
     def acquaint(self, ids: tuple[NodeId, ...]) -> None:
         """These nodes can be asked."""
 
@@ -115,7 +119,7 @@ class Composite(Node):
         part.awake = True
         effects: list[Effect] = []
         for peer in [it for it in self.links if part.links_to(it)]:
-            effects += _told(part, part.node.on_command(LinkUp(peer)))
+            effects += _met(part, peer)
         return effects
 
     # Inputs
@@ -148,6 +152,8 @@ class Composite(Node):
             case InOverlay(overlay, inner):
                 woken = self.wake(overlay)
                 part = self.parts[overlay]
+                if isinstance(inner, LinkUp):
+                    return [*woken, *_met(part, inner.peer)]
                 return [*woken, *_told(part, part.node.on_command(inner))]
             case Around(ids):
                 for part in self.parts.values():
@@ -155,7 +161,8 @@ class Composite(Node):
                 return NOTHING
             case LinkUp(peer):
                 self.links[peer] = None
-                return self._all(command, lambda part: part.links_to(peer))
+                met = [_met(part, peer) for part in self.awake() if part.links_to(peer)]
+                return [*self.main.on_command(command), *(it for some in met for it in some)]
             case LinkDown():
                 return self._lost(command)
             case Busy() | Ready() | Leave() | Restarted():
@@ -202,6 +209,11 @@ class Composite(Node):
             part.awake = name in state.parts
             if part.awake:
                 part.node.restore(state.parts[name])
+
+
+def _met(part: Part, peer: NodeId) -> Effects:
+    """A part has a new link."""
+    return _told(part, [*part.node.on_command(LinkUp(peer)), *part.greets(peer)])
 
 
 def _told(part: Part, effects: Effects) -> Effects:

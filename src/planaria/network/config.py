@@ -36,7 +36,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:7400"
     advertise: tuple[str, ...] = ()
     join: tuple[str, ...] = ()
-    overlay: tuple[str, ...] = ("ring", "gossip")
+    overlay: tuple[str, ...] = ("ring", "gossip", "mobile")
+    link: tuple[str, ...] = ()
+    discover: bool = False
     supervise: bool = False
     http: str | None = None
     keys: Path | None = None
@@ -54,7 +56,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 OPTIONS = tuple(name for name in Config.__struct_fields__ if name != "dir")
-_LISTS = ("advertise", "join", "overlay")
+_LISTS = ("advertise", "join", "overlay", "link")
+_FLAGS = ("supervise", "discover")
 _PATHS = ("keys",)
 
 
@@ -137,7 +140,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             continue
         if name in _LISTS:
             found[name] = list(split_servers(text))
-        elif name == "supervise":
+        elif name in _FLAGS:
             found[name] = parse_flag(text)
         elif name == "insecure":
             found[name] = int(text) if text.isdigit() else int(parse_flag(text) or 0)
@@ -160,7 +163,8 @@ def _from_file(path: Path) -> dict[str, object]:
 
 def _checked(config: Config) -> Config:
     """Raises UsageError for what no node can run with."""
-    for address in (config.listen, *config.advertise, *config.join, *filter(None, [config.http])):
+    named = (*config.advertise, *config.join, *config.link, *filter(None, [config.http]))
+    for address in (config.listen, *named):
         parse_address(address)
     for name in config.overlay:
         check_overlay(name)

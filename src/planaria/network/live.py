@@ -42,7 +42,11 @@ from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
+from planaria.network.overlays.discovery import Discovery
 from planaria.network.overlays.keeping import Keeping
+from planaria.network.overlays.mobile import MobilePart
+from planaria.network.overlays.neighbours import Neighbours
+from planaria.network.overlays.part import LivePart
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec, compose
 from planaria.network.resuming import Resuming
@@ -84,6 +88,7 @@ class LiveNode:
         self.broken: asyncio.Future[None] | None = None  # done when a part of this node failed
         self.database: Database | None = None
         self.gate: Gate | None = None  # from its start on
+        self.discovery: Discovery | None = None
         self._directory = take_directory(config.dir)
         try:
             self._compose(config)
@@ -142,7 +147,14 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
-        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants, self.node)
+        self.gate = Gate(
+            self.host,
+            self.ring,
+            self._plain_status,
+            self.embedded.wants,
+            self.node,
+            self.keeping.soon,
+        )
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
@@ -154,11 +166,24 @@ class LiveNode:
         self._spawn(self._keep_memberships())
         self._spawn(self.charters.keep())
         self._spawn(self.keeping.keep())
+        await self._meet_neighbours()
         if self.config.http is not None:
             self.http = await self._pages.start(self.config.http)
         log.info("%s listens on %s", self.name, self.listen)
         await self.joining.first()
         self._spawn(self.joining.ever())
+
+    async def _meet_neighbours(self) -> None:
+        """Be in reach of those who were named, or are discovered; else of all with a link."""
+        part, told = self.node.parts.get(MobilePart.overlay), self.config
+        if not isinstance(part, MobilePart) or not (told.link or told.discover):
+            return
+        neighbours = Neighbours(self.host, part, told.link)
+        self.node.wake(part.overlay)
+        if told.discover:
+            self.discovery = Discovery(neighbours, self.host.hello.cluster, self.listen)
+            await self.discovery.start()
+        self._spawn(neighbours.ever())
 
     async def stop(self, *, leave: bool = True) -> None:
         """Leave the rings in good order (the next start resumes them), and end all of it."""
@@ -176,6 +201,8 @@ class LiveNode:
         self.charters.write()
         self.keeping.write(self.keeping.snapshots())
         self.embedded.close()
+        if self.discovery is not None:
+            await self.discovery.stop()
         self.joining.close()
         await self._pages.stop()
         await self.host.stop()
@@ -262,10 +289,14 @@ class LiveNode:
 
     async def _until_left(self) -> None:
         patience = monotonic() + LEAVE_SECONDS
-        while self.ring.peer.topics and monotonic() < patience:
+        while (self.ring.peer.topics or self._hands_over()) and monotonic() < patience:
             await asyncio.sleep(self.config.interval / 10)
         for topic in self.ring.peer.topics:
             log.warning("%s: not let go in time; its members will notice", topic)
+
+    def _hands_over(self) -> bool:
+        """Does a part wait to be let go?"""
+        return any(it.leaving() for it in self.node.awake() if isinstance(it, LivePart))
 
     def _resume(self) -> None:
         """Join again, some at a time, what this node took part in; its records are in the store."""

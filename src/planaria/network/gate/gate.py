@@ -65,10 +65,12 @@ class Gate:
         status: Callable[[], dict[str, Any]],
         keeps: Callable[[str], bool] = lambda _: False,
         node: Composite | None = None,
+        keep: Callable[[Callable[[], None]], None] = lambda done: done(),
     ) -> None:
         """`keeps`: does this node's own application want this topic or pattern?
 
-        `node` has the parts in other overlays; without it there is `ring` alone.
+        `node` has the parts in other overlays, which `keep` puts on disk; without it there is
+        `ring` alone.
         """
         loop = asyncio.get_running_loop()
         self._keeps = keeps
@@ -79,7 +81,7 @@ class Gate:
         self.publishing = Publishing(self.memberships, host.command, loop.time, loop.call_later)
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
         self.queries = Queries(self.memberships, status, loop.time, host.interval)
-        self.others = None if node is None else Others(node, host.command, loop.time)
+        self.others = None if node is None else Others(node, host.command, loop.time, keep)
         self.overlays = Overlays(ring.charters, host.command, loop.time)
         self._clock = loop.time
         host.clients = self

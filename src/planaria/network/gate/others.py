@@ -7,6 +7,7 @@ node, because the first did not answer, publishes nothing twice.
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import blake2b
 from time import time
 
@@ -47,7 +48,6 @@ from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, 
 
 BEHIND_BYTES_MAX = 8 << 20  # of what one tail's client has not taken yet
 SEEN_MAX = 1 << 16  # keys of records that were handed out; then the oldest is forgotten
-RELEASE_SECONDS = 60.0  # for which nobody must use what was joined for clients, before it is left
 
 Wish = tuple[str, str]  # an overlay and what is subscribed to there
 
@@ -94,8 +94,14 @@ class Others:
     """All clients of a node in its overlays beside `ring`."""
 
     def __init__(
-        self, node: Composite, command: Callable[[Command], None], clock: Callable[[], float]
+        self,
+        node: Composite,
+        command: Callable[[Command], None],
+        clock: Callable[[], float],
+        keep: Callable[[Callable[[], None]], None] = lambda done: done(),
     ) -> None:
+        """`keep` puts what the parts hold on disk and calls back."""
+        self._keep = keep
         self._node, self._command, self._clock = node, command, clock
         self._followers: dict[Follower, None] = {}
         # Joined for clients, now or before this process began, and when last used.
@@ -199,7 +205,11 @@ class Others:
         assert first is not None  # no record is empty
         self._count(overlay, "published", record.count)
         where = (first.publisher, first.incarnation, first.first)
-        session.answer(Stored(message.request, 0, 0, *where, record.count))
+        stored = Stored(message.request, 0, 0, *where, record.count)
+        if part.durable and message.durable:
+            self._keep(partial(session.answer, stored))
+        else:
+            session.answer(stored)
         if not part.joins(message.topic):
             self._used[overlay, part.wish(message.topic)] = self._clock()
 
@@ -236,6 +246,8 @@ class Others:
         record = part.record(delivery)
         if record is None or not self._is_new((overlay, effect.client, record.key)):
             return
+        if part.joins(effect.topic) is not None:  # what is carried for others is of use too
+            self._used[overlay, effect.topic] = self._clock()
         piece = Piece(record.data, record.first, record.end)
         self._count(overlay, "deliveries", record.count)
         for one in self._of(overlay):
@@ -266,9 +278,10 @@ class Others:
             one.flush()
             if not one.client:
                 self._used[one.overlay, one.wish] = now
-        for wish in [it for it, last in self._used.items() if now - last > RELEASE_SECONDS]:
-            del self._used[wish]
-            self._command(InOverlay(wish[0], Unsubscribe(wish[1])))
+        for (overlay, wish), last in [*self._used.items()]:
+            if now - last > self.part(overlay).release_seconds:
+                del self._used[overlay, wish]
+                self._command(InOverlay(overlay, Unsubscribe(wish)))
 
     def _of(self, overlay: str) -> list[Follower]:
         return [it for it in self._followers if it.overlay == overlay]

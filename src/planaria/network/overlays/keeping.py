@@ -6,6 +6,8 @@ had. A part whose file is there is awake from the start.
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from planaria.core.composite import Composite
@@ -28,6 +30,8 @@ class Keeping:
         """Have the parts take what the files have."""
         self.path, self._node = directory / DIRECTORY, node
         self._written: dict[str, bytes] = {}
+        self._waiting: list[Callable[[], None]] = []
+        self._due = asyncio.Event()
         for part in node.parts.values():
             assert isinstance(part, LivePart)
             self._resume(part)
@@ -35,14 +39,24 @@ class Keeping:
     async def keep(self) -> None:
         """Write again and again, for ever."""
         while True:
-            await asyncio.sleep(KEEP_SECONDS)
-            await asyncio.to_thread(self.write, self.snapshots())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), KEEP_SECONDS)
+            self._due.clear()
+            waiting, self._waiting = self._waiting, []
+            await asyncio.to_thread(self.write, self.snapshots(), durable=bool(waiting))
+            for done in waiting:
+                done()
+
+    def soon(self, done: Callable[[], None]) -> None:
+        """Say `done` when all that the parts hold now is on disk, or cannot be put there."""
+        self._waiting.append(done)
+        self._due.set()
 
     def snapshots(self) -> dict[str, bytes]:
         """What is to be written now."""
         return {part.overlay: part.node.snapshot() for part in self._node.awake()}
 
-    def write(self, snapshots: dict[str, bytes]) -> None:
+    def write(self, snapshots: dict[str, bytes], *, durable: bool = False) -> None:
         """Write what has changed; a full disk is told, and tried again."""
         for name, data in snapshots.items():
             if data == self._written.get(name):
@@ -52,7 +66,7 @@ class Keeping:
                 continue
             try:
                 self.path.mkdir(exist_ok=True)
-                write_atomically(self.path / name, data)
+                write_atomically(self.path / name, data, durable=durable)
             except (OSError, UsageError) as error:
                 log.error("%s is not kept: %s", name, error)
             else:

@@ -30,6 +30,9 @@ class LivePart(Part):
     state_type: ClassVar[type[State]]
     has_conditions: ClassVar[bool] = False
     anonymous: ClassVar[bool] = False
+    durable: ClassVar[bool] = False  # is what this node holds worth a disk before it is told?
+    # For which nobody must use what was joined for clients, before it is left.
+    release_seconds: ClassVar[float] = 60.0
 
     @abstractmethod
     def __init__(self, id: NodeId, rng: Random) -> None:
@@ -62,6 +65,10 @@ class LivePart(Part):
 
     def resume(self) -> None:
         """The process began again with a stored state: nobody's wishes are left but its own."""
+
+    def leaving(self) -> bool:
+        """Was it told to leave, and do others still need it?"""
+        return False
 
     @abstractmethod
     def wishes(self) -> list[str]:
