@@ -21,11 +21,14 @@ def test_nodes_that_know_no_address_find_each_other_and_lose_who_says_goodbye(
         other = LiveNode(config(tmp_path / "other", discover=True))
         stranger = LiveNode(config(tmp_path / "stranger", discover=True, cluster="elsewhere"))
         async with one, stranger, at(one) as publisher:
-            async with other, at(other) as reader:
-                async with reader.subscribe("news", overlay="mobile") as events:
-                    await events.ready()
-                    await publisher.publish("news", b"found", overlay="mobile")
-                    assert await payloads(events, 1) == [b"found"]
+            async with (
+                other,
+                at(other) as reader,
+                reader.subscribe("news", overlay="mobile") as events,
+            ):
+                await events.ready()
+                await publisher.publish("news", b"found", overlay="mobile")
+                assert await payloads(events, 1) == [b"found"]
             await until(lambda: not part_of(one, "mobile").reach)
             assert not part_of(stranger, "mobile").reach
             assert not stranger.host.links

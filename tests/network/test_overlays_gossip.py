@@ -140,7 +140,7 @@ def test_a_node_that_was_away_knows_what_it_knew_and_joins_through_any_live_node
                 await events.ready()
                 await publisher.publish("news", b"before", overlay="gossip")
                 assert await payloads(events, 1) == [b"before"]
-            away.keeping.write(away.keeping.snapshots())
+            away.several.keeping.write(away.several.keeping.snapshots())
             before = part_of(away, "gossip")
             await away.host.stop()  # as if it was killed: nobody is told
             await away.stop(leave=False)

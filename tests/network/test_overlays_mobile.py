@@ -108,24 +108,27 @@ def test_what_was_published_while_a_neighbour_was_away_comes_when_it_is_back(
     async def main() -> None:
         nodes = await line(tmp_path, 3)
         try:
-            async with at(nodes[0]) as one, at(nodes[2]) as other:
-                async with other.subscribe("news", overlay="mobile") as events:
-                    await events.ready()
-                    await one.publish("news", b"before", overlay="mobile")
-                    assert await payloads(events, 1) == [b"before"]
-                    home, options = nodes[1].listen, nodes[1].config
-                    await nodes[1].host.stop()  # as if it was killed
-                    await nodes[1].stop(leave=False)
-                    await until(lambda: not part_of(nodes[0], "mobile").reach)
-                    await one.publish("news", b"apart", overlay="mobile")
-                    await other.publish("news", b"too", overlay="mobile")
-                    assert await payloads(events, 1) == [b"too"]
-                    again = LiveNode(
-                        config(options.dir, listen=home, link=options.link, supervise=False)
-                    )
-                    await again.start()
-                    nodes[1] = again
-                    assert await payloads(events, 1) == [b"apart"]
+            async with (
+                at(nodes[0]) as one,
+                at(nodes[2]) as other,
+                other.subscribe("news", overlay="mobile") as events,
+            ):
+                await events.ready()
+                await one.publish("news", b"before", overlay="mobile")
+                assert await payloads(events, 1) == [b"before"]
+                home, options = nodes[1].listen, nodes[1].config
+                await nodes[1].host.stop()  # as if it was killed
+                await nodes[1].stop(leave=False)
+                await until(lambda: not part_of(nodes[0], "mobile").reach)
+                await one.publish("news", b"apart", overlay="mobile")
+                await other.publish("news", b"too", overlay="mobile")
+                assert await payloads(events, 1) == [b"too"]
+                again = LiveNode(
+                    config(options.dir, listen=home, link=options.link, supervise=False)
+                )
+                await again.start()
+                nodes[1] = again
+                assert await payloads(events, 1) == [b"apart"]
         finally:
             await stop(nodes)
 
@@ -138,17 +141,20 @@ def test_an_acknowledged_publication_outlives_its_node_and_comes_once(tmp_path: 
         await alone.start()
         async with at(alone) as client:
             await client.publish("news", b"kept", overlay="mobile")
-        alone.keeping.write = lambda *_, **__: None  # type: ignore[method-assign]
+        alone.several.keeping.write = lambda *_, **__: None  # type: ignore[method-assign]
         await alone.host.stop()  # as if it was killed: nothing more is written
         await alone.stop(leave=False)
-        async with network(tmp_path, 1) as (node,), at(node) as reader:
-            async with reader.subscribe("news", overlay="mobile") as events:
-                await events.ready()
-                async with LiveNode(config(tmp_path / "alone", link=(node.listen,))):
-                    assert await payloads(events, 1) == [b"kept"]
-                    async with at(node) as other:
-                        await other.publish("news", b"next", overlay="mobile")
-                    assert await payloads(events, 1) == [b"next"]
+        async with (
+            network(tmp_path, 1) as (node,),
+            at(node) as reader,
+            reader.subscribe("news", overlay="mobile") as events,
+        ):
+            await events.ready()
+            async with LiveNode(config(tmp_path / "alone", link=(node.listen,))):
+                assert await payloads(events, 1) == [b"kept"]
+                async with at(node) as other:
+                    await other.publish("news", b"next", overlay="mobile")
+                assert await payloads(events, 1) == [b"next"]
 
     run(main)
 
@@ -157,13 +163,16 @@ def test_two_networks_meet_and_are_one(tmp_path: Path) -> None:
     async def main() -> None:
         left, right = await line(tmp_path / "a", 2), await line(tmp_path / "b", 2)
         try:
-            async with at(left[0]) as one, at(right[1]) as other:
-                async with other.subscribe("news", overlay="mobile") as events:
-                    await events.ready()
-                    await one.publish("news", b"early", overlay="mobile")
-                    bridge = config(tmp_path / "bridge", link=(left[1].listen, right[0].listen))
-                    async with LiveNode(bridge):
-                        assert await payloads(events, 1) == [b"early"]
+            async with (
+                at(left[0]) as one,
+                at(right[1]) as other,
+                other.subscribe("news", overlay="mobile") as events,
+            ):
+                await events.ready()
+                await one.publish("news", b"early", overlay="mobile")
+                bridge = config(tmp_path / "bridge", link=(left[1].listen, right[0].listen))
+                async with LiveNode(bridge):
+                    assert await payloads(events, 1) == [b"early"]
         finally:
             await stop([*left, *right])
 

@@ -15,7 +15,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict
 
 from planaria.core.errors import UsageError, unknown
-from planaria.network.client.overlays import check_overlay
+from planaria.network.client.overlays import OVERLAYS, check_overlay
 from planaria.network.contacts import parse_address
 from planaria.network.context import parse_flag, split_servers
 from planaria.network.files import path_from, read_toml, toml_text, write_atomically
@@ -36,7 +36,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:7400"
     advertise: tuple[str, ...] = ()
     join: tuple[str, ...] = ()
-    overlay: tuple[str, ...] = ("ring", "gossip", "mobile")
+    overlay: tuple[str, ...] = OVERLAYS
     link: tuple[str, ...] = ()
     discover: bool = False
     supervise: bool = False

@@ -16,9 +16,8 @@ from typing import Any, Self
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from planaria.core.composite import Around, FromOverlay
+from planaria.core.composite import FromOverlay
 from planaria.core.errors import CapacityExceeded
-from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import (
     Effect,
@@ -42,13 +41,9 @@ from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
-from planaria.network.overlays.discovery import Discovery
-from planaria.network.overlays.keeping import Keeping
-from planaria.network.overlays.mobile import MobilePart
-from planaria.network.overlays.neighbours import Neighbours
-from planaria.network.overlays.part import LivePart
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
-from planaria.network.overlays.registry import codec, compose
+from planaria.network.overlays.registry import codec
+from planaria.network.overlays.several import Several
 from planaria.network.resuming import Resuming
 from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
@@ -64,7 +59,6 @@ from planaria.records.store import Committed, Store
 
 CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
-AROUND_MAX = 64  # nodes that a part in another overlay is told of
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
 BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
@@ -88,7 +82,6 @@ class LiveNode:
         self.broken: asyncio.Future[None] | None = None  # done when a part of this node failed
         self.database: Database | None = None
         self.gate: Gate | None = None  # from its start on
-        self.discovery: Discovery | None = None
         self._directory = take_directory(config.dir)
         try:
             self._compose(config)
@@ -117,7 +110,8 @@ class LiveNode:
             pace_max=PACE_MAX,
             judge=judge(credentials.authority if credentials else None),
         )
-        self.node = compose(self.ring, config.overlay, Random(secrets.randbits(256)))
+        self.several = Several(config, self.ring, Random(secrets.randbits(256)))
+        self.node = self.several.node
         commit = None if self.database is None else self._commit
         self.host = Host(
             self.node,
@@ -132,7 +126,6 @@ class LiveNode:
             supervises=config.supervise,
         )
         self.charters = CharterFile(config.dir, self.ring.charters)
-        self.keeping = Keeping(config.dir, self.node)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.monitor = Monitor(self)
@@ -153,7 +146,7 @@ class LiveNode:
             self._plain_status,
             self.embedded.wants,
             self.node,
-            self.keeping.soon,
+            self.several.keeping.soon,
         )
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
@@ -165,25 +158,12 @@ class LiveNode:
         self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())
         self._spawn(self.charters.keep())
-        self._spawn(self.keeping.keep())
-        await self._meet_neighbours()
+        await self.several.start(self.host, self._spawn)
         if self.config.http is not None:
             self.http = await self._pages.start(self.config.http)
         log.info("%s listens on %s", self.name, self.listen)
         await self.joining.first()
         self._spawn(self.joining.ever())
-
-    async def _meet_neighbours(self) -> None:
-        """Be in reach of those who were named, or are discovered; else of all with a link."""
-        part, told = self.node.parts.get(MobilePart.overlay), self.config
-        if not isinstance(part, MobilePart) or not (told.link or told.discover):
-            return
-        neighbours = Neighbours(self.host, part, told.link)
-        self.node.wake(part.overlay)
-        if told.discover:
-            self.discovery = Discovery(neighbours, self.host.hello.cluster, self.listen)
-            await self.discovery.start()
-        self._spawn(neighbours.ever())
 
     async def stop(self, *, leave: bool = True) -> None:
         """Leave the rings in good order (the next start resumes them), and end all of it."""
@@ -199,10 +179,8 @@ class LiveNode:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.charters.write()
-        self.keeping.write(self.keeping.snapshots())
         self.embedded.close()
-        if self.discovery is not None:
-            await self.discovery.stop()
+        await self.several.stop()
         self.joining.close()
         await self._pages.stop()
         await self.host.stop()
@@ -289,14 +267,10 @@ class LiveNode:
 
     async def _until_left(self) -> None:
         patience = monotonic() + LEAVE_SECONDS
-        while (self.ring.peer.topics or self._hands_over()) and monotonic() < patience:
+        while (self.ring.peer.topics or self.several.leaving()) and monotonic() < patience:
             await asyncio.sleep(self.config.interval / 10)
         for topic in self.ring.peer.topics:
             log.warning("%s: not let go in time; its members will notice", topic)
-
-    def _hands_over(self) -> bool:
-        """Does a part wait to be let go?"""
-        return any(it.leaving() for it in self.node.awake() if isinstance(it, LivePart))
 
     def _resume(self) -> None:
         """Join again, some at a time, what this node took part in; its records are in the store."""
@@ -342,15 +316,9 @@ class LiveNode:
         while True:
             await asyncio.sleep(self.config.interval)
             self._resume()
-            self.host.command(Around(self._around()))
             self.monitor.tick()
             if self.gate is not None:
                 self.gate.on_timeout()
-
-    def _around(self) -> tuple[NodeId, ...]:
-        """Whom a part that looks for others may ask: those with links, and supervisors."""
-        known = dict.fromkeys([*self.host.links, *self.ring.supervisors])
-        return tuple(sorted(id for id in known if id != self.ring.id)[:AROUND_MAX])
 
     # Memberships
 

@@ -210,7 +210,7 @@ class Others:
             self._keep(partial(session.answer, stored))
         else:
             session.answer(stored)
-        if not part.joins(message.topic):
+        if not part.joins(message.topic) and not part.has_conditions:
             self._used[overlay, part.wish(message.topic)] = self._clock()
 
     def _join(self, overlay: str, wish: str | None) -> None:

@@ -8,15 +8,21 @@ from planaria.core.composite import Composite
 from planaria.core.message import Message
 from planaria.core.node import Node
 from planaria.network.client.overlays import RING
+from planaria.network.overlays.content import ContentPart
 from planaria.network.overlays.gossip import GossipPart
 from planaria.network.overlays.mobile import MobilePart
 from planaria.network.overlays.part import LivePart
 from planaria.protocols.gossip.messages import Event
 from planaria.protocols.mobile.messages import Beat
+from planaria.protocols.routing.messages import Notify
 from planaria.protocols.skipring.overlay import RingOverlay
 
-PARTS: Mapping[str, type[LivePart]] = {"gossip": GossipPart, "mobile": MobilePart}
-BULK: tuple[type[Message], ...] = (Event, Beat)  # messages that carry publications
+PARTS: Mapping[str, type[LivePart]] = {
+    "gossip": GossipPart,
+    "content": ContentPart,
+    "mobile": MobilePart,
+}
+BULK: tuple[type[Message], ...] = (Event, Beat, Notify)  # messages that carry publications
 
 
 def codec() -> Codec:
