@@ -15,6 +15,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict
 
 from planaria.core.errors import UsageError, unknown
+from planaria.network.client.overlays import OVERLAYS, check_overlay
 from planaria.network.contacts import parse_address
 from planaria.network.context import parse_flag, split_servers
 from planaria.network.files import path_from, read_toml, toml_text, write_atomically
@@ -35,6 +36,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:7400"
     advertise: tuple[str, ...] = ()
     join: tuple[str, ...] = ()
+    overlay: tuple[str, ...] = OVERLAYS
+    link: tuple[str, ...] = ()
+    discover: bool = False
     supervise: bool = False
     http: str | None = None
     keys: Path | None = None
@@ -52,7 +56,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 OPTIONS = tuple(name for name in Config.__struct_fields__ if name != "dir")
-_LISTS = ("advertise", "join")
+_LISTS = ("advertise", "join", "overlay", "link")
+_FLAGS = ("supervise", "discover")
 _PATHS = ("keys",)
 
 
@@ -135,7 +140,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             continue
         if name in _LISTS:
             found[name] = list(split_servers(text))
-        elif name == "supervise":
+        elif name in _FLAGS:
             found[name] = parse_flag(text)
         elif name == "insecure":
             found[name] = int(text) if text.isdigit() else int(parse_flag(text) or 0)
@@ -158,8 +163,11 @@ def _from_file(path: Path) -> dict[str, object]:
 
 def _checked(config: Config) -> Config:
     """Raises UsageError for what no node can run with."""
-    for address in (config.listen, *config.advertise, *config.join, *filter(None, [config.http])):
+    named = (*config.advertise, *config.join, *config.link, *filter(None, [config.http]))
+    for address in (config.listen, *named):
         parse_address(address)
+    for name in config.overlay:
+        check_overlay(name)
     if not INTERVAL_SECONDS_MIN <= config.interval <= INTERVAL_SECONDS_MAX:
         bounds = f"{INTERVAL_SECONDS_MIN} to {INTERVAL_SECONDS_MAX}"
         raise UsageError(f"interval of {config.interval} seconds: {bounds}")
