@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from msgspec import json
@@ -14,16 +14,24 @@ from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.groups import Group
 from planaria.cli.tables import aligned, counted
 from planaria.cli.units import seconds_text
-from planaria.core.errors import UsageError
+from planaria.core.errors import UsageError, unknown
 from planaria.core.topics import check_filter, check_topic
 from planaria.network.charters import judge, local_key, seal, seal_locally, seal_void
 from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
 from planaria.network.client.overlays import OVERLAYS, RING
 from planaria.network.context import Context, contexts_directory
 from planaria.network.identity import AUTHORITY_KEY, ID_BYTES, load_secret
+from planaria.network.rights import ANYBODY, RIGHTS
 from planaria.network.survey import Survey, Surveyor
 from planaria.protocols.publications.retention import Retention
-from planaria.protocols.skipring.charter import Charter, next_charter, rank_of, voiding
+from planaria.protocols.skipring.charter import (
+    Allowed,
+    Charter,
+    Right,
+    next_charter,
+    rank_of,
+    voiding,
+)
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 FOREVER = ("forever", "all")  # no limit
@@ -42,6 +50,7 @@ def topic() -> None:
 @click.option("--count", metavar="N", help="Publications in all, or `all`.")
 @click.option("--per-publisher", metavar="N", help="Publications of one publisher, or `all`.")
 @click.option("--overlay", type=click.Choice(OVERLAYS), help="Where it and all below it live.")
+@click.option("--allow", metavar="RIGHT=NAMES", multiple=True, help="publish=alice,bob; * is all.")
 @click.option("--version", type=click.IntRange(1), help="The next, if not told.")
 @JSON
 @reaches_network
@@ -52,6 +61,7 @@ def set_one(
     count: str | None,
     per_publisher: str | None,
     overlay: str | None,
+    allow: tuple[str, ...],
     version: int | None,
     as_json: bool,
 ) -> None:
@@ -63,10 +73,12 @@ def set_one(
         "per_publisher": None if per_publisher is None else parse_count(per_publisher),
     }
     told = {key for key, value in zip(changes, (keep, count, per_publisher), strict=True) if value}
-    if not told and overlay is None:
-        raise UsageError("nothing to lay down: say --keep, --count, --per-publisher or --overlay")
+    if not told and overlay is None and not allow:
+        options = "--keep, --count, --per-publisher, --overlay or --allow"
+        raise UsageError(f"nothing to lay down: say {options}")
     wanted = {key: changes[key] for key in told}
-    charter, held, known = run(_set(context, name, wanted, overlay, version))
+    rights = dict(map(parse_allow, allow))
+    charter, held, known = run(_set(context, name, wanted, overlay, rights, version))
     if as_json:
         click.echo(json.encode({**shown(charter), "supervisors": [held, known]}).decode())
     else:
@@ -149,6 +161,7 @@ async def _set(
     name: str,
     wanted: dict[str, int | None],
     overlay: str | None,
+    allow: dict[Right, tuple[str, ...]],
     version: int | None,
 ) -> tuple[Charter, int, int]:
     """Sign the next charter, hand it to a node, and wait until all supervisors hold it."""
@@ -159,6 +172,11 @@ async def _set(
         charter = replace(blank, retention=replace(blank.retention, **wanted))
         charter = replace(charter, overlay=overlay or charter.overlay)
         credentials = surveyor.access.credentials
+        if allow and credentials is None:
+            raise UsageError(
+                "--allow needs certificates: without them nobody knows who a client is"
+            )
+        charter = replace(charter, allow=changed_rights(charter.allow, allow))
         if credentials is not None:
             sealed = seal(charter, credentials)
         else:
@@ -222,6 +240,23 @@ def parse_count(text: str) -> int | None:
     return int(text)
 
 
+def parse_allow(text: str) -> tuple[Right, tuple[str, ...]]:
+    """A right and who has it, of `publish=alice,bob`; raises UsageError."""
+    right, _, names = text.partition("=")
+    who = tuple(sorted({it.strip() for it in names.split(",")}))
+    if not all(who):
+        raise UsageError(f"--allow {text}: a right and names, such as publish=alice,bob, or *")
+    if right not in RIGHTS:
+        raise unknown("right", right, RIGHTS)
+    return cast(Right, right), who
+
+
+def changed_rights(before: Allowed, changes: dict[Right, tuple[str, ...]]) -> Allowed:
+    """What is laid down about rights, with changes; nothing about what everybody has."""
+    merged = {**dict(before), **changes}
+    return tuple(sorted((it, who) for it, who in merged.items() if ANYBODY not in who))
+
+
 def shown(charter: Charter) -> dict[str, Any]:
     """A charter for programs."""
     kept: Retention = charter.retention
@@ -232,6 +267,7 @@ def shown(charter: Charter) -> dict[str, Any]:
         "keep_seconds": kept.age,
         "count": kept.count,
         "per_publisher": kept.per_publisher,
+        "allow": {right: list(who) for right, who in charter.allow},
         "signed": charter.time,
     }
 
@@ -242,7 +278,8 @@ def line_of(charter: Charter) -> str:
     limits = f"keeps {age}, count {count}, per publisher {each}"
     if charter.overlay != RING:
         limits = f"is in {charter.overlay}"
-    return f"{charter.topic} version {charter.version}: {limits}"
+    rights = "".join(f", {right} by {' '.join(who)}" for right, who in charter.allow)
+    return f"{charter.topic} version {charter.version}: {limits}{rights}"
 
 
 def utc(second: int) -> str:

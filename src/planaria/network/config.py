@@ -42,6 +42,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     supervise: bool = False
     http: str | None = None
     keys: Path | None = None
+    rights: Path | None = None
     insecure: int = 0
     cluster: str | None = None
     name: str | None = None
@@ -58,7 +59,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 OPTIONS = tuple(name for name in Config.__struct_fields__ if name != "dir")
 _LISTS = ("advertise", "join", "overlay", "link")
 _FLAGS = ("supervise", "discover")
-_PATHS = ("keys",)
+_PATHS = ("keys", "rights")
 
 
 def load_config(
@@ -175,6 +176,8 @@ def _checked(config: Config) -> Config:
         raise UsageError(
             f"others cannot dial {config.listen}: name the address to dial with --advertise"
         )
+    if config.insecure and config.rights is not None:
+        raise UsageError("rights need certificates: without them nobody knows who a client is")
     if config.insecure:
         _check_loopback(config)
     elif config.keys is None and not (config.dir / CERTIFICATE).exists():

@@ -15,7 +15,7 @@ from msgspec import MsgspecError, Struct, msgpack
 from planaria.core.errors import MalformedMessage
 from planaria.core.message import Message
 from planaria.network.frames import Kind, Reader, frame
-from planaria.network.identity import Refused, handle_of
+from planaria.network.identity import Identity, Refused, handle_of
 from planaria.network.link import OWED_BYTES_MAX, Link, Task
 from planaria.network.tls import Credentials
 
@@ -73,6 +73,7 @@ class Connection(asyncio.Protocol):
         self.handler, self.dialled = handler, dialled
         self.link = Link()
         self.theirs: Hello | None = None
+        self.identity: Identity | None = None  # whom its certificate names
         self.heard = 0.0  # when the other end was last heard of, by the loop's clock
         self.malformed = 0
         self.behind = False  # was it crowded for longer than publishers wait?
@@ -279,6 +280,7 @@ class Connection(asyncio.Protocol):
                     f"the certificate of {shown.name!r} is for {', '.join(shown.roles)}, not for a "
                     f"{theirs.role}: issue one with --role {theirs.role}"
                 )
+            self.identity = shown
         if self._patience is not None:
             self._patience.cancel()
         self.theirs = theirs

@@ -45,6 +45,7 @@ from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
 from planaria.network.resuming import Resuming
+from planaria.network.rights import RightsFile
 from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
@@ -93,6 +94,7 @@ class LiveNode:
 
     def _compose(self, config: Config) -> None:
         credentials = load_credentials(config)
+        self.rights = None if config.rights is None else RightsFile(config.rights)
         self.id = credentials.identity.id if credentials else local_id(config.dir)
         self.name = config.name or (credentials.identity.name if credentials else self.id.hex()[:8])
         cluster = credentials.cluster if credentials else config.cluster or CLUSTER
@@ -147,6 +149,7 @@ class LiveNode:
             self.embedded.wants,
             self.node,
             self.several.keeping.soon,
+            self.rights,
         )
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]

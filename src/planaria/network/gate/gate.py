@@ -13,7 +13,7 @@ from planaria.core.composite import Composite, FromOverlay
 from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
-from planaria.core.topics import check_filter
+from planaria.core.topics import check_filter, has_wildcard
 from planaria.network.client.messages import (
     AskCharters,
     AskState,
@@ -41,9 +41,12 @@ from planaria.network.gate.queries import Queries
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import CODEC, TAILS_MAX, Session
 from planaria.network.gate.tails import Tails
+from planaria.network.gate.warden import Unsure, Warden
 from planaria.network.host import Host
 from planaria.network.link import Task
+from planaria.network.rights import ADMIN, PUBLISH, SUBSCRIBE, SUPERVISE, RightsFile
 from planaria.network.tls import Credentials
+from planaria.protocols.skipring.charter import VOID, decode_sealed
 from planaria.protocols.skipring.charters import LaidDown, LayDown
 from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.ring_node import RingNode
@@ -66,11 +69,12 @@ class Gate:
         keeps: Callable[[str], bool] = lambda _: False,
         node: Composite | None = None,
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
+        rights: RightsFile | None = None,
     ) -> None:
         """`keeps`: does this node's own application want this topic or pattern?
 
         `node` has the parts in other overlays, which `keep` puts on disk; without it there is
-        `ring` alone.
+        `ring` alone. `rights` are what its clients may do; None: all that charters allow.
         """
         loop = asyncio.get_running_loop()
         self._keeps = keeps
@@ -79,10 +83,13 @@ class Gate:
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
         self.publishing = Publishing(self.memberships, host.command, loop.time, loop.call_later)
-        self.tails = Tails(self.memberships, loop.time, loop.call_soon)
-        self.queries = Queries(self.memberships, status, loop.time, host.interval)
-        self.others = None if node is None else Others(node, host.command, loop.time, keep)
         self.overlays = Overlays(ring.charters, host.command, loop.time)
+        self.warden = Warden(self.overlays, rights)
+        self.tails = Tails(self.memberships, loop.time, loop.call_soon, self._unreadable)
+        self.queries = Queries(self.memberships, status, loop.time, host.interval, self.warden)
+        self.others = None
+        if node is not None:
+            self.others = Others(node, host.command, loop.time, keep, self._unreadable)
         self._clock = loop.time
         host.clients = self
 
@@ -105,6 +112,7 @@ class Gate:
             self.tails.on_notice(effect)
         elif isinstance(effect, LaidDown):
             self.overlays.on_laid_down(effect)
+            self.tails.judge_anew()
 
     def on_timeout(self) -> None:
         """Once per interval: try again whatever waits, tell clients that this node lives."""
@@ -113,6 +121,7 @@ class Gate:
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
             connection.say(Kind.BEAT, b"")
+        self.warden.on_timeout()
         self.publishing.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
@@ -197,6 +206,8 @@ class Gate:
         """Do what a client asks, or tell it why that cannot be."""
         try:
             act()
+        except Unsure as error:
+            session.fail(message.request, "elsewhere", str(error))
         except UsageError as error:
             session.fail(message.request, "usage", str(error))
         except CapacityExceeded as error:
@@ -222,7 +233,7 @@ class Gate:
                 return
             act(overlay)
 
-        if self.others is None:
+        if self.others is None and session.name is None:
             self._try(session, message, lambda: go_on(Laid(RING, False)))
         elif not self.overlays.when(
             topic, lambda laid: self._try(session, message, lambda: go_on(laid)), size
@@ -230,10 +241,12 @@ class Gate:
             session.fail(message.request, "full", "no supervisor says what is laid down: wait")
 
     def _put(self, session: Session, message: Put | PutNew) -> None:
-        """Publish; most topics are known to be in rings."""
-        if self.others is not None:
+        """Publish; most topics are known to be in rings, and their publishers allowed."""
+        if self.others is not None or session.name is not None:
             laid = self.overlays.settled(message.topic)
-            if laid is None or laid.overlay != RING or message.overlay not in ("", RING):
+            refusal = self.warden.refusal(session, PUBLISH, message.topic)
+            other = laid is None or laid.overlay != RING or message.overlay not in ("", RING)
+            if other or refusal != "":
                 size = len(message.record) if isinstance(message, Put) else 0
                 if session.admit(message.request, size):
                     self._where(
@@ -247,6 +260,7 @@ class Gate:
         self._put_in_ring(session, message)
 
     def _put_in(self, session: Session, message: Put | PutNew, overlay: str) -> None:
+        self.warden.check(session, PUBLISH, message.topic)
         if overlay == RING:
             session.open -= 1  # counted again
             self._put_in_ring(session, message)
@@ -260,16 +274,20 @@ class Gate:
             self.publishing.put_new(session, message)
 
     def _resolve(self, session: Session, message: Resolve) -> None:
+        pattern = self._readable(session, message.pattern)
+
         def resolve(overlay: str) -> None:
+            self._check_named(session, pattern)
             if overlay == RING or self.others is None:
                 self.queries.resolve(session, message)
             else:
                 self.others.resolve(session, message, overlay)
 
-        self._where(session, message, check_filter(message.pattern), resolve)
+        self._where(session, message, pattern, resolve)
 
     def _history(self, session: Session, message: Read | AskVector) -> None:
         def answer(overlay: str) -> None:
+            self.warden.check(session, SUBSCRIBE, message.topic)
             if overlay != RING:
                 raise UsageError(f"{overlay} keeps no history: there is nothing to read")
             if isinstance(message, Read):
@@ -280,15 +298,30 @@ class Gate:
         self._where(session, message, message.topic, answer)
 
     def _tail(self, session: Session, message: Tail) -> None:
-        pattern = check_filter(message.pattern)
+        pattern = self._readable(session, message.pattern)
 
         def follow(overlay: str) -> None:
+            self._check_named(session, pattern)
             if overlay == RING or self.others is None:
                 self._tail_ring(session, message, pattern)
             else:
                 self.others.follow(session, message, pattern, overlay)
 
         self._where(session, message, pattern, follow)
+
+    def _readable(self, session: Session, pattern: str) -> str:
+        """A pattern that a client may ask for, in MQTT form; raises UsageError."""
+        canonical = check_filter(pattern)
+        self.warden.check_pattern(session, SUBSCRIBE, canonical)
+        return canonical
+
+    def _check_named(self, session: Session, pattern: str) -> None:
+        """Refuse one topic that a client may not read; of many, those are left out."""
+        if not has_wildcard(pattern):
+            self.warden.check(session, SUBSCRIBE, pattern)
+
+    def _unreadable(self, session: Session, topic: str) -> str | None:
+        return self.warden.refusal(session, SUBSCRIBE, topic)
 
     def _tail_ring(self, session: Session, message: Tail, pattern: str) -> None:
         if len(session.tails) >= TAILS_MAX:
@@ -302,13 +335,18 @@ class Gate:
         session.open -= 1  # its tail is the one that is answered
 
     def _lay_down(self, session: Session, message: PutCharter) -> None:
+        found = decode_sealed(message.sealed)
+        if found is not None and not found[1].topic.startswith(VOID):
+            self.warden.check(session, ADMIN, found[1].topic)
         self.host.command(LayDown(message.sealed))
         session.answer(ChartersAre(message.request, [message.sealed]))
 
     def _state(self, session: Session, message: AskState) -> None:
         if message.overlay == RING:
+            self.warden.check(session, SUPERVISE, message.topic)
             self.queries.ask_state(session, message)
         else:
+            self.warden.check_pattern(session, SUPERVISE, "#")
             part = None if self.others is None else self.others.state(message.overlay)
             session.answer(StateIs(message.request, [], None, None, part))
 

@@ -99,8 +99,13 @@ class Others:
         command: Callable[[Command], None],
         clock: Callable[[], float],
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
+        refusal: Callable[[Session, str], str | None] = lambda *_: "",
     ) -> None:
-        """`keep` puts what the parts hold on disk and calls back."""
+        """`keep` puts what the parts hold on disk and calls back.
+
+        `refusal`: why a client may not read a topic; None if that is not known yet.
+        """
+        self._refusal = refusal
         self._keep = keep
         self._node, self._command, self._clock = node, command, clock
         self._followers: dict[Follower, None] = {}
@@ -251,7 +256,9 @@ class Others:
         piece = Piece(record.data, record.first, record.end)
         self._count(overlay, "deliveries", record.count)
         for one in self._of(overlay):
-            if one.client == effect.client and matches(one.pattern, effect.topic):
+            if one.client != effect.client or not matches(one.pattern, effect.topic):
+                continue
+            if self._refusal(one.session, effect.topic) == "":
                 message = Passing(one.request, effect.topic, [piece], part.anonymous)
                 self._count(overlay, "lost", one.pass_on(message, len(record.data)))
 
@@ -300,9 +307,15 @@ def record_of(message: Put | PutNew, publisher: NodeId) -> Record:
     """
     if isinstance(message, Put):
         try:
-            return decode(message.record)
+            record = decode(message.record)
         except MalformedRecord as error:
             raise UsageError(str(error)) from None
+        if record.publisher != publisher:
+            raise UsageError(
+                f"a record of publisher {record.publisher}: this client publishes as {publisher}, "
+                "the handle of its id"
+            )
+        return record
     if not message.drafts:
         raise UsageError("nothing to publish")
     stamp = message.drafts[0].timestamp

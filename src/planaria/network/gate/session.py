@@ -44,6 +44,12 @@ class Session:
         """In whose name this client publishes: its own, as the link knows it."""
         return self.connection.peer
 
+    @property
+    def name(self) -> str | None:
+        """Who this client is by its certificate; None in a network without any."""
+        identity = self.connection.identity
+        return None if identity is None else identity.name
+
     def admit(self, request: int, size: int = 0) -> bool:
         """Take a request up, or refuse it with a line."""
         self.open += 1
