@@ -29,6 +29,8 @@ ROLES = ("node", "client", "supervise", "admin")
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
 CLOCK_SLACK = timedelta(minutes=5)  # a certificate is good a little before it was made
+OTHERS = 0o077  # what group and all others may do with a file
+ROOT = 0
 SCHEME = "planaria:"  # of the names that a certificate carries: planaria:id/…, planaria:role/…
 
 KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
@@ -153,12 +155,19 @@ def load_certificate(path: Path) -> x509.Certificate:
 
 
 def load_secret(path: Path) -> bytes:
-    """A file that nobody else may read, or `UsageError` that says how to mend it."""
+    """A file that is ours or root's and that nobody else may read or write, or `UsageError` that
+    says how to mend it."""
     try:
-        mode = path.stat().st_mode
-        if mode & 0o077:
-            raise UsageError(f"{path} can be read by others: chmod 600 {path}")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())  # of what is read, whatever the name stands for later
+            if found.st_mode & OTHERS:
+                raise UsageError(f"{path} can be read by others: chmod 600 {path}")
+            if found.st_uid not in (os.geteuid(), ROOT):
+                raise UsageError(
+                    f"{path} belongs to user {found.st_uid}, who can replace it: "
+                    f"chown {os.geteuid()} {path}"
+                )
+            return file.read()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
