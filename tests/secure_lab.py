@@ -16,6 +16,7 @@ from planaria.protocols.skipring.charter import Allowed, Charter
 from planaria.protocols.skipring.charters import LayDown
 
 INTERVAL = 0.1
+PATIENCE = 1.0  # of clients that nobody has
 SECONDS = 120.0  # for a whole test; how long it takes is not judged
 
 
@@ -49,7 +50,7 @@ class Secure:
 
     def client(self, name: str, node: LiveNode) -> Client:
         """A client of one node; it learns of others only when that one is gone."""
-        return connect([node.listen], credentials=self.people[name])
+        return connect([node.listen], credentials=self.people[name], patience=PATIENCE)
 
     def charter(self, topic: str, version: int, allow: Allowed) -> None:
         """Have the supervisor take a charter that the admin signed."""
@@ -67,11 +68,14 @@ def run(directory: Path, test: Callable[[Secure], Awaitable[None]]) -> None:
     """Run a test on such a network; nothing of it is left."""
 
     async def main() -> None:
+        errors: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
         lab = Secure(directory)
         try:
             async with asyncio.timeout(SECONDS):
                 await test(lab)
         finally:
             await lab.stop()
+        assert errors == [], "nothing is raised behind the scenes"
 
     asyncio.run(main())

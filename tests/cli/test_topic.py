@@ -91,8 +91,6 @@ def test_topics_without_members_have_charters_too(ask: Ask) -> None:
         (("set", "x", "--allow", "publish"), "such as publish=alice,bob"),
         (("set", "x", "--allow", "publish=alice"), "--allow needs certificates"),
         (("show", "nothing"), "has no charter"),
-        (("void", "xyz"), "is no id"),
-        (("void", "00" * 16, "--dir", "nowhere"), "authority-key.pem cannot be read"),
         (("set", "x", "--count", "1", "--overlay", "star"), "--overlay"),
     ],
 )

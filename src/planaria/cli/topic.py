@@ -3,7 +3,6 @@
 import asyncio
 import re
 import time
-from pathlib import Path
 from typing import Any, cast
 
 import click
@@ -16,11 +15,10 @@ from planaria.cli.tables import aligned, counted
 from planaria.cli.units import seconds_text
 from planaria.core.errors import UsageError, unknown
 from planaria.core.topics import check_filter, check_topic
-from planaria.network.charters import judge, local_key, seal, seal_locally, seal_void
+from planaria.network.charters import judge, local_key, seal, seal_locally
 from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
 from planaria.network.client.overlays import OVERLAYS, RING
 from planaria.network.context import Context, contexts_directory
-from planaria.network.identity import AUTHORITY_KEY, ID_BYTES, load_secret
 from planaria.network.rights import ANYBODY, RIGHTS
 from planaria.network.survey import Survey, Surveyor
 from planaria.protocols.publications.retention import Retention
@@ -30,7 +28,6 @@ from planaria.protocols.skipring.charter import (
     Right,
     next_charter,
     rank_of,
-    voiding,
 )
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -119,43 +116,6 @@ def show(context: Context, name: str, as_json: bool) -> None:
         click.echo(f"{line_of(it)}, signed {utc(it.time)}")
 
 
-@topic.command("void")
-@click.argument("admin", metavar="ADMIN_ID")
-@click.option(
-    "--dir", "directory", type=click.Path(path_type=Path, file_okay=False), default="keys"
-)
-@click.option("--since", type=click.IntRange(0), help="Seconds since 1970. Default: from now on.")
-@reaches_network
-def void(context: Context, admin: str, directory: Path, since: int | None) -> None:
-    """Declare void what an admin signed; needs the authority in --dir. Cannot be taken back.
-
-    ADMIN_ID is the id of its certificate (`planaria keys show`).
-    """
-    second = int(time.time()) if since is None else since
-    run(void_admin(context, admin_id(admin), directory, second))
-    click.echo(f"what {admin} signed from {utc(second)} on is void", err=True)
-
-
-async def void_admin(context: Context, admin: bytes, directory: Path, since: int) -> None:
-    """Sign with the authority's key that an admin's charters are void, and tell a node."""
-    sealed = seal_void(voiding(admin, since), load_secret(directory / AUTHORITY_KEY))
-    async with Surveyor(context) as surveyor:
-        survey = await surveyor.look()
-        first = next(iter([*_supervisors(survey), *survey.nodes]))
-        await surveyor.ask(first, PutCharter, ChartersAre, sealed)
-
-
-def admin_id(text: str) -> bytes:
-    """The id of a certificate; raises UsageError."""
-    try:
-        found = bytes.fromhex(text)
-    except ValueError:
-        found = b""
-    if len(found) != ID_BYTES:
-        raise UsageError(f"{text!r} is no id: `planaria keys show DIR` shows one, 32 hex digits")
-    return found
-
-
 async def _set(
     context: Context,
     name: str,
@@ -181,16 +141,16 @@ async def _set(
             sealed = seal(charter, credentials)
         else:
             sealed = seal_locally(charter, local_key(contexts_directory().parent / LOCAL_KEY))
-        first = _supervisors(survey)[0] if _supervisors(survey) else next(iter(survey.nodes))
+        first = supervisors_of(survey)[0] if supervisors_of(survey) else next(iter(survey.nodes))
         await surveyor.ask(first, PutCharter, ChartersAre, sealed)
         until = time.monotonic() + SPREAD_SECONDS
         while True:
             held = 0
-            for node in _supervisors(survey):
+            for node in supervisors_of(survey):
                 told = await surveyor.ask(node, AskCharters, ChartersAre, name)
                 held += sealed in told.sealed
-            if held == len(_supervisors(survey)) or time.monotonic() > until:
-                return charter, held, len(_supervisors(survey))
+            if held == len(supervisors_of(survey)) or time.monotonic() > until:
+                return charter, held, len(supervisors_of(survey))
             await asyncio.sleep(0.1)
 
 
@@ -203,7 +163,7 @@ async def _asked(surveyor: Surveyor, survey: Survey, pattern: str) -> dict[str, 
     """The charters that supervisors keep, verified here too, of each topic the highest first."""
     authority = surveyor.access.credentials.authority if surveyor.access.credentials else None
     admit, ranked = judge(authority), dict[str, dict[Any, Charter]]()
-    for node in _supervisors(survey):
+    for node in supervisors_of(survey):
         after: str | None = ""
         while after is not None:
             told = await surveyor.ask(node, AskCharters, ChartersAre, pattern, after)
@@ -217,7 +177,8 @@ async def _asked(surveyor: Surveyor, survey: Survey, pattern: str) -> dict[str, 
     }
 
 
-def _supervisors(survey: Survey) -> list[int]:
+def supervisors_of(survey: Survey) -> list[int]:
+    """The handles of those that say of themselves that they supervise."""
     return [handle for handle, seen in survey.nodes.items() if seen.status.supervises]
 
 

@@ -204,11 +204,12 @@ class Connection(asyncio.Protocol):
         self._rest(working=False)
 
     def _rest(self, *, working: bool) -> None:
-        if self._working != working and self._transport is not None:
+        transport = self._transport
+        if self._working != working and transport is not None and not transport.is_closing():
             if working:
-                self._transport.pause_reading()
+                transport.pause_reading()
             else:
-                self._transport.resume_reading()
+                transport.resume_reading()
         self._working = working
 
     def _frame(self, kind: int, body: bytes) -> None:

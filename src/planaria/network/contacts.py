@@ -87,7 +87,10 @@ class Contacts:
         self,
         authority: x509.Certificate | None = None,
         clock: Callable[[], float] = monotonic,
+        revoked: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
+        """`revoked`: is the certificate of this id no good any more?"""
+        self._revoked = revoked
         self.authority, self.clock = authority, clock
         self.forged = 0  # contacts that were refused
         self._known: dict[NodeId, Known] = {}
@@ -129,6 +132,8 @@ class Contacts:
             key.verify(contact.signature, contact.signed)
         except (ValueError, InvalidSignature):
             raise Refused("a contact that its node has not signed") from None
+        if self._revoked(contact.id):
+            raise Refused(f"a contact by {identity.name!r}, which is revoked")
         if identity.id != contact.id or "node" not in identity.roles:
             raise Refused(f"a contact by {identity.name!r}, which is not that node")
         if contact.supervises and "supervise" not in identity.roles:
@@ -159,6 +164,11 @@ class Contacts:
             for node, one in self._known.items()
             if one.made >= oldest and (one.until is None or one.until >= now)
         }
+
+    def review(self) -> None:
+        """Forget whoever was revoked since its contact was believed."""
+        for node in [it for it, one in self._known.items() if self._revoked(one.contact.id)]:
+            del self._known[node]
 
     def question(self, nodes: Iterable[NodeId]) -> bytes:
         """The body of a frame that asks for these nodes."""

@@ -323,6 +323,19 @@ class Host:
         """Of two links both ends keep the one that the smaller id dialled."""
         return connection.dialled == (self.node.id < connection.peer)
 
+    def _expel(self) -> None:
+        """Hang up on whoever was revoked since it was let in."""
+        expelled = False
+        for connection in list(self._connections):
+            if self.credentials is not None and connection.identity is not None:
+                try:
+                    self.credentials.check(connection.identity)
+                except Refused as error:
+                    connection.refuse(str(error))
+                    expelled = True
+        if expelled:
+            self.presence.review()
+
     # Time
 
     def _tick(self, due: float) -> None:
@@ -337,6 +350,7 @@ class Host:
             if min(now, due) - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
             connection.say(Kind.BEAT, b"")
+        self._expel()
         self.presence.on_time(now)
         if self.node.reads_clock:
             self._perform(self.node.on_command(Clock(int(time()))), None)

@@ -216,14 +216,21 @@ def _fresh_nonce(key: Ed25519PublicKey, taken: set[NodeId]) -> bytes:
             return nonce
 
 
-def _handles(directory: Path) -> set[NodeId]:
-    """The handles of all that were issued; lines that are damaged are told, not skipped."""
+def issued(directory: Path) -> dict[str, list[bytes]]:
+    """The ids of all that were issued, by name; lines that are damaged are told, not skipped."""
     path = directory / ISSUED
-    lines = path.read_text().splitlines() if path.exists() else []
+    found: dict[str, list[bytes]] = {}
     try:
-        return {handle_of(bytes.fromhex(json.loads(line)["id"])) for line in lines}
-    except (ValueError, KeyError, TypeError):
+        for line in path.read_text().splitlines() if path.exists() else []:
+            told = json.loads(line)
+            found.setdefault(str(told.get("name", "")), []).append(bytes.fromhex(told["id"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is damaged: each line must be an object with an `id`") from None
+    return found
+
+
+def _handles(directory: Path) -> set[NodeId]:
+    return {handle_of(id) for ids in issued(directory).values() for id in ids}
 
 
 def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:

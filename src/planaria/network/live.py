@@ -114,6 +114,8 @@ class LiveNode:
         )
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
+        if credentials is not None:
+            credentials.revoked_since = self.ring.charters.revoked_since
         commit = None if self.database is None else self._commit
         self.host = Host(
             self.node,
