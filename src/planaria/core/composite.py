@@ -5,7 +5,7 @@ the driver senses to whomever it concerns. A part sleeps, and costs nothing, unt
 or another node needs it. Parts share nothing: what a fault does to one it does to no other.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import field
 
@@ -171,7 +171,7 @@ class Composite(Node):
                 return self._all(command, lambda part: part.node.reads_clock)
         return self.main.on_command(command)
 
-    def _all(self, command: Command, concerns=lambda _: True) -> Effects:  # type: ignore[no-untyped-def]
+    def _all(self, command: Command, concerns: Callable[[Part], bool] = lambda _: True) -> Effects:
         effects = [*self.main.on_command(command)]
         for part in self.awake():
             if concerns(part):

@@ -26,6 +26,9 @@ class Several:
     def __init__(self, config: Config, ring: RingNode, rng: Random) -> None:
         self._config, self._ring = config, ring
         self.node = compose(ring, config.overlay, rng)
+        mobile = self.node.parts.get(MobilePart.overlay)
+        if isinstance(mobile, MobilePart):
+            mobile.node.walk = config.walk
         self.keeping = Keeping(config.dir, self.node)
         self._discovery: Discovery | None = None
 
