@@ -12,6 +12,9 @@ from planaria.core.errors import UsageError
 from planaria.core.node import Notice
 from planaria.network.client.messages import Put, Stored
 from planaria.network.gate import others
+from planaria.network.overlays.mobile import MobilePart
+from planaria.network.overlays.part import LivePart
+from planaria.protocols.mobile.messages import RequestLinkUp
 from planaria.records.record import INCARNATION_BYTES, Draft, seal
 
 OTHERS = ("gossip", "content", "mobile")
@@ -82,8 +85,6 @@ def test_a_slow_reader_loses_what_exceeds_its_bound_and_is_told(
 
 
 def test_what_nobody_uses_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from planaria.network.overlays.part import LivePart
-
     async def main() -> None:
         async with network(tmp_path, 1) as (node,), at(node) as client:
             async with client.subscribe("read/#", overlay="gossip") as events:
@@ -95,5 +96,9 @@ def test_what_nobody_uses_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 await asyncio.sleep(0.5)  # a reader keeps it, however long it is quiet
                 assert node.overlays()["gossip"].topics.keys() == {"read/#"}
             await until(lambda: not node.overlays()["gossip"].topics)
+            monkeypatch.setattr(MobilePart, "release_seconds", 0.2)
+            node.node.on_message(RequestLinkUp("ghost", 7, ()), 7)  # of a neighbour, or of nobody
+            assert node.overlays()["mobile"].topics.keys() == {"ghost"}
+            await until(lambda: not node.overlays()["mobile"].topics)
 
     run(main)

@@ -38,6 +38,12 @@ class InOverlay(Command, frozen=True, gc=False):
     command: Command
 
 
+class Wake(Command, frozen=True, gc=False):
+    """Take part in an overlay from now on, whether or not anybody asks for it."""
+
+    overlay: str
+
+
 class Around(Command, frozen=True, gc=False):
     """These nodes can be asked by whoever wants to join, as far as the driver knows."""
 
@@ -155,6 +161,8 @@ class Composite(Node):
                 if isinstance(inner, LinkUp):
                     return [*woken, *_met(part, inner.peer)]
                 return [*woken, *_told(part, part.node.on_command(inner))]
+            case Wake(overlay):
+                return self.wake(overlay)
             case Around(ids):
                 for part in self.parts.values():
                     part.acquaint(tuple(id for id in ids if id != self.id))

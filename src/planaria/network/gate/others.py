@@ -138,8 +138,7 @@ class Others:
         return None if found is None else encode_state(found.judged())
 
     def part(self, overlay: str) -> LivePart:
-        """This node's part in an overlay; raises UsageError if it has none."""
-        self._node.wake(overlay)
+        """This node's part in an overlay that it serves, awake or not."""
         part = self._node.parts[overlay]
         assert isinstance(part, LivePart)
         return part
@@ -314,6 +313,9 @@ class Others:
             one.flush()
             if not one.client:
                 self._used[one.overlay, one.wish] = now
+        for part in self._parts():
+            for wish in part.wishes():  # also what it carries for neighbours, or a fault left
+                self._used.setdefault((part.overlay, wish), now)
         for (overlay, wish), last in [*self._used.items()]:
             if now - last > self.part(overlay).release_seconds:
                 del self._used[overlay, wish]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
-from planaria.core.composite import Around
+from planaria.core.composite import Around, Wake
 from planaria.core.ids import NodeId
 from planaria.network.config import Config
 from planaria.network.host import Host
@@ -40,7 +40,7 @@ class Several:
         if not isinstance(part, MobilePart) or not (told.link or told.discover):
             return
         neighbours = Neighbours(host, part, told.link)
-        self.node.wake(part.overlay)
+        host.command(Wake(part.overlay))
         if told.discover:
             hello = host.hello
             self._discovery = Discovery(neighbours, hello.cluster, hello.addresses[0])
