@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from planaria.core.composite import Around, Composite, FromOverlay, InOverlay, Part
+from planaria.core.composite import Around, Composite, FromOverlay, InOverlay, Part, Wake
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -108,6 +108,18 @@ def test_a_command_goes_to_one_part_and_what_the_driver_senses_to_all() -> None:
     assert node.parts["words"].around == (2, 3)  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match="takes no part in dreams"):
         node.on_command(InOverlay("dreams", Subscribe("w")))
+
+
+def test_a_part_that_wakes_greets_whom_it_has_links_to() -> None:
+    node, _, other = composite()
+    node.parts["words"].greets = lambda peer: [Send(peer, Word("hi"))]  # type: ignore[method-assign]
+    node.on_command(LinkUp(2))
+    node.on_command(LinkUp(3))
+    assert node.on_command(Wake("words")) == [Send(2, Word("hi"))]
+    assert not node.on_command(Wake("words"))
+    assert node.on_command(LinkUp(4)) == [Send(4, Word("hi"))]
+    assert node.on_command(InOverlay("words", LinkUp(5))) == [Send(5, Word("hi"))]
+    assert other.commands == [LinkUp(2), LinkUp(4), LinkUp(5)]
 
 
 def test_a_lost_link_tells_each_part_what_of_its_own_did_not_arrive() -> None:

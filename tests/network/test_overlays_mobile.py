@@ -81,11 +81,12 @@ def test_a_publication_crosses_nodes_that_do_not_read_it_and_names_nobody(tmp_pa
 def test_what_mobile_cannot_do_it_refuses_in_one_line(tmp_path: Path) -> None:
     async def main() -> None:
         async with network(tmp_path, 1) as (node,), at(node) as client:
-            for options, words in (
+            wrong: tuple[tuple[dict[str, Any], str], ...] = (
                 ({"strict": True}, "promises no copies"),
                 ({"key": b"k"}, "no keys and headers"),
                 ({"headers": {"a": "b"}}, "no keys and headers"),
-            ):
+            )
+            for options, words in wrong:
                 with pytest.raises(UsageError, match=words):
                     await client.publish("a", b"", overlay="mobile", **options)
             with pytest.raises(UsageError, match="in mobile at most"):
@@ -155,6 +156,18 @@ def test_an_acknowledged_publication_outlives_its_node_and_comes_once(tmp_path: 
                 async with at(node) as other:
                     await other.publish("news", b"next", overlay="mobile")
                 assert await payloads(events, 1) == [b"next"]
+
+    run(main)
+
+
+def test_a_publication_can_walk_before_it_is_flooded(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with network(tmp_path, 3, walk=2) as nodes, at(nodes[1]) as one, at(nodes[2]) as two:
+            async with two.subscribe("news", overlay="mobile") as events:
+                await events.ready()
+                await one.publish_many("news", [b"a", b"b", b"c"], overlay="mobile")
+                assert await payloads(events, 3) == [b"a", b"b", b"c"]
+            assert {part_of(it, "mobile").layers["news"].news.walk for it in nodes} == {2}
 
     run(main)
 

@@ -39,6 +39,7 @@ ADDRESS = "HOST:PORT"
 )
 @click.option("--link", metavar=ADDRESS, multiple=True, help="A neighbour in mobile; several.")
 @click.option("--discover/--no-discover", default=None, help="Find neighbours on this network.")
+@click.option("--walk", type=int, help="Hops of a publication in mobile before all get it [0].")
 @click.option("--http", metavar=ADDRESS, help="Where to answer /metrics, /healthz, /stablez.")
 @click.option("--keys", type=DIRECTORY, help="Made by `planaria keys issue`; else --dir has them.")
 @click.option("--rights", type=FILE, help="A TOML file: what its clients may do.")

@@ -5,7 +5,7 @@ the driver senses to whomever it concerns. A part sleeps, and costs nothing, unt
 or another node needs it. Parts share nothing: what a fault does to one it does to no other.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import field
 
@@ -36,6 +36,12 @@ class InOverlay(Command, frozen=True, gc=False):
 
     overlay: str
     command: Command
+
+
+class Wake(Command, frozen=True, gc=False):
+    """Take part in an overlay from now on, whether or not anybody asks for it."""
+
+    overlay: str
 
 
 class Around(Command, frozen=True, gc=False):
@@ -155,6 +161,8 @@ class Composite(Node):
                 if isinstance(inner, LinkUp):
                     return [*woken, *_met(part, inner.peer)]
                 return [*woken, *_told(part, part.node.on_command(inner))]
+            case Wake(overlay):
+                return self.wake(overlay)
             case Around(ids):
                 for part in self.parts.values():
                     part.acquaint(tuple(id for id in ids if id != self.id))
@@ -171,7 +179,7 @@ class Composite(Node):
                 return self._all(command, lambda part: part.node.reads_clock)
         return self.main.on_command(command)
 
-    def _all(self, command: Command, concerns=lambda _: True) -> Effects:  # type: ignore[no-untyped-def]
+    def _all(self, command: Command, concerns: Callable[[Part], bool] = lambda _: True) -> Effects:
         effects = [*self.main.on_command(command)]
         for part in self.awake():
             if concerns(part):

@@ -21,6 +21,7 @@ from planaria.network.context import parse_flag, split_servers
 from planaria.network.files import path_from, read_toml, toml_text, write_atomically
 from planaria.network.host import INTERVAL_SECONDS
 from planaria.network.identity import CERTIFICATE
+from planaria.protocols.mobile.overlay import WALK_MAX
 
 FILE = "node.toml"
 PREFIX = "PLANARIA_"
@@ -39,6 +40,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     overlay: tuple[str, ...] = OVERLAYS
     link: tuple[str, ...] = ()
     discover: bool = False
+    walk: int = 0
     supervise: bool = False
     http: str | None = None
     keys: Path | None = None
@@ -169,6 +171,8 @@ def _checked(config: Config) -> Config:
         parse_address(address)
     for name in config.overlay:
         check_overlay(name)
+    if not 0 <= config.walk <= WALK_MAX:
+        raise UsageError(f"walk {config.walk}: from 0 to {WALK_MAX}")
     if not INTERVAL_SECONDS_MIN <= config.interval <= INTERVAL_SECONDS_MAX:
         bounds = f"{INTERVAL_SECONDS_MIN} to {INTERVAL_SECONDS_MAX}"
         raise UsageError(f"interval of {config.interval} seconds: {bounds}")

@@ -86,6 +86,7 @@ class LiveNode:
         self._directory = take_directory(config.dir)
         try:
             self._compose(config)
+            self._guard(config)
         except BaseException:
             self._release()
             raise
@@ -94,7 +95,6 @@ class LiveNode:
 
     def _compose(self, config: Config) -> None:
         credentials = load_credentials(config)
-        self.rights = None if config.rights is None else RightsFile(config.rights)
         self.id = credentials.identity.id if credentials else local_id(config.dir)
         self.name = config.name or (credentials.identity.name if credentials else self.id.hex()[:8])
         cluster = credentials.cluster if credentials else config.cluster or CLUSTER
@@ -114,8 +114,6 @@ class LiveNode:
         )
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
-        if credentials is not None:
-            credentials.revoked_since = self.ring.charters.revoked_since
         commit = None if self.database is None else self._commit
         self.host = Host(
             self.node,
@@ -135,6 +133,12 @@ class LiveNode:
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+
+    def _guard(self, config: Config) -> None:
+        """Whom this node refuses, and what."""
+        self.rights = None if config.rights is None else RightsFile(config.rights)
+        if self.host.credentials is not None:
+            self.host.credentials.revoked_since = self.ring.charters.revoked_since
 
     # Life
 

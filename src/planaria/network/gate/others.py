@@ -47,6 +47,8 @@ from planaria.network.status import OverlayStatus
 from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, decode, seal
 
 BEHIND_BYTES_MAX = 8 << 20  # of what one tail's client has not taken yet
+HELD_MAX = 1024  # requests that wait for a part to meet others
+HELD_SECONDS = 10.0
 SEEN_MAX = 1 << 16  # keys of records that were handed out; then the oldest is forgotten
 
 Wish = tuple[str, str]  # an overlay and what is subscribed to there
@@ -115,6 +117,7 @@ class Others:
         }
         self._seen: dict[tuple[str, int, bytes], None] = {}
         self._counts: dict[str, Counter[str]] = {}
+        self._held: dict[Wish, deque[tuple[float, Session, Put | PutNew]]] = {}
 
     def __len__(self) -> int:
         return len(self._followers)
@@ -140,8 +143,7 @@ class Others:
         return None if found is None else encode_state(found.judged())
 
     def part(self, overlay: str) -> LivePart:
-        """This node's part in an overlay; raises UsageError if it has none."""
-        self._node.wake(overlay)
+        """This node's part in an overlay that it serves, awake or not."""
         part = self._node.parts[overlay]
         assert isinstance(part, LivePart)
         return part
@@ -202,9 +204,43 @@ class Others:
         if message.strict or message.copies > COPIES:
             raise UsageError(f"{overlay} promises no copies: publish without strict and copies")
         part = self.part(overlay)
+        place = (overlay, message.topic)
+        self._join(overlay, part.joins(message.topic))
+        if place in self._held or not part.acquainted(message.topic):
+            self._hold(place, session, message)
+        else:
+            self._publish(session, message, record, part)
+
+    def _hold(self, place: Wish, session: Session, message: Put | PutNew) -> None:
+        """Publish when the part has met others, or has tried for long enough."""
+        if sum(map(len, self._held.values())) >= HELD_MAX:
+            raise CapacityExceeded(f"{place[0]} looks for who wants {place[1]}: publish later")
+        self._held.setdefault(place, deque()).append((self._clock(), session, message))
+
+    def _release(self) -> None:
+        for place in [*self._held]:
+            part, waiting = self.part(place[0]), self._held[place]
+            over = self._clock() - waiting[0][0] > HELD_SECONDS
+            if over or part.acquainted(place[1]):
+                for _, session, message in self._held.pop(place):
+                    self._try_to_publish(session, message, part)
+
+    def _try_to_publish(self, session: Session, message: Put | PutNew, part: LivePart) -> None:
+        if session.closed:
+            return
+        try:
+            self._publish(session, message, record_of(message, session.publisher), part)
+        except UsageError as error:
+            session.fail(message.request, "usage", str(error))
+        except CapacityExceeded as error:
+            session.fail(message.request, "full", str(error))
+
+    def _publish(
+        self, session: Session, message: Put | PutNew, record: Record, part: LivePart
+    ) -> None:
+        overlay = part.overlay
         first: Record | None = None
         for command, told in [*part.published(message.topic, record)]:
-            self._join(overlay, part.joins(message.topic))
             self._command(InOverlay(overlay, command))
             first = first or told
         assert first is not None  # no record is empty
@@ -215,8 +251,6 @@ class Others:
             self._keep(partial(session.answer, stored))
         else:
             session.answer(stored)
-        if not part.joins(message.topic) and not part.has_conditions:
-            self._used[overlay, part.wish(message.topic)] = self._clock()
 
     def _join(self, overlay: str, wish: str | None) -> None:
         """Be a member where only members publish."""
@@ -251,7 +285,7 @@ class Others:
         record = part.record(delivery)
         if record is None or not self._is_new((overlay, effect.client, record.key)):
             return
-        if part.joins(effect.topic) is not None:  # what is carried for others is of use too
+        if part.carries:  # what passes here for others is of use too
             self._used[overlay, effect.topic] = self._clock()
         piece = Piece(record.data, record.first, record.end)
         self._count(overlay, "deliveries", record.count)
@@ -279,12 +313,16 @@ class Others:
                 one.flush()
 
     def on_timeout(self) -> None:
-        """Leave what nobody has used for long."""
+        """Publish what waited, and leave what nobody has used for long."""
         now = self._clock()
+        self._release()
         for one in self._followers:
             one.flush()
             if not one.client:
                 self._used[one.overlay, one.wish] = now
+        for part in self._parts():
+            for wish in part.wishes():  # also what it carries for neighbours, or a fault left
+                self._used.setdefault((part.overlay, wish), now)
         for (overlay, wish), last in [*self._used.items()]:
             if now - last > self.part(overlay).release_seconds:
                 del self._used[overlay, wish]
@@ -312,8 +350,7 @@ def record_of(message: Put | PutNew, publisher: NodeId) -> Record:
             raise UsageError(str(error)) from None
         if record.publisher != publisher:
             raise UsageError(
-                f"a record of publisher {record.publisher}: this client publishes as {publisher}, "
-                "the handle of its id"
+                f"a record of {record.publisher}: this client publishes as {publisher}"
             )
         return record
     if not message.drafts:

@@ -21,6 +21,7 @@ from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.state import GossipNodeState
 from planaria.records.record import Record
 
+SETTLED = 6  # intervals: a search, an introduction and some exchanges
 CONFIGURATION = Configuration(Hierarchy())
 
 
@@ -43,6 +44,17 @@ class GossipPart(LivePart):
     def wish(self, pattern: str) -> str:
         """A group has all topics below; of these a client is handed what its pattern selects."""
         return filter_of(group_of(pattern))
+
+    def joins(self, topic: str) -> str | None:
+        """Its group, some time before the first publication: two newcomers that find each other
+        first would take themselves for all of it."""
+        return filter_of(topic)
+
+    def acquainted(self, topic: str) -> bool:
+        """Has it been in a group that gets this for long enough to know more than one of it?"""
+        includes = self.node.configuration.hierarchy.includes
+        groups = [it for own, it in self.node.groups.items() if includes(own, topic)]
+        return any(group.intervals >= SETTLED for group in groups)
 
     def published(self, topic: str, record: Record) -> Publications:
         """A record is one event."""

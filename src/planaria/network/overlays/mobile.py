@@ -38,8 +38,6 @@ from planaria.records.record import INCARNATION_BYTES, Draft, Record, seal
 
 PADDING = 256  # bytes: publications that take less of them look alike
 HEAD_BYTES = 128  # of a record around one payload, at most
-# What states that were not taken at one moment can show: turns pass while they are asked for.
-JUDGED = ("links",)
 
 
 class MobilePart(LivePart):
@@ -50,6 +48,7 @@ class MobilePart(LivePart):
     kinds = MobileOverlay.messages
     state_type = MobileState
     anonymous = True
+    carries = True
     durable = True
     release_seconds = 3600.0
     node: MobileNode
@@ -122,7 +121,8 @@ class MobilePart(LivePart):
 
     @staticmethod
     def violations(states: Mapping[NodeId, State]) -> list[Violation]:
-        """Links: exactly those of members that reach each other, at both ends, with a direction."""
+        """Every layer's, where members that reach each other should have a link; but for what is on
+        its way, which nobody sees."""
         reach = {id: it.reach for id, it in states.items() if isinstance(it, MobileState)}
         wanted = {
             id: [peer for peer in near if id in reach.get(peer, ())] for id, near in reach.items()
@@ -131,8 +131,7 @@ class MobilePart(LivePart):
         found: list[Violation] = []
         for topic in sorted(topics):
             judged = LayerJudge().violations(topic, members(states, topic), wanted, [])
-            said = [it for it in judged if it.invariant in JUDGED]
-            found += [replace(it, detail=f"{topic}: {it.detail}") for it in said]
+            found += [replace(it, detail=f"{topic}: {it.detail}") for it in judged]
         return found
 
     def doubts(self) -> Iterator[str]:

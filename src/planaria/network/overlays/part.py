@@ -30,6 +30,7 @@ class LivePart(Part):
     state_type: ClassVar[type[State]]
     has_conditions: ClassVar[bool] = False
     anonymous: ClassVar[bool] = False
+    carries: ClassVar[bool] = False  # is it a member of topics for its neighbours' sake?
     durable: ClassVar[bool] = False  # is what this node holds worth a disk before it is told?
     # For which nobody must use what was joined for clients, before it is left.
     release_seconds: ClassVar[float] = 60.0
@@ -44,6 +45,11 @@ class LivePart(Part):
         Raises UsageError if there is none.
         """
         return pattern
+
+    def acquainted(self, topic: str) -> bool:
+        """Has it looked long enough for others who want a topic? Before that nobody might get what
+        is published."""
+        return True
 
     def joins(self, topic: str) -> str | None:
         """What a node must subscribe to before it can publish on a topic; None: nothing."""

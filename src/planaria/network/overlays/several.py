@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
-from planaria.core.composite import Around
+from planaria.core.composite import Around, Wake
 from planaria.core.ids import NodeId
 from planaria.network.config import Config
 from planaria.network.host import Host
@@ -26,6 +26,9 @@ class Several:
     def __init__(self, config: Config, ring: RingNode, rng: Random) -> None:
         self._config, self._ring = config, ring
         self.node = compose(ring, config.overlay, rng)
+        mobile = self.node.parts.get(MobilePart.overlay)
+        if isinstance(mobile, MobilePart):
+            mobile.node.walk = config.walk
         self.keeping = Keeping(config.dir, self.node)
         self._discovery: Discovery | None = None
 
@@ -37,7 +40,7 @@ class Several:
         if not isinstance(part, MobilePart) or not (told.link or told.discover):
             return
         neighbours = Neighbours(host, part, told.link)
-        self.node.wake(part.overlay)
+        host.command(Wake(part.overlay))
         if told.discover:
             hello = host.hello
             self._discovery = Discovery(neighbours, hello.cluster, hello.addresses[0])
