@@ -21,6 +21,7 @@ from planaria.network.store.directory import IN_USE, Directory
 FILE = "up.toml"
 DEFAULTS = {"nodes": 8, "supervisors": 2, "port": 7400}
 BROKEN = 1
+AGAIN_SECONDS = 0.05  # between looks whether a killed node is to be started again
 
 
 @click.command()
@@ -33,12 +34,14 @@ BROKEN = 1
     help="Keep everything here and continue it the next time; without: forget it at the end.",
 )
 @click.option("--port", type=click.IntRange(0, 65000), help="The first port [7400]; 0: any.")
+@click.option("--allow-chaos", is_flag=True, help="Let `planaria chaos` break its nodes.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 def up(
     nodes: int | None,
     supervisors: int | None,
     directory: Path | None,
     port: int | None,
+    allow_chaos: bool,
     as_json: bool,
 ) -> int:
     """Run a network of real processes until Ctrl-C; tools use it by default meanwhile.
@@ -52,7 +55,9 @@ def up(
         lock.mark(IN_USE)
         try:
             told = _remembered(home, given)
-            network = LocalNetwork(home, told["nodes"], told["supervisors"], told["port"])
+            network = LocalNetwork(
+                home, told["nodes"], told["supervisors"], told["port"], chaos=allow_chaos
+            )
             return asyncio.run(_run(network, as_json))
         finally:
             lock.release()
@@ -112,17 +117,24 @@ async def _work(network: LocalNetwork, as_json: bool) -> None:
     started = await network.start()
     with announced(read_context(network.context)):
         _print(network, started, as_json)
-        await asyncio.gather(*[_watch(child) for child in network.children])
+        await asyncio.gather(*[_watch(network, child) for child in network.children])
 
 
-async def _watch(child: Child) -> None:
-    """Say that a process has ended; nobody starts it again."""
-    assert child.process is not None
-    code = await child.process.wait()
-    click.echo(
-        f"{child.name} ended ({code}): planaria node --dir {child.directory} brings it back",
-        err=True,
-    )
+async def _watch(network: LocalNetwork, child: Child) -> None:
+    """Say that a process has ended; nobody starts it again, unless chaos asks for it."""
+    while True:
+        assert child.process is not None
+        code = await child.process.wait()
+        click.echo(
+            f"{child.name} ended ({code}): planaria node --dir {child.directory} brings it back",
+            err=True,
+        )
+        if not network.chaos:
+            return
+        while not child.again.exists():
+            await asyncio.sleep(AGAIN_SECONDS)
+        await network.restart(child)
+        click.echo(f"{child.name} runs again", err=True)
 
 
 def _print(network: LocalNetwork, started: Sequence[Started], as_json: bool) -> None:
