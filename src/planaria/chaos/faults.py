@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from planaria.chaos import stores
-from planaria.chaos.judge import DESTROYING, INVENTING, Judge
+from planaria.chaos.judge import INVENTING, Judge
 from planaria.chaos.strangers import flood, garbage
 from planaria.chaos.target import Member, Target, split
 from planaria.core.chance import stream
@@ -19,7 +19,7 @@ from planaria.core.errors import UsageError
 from planaria.core.scenario import ANYBODY, Action
 
 DELAY = 0.25  # intervals that a message takes in a simulation, on average
-SCRAMBLE_INTERVALS = 2.0  # in a simulation it is all that is under way at one moment
+SCRAMBLE_INTERVALS = 4.0  # in a simulation it is all that is under way at one moment
 
 Prepare = Callable[[Path], int]
 
@@ -234,6 +234,20 @@ class Faults:
                 injection.affected += await asyncio.to_thread(change(member), directory)
                 await self.target.start(member)
 
+    # Applications
+
+    async def _publish(self, action: Action, injection: Injection, rng: Random) -> None:
+        count = int(action.number("count"))
+        injection.affected = await self.judge.applications.publish(count)
+
+    async def _leave(self, action: Action, injection: Injection, rng: Random) -> None:
+        """Nodes leave in good order, and their processes end."""
+        victims = self._chosen(action, injection, rng)
+        async with self.judge.destroying(victims):
+            for member in victims:
+                await self.target.leave(member)
+                injection.affected += not member.alive
+
     # Strangers
 
     async def _garbage(self, action: Action, injection: Injection, rng: Random) -> None:
@@ -270,7 +284,7 @@ class Faults:
             return [it for it in named if it.running]
         count = int(action.number("count")) or max(1, round(action.number("share") * len(members)))
         victims = rng.sample(members, min(count, len(members)))
-        if action.kind in ("crash", "pause"):
+        if action.kind in ("crash", "pause", "leave"):
             victims = _spared(victims, members)
         if not victims:
             raise UsageError(f"{action}: nobody is left to do it to")
@@ -289,6 +303,3 @@ def _spared(victims: list[Member], members: Sequence[Member]) -> list[Member]:
         spared.remove(one)
         left.append(one)
     return spared
-
-
-__all__ = ["DESTROYING", "Faults", "Injection"]

@@ -11,7 +11,6 @@ from planaria.chaos.applications import Applications
 from planaria.chaos.target import Member, Target
 from planaria.protocols.publications.deliveries import position_id
 
-DESTROYING = ("crash", "flip", "truncate", "corrupt")  # and `restart`, if not with its state kept
 INVENTING = ("corrupt", "forge", "scramble")  # after these, publications of nobody may come
 
 

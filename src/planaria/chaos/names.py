@@ -9,8 +9,8 @@ from planaria.simulator.schedule import EXTRA, NAMED
 
 USUAL = 6  # intervals that a fault lasts if nothing else is said
 
-# What only makes sense where every message is in the hands of the driver.
-SIMULATED = ("powercut", "damage")
+# What needs the driver's hand on every message or variable, and whoever brings its applications.
+SIMULATED = ("powercut", "damage", "subscribe", "unsubscribe")
 
 SINGLE: Mapping[str, str] = {
     "kill": "at 0 crash count=1",
@@ -57,7 +57,7 @@ def checked(schedule: Schedule) -> Schedule:
     """Raises UsageError for what only a simulation can do."""
     for action in schedule:
         if action.kind in SIMULATED:
-            raise UsageError(f"{action.kind!r} needs a simulation: planaria sim --nemesis")
+            raise UsageError(f"{action.kind!r} needs a simulation: planaria sim")
     return schedule
 
 

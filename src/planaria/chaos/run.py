@@ -1,8 +1,10 @@
 """One run of chaos: applications, faults, the doctor's watch, and the verdict."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,8 +14,8 @@ from planaria.chaos.faults import Faults, Injection
 from planaria.chaos.judge import Judge
 from planaria.chaos.target import Target
 from planaria.chaos.watch import Watch
-from planaria.core.book import Book
-from planaria.core.scenario import FAULTS, LIVE, Action, Schedule
+from planaria.core.book import Book, Due
+from planaria.core.scenario import Action, Schedule
 from planaria.protocols.skipring.overlay import RingOverlay
 
 LATE_INTERVALS = 10.0  # after which a publication is late
@@ -21,6 +23,7 @@ SETTLE_SECONDS = 60.0  # for everything to be delivered, once the network is leg
 POLL_SECONDS = 0.1
 BOUND_SECONDS_MIN = 60.0  # a machine may be slow
 PACE = 16
+SHOWN = 20  # missing deliveries that are told one by one
 
 Say = Callable[[str], None]
 
@@ -106,7 +109,7 @@ class Run:
         return max(BOUND_SECONDS_MIN, overlay.bound(n, 1.0) * self.target.interval)
 
     async def _judged(
-        self, schedule: Schedule, work: Callable[[], "asyncio._CoroutineLike[None]"]
+        self, schedule: Schedule, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> Verdict:
         async with self.applications, self._watch:
             loop = asyncio.get_running_loop()
@@ -123,8 +126,6 @@ class Run:
             return self._verdict(book, healed is not None)
 
     async def _inject(self, action: Action, *, wait: bool = True) -> Injection:
-        if action.kind not in (*FAULTS, *LIVE):
-            raise NotImplementedError(action.kind)
         injection = await self.faults.carry_out(action)
         self.injections.append(injection)
         where = ", ".join(injection.victims)
@@ -158,8 +159,7 @@ class Run:
             book = self.applications.book(LATE_INTERVALS)
             for id in self.judge.doomed & book.published.keys():
                 book.published[id].excused = True
-            under_way = any(one.acknowledged is None for one in self.applications.asked[-8:])
-            done = not book.missed(self._late) and not under_way
+            done = not book.missed(self._late) and not self.applications.under_way
             if done or loop.time() > end:
                 return book
             await asyncio.sleep(POLL_SECONDS)
@@ -171,14 +171,11 @@ class Run:
 
     def _verdict(self, book: Book, healed: bool) -> Verdict:
         summary, missed = book.summary(self._late), book.missed(self._late)
-        got: dict[bytes, int] = {}
-        for one in self.applications.given:
-            got[one.id] = got.get(one.id, 0) + 1
-        short = [
-            id
-            for id in self.judge.doomed & book.published.keys()
-            if got.get(id, 0) < self.applications.readers
-        ]
+        readers = set(self.applications.readers)
+        got = Counter({(it.reader, it.id) for it in self.applications.given})
+        got = Counter(id for reader, id in got if reader in readers)
+        doomed = self.judge.doomed & book.published.keys()
+        short = [id for id in doomed if got[id] < len(readers)]
         report = Report(
             published=len(self.applications.asked),
             acknowledged=len(self.applications.acknowledged),
@@ -190,7 +187,16 @@ class Run:
             destroyed=len(short),
             faults=[FaultReport(str(it.action), it.affected, it.seconds) for it in self.injections],
         )
-        return Verdict(report, self._wrong(report, summary.never_published), self.injections)
+        wrong = self._wrong(report, summary.never_published)
+        return Verdict(report, [*wrong, *self._missing(missed)], self.injections)
+
+    def _missing(self, missed: Sequence[Due]) -> list[str]:
+        """Who was not given what, the first of them."""
+        return [
+            f"{self.applications.called(it.client[0])} was not given "
+            f"{it.publication.command.payload.decode()!r} of interval {it.publication.time:.0f}"
+            for it in missed[:SHOWN]
+        ]
 
     def _wrong(self, report: Report, invented: int) -> list[str]:
         found = []
@@ -205,8 +211,3 @@ class Run:
         idle = [it.fault for it in report.faults if not it.affected]
         found += [f"`{fault}` affected nothing: it tested nothing" for fault in idle]
         return found
-
-
-def schedule_of(injections: Sequence[Injection]) -> list[str]:
-    """The lines of what was done."""
-    return [str(it.action) for it in injections]

@@ -29,7 +29,7 @@ STOPPED, GONE = "T", "Z"  # states of processes, as the kernel says them
 Start = Callable[["Member"], Awaitable[None]]
 
 
-class Member(Struct):
+class Member(Struct, eq=False):
     """A node: where it is, and whether it runs, as far as this driver has done."""
 
     name: str
@@ -139,6 +139,13 @@ class Target:
         self._signal(member, signal.SIGKILL)
         await _until(lambda: state_of(member.pid) in ("", GONE), f"{member.name} ends")
         member.alive = member.stopped = False
+        await self._hang_up(member)
+
+    async def leave(self, member: Member) -> None:
+        """Tell it to end in good order, and wait until it is gone."""
+        self._signal(member, signal.SIGTERM)
+        await _until(lambda: state_of(member.pid) in ("", GONE), f"{member.name} leaves")
+        member.alive = False
         await self._hang_up(member)
 
     async def stop(self, member: Member) -> bool:

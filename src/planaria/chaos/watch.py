@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.2  # between two looks
 
 
 class Look(Struct, frozen=True):
-    """One look: when it began and ended, and what is wrong; nothing if the network is legitimate."""
+    """One look: when it began and ended, and what is wrong; nothing: the network is legitimate."""
 
     began: float
     ended: float
@@ -47,9 +47,6 @@ class Watch:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), self._new:
                 while True:
-                    for look in reversed(self.looks):
-                        if look.began < since:
-                            break
                     found = [it for it in self.looks if it.began >= since and not it.wrong]
                     if found:
                         return found[0].ended

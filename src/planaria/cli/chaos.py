@@ -35,6 +35,12 @@ TOPIC = "chaos"
 @click.option("--interval", type=float, help="Seconds between timeouts of nodes of --up [0.5].")
 @click.option("--faults", type=click.IntRange(1, 10_000), help="Draw so many faults [20].")
 @click.option("--topic", help="What to publish on [chaos/SEED].")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the files of --up here; without: forget them at the end.",
+)
 @click.option("--show", is_flag=True, help="Print the schedule and do nothing.")
 @JSON
 @reaches_network
@@ -48,6 +54,7 @@ def chaos(
     interval: float | None,
     faults: int | None,
     topic: str | None,
+    directory: Path | None,
     show: bool,
     as_json: bool,
 ) -> int:
@@ -64,7 +71,7 @@ def chaos(
         click.echo(print_schedule(planned), nl=False)
         return 0
     plan = Plan(planned, seed, topic or f"{TOPIC}/{seed}", in_turn=schedule is None, quiet=as_json)
-    found = run(plan.own(up, supervisors, interval) if up else plan.running(context))
+    found = run(plan.own(up, supervisors, interval, directory) if up else plan.running(context))
     if as_json:
         click.echo(json.encode(found.report).decode())
     else:
@@ -83,12 +90,14 @@ class Plan:
         self.schedule, self.seed, self.topic = schedule, seed, topic
         self.in_turn, self.quiet = in_turn, quiet
 
-    async def own(self, nodes: int, supervisors: int, interval: float | None) -> Verdict:
+    async def own(
+        self, nodes: int, supervisors: int, interval: float | None, directory: Path | None
+    ) -> Verdict:
         """On a network of its own."""
         with tempfile.TemporaryDirectory(prefix="planaria-chaos-") as named:
             here = Path(named)
             count = min(supervisors, nodes)
-            async with own_network(here / "net", nodes, count, interval) as target:
+            async with own_network(directory or here / "net", nodes, count, interval) as target:
                 return await self._break(target, here / "copies")
 
     async def running(self, context: Context) -> Verdict:

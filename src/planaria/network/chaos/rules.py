@@ -1,4 +1,4 @@
-"""How links between nodes misbehave; each rule counts what it did, so no fault is a no-op unnoticed.
+"""How links between nodes misbehave; each rule counts what it did: no fault is a no-op unnoticed.
 
 A frame comes with the seconds after which it is to be processed, a list of one; what a rule returns
 are the seconds of all copies that still are. A rule acts where a frame comes in: who hears nothing
@@ -118,16 +118,18 @@ class Reorder(Rule):
 
 
 class Scramble(Rule):
-    """Loses, doubles or alters a message with probability `rate`."""
+    """Loses or doubles a message, or has arbitrary bytes in its place, with probability `rate`.
+
+    Not the same bytes but for one: frames are authenticated, and who could alter one could say
+    anything in a publisher's name.
+    """
 
     def body(self, kind: int, data: bytes) -> bytes:
-        """Flip a bit of every other message that it is about."""
+        """Arbitrary bytes for every other message that it is about."""
         if kind not in MESSAGES or not data or self.rng.random() >= self.rate / 2:
             return data
         self.affected += 1
-        altered = bytearray(data)
-        altered[self.rng.randrange(len(altered))] ^= 1 << self.rng.randrange(8)
-        return bytes(altered)
+        return self.rng.randbytes(len(data))
 
     def change(self, kind: int, copies: list[float]) -> list[float]:
         """Lose or double the others."""
