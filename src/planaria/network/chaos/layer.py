@@ -96,8 +96,10 @@ class Interposed(Connection):
         if self._sender is None and kind == Kind.HELLO:
             self._sender = _node_of(body)
         sender, layer = self._sender, self._layer
+        if sender is not None:
+            layer.remember(sender, kind, body)
         if sender is None or not (layer.rules or self._held or self._last):
-            self._pass(kind, body)
+            super()._frame(kind, body)
         elif layer.holds(sender, kind) or self._behind(kind):
             self._held.append((kind, body))
             layer.keep(self)
@@ -107,11 +109,6 @@ class Interposed(Connection):
     def _behind(self, kind: int) -> bool:
         """Does a frame wait behind others? Nothing comes before the hello, no message overtakes."""
         return bool(self._held) and (kind in MESSAGES or self.theirs is None)
-
-    def _pass(self, kind: int, body: bytes) -> None:
-        if self._sender is not None:
-            self._layer.remember(self._sender, kind, body)
-        super()._frame(kind, body)
 
     def _treat(self, sender: NodeId, kind: int, body: bytes) -> None:
         """Apply all rules; copies after the first are no frames of the link."""
@@ -126,23 +123,22 @@ class Interposed(Connection):
             seconds = max(seconds, self._last - now)
             self._last = now + seconds if seconds > 0 else 0.0
         if kind not in MESSAGES:
-            self._soon(seconds, partial(self._pass, kind, body))
+            self._soon(seconds, partial(super()._frame, kind, body))
             return
         if not copies:
             self.finish(self.link.begin(kind, len(body)))
             return
         if seconds <= 0:
-            self._pass(kind, body)
+            super()._frame(kind, body)
         else:
             task = self.link.begin(kind, len(body))  # counted in the order of arrival
-            self._soon(seconds, partial(self._process, kind, body, task))
+            self._soon(seconds, partial(self._process, body, task))
         for more in copies[1:]:
             again = Task(kind == Kind.BULK, 0)
-            self._soon(more, partial(self._process, kind, body, again))
+            self._soon(more, partial(self._process, body, again))
 
-    def _process(self, kind: int, body: bytes, task: Task) -> None:
+    def _process(self, body: bytes, task: Task) -> None:
         if self.theirs is not None:
-            self._layer.remember(self.peer, kind, body)
             self.handler.received(self, body, task)
 
     def _soon(self, seconds: float, action: "partial[None]") -> None:
