@@ -149,7 +149,9 @@ def test_what_cannot_be_done_is_told_in_one_line(tmp_path: Path) -> None:
     async def main() -> None:
         async with two(tmp_path) as (_, _, target):
             a = target.members["a"]
-            with pytest.raises(Exception, match="unknown fault of a node 'corrpt'; did you mean corrupt"):
+            with pytest.raises(
+                Exception, match="unknown fault of a node 'corrpt'; did you mean corrupt"
+            ):
                 await target.ask(a, "corrpt")
             with pytest.raises(Exception, match="skew: KeyError 'seconds'"):
                 await target.ask(a, "skew")

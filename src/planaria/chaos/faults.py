@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from planaria.chaos.target import Member, Target, split
 from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.core.scenario import ANYBODY, Action
+from planaria.network.client.asking import Unanswered
 
 DELAY = 0.25  # intervals that a message takes in a simulation, on average
 SCRAMBLE_INTERVALS = 4.0  # in a simulation it is all that is under way at one moment
@@ -70,13 +72,15 @@ class Faults:
         injection.victims = [it.name for it in told]
 
         async def begin(member: Member) -> None:
-            answer = await self.target.ask(member, "begin", seed, **told[member])
-            numbers[member.name] = answer.found["number"]
+            with suppress(Unanswered):  # another fault may have taken it
+                answer = await self.target.ask(member, "begin", seed, **told[member])
+                numbers[member.name] = answer.found["number"]
 
         async def end(member: Member) -> None:
             if member.running and member.name in numbers:
                 number = numbers[member.name]
-                injection.affected += (await self.target.ask(member, "end", number=number)).affected
+                affected = await self._harm(member, "end", number=number)
+                injection.affected += affected
 
         members = [it for it in told if it.running]
         try:
@@ -151,9 +155,7 @@ class Faults:
         for name, count in sorted(shares.items()):
             member, seed = self.target.members[name], rng.getrandbits(62)
             told = {"count": count, "nodes": self.target.handles}
-            injection.affected += (
-                await self.target.ask(member, action.kind, seed, **told)
-            ).affected
+            injection.affected += await self._harm(member, action.kind, seed, **told)
 
     # Memory and clocks
 
@@ -163,13 +165,12 @@ class Faults:
         async with self.judge.destroying(victims):
             for member in victims:
                 told, seed = {"nodes": nodes, "topics": topics}, rng.getrandbits(62)
-                answer = await self.target.ask(member, "corrupt", seed, **told)
-                injection.affected += answer.affected
+                injection.affected += await self._harm(member, "corrupt", seed, **told)
 
     async def _skew(self, action: Action, injection: Injection, rng: Random) -> None:
         victims, seconds = self._chosen(action, injection, rng), int(action.number("seconds"))
         for member in victims:
-            injection.affected += (await self.target.ask(member, "skew", seconds=seconds)).affected
+            injection.affected += await self._harm(member, "skew", seconds=seconds)
         await self._last(action)
         await self.target.ask_all("skew", victims, seconds=0)
 
@@ -261,6 +262,13 @@ class Faults:
             injection.affected += await flood(member.address, self.target.access, count)
 
     # Helpers
+
+    async def _harm(self, member: Member, fault: str, seed: int = 0, **told: Any) -> int:
+        """Let a node do itself harm; nothing is affected if another fault has taken it."""
+        try:
+            return (await self.target.ask(member, fault, seed, **told)).affected
+        except Unanswered:
+            return 0
 
     async def _last(self, action: Action) -> None:
         intervals = SCRAMBLE_INTERVALS if action.kind == "scramble" else action.duration

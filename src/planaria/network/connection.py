@@ -134,8 +134,9 @@ class Connection(asyncio.Protocol):
 
     def close(self, reason: str) -> None:
         """Hang up; the reason goes to the log of this end."""
+        closing = bool(self._reason)  # a transport that is closed twice cannot be aborted any more
         self._reason = self._reason or reason
-        if self._transport is not None:
+        if self._transport is not None and not closing:
             self._transport.close()
 
     def abort(self) -> None:

@@ -5,6 +5,7 @@ here, on links that exist and on those still to come.
 """
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 
 from msgspec import MsgspecError, msgpack
@@ -18,6 +19,8 @@ from planaria.network.link import Task
 
 REMEMBERED_MAX = 1000  # messages kept to be replayed: enough to be stale, few enough to be free
 REMEMBERED_BYTES_MAX = 1 << 16  # of each; larger ones are not kept
+
+Action = Callable[[], None]
 
 
 class Layer:
@@ -76,7 +79,8 @@ class Interposed(Connection):
         self._layer = layer
         self._sender: NodeId | None = None  # the node at the other end, from its hello on
         self._held: deque[tuple[int, bytes]] = deque()
-        self._last = 0.0  # when the last of those comes that are delayed and keep their order
+        self._waiting: deque[Action] = deque()  # delayed frames that keep their order
+        self._last = 0.0  # when the last of them comes
 
     def data_received(self, data: bytes) -> None:
         """Who is cut off is not heard either."""
@@ -98,7 +102,7 @@ class Interposed(Connection):
         sender, layer = self._sender, self._layer
         if sender is not None:
             layer.remember(sender, kind, body)
-        if sender is None or not (layer.rules or self._held or self._last):
+        if sender is None or not (layer.rules or self._held or self._waiting):
             super()._frame(kind, body)
         elif layer.holds(sender, kind) or self._behind(kind):
             self._held.append((kind, body))
@@ -118,36 +122,43 @@ class Interposed(Connection):
             copies = rule.apply(sender, kind, copies)
             body = rule.body(kind, body)
             overtaken = overtaken or (isinstance(rule, Reorder) and copies != before)
-        now, seconds = self._loop.time(), copies[0] if copies else 0.0
-        if not overtaken and copies:
-            seconds = max(seconds, self._last - now)
-            self._last = now + seconds if seconds > 0 else 0.0
         if kind not in MESSAGES:
-            self._soon(seconds, partial(super()._frame, kind, body))
+            self._in_turn(copies[0] if copies else 0.0, partial(super()._frame, kind, body))
             return
+        task = self.link.begin(kind, len(body))  # counted in the order of arrival
         if not copies:
-            self.finish(self.link.begin(kind, len(body)))
-            return
-        if seconds <= 0:
-            super()._frame(kind, body)
+            self.finish(task)
+        elif overtaken:
+            self._later(copies[0], partial(self._process, body, task))
         else:
-            task = self.link.begin(kind, len(body))  # counted in the order of arrival
-            self._soon(seconds, partial(self._process, body, task))
+            self._in_turn(copies[0], partial(self._process, body, task))
         for more in copies[1:]:
-            again = Task(kind == Kind.BULK, 0)
-            self._soon(more, partial(self._process, body, again))
+            self._later(more, partial(self._process, body, Task(kind == Kind.BULK, 0)))
 
     def _process(self, body: bytes, task: Task) -> None:
         if self.theirs is not None:
             self.handler.received(self, body, task)
 
-    def _soon(self, seconds: float, action: "partial[None]") -> None:
-        if seconds <= 0:
+    def _in_turn(self, seconds: float, action: Action) -> None:
+        """Do it then, after all that waits for its turn."""
+        if seconds <= 0 and not self._waiting:
             action()
-        else:
-            self._loop.call_later(seconds, self._if_open, action)
+            return
+        due = max(self._loop.time() + seconds, self._last)
+        self._waiting.append(action)
+        self._last = due
+        self._loop.call_at(due, self._next)
 
-    def _if_open(self, action: "partial[None]") -> None:
+    def _next(self) -> None:
+        """Timers may come in any order; what waits does not."""
+        action = self._waiting.popleft()
+        if not self.reason:
+            action()
+
+    def _later(self, seconds: float, action: Action) -> None:
+        self._loop.call_later(seconds, self._if_open, action)
+
+    def _if_open(self, action: Action) -> None:
         if not self.reason:
             action()
 
