@@ -8,8 +8,8 @@ is not, byte for byte, what was written.
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from planaria.core.errors import CapacityExceeded
@@ -135,6 +135,16 @@ class Database:
         found = [entry_of(row, head) for row, head in heads.items() if row not in gone]
         return [(it[1], it[2]) for it in found if it is not None and it[0] == topic]
 
+    def heads(self, rows: Sequence[int]) -> dict[int, bytes]:
+        """What the file, or what is on its way there, has as heads of these rows."""
+        unwritten = {} if self.writer is None else self.writer.unwritten()[0]
+        found = {row: unwritten[row] for row in rows if row in unwritten}
+        for row in rows:
+            with suppress(sqlite3.Error):  # one that cannot be read is damaged
+                query = "SELECT id, head FROM records WHERE id = ?"
+                found.update(self.reading.execute(query, [row]))
+        return found
+
     def _select(self, rows: Sequence[int]) -> list[tuple[int, bytes]]:
         marks = ", ".join("?" * len(rows))
         query = f"SELECT id, body FROM records WHERE id IN ({marks})"  # noqa: S608
@@ -188,6 +198,7 @@ class SqliteStore(Store):
         super().__init__()
         self._database = database
         self._topic = topic
+        self._rows: set[int] = set()  # that the file has of it, or will have
 
     def restore(self, heads: Iterable[tuple[Entry, int]], states: dict[Stream, State]) -> None:
         """Take what the file has of this topic."""
@@ -211,6 +222,7 @@ class SqliteStore(Store):
                 self._erase(entry)
             else:
                 once[entry.place] = (entry, low)
+        self._rows = {entry.row for entry, _ in once.values()}
         return list(once.values())
 
     def mend(self) -> None:
@@ -223,6 +235,13 @@ class SqliteStore(Store):
             super().mend()
         else:
             self._mend(self._once(heads))
+
+    def audit(self, limit: int) -> int:
+        """Check the next records; first, whether the index knows as many as the file has."""
+        if len(self._rows) != len(self.index.shown) + len(self.index.hidden):
+            self.mend()
+            return 1 + super().audit(limit)
+        return super().audit(limit)
 
     def commit(self, done: Committed) -> None:
         """Call `done`, in the writer's thread, once all that was appended so far is on disk."""
@@ -262,11 +281,13 @@ class SqliteStore(Store):
 
     def _write(self, entry: Entry, record: Record) -> None:
         entry.row = self._database.row()
+        self._rows.add(entry.row)
         if self._database.writer is not None:
             head = head_of(self._topic, record)
             self._database.writer.insert(entry.row, head, record.data)
 
     def _erase(self, entry: Entry) -> None:
+        self._rows.discard(entry.row)
         if self._database.writer is not None:
             self._database.writer.erase(entry.row)
 
@@ -292,10 +313,20 @@ class SqliteStore(Store):
             entry.row: entry for entry, record in zip(entries, found, strict=True) if record is None
         }
         if damaged:
+            self._check(bodies, damaged)
             self._database.set_aside(list(damaged))
             for entry in damaged.values():
+                self._rows.discard(entry.row)
                 self._damaged(entry)
         return found
+
+    def _check(self, bodies: Mapping[int, bytes | None], damaged: Mapping[int, Entry]) -> None:
+        """Raise ValueError if a row is what was written: then memory is wrong, not the file."""
+        heads = self._database.heads(list(damaged))
+        for row, head in heads.items():
+            described = entry_of(row, head)
+            if described is not None and _record(bodies.get(row), described[1]) is not None:
+                raise ValueError("an entry is not what its row says")
 
 
 def _record(body: object, entry: Entry) -> Record | None:
