@@ -21,6 +21,24 @@ if TYPE_CHECKING:
     from planaria.spark.source.overview import Overview
 
 
+class PushFilters:
+    """`pushFilters` of a reader that works whether the session pushes filters or not.
+
+    Spark refuses a reader that implements it where `spark.sql.python.filterPushdown.enabled` is
+    false, which it is by default: so this looks like the one that every reader has.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, pushed: Pushed) -> None:
+        self.pushed = pushed
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Leave out at the nodes what these filters would drop; Spark still judges every row."""
+        self.pushed.take(filters)
+        return filters
+
+
 class BatchReader(DataSourceReader):
     """Reads a subscription from one place to another, by default all of it."""
 
@@ -31,11 +49,7 @@ class BatchReader(DataSourceReader):
         self.options, self.schema = options, schema
         self.context = resolved(options.network)
         self.pushed = Pushed(schema)
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Leave out at the nodes what these filters would drop; Spark still judges every row."""
-        self.pushed.take(filters)
-        return filters
+        self.pushFilters = PushFilters(self.pushed)  # type: ignore[method-assign]
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks: what is there now, and was asked for."""
