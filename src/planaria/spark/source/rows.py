@@ -1,7 +1,7 @@
 """What a task does: reads its ranges from the network and hands Arrow batches to Spark."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -36,7 +36,7 @@ def batches(
     condition: Condition,
     *,
     fail_on_data_loss: bool,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """The publications of these ranges, in order.
 
     Raises DataLoss for numbers that are no longer kept, or says in the log that they are passed.
