@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": "planaria.cli.doctor:doctor",
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
+    "incidents": "planaria.cli.incidents:incidents",
     "inspect": "planaria.cli.inspect:inspect",
     "keys": "planaria.cli.keys:keys",
     "ls": "planaria.cli.ls:ls",
