@@ -24,6 +24,7 @@ COMMANDS = {
     "doctor": "planaria.cli.doctor:doctor",
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
+    "incidents": "planaria.cli.incidents:incidents",
     "inspect": "planaria.cli.inspect:inspect",
     "keys": "planaria.cli.keys:keys",
     "ls": "planaria.cli.ls:ls",
@@ -59,6 +60,7 @@ SECTIONS = {
     "Try and measure": {
         "demo": "break a network of each overlay and watch it heal",
         "sim": "simulate an overlay: faults, corruption, replay from a seed",
+        "incidents": "repeat what happened to others, and heal from it",
         "hunt": "look for starts from which an overlay does not heal",
         "compare": "compare the overlays, a broker, flooding and gossip",
         "reproduce": "measure what the papers claim",
