@@ -47,9 +47,7 @@ def environment(home: Path) -> dict[str, str]:
 class Running:
     """One process with a group of its own; `log` is what it said on stderr."""
 
-    def __init__(
-        self, words: list[str], home: Path, log: Path, prefix: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, words: list[str], home: Path, log: Path, prefix: Sequence[str] = ()) -> None:
         self.log = log
         with log.open("ab") as errors:
             self.process = subprocess.Popen(

@@ -273,7 +273,7 @@ def test_messages_are_remembered_to_be_replayed() -> None:
 
 
 def test_a_rule_that_is_none_is_told_in_one_line() -> None:
-    with pytest.raises(UsageError, match="'slwo'.*slow"):
+    with pytest.raises(UsageError, match=r"'slwo'.*slow"):
         make_rule("slwo", {}, Random(1))
     with pytest.raises(UsageError, match="loss: could not convert"):
         make_rule("loss", {"rate": "much"}, Random(1))

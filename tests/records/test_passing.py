@@ -4,7 +4,7 @@ Found by `planaria chaos`: a node with arbitrary memory told its clients positio
 given them, and they never got what lay between.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -63,12 +63,10 @@ FAULTS: list[Callable[[Store], None]] = [
 
 
 @pytest.fixture(params=["memory", "disk"])
-def holdings(request: pytest.FixtureRequest, tmp_path: Path) -> Holdings:
-    if request.param == "memory":
-        return Holdings(MemoryStore())
-    database = Database(tmp_path, lambda _: None)
-    request.addfinalizer(database.close)
-    return Holdings(database.topic("news"))
+def holdings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Holdings]:
+    with Database(tmp_path, lambda _: None) as database:
+        store = MemoryStore() if request.param == "memory" else database.topic("news")
+        yield Holdings(store)
 
 
 def numbers(holdings: Holdings, after: Mark | None = None) -> tuple[list[int], int]:

@@ -4,6 +4,7 @@ from typing import cast
 
 import pytest
 
+from planaria.core.errors import UsageError
 from planaria.core.node import Clock, Publish, Unsubscribe
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator

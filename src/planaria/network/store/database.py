@@ -8,8 +8,8 @@ is not, byte for byte, what was written.
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from planaria.core.errors import CapacityExceeded
@@ -20,11 +20,12 @@ from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
 from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import RECORD_KEY_BITS, Record, Stream, intact
+from planaria.records.record import RECORD_KEY_BITS, Place, Record, Stream, intact
 from planaria.records.store import Committed, Store
 from planaria.records.window import Window
 
 SELECT_MAX = 500  # rows of one query
+ROW_MAX = (1 << 63) - 1  # of SQLite's integers
 
 State = tuple[Drops, int, Intervals]
 
@@ -135,15 +136,18 @@ class Database:
         found = [entry_of(row, head) for row, head in heads.items() if row not in gone]
         return [(it[1], it[2]) for it in found if it is not None and it[0] == topic]
 
-    def heads(self, rows: Sequence[int]) -> dict[int, bytes]:
-        """What the file, or what is on its way there, has as heads of these rows."""
-        unwritten = {} if self.writer is None else self.writer.unwritten()[0]
-        found = {row: unwritten[row] for row in rows if row in unwritten}
-        for row in rows:
-            with suppress(sqlite3.Error):  # one that cannot be read is damaged
-                query = "SELECT id, head FROM records WHERE id = ?"
-                found.update(self.reading.execute(query, [row]))
-        return found
+    def owner(self, row: int) -> tuple[int, Place] | None:
+        """The topic and the place that a row's head names; None if it names none."""
+        pending = self.writer is not None and self.writer.body(row) is not None
+        if pending or not 0 <= row <= ROW_MAX:
+            return (0, -1)  # of nobody who could not read it
+        try:
+            query = "SELECT head FROM records WHERE id = ?"
+            found = self.reading.execute(query, (row,)).fetchone()
+        except sqlite3.Error:
+            return None
+        described = None if found is None else entry_of(row, found[0])
+        return None if described is None else (described[0], described[1].place)
 
     def _select(self, rows: Sequence[int]) -> list[tuple[int, bytes]]:
         marks = ", ".join("?" * len(rows))
@@ -307,26 +311,30 @@ class SqliteStore(Store):
         if writer is not None and writer.pending_bytes:
             bodies = {entry.row: writer.body(entry.row) for entry in entries}
         rest = sorted({entry.row for entry in entries if bodies.get(entry.row) is None})
+        rest = [row for row in rest if 0 <= row <= ROW_MAX]
         bodies.update(self._database.bodies(rest))
         found = [_record(bodies.get(entry.row), entry) for entry in entries]
         damaged = {
             entry.row: entry for entry, record in zip(entries, found, strict=True) if record is None
         }
         if damaged:
-            self._check(bodies, damaged)
-            self._database.set_aside(list(damaged))
-            for entry in damaged.values():
-                self._rows.discard(entry.row)
-                self._damaged(entry)
+            self._let_go(list(damaged.values()))
         return found
 
-    def _check(self, bodies: Mapping[int, bytes | None], damaged: Mapping[int, Entry]) -> None:
-        """Raise ValueError if a row is what was written: then memory is wrong, not the file."""
-        heads = self._database.heads(list(damaged))
-        for row, head in heads.items():
-            described = entry_of(row, head)
-            if described is not None and _record(bodies.get(row), described[1]) is not None:
-                raise ValueError("an entry is not what its row says")
+    def _let_go(self, entries: Sequence[Entry]) -> None:
+        """Hold these no longer, and set aside the rows that are theirs.
+
+        If it is memory that is wrong, the disk is left as it is: the next start finds them there.
+        """
+        if not all(self.index.has(entry) for entry in entries):
+            raise ValueError("an entry is not where it says that it is")
+        owners = {entry.row: self._database.owner(entry.row) for entry in entries}
+        mine = [it.row for it in entries if owners[it.row] in (None, (self._topic, it.place))]
+        if mine:
+            self._database.set_aside(mine)
+            self._rows.difference_update(mine)
+        for entry in entries:
+            self._damaged(entry)
 
 
 def _record(body: object, entry: Entry) -> Record | None:

@@ -109,7 +109,10 @@ def corrupt_derived(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> N
         sums, cells = holdings.sketch(0, TIME_MAX, 64)
         sums[rng.randrange(32)] += rng.randrange(1000)
         cells.ids[rng.randrange(64)] ^= cells.ids.dtype.type(rng.getrandbits(63) | 1)
-        holdings._sketch = (name, sums, rng.choice([cells, Cells(rng.randrange(9))]))
+        odd = Cells(64)
+        odd.checks = odd.checks[: rng.randrange(64)]
+        cells = rng.choice([cells, Cells(rng.randrange(9)), odd])
+        holdings._sketch = (name, rng.choice([sums, sums, sums[:31]]), cells)
     corrupt_trie(holdings.trie(0, TIME_MAX)._root, rng)
 
 
