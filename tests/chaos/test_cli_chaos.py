@@ -1,4 +1,4 @@
-"""`planaria chaos` as people run it: on a network of its own, and on one that `planaria up` runs."""
+"""`planaria chaos` as people run it: on a network of its own, and on one of `planaria up`."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Three hosts with addresses of their own, in network namespaces; the kernel cuts and slows links."""
+"""Three hosts in network namespaces, with addresses of their own; the kernel breaks their links."""
 
 import os
 import re

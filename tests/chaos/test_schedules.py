@@ -16,12 +16,11 @@ from planaria.simulator.schedule import NAMED
 def test_every_name_is_a_schedule_that_chaos_can_carry_out_or_refuses_in_one_line(
     name: str,
 ) -> None:
-    try:
-        schedule = load(name)
-    except UsageError as error:
-        assert "needs a simulation" in str(error)
-        assert any(kind in NAMED[name] for kind in SIMULATED)
+    if name not in SINGLE and any(kind in NAMED[name] for kind in SIMULATED):
+        with pytest.raises(UsageError, match="needs a simulation"):
+            load(name)
         return
+    schedule = load(name)
     assert schedule or name == "none"
     for action in schedule:
         assert hasattr(Faults, f"_{action.kind}"), action.kind
@@ -34,11 +33,11 @@ def test_every_action_is_carried_out_or_refused() -> None:
 
 
 def test_a_file_is_read_as_the_simulator_reads_it(tmp_path: Path) -> None:
-    text = "# micro\nat 1 for 0.01 partition groups=3\nat 2 flip count=1 bits=3\nat 3 publish count=2\n"
+    text = "# micro\nat 1 for 0.01 partition groups=3\nat 2 flip count=1 bits=3\nat 3 publish\n"
     path = tmp_path / "schedule.txt"
     path.write_text(text)
     assert load(str(path)) == parse_schedule(text)
-    with pytest.raises(UsageError, match="is no readable file .* and none of: .*corrupt.*kill"):
+    with pytest.raises(UsageError, match=r"is no readable file .* and none of: .*corrupt.*kill"):
         load(str(tmp_path / "nowhere"))
     path.write_text("at 1 damage count=1")
     with pytest.raises(UsageError, match="'damage' needs a simulation: planaria sim"):

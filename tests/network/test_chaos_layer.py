@@ -54,12 +54,15 @@ class Host:
 
 
 class Transport:
+    closed = 0
+
     def write(self, data: bytes) -> None: ...
 
     def is_closing(self) -> bool:
         return False
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.closed += 1
 
 
 class End:
@@ -261,6 +264,20 @@ def test_no_rule_touches_what_clients_say(name: str) -> None:
         assert end.layer.end(number) == 0
 
     run(test, CLIENT)
+
+
+def test_a_connection_closes_its_transport_once() -> None:
+    """asyncio cannot abort a TLS transport that was closed twice: hosts do when they stop."""
+
+    def test(end: End) -> None:
+        transport = Transport()
+        end.connection._transport = cast(asyncio.Transport, transport)
+        end.connection.close("one")
+        end.connection.close("two")
+        assert transport.closed == 1
+        assert end.connection.reason == "one"
+
+    run(test)
 
 
 def test_messages_are_remembered_to_be_replayed() -> None:

@@ -96,11 +96,8 @@ def test_arbitrary_memory_is_another_memory_and_heals(tmp_path: Path) -> None:
                 assert one.ring.snapshot() != before
                 await legitimate(target)
             payloads = {b"%d" % number for number in range(20)}
-            read = lambda: {  # noqa: E731
-                it.payload
-                for it in one.ring.peer.topics[TOPIC].history.holdings.store.read({}).publications()
-            }
-            await until(lambda: payloads <= read())
+            holdings = one.ring.peer.topics[TOPIC].history.holdings
+            await until(lambda: payloads <= {it.payload for it in holdings.read({}).publications()})
 
     run(main)
 

@@ -172,8 +172,8 @@ class Run:
     def _verdict(self, book: Book, healed: bool) -> Verdict:
         summary, missed = book.summary(self._late), book.missed(self._late)
         readers = set(self.applications.readers)
-        got = Counter({(it.reader, it.id) for it in self.applications.given})
-        got = Counter(id for reader, id in got if reader in readers)
+        given = {(it.reader, it.id) for it in self.applications.given}
+        got = Counter(id for reader, id in given if reader in readers)
         doomed = self.judge.doomed & book.published.keys()
         short = [id for id in doomed if got[id] < len(readers)]
         report = Report(

@@ -50,7 +50,7 @@ def chaos(
     seed: int,
     up: int | None,
     supervisors: int,
-    overlay: str,
+    overlay: str,  # noqa: ARG001
     interval: float | None,
     faults: int | None,
     topic: str | None,

@@ -61,6 +61,7 @@ SECTIONS = {
     "Try and measure": {
         "demo": "break a network of each overlay and watch it heal",
         "sim": "simulate an overlay: faults, corruption, replay from a seed",
+        "chaos": "break a running network, and judge how it heals",
         "incidents": "repeat what happened to others, and heal from it",
         "hunt": "look for starts from which an overlay does not heal",
         "compare": "compare the overlays, a broker, flooding and gossip",

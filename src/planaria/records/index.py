@@ -32,7 +32,8 @@ class Index:
     def __init__(self) -> None:
         self.window = Window()
         self.windows: Sequence[Window] = (self.window,)  # what each of them shows is held
-        self.told = (self.window, self.windows)  # both again: a fault changes one of two
+        # Both again: a fault changes one of two.
+        self.told: tuple[Window, Sequence[Window]] = (self.window, self.windows)
         self.hidden: dict[Place, Entry] = {}
         self.lanes: dict[Stream, Lane] = {}
         self.names: list[Stream] = []  # of the lanes, sorted

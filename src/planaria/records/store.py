@@ -232,7 +232,8 @@ class Store(ABC):
         What a reader skipped is not looked for: it comes as an arrival.
         """
         found: list[Record | None] | None = None
-        while found is None:
+        lane: Lane | None = None
+        while found is None or lane is None:
             lane = self.index.lanes.get(stream)
             if lane is None:
                 return [], mark
