@@ -171,7 +171,7 @@ def many_publishers(context: Context, rows: int) -> dict[str, float]:
     source = PlanariaDataSource(options(context, "bench/many"))
     reader: Any = source.streamReader(source.schema())
     start = {"s": {}, "sub": reader.options.fingerprint, "v": 1}
-    reader.latestOffset(start, ReadAllAvailable())  # connects, and gets its node a copy
+    reader.prepareForTriggerAvailableNow()  # returns when its node has a copy
     again: Any = source.streamReader(source.schema())
     before = perf_counter()
     end = again.latestOffset(start, ReadAllAvailable())
