@@ -16,6 +16,7 @@ from planaria.core.errors import PlanariaError, UsageError
 # One module per command group, imported when it is used: `planaria --version` loads none.
 COMMANDS = {
     "bench": "planaria.cli.bench:bench",
+    "chaos": "planaria.cli.chaos:chaos",
     "compare": "planaria.cli.compare:compare",
     "context": "planaria.cli.context:context",
     "dashboard": "planaria.cli.dashboard:dashboard",

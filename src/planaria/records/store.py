@@ -8,6 +8,7 @@ three questions, and none answers another.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 from planaria.core.errors import CapacityExceeded
 from planaria.records.audit import Audit
@@ -15,7 +16,7 @@ from planaria.records.batches import Arrival, Batch, Lacks, Slice
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
 from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
-from planaria.records.reading import range_of
+from planaria.records.reading import check_passed, range_of
 from planaria.records.record import SEQUENCE_MAX, Place, Publication, Record, Stream
 from planaria.records.retained import Retained
 from planaria.records.sums import Sum, by_prefix
@@ -206,6 +207,8 @@ class Store(ABC):
             wanted, vector, more = chosen
             found = self._load([entry for entry, *_ in wanted])
             parts = list(zip(found, wanted, strict=True))
+            if self._describe(parts):
+                continue
             if None not in found:
                 slices = [Slice(record, *part[1:]) for record, part in parts if record is not None]
                 return Batch(slices, vector, more)
@@ -223,13 +226,32 @@ class Store(ABC):
             return [], mark
         end = lane.settled(mark.next)
         parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
+        found = self._load([it[0] for it in parts])
+        if self._describe(list(zip(found, parts, strict=True))):
+            return self.follow(stream, mark)
         slices: list[Slice] = []
-        for record, (_, lo, hi) in zip(self._load([it[0] for it in parts]), parts, strict=True):
+        at = mark.next
+        for record, (_, lo, hi) in zip(found, parts, strict=True):
+            check_passed(lane, at, lo)
             if record is None:
                 return slices, Mark(lo, mark.skipped)
             slices.append(Slice(record, lo, hi))
-        last = parts[-1][2] if len(parts) == LOAD_RECORDS_MAX else end
-        return slices, Mark(max(mark.next, last), mark.skipped)
+            at = hi
+        if len(parts) < LOAD_RECORDS_MAX:
+            check_passed(lane, at, end)
+            at = end
+        return slices, Mark(max(mark.next, at), mark.skipped)
+
+    def _describe(self, parts: Iterable[tuple[Record | None, tuple[Any, ...]]]) -> bool:
+        """Correct the entries of records that are not what they say; were there any?"""
+        found = [(record, part[0]) for record, part in parts if record is not None]
+        wrong = [(record, entry) for record, entry in found if not entry.describes(record)]
+        for record, entry in wrong:
+            entry.describe(record)
+        if wrong:
+            self.index.sort()
+            self._retained = None
+        return bool(wrong)
 
     def vector(self) -> dict[Stream, Mark]:
         """How far each stream can be read without passing a number that may still come."""
@@ -329,7 +351,8 @@ class Store(ABC):
 
     def _mend(self, entries: Sequence[tuple[Entry, int]]) -> None:
         before, index = self.index, Index()
-        index.window, index.windows = before.window, tuple(before.windows)
+        before.doubt()
+        index.judge_by(before.window, before.windows)
         for stream, lane in before.lanes.items():
             index.lane(stream).gone = lane.gone
         index.load(entries)
@@ -345,15 +368,10 @@ class Store(ABC):
         entries = [entry for entry in found if self.index.has(entry)]
         records = self._load(entries)
         pairs = [(e, r) for e, r in zip(entries, records, strict=True) if r is not None]
-        wrong = [(entry, record) for entry, record in pairs if not entry.describes(record)]
-        for entry, record in wrong:
-            entry.describe(record)
+        wrong = self._describe([(record, (entry,)) for entry, record in pairs])
         for _, record in pairs:
             self.index.lane(record.stream).vouch(record.low)
-        if wrong:
-            self.index.sort()
-            self._retained = None
-        return (not right) + len(entries) - len(pairs) + len(wrong)
+        return (not right) + len(entries) - len(pairs) + wrong
 
     def _sound(self, entries: Sequence[Entry]) -> list[Record]:
         return [record for record in self._load(entries) if record is not None]
