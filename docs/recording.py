@@ -49,7 +49,7 @@ class Terminal:
         """Run it to its end, or in the background until it has said something."""
         self.lines.append(Line(time.monotonic(), f"$ {command}", typed=True))
         words = [sys.executable, "-m", "planaria", *command.removesuffix(" &").split()[1:]]
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - its own commands
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env=self._environment, start_new_session=True,
         )  # fmt: skip
@@ -98,22 +98,22 @@ def drawn(lines: list[Line]) -> str:
     rows, keys = [], []
     for number, (when, line) in enumerate(shown):
         share = 100 * when / total
-        keys.append(
-            f"@keyframes l{number}{{0%,{share:.2f}%{{opacity:0}}{share + 0.3:.2f}%,100%{{opacity:1}}}}"
-        )
+        hidden, seen = f"0%,{share:.2f}%{{opacity:0}}", f"{share + 0.3:.2f}%,100%{{opacity:1}}"
+        keys.append(f"@keyframes l{number}{{{hidden}{seen}}}")
         style = f"animation:l{number} {total:.1f}s infinite"
         kind = ' class="t"' if line.typed else ""
-        rows.append(
-            f'<text x="12" y="{24 + LEAD * number}" style="{style}"{kind}>{escape(line.text)}</text>'
-        )
+        where = f'x="12" y="{24 + LEAD * number}"'
+        rows.append(f'<text {where} style="{style}"{kind}>{escape(line.text)}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" '
         f'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="{SIZE}">\n'
         "<title>A network starts, delivers, is corrupted, and heals</title>\n"
         "<style>text{fill:#d8dee9;white-space:pre}.t{fill:#8fd18f;font-weight:bold}\n"
-        f"{''.join(keys)}\n@media (prefers-reduced-motion:reduce){{text{{animation:none!important}}}}"
-        "</style>\n"
-        f'<rect width="100%" height="100%" rx="8" fill="#14171a"/>\n{chr(10).join(rows)}\n</svg>\n'
+        f"{''.join(keys)}\n"
+        "@media (prefers-reduced-motion:reduce){text{animation:none!important}}</style>\n"
+        '<rect width="100%" height="100%" rx="8" fill="#14171a"/>\n'
+        + "\n".join(rows)
+        + "\n</svg>\n"
     )
 
 

@@ -94,7 +94,7 @@ def test_a_plain_broker_loses_everything_and_says_nothing() -> None:
     assert found.lost_after == 1.0
 
 
-FIGURES = Figures(*[0.0] * 9, lost_after=1.0)
+FIGURES = Figures(0, 0, 0, 0, 0, 0, 0, 0, 0, lost_after=1.0)
 
 
 def outcome(**told: object) -> Outcome:

@@ -116,6 +116,7 @@ class Aggregate:
             rows = spark.table(TABLE).collect()
             found = [(row["carrier"], row["count(1)"], row["avg(delay)"]) for row in rows]
             self.answer = Answer(sorted(found, key=lambda row: (-row[1], row[0])))
-            if query.exception() is not None:
-                raise query.exception()
+            failure = query.exception()
+            if failure is not None:
+                raise failure
         query.stop()
