@@ -28,11 +28,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "scale": _PROTOCOLS,
     "literal": _PROTOCOLS,
     "lab": (*_DRIVERS, "literal"),
+    "verify": (*_PROTOCOLS, "simulator"),
     "spark": (*_DRIVERS, "lab"),
     "studies": (*_DRIVERS, "literal", "lab", "spark"),
     "gateway": (*_PROTOCOLS, "network"),
     "web": (*_PROTOCOLS, "network"),
-    "cli": (*_DRIVERS, "lab", "spark", "studies", "gateway", "web"),
+    "cli": (*_DRIVERS, "lab", "spark", "studies", "gateway", "web", "verify"),
     "__main__": ("cli",),
 }
 PURE_ROOMS = ("core", "filters", "records", "protocols")

@@ -33,6 +33,7 @@ COMMANDS = {
     "topic": "planaria.cli.topic:topic",
     "trace": "planaria.cli.trace:trace",
     "up": "planaria.cli.up:up",
+    "verify": "planaria.cli.verify:verify",
 }
 BROKEN = 1  # a run broke a promise, or two traces differ
 MISUSE = 2
