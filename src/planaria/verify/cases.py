@@ -9,11 +9,12 @@ from planaria.verify.check import Search
 from planaria.verify.model import Model
 from planaria.verify.models.antientropy import AntiEntropyModel
 from planaria.verify.models.mobile import MobileModel
+from planaria.verify.models.skipring import SkipRingModel
 from planaria.verify.models.sorted_ring import SortedRingModel
 from planaria.verify.space import Schedule
 
 MODELS: Mapping[str, type[Model]] = {
-    it.name: it for it in (SortedRingModel, AntiEntropyModel, MobileModel)
+    it.name: it for it in (SortedRingModel, SkipRingModel, AntiEntropyModel, MobileModel)
 }
 
 
@@ -43,12 +44,22 @@ CASES: Sequence[Case] = (
     Case("sorted-ring", 2, "labels", channel=4),
     Case("sorted-ring", 2, "garbage", channel=4),
     Case("sorted-ring", 2, "dead", delay=1),
+    Case("sorted-ring", 2, "sides"),
     Case("sorted-ring", 3, "right"),
+    Case("sorted-ring", 3, "equal"),
+    Case("sorted-ring", 3, "sides", large=True),
     Case("sorted-ring", 3, "right", channel=4, large=True),
     Case("sorted-ring", 3, "labels", large=True),
     Case("sorted-ring", 3, "garbage", large=True),
     Case("sorted-ring", 3, "dead", delay=1, large=True),
     Case("sorted-ring", 4, "right", large=True),
+    Case("sorted-ring", 4, "wound"),
+    Case("ring", 1, "one", delay=1),
+    Case("ring", 1, "leavers", delay=1),
+    Case("ring", 1, "second", delay=1),
+    Case("ring", 1, "two", delay=1, large=True),
+    Case("ring", 2, "one", delay=1, large=True),
+    Case("ring", 2, "any", delay=1, large=True),
     Case("anti-entropy", 2, "stores", delay=1),
     Case("anti-entropy", 1, "memory", delay=1),
     Case("anti-entropy", 1, "stale", delay=1),

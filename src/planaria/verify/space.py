@@ -150,8 +150,9 @@ class Space:
     def _step(self, at: int, own: int, input: int) -> tuple[Outcome, ...]:
         node, data = self.nodes[at], self.locals[own]
         found: dict[Outcome, None] = {}
-        for _ in self.coins.scripts():
+        for script in self.coins.scripts():
             node.load(decode_state(node.state_type, data))
+            self.coins.begin(script)  # what is drawn only to be overwritten does not count
             try:
                 effects = self._input(at, input)
             except Exception as error:

@@ -25,6 +25,7 @@ from planaria.verify.space import Schedule
 
 TOPIC = "news"
 HERE = "planaria.protocols.publications.antientropy"
+PATIENCE, LIFETIME = 5, 8
 STRIKES = (-1, 1, 2, 7)  # below, up to the bound, and beyond
 
 
@@ -78,7 +79,7 @@ class AntiEntropyModel(Model):
     messages = (*MESSAGES, Greeting)
     starts = ("stores", "memory", "stale")
     small = MappingProxyType(
-        {f"{HERE}:NUMBER_MAX": 2, f"{HERE}:PATIENCE": 5, f"{HERE}:LIFETIME": 8}
+        {f"{HERE}:NUMBER_MAX": 2, f"{HERE}:PATIENCE": PATIENCE, f"{HERE}:LIFETIME": LIFETIME}
     )
 
     @property
@@ -140,6 +141,13 @@ class AntiEntropyModel(Model):
         search.graph.begin()
         search.graph.explore(1 << 20)
         yield from search.graph.space.messages
+
+    def plain(self, state: State) -> State:
+        """An exchange that is too old is too old."""
+        assert isinstance(state, SubscriberState)
+        for it in state.exchanges.exchanges.values():
+            it.age, it.life = min(it.age, PATIENCE + 1), min(it.life, LIFETIME + 1)
+        return state
 
     def forbidden(self, before: State, after: State, effects: Iterable[Effect]) -> str:
         """A step loses nothing."""

@@ -8,7 +8,7 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Node, Subscribe
 from planaria.core.overlay import Violation
 from planaria.core.state import State
-from planaria.protocols.mobile.heights import HeightsState
+from planaria.protocols.mobile.heights import Heights, HeightsState
 from planaria.protocols.mobile.layer import LayerState
 from planaria.protocols.mobile.legitimacy import LayerJudge
 from planaria.protocols.mobile.link import ASKED, CLOSING, UP, Link
@@ -151,15 +151,30 @@ class MobileModel(Model):
     def violations(
         self, states: Mapping[NodeId, State], channel: Sequence[Flying]
     ) -> list[Violation]:
-        """As the product judges a layer."""
+        """As the product judges a layer; and somebody has a turn once all is heard."""
         layers = {id: layer for id, state in states.items() for layer in _layers(state)}
         flying = [(target, message) for _, target, message in channel]
-        return LayerJudge().violations(TOPIC, layers, self.near, flying)
+        found = LayerJudge().violations(TOPIC, layers, self.near, flying)
+        heard = all(
+            view[0] == layers[peer].orientation.height
+            for layer in layers.values()
+            for peer, view in layer.orientation.views.items()
+        )
+        if not found and heard and not any(_sink(id, it) for id, it in layers.items()):
+            found.append(Violation("turn", None, "all is heard and nobody has a turn"))
+        return found
 
 
 def _layers(state: State) -> list[LayerState]:
     assert isinstance(state, MobileState)
     return [*state.layers.values()]
+
+
+def _sink(id: NodeId, layer: LayerState) -> bool:
+    """Does this node take itself for a sink?"""
+    orientation = Heights(id, Coins())
+    orientation.load(layer.orientation)
+    return orientation.sink()
 
 
 def _ends() -> list[Link | None]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -51,14 +50,17 @@ class Member(Node):
 class SortedRingModel(Model):
     """Members 0 to n - 1 whose label is their id; references among them that connect all.
 
-    `right`: every reference under its right label, on its right side. `labels`: under any label of
+    `right`: every reference under its right label, on its right side. `sides`: on any side.
+    `equal`: as `right`, and all have the same label. `wound`: those of them in
+    which everybody has two neighbours who have it as theirs: every ring, however often it winds
+    round the order. `labels`: under any label of
     0 to n (n is nobody's). `garbage`: as `right`, and one message in flight of any kind that may be
     false. `dead`: as `right`, and n is a member that died, whom anybody may still point at.
     """
 
     name = "sorted-ring"
     messages = MESSAGES
-    starts = ("right", "labels", "garbage", "dead")
+    starts = ("right", "sides", "equal", "wound", "labels", "garbage", "dead")
 
     @property
     def constants(self) -> Constants:
@@ -76,6 +78,9 @@ class SortedRingModel(Model):
             refs
             + {
                 "right": ", labels right, sides right",
+                "sides": ", labels right, on any side",
+                "equal": ", all under one label, sides right",
+                "wound": ", all mutual and nobody at an end, labels right, sides right",
                 "labels": f", each under any label of 0..{self.n}",
                 "garbage": ", labels and sides right, and every single message in flight, "
                 "but no Remove that cuts them in two",
@@ -90,10 +95,10 @@ class SortedRingModel(Model):
     def firsts(self) -> Iterator[First]:
         """Every choice of references, unless it leaves the members in two parts."""
         per_member = [list(self._places(id)) for id in range(self.n)]
-        made = [{place: _state(id, *place) for place in it} for id, it in enumerate(per_member)]
+        made = [{it: self._state(id, it) for it in all_} for id, all_ in enumerate(per_member)]
         garbage = list(self._garbage()) if self.start == "garbage" else []
         for places in product(*per_member):
-            if not self._connected(places):
+            if not self._connected(places) or (self.start == "wound" and not _mutual(places)):
                 continue
             states: dict[NodeId, State] = {id: made[id][it] for id, it in enumerate(places)}
             if self.start != "garbage":
@@ -113,12 +118,19 @@ class SortedRingModel(Model):
                 if not ring.repair() and (ring.left, ring.right, ring.ring) == place:
                     yield place
             return
-        below = [None, *((it, it) for it in others if it < id)]
-        above = [None, *((it, it) for it in others if it > id)]
+        refs = [(self._label(it), it) for it in others]
+        if self.start == "sides":
+            yield from product([None, *refs], repeat=3)
+            return
+        below = [None, *(it for it in refs if it[1] < id)]
+        above = [None, *(it for it in refs if it[1] > id)]
         for left, right in product(below, above):
             yield left, right, None
             if (left is None) != (right is None):
                 yield from ((left, right, ring) for ring in (above if left is None else below)[1:])
+
+    def _label(self, id: NodeId) -> int:
+        return 0 if self.start == "equal" else id
 
     def _connected(self, places: Sequence[tuple[Ref | None, ...]]) -> bool:
         """Do references among the living connect them all? The dead connect nobody."""
@@ -158,10 +170,10 @@ class SortedRingModel(Model):
         return self._connected(kept)
 
     def plain(self, state: State) -> State:
-        """Counters that no rule reads while silence never comes count for nothing."""
+        """While silence never comes nobody reads its counters; and too long is too long."""
         assert isinstance(state, SortedRingState)
-        if self.start != "dead":
-            state.silence = {}
+        limit = SILENT + 1 if self.start == "dead" else 0
+        state.silence = {id: min(it, limit) for id, it in state.silence.items() if limit}
         return state
 
     def violations(
@@ -171,9 +183,9 @@ class SortedRingModel(Model):
         found = []
         for id, state in states.items():
             assert isinstance(state, SortedRingState)
-            right = _right(id, self.n)
+            right = self._right(id)
             have = (state.left, state.right, state.ring)
-            if have != right or state.label != id:
+            if have != right or state.label != self._label(id):
                 found.append(Violation("sorted", id, f"{have}, should be {right}"))
             elif any(not 0 <= it <= SILENT for it in state.silence.values()):
                 found.append(Violation("silence", id, f"{state.silence}"))
@@ -184,23 +196,31 @@ class SortedRingModel(Model):
 
     def _false(self, target: NodeId, message: Message) -> bool:
         if isinstance(message, Check):
-            label, id = message.sender
-            return label != id or message.believed != target or id >= self.n
+            right = message.believed == self._label(target)
+            return not (right and self._true(message.sender))
         if isinstance(message, Introduce):
-            return message.ref[0] != message.ref[1] or message.ref[1] >= self.n
+            return not self._true(message.ref)
         return isinstance(message, Remove)
 
+    def _true(self, ref: Ref) -> bool:
+        return ref[0] == self._label(ref[1]) and ref[1] < self.n
 
-def _right(id: NodeId, n: int) -> tuple[Any, Any, Any]:
-    """The sorted ring from its definition."""
-    left = (id - 1, id - 1) if id else None
-    right = (id + 1, id + 1) if id < n - 1 else None
-    ring = None
-    if n > 1 and id in (0, n - 1):
-        other = n - 1 - id
-        ring = (other, other)
-    return left, right, ring
+    def _right(self, id: NodeId) -> tuple[Ref | None, Ref | None, Ref | None]:
+        """The sorted ring from its definition."""
+        left, right = self._ref(id - 1), self._ref(id + 1)
+        end = self.n > 1 and id in (0, self.n - 1)
+        return left, right, self._ref(self.n - 1 - id) if end else None
+
+    def _ref(self, id: NodeId) -> Ref | None:
+        return (self._label(id), id) if 0 <= id < self.n else None
+
+    def _state(self, id: NodeId, place: tuple[Ref | None, ...]) -> SortedRingState:
+        return SortedRingState(self._label(id), *place, {}, {})
 
 
-def _state(id: NodeId, left: Ref | None, right: Ref | None, ring: Ref | None) -> SortedRingState:
-    return SortedRingState(id, left, right, ring, {}, {})
+def _mutual(places: Sequence[tuple[Ref | None, ...]]) -> bool:
+    """Has everybody two neighbours, each of whom has it as one of two?"""
+    near = [[ref[1] for ref in place if ref is not None] for place in places]
+    return all(
+        len(mine) == 2 and all(id in near[other] for other in mine) for id, mine in enumerate(near)
+    )
