@@ -1,4 +1,4 @@
-"""Every rule that must be there, left out once: the list that searches and tests are measured by."""
+"""Every rule that must be there, left out once: what searches and tests are measured by."""
 
 from collections.abc import Sequence
 
@@ -13,6 +13,7 @@ ONE = Case("ring", 1, "one", delay=1)
 LEAVERS = Case("ring", 1, "leavers", delay=1)
 FOUND = "properties/test_ring_counterexamples.py::"
 SORTED = "protocols/test_sorted_ring.py::"
+SUBSCRIBER = "protocols/test_ring_subscriber.py::"
 
 BUILD_RING: Sequence[Mutant] = (
     Mutant(
@@ -152,8 +153,7 @@ SKIP_RING: Sequence[Mutant] = (
         f"{SKIP}.topic_supervisor:TopicSupervisor._judge_suspects",
         "if id in self.probes or self.outbox.get(id):",
         "if False:",
-        "protocols/test_ring_supervisor.py::"
-        "test_patience_does_not_run_while_the_question_is_in_the_queue",
+        "protocols/test_ring_supervisor.py::test_nobody_is_removed_before_it_was_asked",
     ),
     Mutant(
         "R5 (H5)",
@@ -260,6 +260,62 @@ SKIP_RING: Sequence[Mutant] = (
         "pass",
         f"{FOUND}test_supervisors_that_know_each_other_leave_one_database",
     ),
+    Mutant(
+        "A1",
+        "a CHECK that disagrees lets both ends ask",
+        f"{SKIP}.subscriber:Subscriber.on_greeting",
+        "self.inquiry.alarm(window)",
+        "pass",
+        f"{SUBSCRIBER}test_check_that_disagrees_lets_both_ask",
+    ),
+    Mutant(
+        "A2 (E18)",
+        "whom a configuration displaces is woken",
+        f"{SKIP}.subscriber:Subscriber.on_set_data",
+        "effects = spread or [Send(id, Wake(self.topic, message.window)) for id in woken]",
+        "effects = spread",
+        f"{SUBSCRIBER}test_configuration_replaces_everything_and_wakes_whom_it_displaces",
+    ),
+    Mutant(
+        "A3 (E19)",
+        "whose gaps are those of no skip ring asks",
+        f"{SKIP}.subscriber:Subscriber._notice_trouble",
+        "if not self.around.plausible:",
+        "if False:",
+        f"{SUBSCRIBER}test_implausible_gaps_raise_the_alarm",
+    ),
+    Mutant(
+        "A4 (E17)",
+        "two claimants of a shortcut both ask",
+        f"{SKIP}.subscriber:Subscriber.on_introduce_shortcut",
+        "if known is None or known == claimant:",
+        "if True:",
+        f"{SUBSCRIBER}test_shortcut_fills_its_slot_and_two_claimants_both_ask",
+    ),
+    Mutant(
+        "E4",
+        "a level neighbour is the end of the chain",
+        f"{SKIP}.place:Place._end",
+        "if not chain:",
+        "if True:",
+        "paper/test_ring_lemmas.py::test_lemma_12_shortcuts_grow_level_by_level",
+    ),
+    Mutant(
+        "E10, S1",
+        "whoever a removal touches is configured, looked up after the move",
+        f"{SKIP}.database:Database.remove",
+        "touched += [moved, *self._beside(gap)]",
+        "pass",
+        "protocols/test_ring_database.py::test_change_names_everybody_whose_configuration_it_changes",
+    ),
+    Mutant(
+        "E11",
+        "a joiner does not decline",
+        f"{SKIP}.subscriber:Subscriber._decline",
+        "return [] if joining else",
+        "return",
+        f"{SUBSCRIBER}test_stranger_declines_to_be_a_neighbour_but_a_joiner_waits",
+    ),
 )
 
 PUBLICATIONS: Sequence[Mutant] = (
@@ -299,7 +355,7 @@ PUBLICATIONS: Sequence[Mutant] = (
 )
 
 HEIGHTS = Case("mobile", 2, "heights", delay=1)
-LINKS = Case("mobile", 2, "links", delay=1)
+ORIENTATION = "protocols/test_mobile_orientation.py::"
 
 MOBILE: Sequence[Mutant] = (
     Mutant(
@@ -316,7 +372,7 @@ MOBILE: Sequence[Mutant] = (
         "mobile.heights:Heights.reverse",
         "max(self.height + 1, *plausible, 0)",
         "max(self.height, *plausible, 0)",
-        HEIGHTS,
+        f"{ORIENTATION}test_turns_of_neighbours_differ_by_at_most_one",
     ),
     Mutant(
         "absurd heights",
@@ -324,7 +380,7 @@ MOBILE: Sequence[Mutant] = (
         "mobile.heights:Heights.hear",
         "if informed and self.height - word[1] > GAP_MAX:",
         "if False:",
-        HEIGHTS,
+        f"{ORIENTATION}test_one_absurd_height_comes_down_and_drags_nobody_up",
     ),
     Mutant(
         "audit",
@@ -336,11 +392,12 @@ MOBILE: Sequence[Mutant] = (
     ),
     Mutant(
         "order",
-        "a beat that is older than the last is ignored, but not for ever",
+        "a beat that is older than the last is ignored",
         "mobile.link:Link.in_order",
-        " and self.stale <= STALE_MAX",
-        "",
-        LINKS,
+        "if self.heard is not None and",
+        "if False and",
+        "protocols/test_mobile_layer.py::"
+        "test_old_residue_is_ignored_because_it_would_be_taken_for_a_new_height",
     ),
     Mutant(
         "one-sided",
@@ -348,7 +405,15 @@ MOBILE: Sequence[Mutant] = (
         "mobile.layer:Layer._one_sided",
         "return [Send(peer, RequestLinkUp(self.topic, self.id, self.orientation.greet()))]",
         "return []",
-        LINKS,
+        "protocols/test_mobile_layer.py::test_link_that_only_one_end_has_is_made_anew",
+    ),
+    Mutant(
+        "silence",
+        "a neighbour that falls silent is dropped",
+        "mobile.layer:Layer._forget",
+        "if link.quiet > limit:",
+        "if False:",
+        "protocols/test_mobile_layer.py::test_neighbour_that_falls_silent_is_dropped",
     ),
 )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 from planaria.core.ids import NodeId
@@ -24,7 +23,7 @@ from planaria.protocols.skipring.topic_supervisor import (
     TopicSupervisorState,
 )
 from planaria.verify.coins import Coins
-from planaria.verify.model import First, Flying, Model
+from planaria.verify.model import Constants, First, Flying, Model
 
 TOPIC = "t"
 HERE = "planaria.protocols.skipring"
@@ -54,6 +53,7 @@ SMALL = {
     "supervisor:MOVED_AGE_MAX": 1,
 }
 CALM = 9  # timeouts after which all rules take a database for calm
+FOREVER = 1 << 30
 
 
 class SkipRingModel(Model):
@@ -67,13 +67,20 @@ class SkipRingModel(Model):
     name = "ring"
     messages = RingOverlay.messages
     starts = ("one", "two", "second", "leavers", "any")
-    small = MappingProxyType({f"{HERE}.{name}": value for name, value in SMALL.items()})
 
     def __init__(self, n: int, start: str = "one") -> None:
         super().__init__(n, start)
         count = 2 if start in ("two", "second") else 1
         self.order = preference(TOPIC, [100 + it for it in range(count)])
         self.alive = self.order[1:] if start == "second" else self.order
+
+    @property
+    def constants(self) -> Constants:
+        """From two peers on versions are all equal, and neither digest nor doubt of label 0 come:
+        what they repair is repaired without them, or is a case of one peer."""
+        off = {"topic_supervisor:VERSION_MODULUS": 1, "topic_supervisor:UNHEARD_MAX": FOREVER}
+        values = SMALL if self.n == 1 else {**SMALL, **off}
+        return {f"{HERE}.{name}": value for name, value in values.items()}
 
     @property
     def covered(self) -> str:
@@ -104,13 +111,14 @@ class SkipRingModel(Model):
         labels = [None, *range(self.n + 1)]
         refs: list[Ref | None] = [None, *((label, it) for it in others for label in range(self.n))]
         leaving = (True,) if self.start == "leavers" and not id else (False,)
+        versions = VERSIONS if self.n == 1 else (0,)
         waits = [(None, 0, 0), (None, -1, 0), (1, 9, 9)]
         for label, pred, succ, wait, leaves in product(labels, refs, refs, waits, leaving):
             if label is None and (pred, succ) != (None, None):
                 continue  # repaired before anything else happens
             if self.start != "any" and self.n > 1 and (wait[1] < 0 or pred != succ):
                 continue
-            for contact, version in product(range(len(self.order)), VERSIONS[: 3 - self.n]):
+            for contact, version in product(range(len(self.order)), versions):
                 told = (*wait, contact, version)
                 yield self._peer(id, label, pred, succ, told, leaving=leaves)
 
@@ -157,12 +165,23 @@ class SkipRingModel(Model):
             state.requests = state.sent = state.turn = 0
             state.budget.spent = 0
             for served in state.topics.values():
-                _plain_topic(served)
+                self._plain_topic(served)
         else:
             assert isinstance(state, PeerState)
             for membership in state.topics.values():
                 _plain_membership(membership)
         return state
+
+    def _plain_topic(self, served: TopicSupervisorState) -> None:
+        served.calm = min(served.calm, CALM if self.n == 1 else 2)
+        served.requests = served.requests_before = served.claimed = 0
+        served.sent %= SHARES
+        served.suspects = {id: max(it, -1) for id, it in served.suspects.items()}
+        period = ANSWER + 1
+        while served.unheard > UNHEARD + 3 * period:
+            served.unheard -= period  # all that are recorded are doubted by then, once in a period
+        if self.n > 1:
+            served.unheard = 0
 
     def violations(
         self, states: Mapping[NodeId, State], channel: Sequence[Flying]
@@ -187,13 +206,3 @@ def _plain_membership(membership: MembershipState) -> None:
     one = membership.subscriber
     before, after = one.silence
     one.silence = (min(before, SILENT + 1), min(after, SILENT + 1))
-
-
-def _plain_topic(served: TopicSupervisorState) -> None:
-    served.calm = min(served.calm, CALM)
-    served.requests = served.requests_before = served.claimed = 0
-    period = ANSWER + 1
-    served.sent %= SHARES
-    served.suspects = {id: max(it, -1) for id, it in served.suspects.items()}
-    while served.unheard > UNHEARD + 3 * period:
-        served.unheard -= period  # all that are recorded are doubted by then, once in a period
