@@ -38,6 +38,7 @@ COMMANDS = {
     "topic": "planaria.cli.topic:topic",
     "trace": "planaria.cli.trace:trace",
     "up": "planaria.cli.up:up",
+    "verify": "planaria.cli.verify:verify",
 }
 # What `planaria --help` says of them, so that it loads none either.
 SECTIONS = {
