@@ -131,6 +131,15 @@ def refusal(config: Config) -> bytes:
     raise AssertionError(f"{config.keys} is good")
 
 
+def page(http: str, path: str) -> bytes:
+    try:
+        with urlopen(f"http://{http}{path}", timeout=PATIENCE) as answer:
+            found: bytes = answer.read()
+            return found
+    except OSError as error:
+        return str(error).encode()
+
+
 def shout(address: str, keys: Path | None) -> None:
     """Send garbage, without TLS or with the certificate of a client."""
     host, port = parse_address(address)
@@ -170,8 +179,9 @@ def test_nothing_that_a_network_writes_holds_a_secret(
     ready = one.ready()
     address, http = ready["listen"], ready["http"]
     for spoilt in spoilt_keys(keys, tmp_path):
-        told = {"listen": "127.0.0.1:0", "join": (address,), "keys": spoilt}
-        written.append(refusal(Config(dir=tmp_path / f"home-{spoilt.name}", **told)))
+        directory = tmp_path / f"home-{spoilt.name}"
+        told = Config(dir=directory, listen="127.0.0.1:0", join=(address,), keys=spoilt)
+        written.append(refusal(told))
     written.append(caplog.text.encode())
     shout(address, None)
     shout(address, client)
@@ -180,12 +190,7 @@ def test_nothing_that_a_network_writes_holds_a_secret(
         tool(tmp_path, "pub", "news", "hello", *reach),
         tool(tmp_path, "doctor", "--json", *reach),
     ]
-    for page in PAGES:
-        try:
-            with urlopen(f"http://{http}{page}", timeout=PATIENCE) as answer:
-                written.append(answer.read())
-        except OSError as error:
-            written.append(str(error).encode())
+    written += [page(http, path) for path in PAGES]
     assert one.end() == 0
     written.append(one.log.read_bytes())
     files = [it for it in home.rglob("*") if it.is_file()]

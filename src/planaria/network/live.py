@@ -28,14 +28,18 @@ from planaria.core.node import (
     Restarted,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
+from planaria.network.chaos.agent import Agent
+from planaria.network.chaos.layer import Layer
+from planaria.network.chaos.ring import BreakableRing
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
 from planaria.network.config import Config, save_config
+from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.gate.gate import Gate
-from planaria.network.host import Host
+from planaria.network.host import Commit, Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import handle_of
 from planaria.network.joining import Joining
@@ -86,7 +90,6 @@ class LiveNode:
         self._directory = take_directory(config.dir)
         try:
             self._compose(config)
-            self._guard(config)
         except BaseException:
             self._release()
             raise
@@ -115,6 +118,7 @@ class LiveNode:
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
         commit = None if self.database is None else self._commit
+        layer = Layer() if config.allow_chaos else None
         self.host = Host(
             self.node,
             self.id,
@@ -126,16 +130,19 @@ class LiveNode:
             commit=commit,
             interval=config.interval,
             supervises=config.supervise,
+            connect=Connection if layer is None else layer.connect,
         )
+        self.chaos = None if layer is None else Agent(self.host, BreakableRing(self.ring), layer)
+        self._furnish(config, commit)
+
+    def _furnish(self, config: Config, commit: Commit | None) -> None:
+        """What stands around the protocol and its driver."""
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
-
-    def _guard(self, config: Config) -> None:
-        """Whom this node refuses, and what."""
         self.rights = None if config.rights is None else RightsFile(config.rights)
         if self.host.credentials is not None:
             self.host.credentials.revoked_since = self.ring.charters.revoked_since
@@ -156,6 +163,7 @@ class LiveNode:
             self.node,
             self.several.keeping.soon,
             self.rights,
+            self.chaos,
         )
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]

@@ -13,15 +13,17 @@ from planaria.core.composite import Composite, FromOverlay
 from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
-from planaria.core.topics import check_filter, has_wildcard
+from planaria.network.chaos.agent import Agent
 from planaria.network.client.messages import (
     AskCharters,
+    AskExtent,
     AskState,
     AskStatus,
     AskTopics,
     AskVector,
     ChartersAre,
     ClientMessage,
+    Inject,
     Put,
     PutCharter,
     PutNew,
@@ -70,26 +72,32 @@ class Gate:
         node: Composite | None = None,
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
         rights: RightsFile | None = None,
+        chaos: Agent | None = None,
     ) -> None:
         """`keeps`: does this node's own application want this topic or pattern?
 
         `node` has the parts in other overlays, which `keep` puts on disk; without it there is
         `ring` alone. `rights` are what its clients may do; None: all that charters allow.
+        `chaos` does this node harm when an admin says so; None: nobody may.
         """
         loop = asyncio.get_running_loop()
-        self._keeps = keeps
+        self._keeps, self._chaos = keeps, chaos
         self.host = host
         self.malformed = 0
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
-        self.publishing = Publishing(self.memberships, host.command, loop.time, loop.call_later)
+        self.publishing = Publishing(
+            self.memberships, host.command, loop.time, host.wall, loop.call_later
+        )
         self.overlays = Overlays(ring.charters, host.command, loop.time)
         self.warden = Warden(self.overlays, rights)
-        self.tails = Tails(self.memberships, loop.time, loop.call_soon, self._unreadable)
-        self.queries = Queries(self.memberships, status, loop.time, host.interval, self.warden)
+        self.tails = Tails(self.memberships, loop.time, loop.call_soon, self.warden.unreadable)
+        self.queries = Queries(
+            self.memberships, status, loop.time, host.wall, host.interval, self.warden
+        )
         self.others = None
         if node is not None:
-            self.others = Others(node, host.command, loop.time, keep, self._unreadable)
+            self.others = Others(node, host.command, loop.time, keep, self.warden.unreadable)
         self._clock = loop.time
         host.clients = self
 
@@ -102,6 +110,7 @@ class Gate:
                 self.others.on_effect(effect.overlay, effect.effect)
         elif isinstance(effect, Deliver):
             self.tails.on_deliver(effect)
+            self.queries.on_news(effect.topic)
         elif isinstance(effect, DepositAnswered):
             self.publishing.on_answer(effect)
         elif isinstance(effect, Joined):
@@ -216,7 +225,7 @@ class Gate:
     def _where(
         self,
         session: Session,
-        message: Put | PutNew | Tail | Resolve | Read | AskVector,
+        message: Put | PutNew | Tail | Resolve | Read | AskVector | AskExtent,
         topic: str,
         act: Callable[[str], None],
         size: int = 0,
@@ -274,10 +283,10 @@ class Gate:
             self.publishing.put_new(session, message)
 
     def _resolve(self, session: Session, message: Resolve) -> None:
-        pattern = self._readable(session, message.pattern)
+        pattern = self.warden.readable(session, message.pattern)
 
         def resolve(overlay: str) -> None:
-            self._check_named(session, pattern)
+            self.warden.check_named(session, pattern)
             if overlay == RING or self.others is None:
                 self.queries.resolve(session, message)
             else:
@@ -285,43 +294,31 @@ class Gate:
 
         self._where(session, message, pattern, resolve)
 
-    def _history(self, session: Session, message: Read | AskVector) -> None:
+    def _history(self, session: Session, message: Read | AskVector | AskExtent) -> None:
         def answer(overlay: str) -> None:
             self.warden.check(session, SUBSCRIBE, message.topic)
             if overlay != RING:
                 raise UsageError(f"{overlay} keeps no history: there is nothing to read")
             if isinstance(message, Read):
                 self.queries.read(session, message)
-            else:
+            elif isinstance(message, AskVector):
                 self.queries.ask_vector(session, message)
+            else:
+                self.queries.ask_extent(session, message)
 
         self._where(session, message, message.topic, answer)
 
     def _tail(self, session: Session, message: Tail) -> None:
-        pattern = self._readable(session, message.pattern)
+        pattern = self.warden.readable(session, message.pattern)
 
         def follow(overlay: str) -> None:
-            self._check_named(session, pattern)
+            self.warden.check_named(session, pattern)
             if overlay == RING or self.others is None:
                 self._tail_ring(session, message, pattern)
             else:
                 self.others.follow(session, message, pattern, overlay)
 
         self._where(session, message, pattern, follow)
-
-    def _readable(self, session: Session, pattern: str) -> str:
-        """A pattern that a client may ask for, in MQTT form; raises UsageError."""
-        canonical = check_filter(pattern)
-        self.warden.check_pattern(session, SUBSCRIBE, canonical)
-        return canonical
-
-    def _check_named(self, session: Session, pattern: str) -> None:
-        """Refuse one topic that a client may not read; of many, those are left out."""
-        if not has_wildcard(pattern):
-            self.warden.check(session, SUBSCRIBE, pattern)
-
-    def _unreadable(self, session: Session, topic: str) -> str | None:
-        return self.warden.refusal(session, SUBSCRIBE, topic)
 
     def _tail_ring(self, session: Session, message: Tail, pattern: str) -> None:
         if len(session.tails) >= TAILS_MAX:
@@ -349,6 +346,13 @@ class Gate:
             self.warden.check_pattern(session, SUPERVISE, "#")
             part = None if self.others is None else self.others.state(message.overlay)
             session.answer(StateIs(message.request, [], None, None, part))
+
+    def _inject(self, session: Session, message: Inject) -> None:
+        if self._chaos is None:
+            raise UsageError("this node was not started with --allow-chaos: nobody may break it")
+        if self.credentials is not None and ADMIN not in session.connection.roles:
+            raise UsageError(f"only a certificate with the role {ADMIN!r} may break a node")
+        session.answer(self._chaos.inject(message))
 
     def _unknown(self, session: Session, body: bytes, error: MalformedMessage) -> None:
         """Answer even what this version does not understand, if only it names its request."""
@@ -380,8 +384,10 @@ _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     Read: Gate._history,
     AskTopics: lambda gate, session, message: gate.queries.ask_topics(session, message),
     AskVector: Gate._history,
+    AskExtent: Gate._history,
     AskStatus: lambda gate, session, message: gate.queries.ask_status(session, message),
     AskState: Gate._state,
     AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
     PutCharter: Gate._lay_down,
+    Inject: Gate._inject,
 }

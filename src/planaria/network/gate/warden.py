@@ -6,10 +6,10 @@ While no supervisor has said what is laid down for a topic, nothing is done on i
 """
 
 from planaria.core.errors import UsageError
-from planaria.core.topics import has_wildcard
+from planaria.core.topics import check_filter, has_wildcard
 from planaria.network.gate.laid import Overlays
 from planaria.network.gate.session import Session
-from planaria.network.rights import ANYBODY, RIGHTS, RightsFile
+from planaria.network.rights import ANYBODY, RIGHTS, SUBSCRIBE, RightsFile
 from planaria.protocols.skipring.charter import Charter, allowed
 
 VERDICTS_MAX = 1 << 16  # remembered until the next timeout
@@ -64,6 +64,21 @@ class Warden:
         judge = file.rights.allows_all if has_wildcard(pattern) else file.rights.allows
         if not judge(name, right, pattern):
             raise UsageError(_no_right(name, right, pattern, "at this node"))
+
+    def readable(self, session: Session, pattern: str) -> str:
+        """A pattern that a client may subscribe to, in MQTT form; raises UsageError."""
+        canonical = check_filter(pattern)
+        self.check_pattern(session, SUBSCRIBE, canonical)
+        return canonical
+
+    def check_named(self, session: Session, pattern: str) -> None:
+        """Refuse one topic that a client may not read; of many, those are left out."""
+        if not has_wildcard(pattern):
+            self.check(session, SUBSCRIBE, pattern)
+
+    def unreadable(self, session: Session, topic: str) -> str | None:
+        """Why a client may not read a topic, as `refusal` says it."""
+        return self.refusal(session, SUBSCRIBE, topic)
 
     def may_hear(self, session: Session, topic: str) -> bool:
         """May a client know that there is such a topic? It may if it has any right on it here."""

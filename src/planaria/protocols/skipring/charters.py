@@ -263,7 +263,7 @@ class Charters(Stateful):
         asked = [Send(message.sender, AskCharters(self.id, lower))] if lower else []
         return [*self._news(message.sender, higher), *asked]
 
-    def _unheard(self, rank: Rank) -> list[bytes]:
+    def _unheard(self, rank: tuple[object, ...]) -> list[bytes]:
         """All revocations, for one that has others than a supervisor."""
         mine, sealed = self._revocations
         return sealed if self.everything and mine != rank else []
