@@ -10,7 +10,7 @@ from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.utils import CryptographyDeprecationWarning
@@ -21,7 +21,7 @@ from planaria.network.identity import (
     CERTIFICATE,
     ID_BYTES,
     KEY,
-    Refused,
+    UNREADABLE,
     identify,
     load_certificate,
     load_secret,
@@ -41,12 +41,6 @@ from planaria.protocols.skipring.charter import (
 PURPOSE = (
     b"planaria charter\0"  # before what is signed: a signature of something else is no charter
 )
-# What a certificate that is none, or not of this cluster, makes the library raise.
-UNREADABLE = (
-    Refused, ValueError, TypeError, OverflowError, OSError, UnsupportedAlgorithm,
-    x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType,
-    x509.AttributeNotFound, x509.ExtensionNotFound, CryptographyDeprecationWarning,
-)  # fmt: skip
 AUTHORITY_SIGNED = b""  # in place of a certificate
 
 

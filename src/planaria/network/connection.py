@@ -23,6 +23,7 @@ VERSIONS = (1,)  # of the wire that this code speaks
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
 NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
 TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn
+TURN_SECONDS_MIN = 0.0005  # of one whose requests take longer than a turn again and again
 OWED_SECONDS = 0.05  # for which an acknowledgement waits for something to travel with
 
 
@@ -34,6 +35,14 @@ class Hello(Struct, frozen=True):
     cluster: str
     addresses: tuple[str, ...] = ()
     role: str = NODE  # or `CLIENT`: in no ring, and nobody dials it
+
+
+def read_hello(body: bytes) -> Hello:
+    """What the other end says of itself; raises Refused if that is no hello."""
+    try:
+        return msgpack.decode(body, type=Hello)
+    except (MsgspecError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise Refused(f"no hello: {error}") from None
 
 
 class Handler(Protocol):
@@ -83,6 +92,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._inbox: deque[tuple[int, bytes]] = deque()
         self._flushing = self._paused = self._working = False
+        self._turn = TURN_SECONDS
         self._owing: asyncio.TimerHandle | None = None
         self.admitted = False  # did the other end say anything after both hellos?
         self.roles: tuple[str, ...] = ()  # of the certificate that the other end showed
@@ -194,14 +204,19 @@ class Connection(asyncio.Protocol):
 
     def _work(self) -> None:
         """Handle what came in, for a while; nothing more is read before it is done."""
-        inbox, until = self._inbox, monotonic() + TURN_SECONDS
+        inbox, until = self._inbox, monotonic() + self._turn
         while inbox and not self._reason:
-            self._frame(*inbox.popleft())
+            kind, body = inbox.popleft()
+            self._frame(kind, body)
             if inbox and monotonic() > until:
                 self.heard = self._loop.time()  # who is not read from is not silent
+                if kind == Kind.CONTROL:  # publications are worth a longer turn: one write for many
+                    self._turn = max(TURN_SECONDS_MIN, self._turn / 2)
                 self._rest(working=True)
                 self._loop.call_soon(self._work)
                 return
+        if not self._working:
+            self._turn = TURN_SECONDS
         inbox.clear()
         self._rest(working=False)
 
@@ -252,8 +267,8 @@ class Connection(asyncio.Protocol):
         try:
             if kind != Kind.HELLO:
                 raise Refused("the first frame must say hello: is this a Planaria node?")
-            self._accept(msgpack.decode(body, type=Hello))
-        except (MsgspecError, Refused) as error:
+            self._accept(read_hello(body))
+        except Refused as error:
             self.refuse(str(error))
 
     def _refused(self, body: bytes) -> None:

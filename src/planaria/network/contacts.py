@@ -16,7 +16,7 @@ from msgspec import MsgspecError, Struct, msgpack, structs
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
-from planaria.network.identity import ID_BYTES, Refused, handle_of, identify
+from planaria.network.identity import ID_BYTES, UNREADABLE, Refused, handle_of, identify
 from planaria.network.tls import Credentials
 
 CONTACTS_MAX = 1 << 16  # then the one not heard of for longest is forgotten
@@ -26,6 +26,7 @@ ADDRESSES_MAX = 8  # of one node
 ADDRESS_LENGTH_MAX = 300  # a name of 253 characters and a port
 CERTIFICATE_BYTES_MAX = 4096
 SERIAL_MAX = 1 << 62
+GARBAGE = (MsgspecError, ValueError, RecursionError)  # what decoding it raises
 AGE_MAX = 3600  # seconds without renewal, after which a contact is forgotten
 
 
@@ -130,7 +131,7 @@ class Contacts:
             key = certificate.public_key()
             assert isinstance(key, Ed25519PublicKey)  # `identify` refuses others
             key.verify(contact.signature, contact.signed)
-        except (ValueError, InvalidSignature):
+        except (*UNREADABLE, InvalidSignature):
             raise Refused("a contact that its node has not signed") from None
         if self._revoked(contact.id):
             raise Refused(f"a contact by {identity.name!r}, which is revoked")
@@ -178,7 +179,7 @@ class Contacts:
         """The contacts of those that are known here; None if there are none, or it is garbage."""
         try:
             nodes = msgpack.decode(question, type=list[NodeId])[:ASKED_MAX]
-        except MsgspecError:
+        except GARBAGE:
             return None
         found = [self._aged(self._known[node]) for node in nodes if node in self._known]
         return to_wire(found) if found else None
@@ -197,7 +198,7 @@ def from_wire(body: bytes) -> list[Contact]:
     """The contacts that somebody tells; none if it is garbage."""
     try:
         return msgpack.decode(body, type=list[Contact])[:ASKED_MAX]
-    except MsgspecError:
+    except GARBAGE:
         return []
 
 

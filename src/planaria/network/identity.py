@@ -13,9 +13,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
@@ -53,6 +54,14 @@ class Identity(Struct, frozen=True):
 
 class Refused(UsageError):
     """A certificate that does not belong here; the message says what to do."""
+
+
+# What a certificate that is none, or not of this cluster, makes the library raise.
+UNREADABLE = (
+    Refused, ValueError, TypeError, OverflowError, OSError, UnsupportedAlgorithm,
+    x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType,
+    x509.AttributeNotFound, x509.ExtensionNotFound, CryptographyDeprecationWarning,
+)  # fmt: skip
 
 
 def handle_of(id: bytes) -> NodeId:

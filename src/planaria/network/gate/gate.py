@@ -359,8 +359,10 @@ class Gate:
         self.malformed += 1
         try:
             tag, request = msgpack.decode(body, type=list)[:2]
-        except (MsgspecError, ValueError):
-            log.info("a client sent no message: %s", error)
+        except (MsgspecError, ValueError, RecursionError):
+            session.connection.malformed += 1
+            if session.connection.malformed == 1:  # or whoever likes could fill the log
+                log.info("a client sent no message: %s", error)
             return
         if isinstance(request, int) and session.admit(request):
             session.fail(request, "usage", f"this node does not understand {tag!r}: {error}")
