@@ -17,7 +17,7 @@ from planaria.protocols.skipring.charters import LayDown
 
 INTERVAL = 0.1
 PATIENCE = 1.0  # of clients that nobody has
-SECONDS = 120.0  # for a whole test; how long it takes is not judged
+SECONDS = 60.0  # for a whole test; how long it takes is not judged
 
 
 class Secure:

@@ -73,7 +73,7 @@ def test_topics_without_members_have_charters_too(ask: Ask) -> None:
     assert ask("set", "later/one", "--count", "5")[0] == 0
     _, out, _ = ask("ls", "later/#")
     assert [line.split() for line in out.splitlines()[1:]] == [
-        ["later/one", "1", "forever", "5", "all"]
+        ["later/one", "1", "ring", "forever", "5", "all"]
     ]
     _, out, _ = ask("ls", "later/+", "--json")
     assert json.loads(out)["count"] == 5

@@ -22,12 +22,15 @@ from planaria.network.identity import (
     ID_BYTES,
     ISSUED,
     ROLES,
+    finish_rotation,
     found_cluster,
     identify,
     issue,
     issued,
+    load_authority,
     load_certificate,
     load_secret,
+    rotate,
 )
 from planaria.network.survey import Surveyor
 from planaria.protocols.skipring.charter import voiding
@@ -75,6 +78,21 @@ def show(directory: Path, as_json: bool) -> None:
         return
     for name, value in shown.items():
         click.echo(f"{name:10} {' '.join(value) if isinstance(value, list) else value}")
+
+
+@keys.command("rotate")
+@click.argument("directory", type=DIRECTORY)
+@click.option("--finish", is_flag=True, help="Trust the old authority no longer.")
+def rotate_authority(directory: Path, finish: bool) -> None:
+    """Make a new authority in DIRECTORY, trusted beside the old one until --finish."""
+    if finish:
+        finish_rotation(directory)
+        click.echo(f"{directory / AUTHORITY} holds the new authority alone", err=True)
+    else:
+        rotate(directory)
+        click.echo(
+            f"{directory / AUTHORITY} holds both: copy it to all nodes and clients", err=True
+        )
 
 
 @keys.command("revoke")
@@ -135,7 +153,7 @@ def parse_time(text: str | None) -> int:
 
 
 def _shown(directory: Path) -> dict[str, str | int | list[str]]:
-    authority = load_certificate(directory / AUTHORITY)
+    authority = load_authority(directory / AUTHORITY)
     one = identify(load_certificate(directory / CERTIFICATE), authority)
     return {
         "name": one.name,

@@ -22,6 +22,7 @@ from planaria.network.identity import (
     ID_BYTES,
     KEY,
     UNREADABLE,
+    Authority,
     identify,
     load_certificate,
     load_secret,
@@ -80,7 +81,7 @@ def local_key(path: Path) -> Ed25519PrivateKey:
     return _private_key(load_secret(path))
 
 
-def judge(authority: x509.Certificate | None) -> Judge:
+def judge(authority: Authority | None) -> Judge:
     """What says of sealed bytes what they lay down in a cluster; None: it has no authority."""
     return _judge_key if authority is None else lambda data: _judge_certificate(data, authority)
 
@@ -98,15 +99,15 @@ def _judge_key(data: bytes) -> Judged | None:
     return Judged(charter, id) if _signed(sealed, key) else None
 
 
-def _judge_certificate(data: bytes, authority: x509.Certificate) -> Judged | None:
+def _judge_certificate(data: bytes, authority: Authority) -> Judged | None:
     found = decode_sealed(data)
     if found is None:
         return None
     sealed, charter = found
     if charter.topic.startswith(VOID):
-        key = authority.public_key()
-        good = sealed.signer == AUTHORITY_SIGNED and isinstance(key, Ed25519PublicKey)
-        return Judged(charter, b"") if good and _signed(sealed, key) else None  # type: ignore[arg-type]
+        signers = [] if sealed.signer != AUTHORITY_SIGNED else [it.public_key() for it in authority]
+        good = any(isinstance(it, Ed25519PublicKey) and _signed(sealed, it) for it in signers)
+        return Judged(charter, b"") if good else None
     try:
         with catch_warnings():
             simplefilter("error", CryptographyDeprecationWarning)

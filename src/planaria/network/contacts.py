@@ -16,7 +16,7 @@ from msgspec import MsgspecError, Struct, msgpack, structs
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
-from planaria.network.identity import ID_BYTES, UNREADABLE, Refused, handle_of, identify
+from planaria.network.identity import ID_BYTES, UNREADABLE, Authority, Refused, handle_of, identify
 from planaria.network.tls import Credentials
 
 CONTACTS_MAX = 1 << 16  # then the one not heard of for longest is forgotten
@@ -86,7 +86,7 @@ class Contacts:
 
     def __init__(
         self,
-        authority: x509.Certificate | None = None,
+        authority: Authority | None = None,
         clock: Callable[[], float] = monotonic,
         revoked: Callable[[bytes], bool] = lambda _: False,
     ) -> None:

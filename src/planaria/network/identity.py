@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
+from planaria.network.files import write_atomically
 
 ID_BYTES = 16
 NONCE_BYTES = 16
@@ -35,7 +36,9 @@ ROOT = 0
 SCHEME = "planaria:"  # of the names that a certificate carries: planaria:id/…, planaria:role/…
 
 KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
-AUTHORITY_KEY, ISSUED = "authority-key.pem", "issued.jsonl"
+AUTHORITY_KEY, OLD_KEY, ISSUED = "authority-key.pem", "authority-key-old.pem", "issued.jsonl"
+
+Authority = tuple[x509.Certificate, ...]  # one, or two while the newer takes the place of the older
 
 
 class Identity(Struct, frozen=True):
@@ -80,14 +83,41 @@ def found_cluster(directory: Path, name: str) -> None:
         raise UsageError(f"{directory} has an authority already: issue from it, or name another")
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     key = Ed25519PrivateKey.generate()
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _checked_name(name))])
-    builder = _builder(subject, subject, key.public_key(), AUTHORITY_DAYS).add_extension(
-        x509.BasicConstraints(ca=True, path_length=0), critical=True
-    )
+    signed = _self_signed(key, [x509.NameAttribute(NameOID.COMMON_NAME, _checked_name(name))])
     _write_secret(directory / AUTHORITY_KEY, _pem(key))
     _write_secret(directory / SECRET, secrets.token_hex(SECRET_BYTES).encode())
-    signed = builder.sign(key, None)
-    (directory / AUTHORITY).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    (directory / AUTHORITY).write_bytes(signed)
+
+
+def rotate(directory: Path) -> None:
+    """Make a new authority of the same cluster; the one before is trusted beside it."""
+    before = load_authority(directory / AUTHORITY)
+    if len(before) > 1:
+        raise UsageError(
+            f"{directory} is between two authorities: end that first with "
+            f"`planaria keys rotate {directory} --finish`"
+        )
+    load_secret(directory / AUTHORITY_KEY)
+    key = Ed25519PrivateKey.generate()
+    # Of another name than the one before, or TLS could not tell which of them signed.
+    names = [
+        x509.NameAttribute(NameOID.COMMON_NAME, cluster_of(before)),
+        x509.NameAttribute(NameOID.SERIAL_NUMBER, secrets.token_hex(8)),
+    ]
+    signed = _self_signed(key, names)
+    old = (directory / AUTHORITY).read_bytes()
+    (directory / AUTHORITY_KEY).rename(directory / OLD_KEY)
+    _write_secret(directory / AUTHORITY_KEY, _pem(key))
+    write_atomically(directory / AUTHORITY, signed + old)
+
+
+def finish_rotation(directory: Path) -> None:
+    """Trust the newest authority alone."""
+    known = load_authority(directory / AUTHORITY)
+    if len(known) < 2:
+        raise UsageError(f"{directory} has one authority: nothing is to be finished")
+    write_atomically(directory / AUTHORITY, known[0].public_bytes(serialization.Encoding.PEM))
+    (directory / OLD_KEY).unlink(missing_ok=True)
 
 
 def issue(
@@ -128,18 +158,16 @@ def issue(
 
 
 def identify(
-    certificate: x509.Certificate, authority: x509.Certificate, now: datetime | None = None
+    certificate: x509.Certificate, authority: Authority, now: datetime | None = None
 ) -> Identity:
     """Whom `certificate` names; raises `Refused` if `authority` did not say so, or it is over."""
     name = _common_name(certificate)
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (InvalidSignature, ValueError, TypeError):
-        cluster = _common_name(authority)
+    if not any(_issued_by(certificate, one) for one in authority):
+        cluster = cluster_of(authority)
         raise Refused(
             f"the certificate of {name!r} is not of cluster {cluster!r}: "
             f"issue one with `planaria keys issue` in that cluster's directory"
-        ) from None
+        )
     now = now or datetime.now(UTC)
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
         until = certificate.not_valid_after_utc
@@ -150,9 +178,17 @@ def identify(
     return _identity(certificate, name)
 
 
-def cluster_of(authority: x509.Certificate) -> str:
+def cluster_of(authority: Authority) -> str:
     """The name of the cluster whose authority this is."""
-    return _common_name(authority)
+    return _common_name(authority[0])
+
+
+def load_authority(path: Path) -> Authority:
+    """The certificates in a PEM file that are trusted, the newest first; raises UsageError."""
+    try:
+        return tuple(x509.load_pem_x509_certificates(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is no readable certificate: {error}") from None
 
 
 def load_certificate(path: Path) -> x509.Certificate:
@@ -179,6 +215,23 @@ def load_secret(path: Path) -> bytes:
             return file.read()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+def _self_signed(key: Ed25519PrivateKey, names: list[x509.NameAttribute[str]]) -> bytes:
+    """The certificate of an authority, in PEM."""
+    subject = x509.Name(names)
+    builder = _builder(subject, subject, key.public_key(), AUTHORITY_DAYS).add_extension(
+        x509.BasicConstraints(ca=True, path_length=0), critical=True
+    )
+    return builder.sign(key, None).public_bytes(serialization.Encoding.PEM)
 
 
 def _identity(certificate: x509.Certificate, name: str) -> Identity:
@@ -250,7 +303,7 @@ def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKe
     key = serialization.load_pem_private_key(load_secret(directory / AUTHORITY_KEY), None)
     if not isinstance(key, Ed25519PrivateKey):
         raise UsageError(f"{directory / AUTHORITY_KEY} is no Ed25519 key")
-    return load_certificate(directory / AUTHORITY), key
+    return load_authority(directory / AUTHORITY)[0], key
 
 
 def _checked_name(name: str) -> str:

@@ -20,6 +20,7 @@ from planaria.network.identity import (
     Refused,
     cluster_of,
     identify,
+    load_authority,
     load_certificate,
     load_secret,
 )
@@ -30,7 +31,7 @@ class Credentials:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.authority = load_certificate(directory / AUTHORITY)
+        self.authority = load_authority(directory / AUTHORITY)
         self.cluster = cluster_of(self.authority)
         certificate = load_certificate(directory / CERTIFICATE)
         self.identity = identify(certificate, self.authority)
