@@ -57,9 +57,10 @@ class Lacking:
         if self._search is not None and not self._search.done():
             return
         for (topic, stream), hole in list(self._holes.items()):
-            if not self.owner.waits_at(topic, stream, hole.lo):
+            wanted = self.owner.wanted(topic, stream)
+            if wanted > hole.lo:
                 del self._holes[topic, stream]
-            elif now - hole.asked > ASK_SECONDS:
+            elif wanted == hole.lo and now - hole.asked > ASK_SECONDS:
                 hole.asked = now
                 self._search = asyncio.create_task(self._fill(topic, stream, hole))
                 return
@@ -82,6 +83,7 @@ class Lacking:
             if found is not None and pieces:
                 moved = [it for it in found.after if (it.publisher, it.incarnation) == stream]
                 self.owner.put(Parcel(topic, pieces, moved, restart=True))
+                self._holes.pop((topic, stream), None)  # should it last, the node says so again
                 return
         if asyncio.get_running_loop().time() - hole.since > GIVE_UP_SECONDS:
             self.owner.skip(topic, stream, hole.lo, hole.hi)
