@@ -9,8 +9,6 @@ from threading import Thread
 from time import monotonic
 from typing import Any
 
-from msgspec import to_builtins
-
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -82,7 +80,7 @@ class Watched:
         return self.host.hello.addresses[0]
 
     async def start(self) -> str:
-        self.gate = Door(self.host, self.ring, lambda: to_builtins(self.monitor.status()))
+        self.gate = Door(self.host, self.ring, self.monitor.shown)
         self._ticking = asyncio.ensure_future(self._tick())
         return await self.host.start("127.0.0.1:0")
 

@@ -13,7 +13,6 @@ from random import Random
 from time import monotonic
 from typing import Any, Self
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from planaria.core.codec import Codec
@@ -136,7 +135,7 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
-        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants)
+        self.gate = Gate(self.host, self.ring, self.monitor.shown, self.embedded.wants)
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
@@ -221,11 +220,6 @@ class LiveNode:
     def status(self) -> Status:
         """How this node is now, as it knows itself."""
         return self.monitor.status()
-
-    def _plain_status(self) -> dict[str, Any]:
-        """The status as clients get it."""
-        found: dict[str, Any] = to_builtins(self.status())
-        return found
 
     @property
     def clients(self) -> int:

@@ -57,10 +57,13 @@ class Gate:
         self,
         host: Host,
         ring: RingNode,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[str | None], Any],
         keeps: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`keeps`: does this node's own application want this topic or pattern?"""
+        """`status` is asked what clients are shown, as `Monitor.shown` answers.
+
+        `keeps`: does this node's own application want this topic or pattern?
+        """
         loop = asyncio.get_running_loop()
         self._keeps = keeps
         self.host = host

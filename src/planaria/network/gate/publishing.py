@@ -127,7 +127,7 @@ class Publishing:
         for group in list(self._pending.values()):
             for pending in [it for it in group if it.session is session]:
                 pending.release()
-                if not self.numbering.is_own(pending.record):
+                if not self._goes_on(pending):
                     self._drop(pending)
 
     # On the way
@@ -208,16 +208,22 @@ class Publishing:
 
     def _failed(self, pending: Pending, code: str, why: str) -> None:
         """Tell the client; what this node has numbered it goes on offering, unless that is vain."""
-        session = pending.release()
-        if code == "full" and self.numbering.is_own(pending.record):
-            pending.copies.since = self._clock()
-            if not pending.copies.held:
-                self.numbering.refused(pending.record)
-        else:
+        session, group = pending.release(), self._pending.get(pending.record.key, ())
+        if code != "full":
             self.numbering.abandon(pending.record)
+        elif not any(one.copies.held for one in group):
+            self.numbering.refused(pending.record)
+        if self._goes_on(pending):
+            pending.copies.since = self._clock()
+        else:
             self._drop(pending)
         if session is not None:
             session.fail(pending.request, code, why)
+
+    def _goes_on(self, pending: Pending) -> bool:
+        """Is this to be offered though nobody waits? Once, however often it was asked for."""
+        others = len(self._pending.get(pending.record.key, ())) > 1
+        return self.numbering.is_own(pending.record) and not others
 
     def _drop(self, pending: Pending) -> None:
         group = self._pending.get(pending.record.key, [])
