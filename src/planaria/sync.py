@@ -26,6 +26,8 @@ from planaria.network.client.places import Since
 from planaria.network.client.subscription import Subscription as AsyncSubscription
 from planaria.records.record import Draft
 
+LAST_SECONDS = 1.0  # for what runs when a client is closed
+
 R = TypeVar("R")
 T = TypeVar("T", bound=Event | Notice)
 
@@ -35,11 +37,18 @@ class _Loop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.ended = False
         self._thread = Thread(target=self.loop.run_forever, name="planaria", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, R], timeout: float | None = None) -> R:
-        """Run it there and wait for it; whatever interrupts the wait cancels it."""
+        """Run it there and wait for it; whatever interrupts the wait cancels it.
+
+        Raises UsageError if the loop has ended.
+        """
+        if self.ended:
+            work.close()
+            raise UsageError("this client is closed: connect again")
         future: Future[R] = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(timeout)
@@ -48,7 +57,9 @@ class _Loop:
             raise
 
     def stop(self) -> None:
-        """End the loop and its thread."""
+        """End the loop and its thread; who still waits in another thread is let go first."""
+        asyncio.run_coroutine_threadsafe(_last(), self.loop).result()
+        self.ended = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -78,6 +89,8 @@ class Subscription(Generic[T]):
         event = self._inner.take()
         if event is not None:
             return event
+        if self._loop.ended:
+            raise StopIteration
         found = self._loop.run(_next(self._inner), timeout)
         if found is None:
             raise StopIteration
@@ -92,8 +105,9 @@ class Subscription(Generic[T]):
         return self._loop.run(_called(self._inner.vector))
 
     def close(self) -> None:
-        """End it."""
-        self._loop.run(self._inner.close())
+        """End it; at the latest its client has."""
+        if not self._loop.ended:
+            self._loop.run(self._inner.close())
 
 
 class Client:
@@ -169,9 +183,6 @@ class Client:
         return self._run(self._inner.status())
 
     def _run(self, work: Coroutine[Any, Any, R]) -> R:
-        if self._ended:
-            work.close()
-            raise UsageError("this client is closed: connect again")
         return self._loop.run(work)
 
 
@@ -183,6 +194,16 @@ def connect(servers: str | Sequence[str] | None = None, **options: Any) -> Clien
 async def _called(function: Any, *arguments: Any, **named: Any) -> Any:
     """Call a function that wants a running loop."""
     return function(*arguments, **named)
+
+
+async def _last() -> None:
+    """Let all that others wait for come to its end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        _, late = await asyncio.wait(others, timeout=LAST_SECONDS)
+        for one in late:
+            one.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
 
 async def _next(inner: AsyncSubscription[T]) -> T | None:

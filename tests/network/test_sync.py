@@ -121,3 +121,21 @@ def test_ctrl_c_ends_a_script_that_waits(gates: list[ReferenceGate]) -> None:
     assert process.returncode == -signal.SIGINT
     assert errors.strip().endswith("KeyboardInterrupt")
     assert errors.count("Traceback") == 1
+
+
+def test_a_subscription_ends_with_its_client(gates: list[ReferenceGate]) -> None:
+    client = planaria.sync.connect(servers(gates), insecure=True)
+    with client:
+        client.publish(TOPIC, "0")
+        events = client.subscribe(TOPIC, since="all")
+        assert next(events).payload == b"0"
+        found: list[object] = []
+        waiting = threading.Thread(target=lambda: found.extend(events))
+        waiting.start()
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert found == list(events) == []
+    events.close()
+    for late in (events.ready, events.vector, client.status):
+        with pytest.raises(UsageError, match="closed: connect again"):
+            late()

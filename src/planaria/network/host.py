@@ -120,8 +120,10 @@ class Host:
         return bound
 
     async def stop(self) -> None:
-        """End timeouts, dials, links and the door; returns when nothing of them is left."""
+        """End the door, timeouts, dials and links; returns when nothing of them is left."""
         self._stopped.set()
+        if self._server is not None:
+            self._server.close()  # first: who comes now finds another node at once
         if self._timer is not None:
             self._timer.cancel()
         await self._dialling.stop()
@@ -135,7 +137,6 @@ class Host:
                 for connection in list(self._connections):
                     connection.abort()
         if self._server is not None:
-            self._server.close()
             await self._server.wait_closed()
 
     async def join(self, address: str) -> NodeId:
