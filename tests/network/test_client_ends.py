@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_credentials_that_broke_meanwhile_are_a_reason_like_others() -> None:
     async def test(gates: list[ReferenceGate]) -> None:
         hello, _ = shown(Context((gates[0].address,), insecure=True), None)
         access = Access(hello, cast(Credentials, Broken()))
-        channel = Channel(Servers([gates[0].address]), access, cast("Channel", None))
+        channel = Channel(Servers([gates[0].address]), access, cast(Any, None))
         with pytest.raises(Unreachable, match=r"127.0.0.1:\d+: key and certificate do not fit"):
             await channel._find()
         with pytest.raises(Unanswered, match="do not fit"):

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 from msgspec.structs import asdict
 
+from planaria.cli.tables import aligned
 from planaria.core.errors import UsageError
 from planaria.network.context import announced, read_context
 from planaria.network.files import read_toml, toml_text, write_atomically
@@ -135,9 +136,7 @@ def _print(network: LocalNetwork, started: Sequence[Started], as_json: bool) -> 
     for one in started:
         role = "supervisor" if one.supervisor else "member"
         rows.append((one.name, str(one.pid), one.listen, one.http or "-", role, str(one.dir)))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join(cells).rstrip())
+    for line in aligned(rows):
+        click.echo(line)
     click.echo(f"context {network.context}, the default of all tools meanwhile; Ctrl-C ends it all")
     sys.stdout.flush()

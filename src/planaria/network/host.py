@@ -33,7 +33,7 @@ from planaria.network.connection import CLIENT, VERSIONS, Connection, Handler, H
 from planaria.network.contacts import format_address, is_unspecified, parse_address
 from planaria.network.dialling import Dialling
 from planaria.network.frames import Kind
-from planaria.network.identity import Refused, handle_of
+from planaria.network.identity import CLUSTER, Refused, handle_of
 from planaria.network.link import Task
 from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
@@ -65,7 +65,7 @@ class Host:
         application: Application,
         *,
         bulk: Sequence[type[Message]] = (),
-        cluster: str = "planaria",
+        cluster: str = CLUSTER,
         credentials: Credentials | None = None,
         commit: Commit | None = None,
         interval: float = INTERVAL_SECONDS,

@@ -31,6 +31,8 @@ CERTIFICATE_DAYS = 365
 CLOCK_SLACK = timedelta(minutes=5)  # a certificate is good a little before it was made
 SCHEME = "planaria:"  # of the names that a certificate carries: planaria:id/…, planaria:role/…
 
+CLUSTER = "planaria"  # the name of one that was given none
+
 KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
 AUTHORITY_KEY, ISSUED = "authority-key.pem", "issued.jsonl"
 

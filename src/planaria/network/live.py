@@ -36,7 +36,7 @@ from planaria.network.embedded import Embedded, Subscription
 from planaria.network.gate.gate import Gate
 from planaria.network.host import Host
 from planaria.network.http import HttpServer, monitoring
-from planaria.network.identity import handle_of
+from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
@@ -54,7 +54,6 @@ from planaria.records.memory import MemoryStore
 from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.store import Committed, Store
 
-CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
@@ -200,7 +199,7 @@ class LiveNode:
     ) -> Ack:
         """Publish; returns when it is on this node's disk and on its way to all members."""
         command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
-        return await self._publish(topic, command)
+        return await self.embedded.publish(topic, command)
 
     async def publish_many(self, topic: str, payloads: Iterable[bytes]) -> Ack | None:
         """Publish all of them, in order; returns as `publish` does, when the last is there.
@@ -210,12 +209,9 @@ class LiveNode:
         first: Ack | None = None
         count, rest = 0, iter(payloads)
         while packed := [Publish(topic, one) for one in islice(rest, PACKED_PUBLICATIONS)]:
-            ack = await self._publish(topic, *packed)
+            ack = await self.embedded.publish(topic, *packed)
             first, count = first or ack, count + len(packed)
         return None if first is None else replace(first, count=count)
-
-    async def _publish(self, topic: str, *commands: Publish) -> Ack:
-        return await self.embedded.publish(topic, *commands)
 
     def status(self) -> Status:
         """How this node is now, as it knows itself."""
