@@ -34,6 +34,7 @@ from planaria.network.config import Config, save_config
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.gate.gate import Gate
+from planaria.network.handover import Handover
 from planaria.network.host import Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import CLUSTER, handle_of
@@ -122,6 +123,7 @@ class LiveNode:
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
+        self.handover = Handover(self.ring, self.host.command)
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
@@ -152,8 +154,15 @@ class LiveNode:
         self._spawn(self.joining.ever())
 
     async def stop(self, *, leave: bool = True) -> None:
-        """Leave the rings in good order (the next start resumes them), and end all of it."""
+        """Leave the rings in good order (the next start resumes them), and end all of it.
+
+        What no neighbour is known to hold is handed over first, for as long as patience lasts.
+        """
         await self.noting.finish()
+        if leave and self.gate is not None:
+            self.embedded.refuse()
+            self.gate.close()
+            await self.handover.run()
         if leave and self.ring.peer.topics:
             log.info("leaving %d topics", len(self.ring.peer.topics))
             self.host.command(Leave())
@@ -280,6 +289,7 @@ class LiveNode:
         """Hand an effect to whoever waits for it here."""
         self.monitor.on_effect(effect)
         self.embedded.on_effect(effect)
+        self.handover.on_effect(effect)
         if self.gate is not None:
             self.gate.on_effect(effect)
 

@@ -103,6 +103,12 @@ class Gate:
         self.tails.on_timeout()
         self.memberships.release(self.tails.patterns(), self._keeps)
 
+    def close(self) -> None:
+        """Serve no client any more: each goes on at another node."""
+        self.host.clients = None
+        for connection in list(self.sessions):
+            connection.close("this node stops")
+
     # What connections tell
 
     @property
