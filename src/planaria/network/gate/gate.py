@@ -30,7 +30,6 @@ from planaria.network.client.messages import (
     Vectors,
 )
 from planaria.network.connection import Connection, Hello
-from planaria.network.frames import Kind
 from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.ring import Memberships
@@ -92,12 +91,11 @@ class Gate:
             self.tails.on_notice(effect)
 
     def on_timeout(self) -> None:
-        """Once per interval: try again whatever waits, tell clients that this node lives."""
+        """Once per interval: try again whatever waits; the host tells clients that it lives."""
         now = self._clock()
         for connection in list(self.sessions):
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
-            connection.say(Kind.BEAT, b"")
         self.publishing.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
