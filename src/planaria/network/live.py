@@ -159,9 +159,10 @@ class LiveNode:
         What no neighbour is known to hold is handed over first, for as long as patience lasts.
         """
         await self.noting.finish()
+        if self.gate is not None:
+            self.gate.close()
         if leave and self.gate is not None:
             self.embedded.refuse()
-            self.gate.close()
             await self.handover.run()
         if leave and self.ring.peer.topics:
             log.info("leaving %d topics", len(self.ring.peer.topics))

@@ -69,7 +69,9 @@ class Gate:
         self.malformed = 0
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
-        self.publishing = Publishing(self.memberships, host.command, loop.time, loop.call_later)
+        self.publishing = Publishing(
+            self.memberships, host.command, loop.time, loop.call_later, host.links.values
+        )
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
         self.queries = Queries(self.memberships, status, loop.time, host.interval)
         self._clock = loop.time
@@ -104,6 +106,7 @@ class Gate:
     def close(self) -> None:
         """Serve no client any more: each goes on at another node."""
         self.host.clients = None
+        self.publishing.close()
         for connection in list(self.sessions):
             connection.close("this node stops")
 
