@@ -2,14 +2,14 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from client_lab import client_of, serve
 from planaria.core.errors import UsageError
 from planaria.network.client.asking import Asker, Unanswered
-from planaria.network.client.channel import Access, Channel
+from planaria.network.client.channel import Access, Channel, Owner
 from planaria.network.client.client import shown
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.servers import Servers
@@ -43,7 +43,7 @@ def test_credentials_that_broke_meanwhile_are_a_reason_like_others() -> None:
     async def test(gates: list[ReferenceGate]) -> None:
         hello, _ = shown(Context((gates[0].address,), insecure=True), None)
         access = Access(hello, cast(Credentials, Broken()))
-        channel = Channel(Servers([gates[0].address]), access, cast(Any, None))
+        channel = Channel(Servers([gates[0].address]), access, cast(Owner, None))
         with pytest.raises(Unreachable, match=r"127.0.0.1:\d+: key and certificate do not fit"):
             await channel._find()
         with pytest.raises(Unanswered, match="do not fit"):

@@ -150,10 +150,18 @@ class Index:
         start = bisect_left(self.order, lo << RECORD_KEY_BITS)
         return [p for p in self.order[start:] if compared(p >> RECORD_KEY_BITS, cut)]
 
-    def held(self) -> frozenset[Stream]:
-        """The streams of which a record is held, shown or hidden."""
-        shown = [stream for stream, lane in self.lanes.items() if lane.entries]
-        return frozenset([*shown, *(entry.stream for entry in self.hidden.values())])
+    def last(self) -> Entry | None:
+        """The entry with the last publication: by time, then by stream and number."""
+        if not self.order:
+            return None
+        start = bisect_left(self.order, self.order[-1] >> RECORD_KEY_BITS << RECORD_KEY_BITS)
+        newest = [self.shown[place] for place in self.order[start:]]
+        return max(newest, key=lambda entry: (entry.stream, entry.end))
+
+    def holds(self, stream: Stream) -> bool:
+        """Is a record of this stream held, shown or hidden?"""
+        lane = self.lanes.get(stream)
+        return lane is not None and bool(lane.entries or lane.hid.firm or lane.hid.last)
 
     def forget(self, stream: Stream) -> None:
         """Forget a stream of which no record is held."""

@@ -20,11 +20,12 @@ from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
 from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import RECORD_KEY_BITS, Record, Stream, intact
+from planaria.records.record import RECORD_KEY_BITS, Place, Record, Stream, intact
 from planaria.records.store import Committed, Store
 from planaria.records.window import Window
 
 SELECT_MAX = 500  # rows of one query
+ROW_MAX = (1 << 63) - 1  # of SQLite's integers
 
 State = tuple[Drops, int, Intervals]
 
@@ -127,6 +128,19 @@ class Database:
                     self.found_damage(error)
                 found.update(self._one_by_one(part))
         return found
+
+    def owner(self, row: int) -> tuple[int, Place] | None:
+        """The topic and the place that a row's head names; None if it names none."""
+        pending = self.writer is not None and self.writer.body(row) is not None
+        if pending or not 0 <= row <= ROW_MAX:
+            return (0, -1)  # of nobody who could not read it
+        try:
+            query = "SELECT head FROM records WHERE id = ?"
+            found = self.reading.execute(query, (row,)).fetchone()
+        except sqlite3.Error:
+            return None
+        described = None if found is None else entry_of(row, found[0])
+        return None if described is None else (described[0], described[1].place)
 
     def _select(self, rows: Sequence[int]) -> list[tuple[int, bytes]]:
         marks = ", ".join("?" * len(rows))
@@ -262,16 +276,29 @@ class SqliteStore(Store):
         if writer is not None and writer.pending_bytes:
             bodies = {entry.row: writer.body(entry.row) for entry in entries}
         rest = sorted({entry.row for entry in entries if bodies.get(entry.row) is None})
+        rest = [row for row in rest if 0 <= row <= ROW_MAX]
         bodies.update(self._database.bodies(rest))
         found = [_record(bodies.get(entry.row), entry) for entry in entries]
         damaged = {
             entry.row: entry for entry, record in zip(entries, found, strict=True) if record is None
         }
         if damaged:
-            self._database.set_aside(list(damaged))
-            for entry in damaged.values():
-                self._damaged(entry)
+            self._let_go(list(damaged.values()))
         return found
+
+    def _let_go(self, entries: Sequence[Entry]) -> None:
+        """Hold these no longer, and set aside the rows that are theirs.
+
+        If it is memory that is wrong, the disk is left as it is: the next start finds them there.
+        """
+        if not all(self.index.has(entry) for entry in entries):
+            raise ValueError("an entry is not where it says that it is")
+        owners = {entry.row: self._database.owner(entry.row) for entry in entries}
+        mine = [it.row for it in entries if owners[it.row] in (None, (self._topic, it.place))]
+        if mine:
+            self._database.set_aside(mine)
+        for entry in entries:
+            self._damaged(entry)
 
 
 def _record(body: object, entry: Entry) -> Record | None:

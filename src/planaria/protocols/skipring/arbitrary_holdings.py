@@ -26,6 +26,7 @@ from planaria.records.record import (
     Stream,
     seal,
 )
+from planaria.records.store import Store
 from planaria.records.window import Window
 
 CORRUPTED_MAX = 1_000  # inner nodes of a trie; one that was corrupted before may be a circle
@@ -92,7 +93,6 @@ def _lose(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
 def corrupt_derived(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
     """Overwrite what follows from the records: entries, order, sums, lanes, tries, sketches."""
     store = holdings.store
-    assert isinstance(store, MemoryStore)
     holdings.audit_due = any_integer(rng, 0, 10**6)
     _corrupt_index(store.index, rng)
     _corrupt_delivered(store, ids, rng)
@@ -105,7 +105,10 @@ def corrupt_derived(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> N
         sums, cells = holdings.sketch(0, TIME_MAX, 64)
         sums[rng.randrange(32)] += rng.randrange(1000)
         cells.ids[rng.randrange(64)] ^= cells.ids.dtype.type(rng.getrandbits(63) | 1)
-        holdings._sketch = (name, sums, rng.choice([cells, Cells(rng.randrange(9))]))
+        odd = Cells(64)
+        odd.checks = odd.checks[: rng.randrange(64)]
+        cells = rng.choice([cells, Cells(rng.randrange(9)), odd])
+        holdings._sketch = (name, rng.choice([sums, sums, sums[:31]]), cells)
     corrupt_trie(holdings.trie(0, TIME_MAX)._root, rng)
 
 
@@ -158,7 +161,7 @@ def _corrupt_lane(lane: Lane, rng: Random) -> None:
         lane.entries = lane.entries[: rng.randrange(3)]
 
 
-def _corrupt_delivered(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
+def _corrupt_delivered(store: Store, ids: Sequence[NodeId], rng: Random) -> None:
     """False marks: of streams that are followed and of others, in the past and in the future."""
     streams = [*store.index.lanes, *(any_stream(ids, rng) for _ in range(2))]
     for stream in rng.sample(streams, rng.randrange(len(streams) + 1)):
