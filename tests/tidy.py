@@ -34,7 +34,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "chaos": (*_PROTOCOLS, "simulator", "network"),
     "gateway": (*_PROTOCOLS, "network"),
     "web": (*_PROTOCOLS, "network"),
-    "cli": (*_DRIVERS, "lab", "spark", "studies", "chaos", "gateway", "web"),
+    "demo": (*_DRIVERS, "lab", "spark", "chaos", "web"),
+    "cli": (*_DRIVERS, "lab", "spark", "studies", "chaos", "demo", "gateway", "web"),
     "__main__": ("cli",),
 }
 PURE_ROOMS = ("core", "filters", "records", "protocols")

@@ -6,8 +6,9 @@ is entered into the same book as a simulation's.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
+from itertools import count
 from typing import Self
 
 from msgspec import Struct
@@ -48,10 +49,16 @@ class Given(Struct, frozen=True):
 
 
 class Applications:
-    """Some that publish on one topic, and some that read it from its beginning."""
+    """Some that publish on one topic, and some that read it from its beginning.
 
-    def __init__(self, target: Target, topic: str, seed: int) -> None:
+    They publish `bodies`, no two of which are equal; without any, words of their own.
+    """
+
+    def __init__(
+        self, target: Target, topic: str, seed: int, bodies: Iterator[bytes] | None = None
+    ) -> None:
         self.target, self.topic, self.seed = target, topic, seed
+        self._bodies = bodies or (f"{seed} {number}".encode() for number in count())
         self.asked: list[Asked] = []
         self.given: list[Given] = []
         self.failures: list[str] = []  # why something was not published
@@ -99,7 +106,7 @@ class Applications:
         """Publish again."""
         self._going.set()
 
-    async def publish(self, count: int) -> int:
+    async def publish(self, number: int) -> int:
         """Publish so many at once, from one more application; how many are acknowledged."""
         new = [
             Asked(
@@ -108,7 +115,7 @@ class Applications:
                 0,
                 self.time,
             )
-            for at in range(count)
+            for at in range(number)
         ]
         self.asked += new
         room = asyncio.Semaphore(0)
@@ -153,8 +160,7 @@ class Applications:
             while True:
                 await room.acquire()
                 await self._going.wait()
-                payload = f"{self.seed} {number} {len(self.asked)}".encode()
-                one = Asked(len(self.asked), payload, number, self.time)
+                one = Asked(len(self.asked), next(self._bodies), number, self.time)
                 self.asked.append(one)
                 tasks.create_task(self._publish_one(client, one, room))
                 await asyncio.sleep(PAUSE_SECONDS)

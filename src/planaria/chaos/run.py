@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +63,20 @@ class Run:
     """Breaks `target` as a schedule says; `copies` is a directory of its own."""
 
     def __init__(
-        self, target: Target, topic: str, seed: int, copies: Path, say: Say = lambda _: None
+        self,
+        target: Target,
+        topic: str,
+        seed: int,
+        copies: Path,
+        say: Say = lambda _: None,
+        bodies: Iterator[bytes] | None = None,
     ) -> None:
         self.target, self.seed, self.say = target, seed, say
-        self.applications = Applications(target, topic, seed)
+        self.applications = Applications(target, topic, seed, bodies)
         self.judge = Judge(target, self.applications)
         self.faults = Faults(target, self.judge, seed, copies)
         self.injections: list[Injection] = []
-        self._watch = Watch(target)
+        self.watch = Watch(target)
 
     async def timed(self, schedule: Schedule) -> Verdict:
         """Do everything at its time, in intervals from the first legitimate moment on."""
@@ -82,6 +88,16 @@ class Run:
                     due = start + action.at * self.target.interval
                     await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
                     tasks.create_task(self._inject(action))
+
+        return await self._judged(schedule, work)
+
+    async def alone(self, schedule: Schedule, after: Awaitable[None]) -> Verdict:
+        """Do one when the network has healed from the one before, the first `after` something."""
+
+        async def work() -> None:
+            await after
+            for action in schedule:
+                await self._inject(action)
 
         return await self._judged(schedule, work)
 
@@ -111,16 +127,16 @@ class Run:
     async def _judged(
         self, schedule: Schedule, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> Verdict:
-        async with self.applications, self._watch:
+        async with self.applications, self.watch:
             loop = asyncio.get_running_loop()
-            await self._watch.legitimate(loop.time(), self.bound)
+            await self.watch.legitimate(loop.time(), self.bound)
             if any(it.kind == "restart" and it["state"] == "stale" for it in schedule):
                 await self.faults.keep_copies()
             try:
                 await work()
             finally:
                 await self._calm()
-            healed = await self._watch.legitimate(loop.time(), self.bound)
+            healed = await self.watch.legitimate(loop.time(), self.bound)
             self.applications.pause()
             book = await self._settled()
             return self._verdict(book, healed is not None)
@@ -136,13 +152,13 @@ class Run:
 
     async def _healed(self, injection: Injection) -> None:
         """Wait until the network is legitimate, and note how long it took."""
-        found = await self._watch.legitimate(injection.ended, self.bound)
+        found = await self.watch.legitimate(injection.ended, self.bound)
         if found is not None:
             injection.seconds = round(found - injection.ended, 2)
             self.say(f"  legitimate {injection.seconds:.1f} s after {injection.action.kind}")
         else:
             self.say(
-                f"  NOT legitimate within {self.bound:.0f} s: {'; '.join(self._watch.wrong[:3])}"
+                f"  NOT legitimate within {self.bound:.0f} s: {'; '.join(self.watch.wrong[:3])}"
             )
 
     async def _calm(self) -> None:
@@ -201,7 +217,7 @@ class Run:
     def _wrong(self, report: Report, invented: int) -> list[str]:
         found = []
         if not report.healed:
-            found.append(f"not legitimate again: {'; '.join(self._watch.wrong[:3])}")
+            found.append(f"not legitimate again: {'; '.join(self.watch.wrong[:3])}")
         if report.lost:
             found.append(f"{report.lost} deliveries of acknowledged publications are missing")
         if report.twice:
