@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from planaria.records.batches import Lacks
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane, Segment
 from planaria.records.positions import START, Intervals, Mark, Vector
@@ -91,3 +92,15 @@ def _settled(lane: Lane, mark: Mark, end: int) -> Mark:
     skipped = Intervals(mark.skipped)
     skipped.remove(0, lane.floor)
     return Mark(max(mark.next, end), tuple(skipped))
+
+
+def lacks_of(index: Index, after: Vector, to: Vector) -> Lacks:
+    """Which part of a range cannot be read."""
+    lacks = Lacks({}, {})
+    for stream in sorted(to):
+        lane = index.lanes.get(stream) or Lane(stream)
+        parts = lane.missing(after.get(stream, START).next, to[stream].next)
+        for kind, intervals in zip(lacks, parts, strict=True):
+            if intervals:
+                kind[stream] = intervals
+    return lacks

@@ -14,8 +14,8 @@ from planaria.records.audit import Audit
 from planaria.records.batches import Arrival, Batch, Lacks, Slice
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
-from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
-from planaria.records.reading import check_parts, range_of
+from planaria.records.positions import Delivered, Interval, Intervals, Mark, Vector
+from planaria.records.reading import check_parts, lacks_of, range_of
 from planaria.records.record import (
     RECORD_KEY_BITS,
     SEQUENCE_MAX,
@@ -261,14 +261,7 @@ class Store(ABC):
 
     def lacks(self, after: Vector, to: Vector) -> Lacks:
         """Which part of the range from `after` to `to` cannot be read here."""
-        lacks = Lacks({}, {})
-        for stream in sorted(to):
-            lane = self.index.lanes.get(stream) or Lane(stream)
-            parts = lane.missing(after.get(stream, START).next, to[stream].next)
-            for kind, intervals in zip(lacks, parts, strict=True):
-                if intervals:
-                    kind[stream] = intervals
-        return lacks
+        return lacks_of(self.index, after, to)
 
     def low(self, stream: Stream) -> int | None:
         """The lowest number of a stream that is shown: what its publisher can vouch for."""

@@ -6,7 +6,7 @@ Used by clients and by applications that embed a node alike.
 from msgspec import Struct
 
 from planaria.core.ids import NodeId
-from planaria.protocols.publications.deliveries import MICROSECONDS, position_id
+from planaria.protocols.publications.deliveries import MILLISECOND, position_id
 from planaria.records.record import HEADERS, KEYS, Record
 
 
@@ -61,7 +61,7 @@ def events_of(topic: str, record: Record, lo: int, hi: int, *, late: bool = Fals
         who, start = record.publisher, record.incarnation
         each = zip(range(lo, hi), record.payloads(lo, hi), record.timestamps(lo, hi), strict=True)
         return [
-            Event(topic, payload, None, {}, who, start, number, time // MICROSECONDS, late)
+            Event(topic, payload, None, {}, who, start, number, time // MILLISECOND, late)
             for number, payload, time in each
         ]
     return [
@@ -73,7 +73,7 @@ def events_of(topic: str, record: Record, lo: int, hi: int, *, late: bool = Fals
             publisher,
             incarnation,
             sequence,
-            timestamp // MICROSECONDS,
+            timestamp // MILLISECOND,
             late,
         )
         for publisher, incarnation, sequence, payload, key, headers, timestamp in (

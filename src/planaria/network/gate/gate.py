@@ -33,7 +33,6 @@ from planaria.network.client.messages import (
     Vectors,
 )
 from planaria.network.connection import Connection, Hello
-from planaria.network.frames import Kind
 from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.ring import Memberships
@@ -61,13 +60,14 @@ class Gate:
         self,
         host: Host,
         ring: RingNode,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[str | None], Any],
         keeps: Callable[[str], bool] = lambda _: False,
         chaos: Agent | None = None,
     ) -> None:
-        """`keeps`: does this node's own application want this topic or pattern?
+        """`status` is asked what clients are shown, as `Monitor.shown` answers.
 
-        `chaos` does this node harm when an admin says so; None: nobody may.
+        `keeps`: does this node's own application want this topic or pattern? `chaos` does this
+        node harm when an admin says so; None: nobody may.
         """
         loop = asyncio.get_running_loop()
         self._keeps, self._chaos = keeps, chaos
@@ -76,7 +76,7 @@ class Gate:
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
         self.publishing = Publishing(
-            self.memberships, host.command, loop.time, host.wall, loop.call_later
+            self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
         )
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
         self.queries = Queries(self.memberships, status, loop.time, host.wall, host.interval)
@@ -100,16 +100,22 @@ class Gate:
             self.tails.on_notice(effect)
 
     def on_timeout(self) -> None:
-        """Once per interval: try again whatever waits, tell clients that this node lives."""
+        """Once per interval: try again whatever waits; the host tells clients that it lives."""
         now = self._clock()
         for connection in list(self.sessions):
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
-            connection.say(Kind.BEAT, b"")
         self.publishing.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
         self.memberships.release(self.tails.patterns(), self._keeps)
+
+    def close(self) -> None:
+        """Serve no client any more: each goes on at another node."""
+        self.host.clients = None
+        self.publishing.close()
+        for connection in list(self.sessions):
+            connection.close("this node stops")
 
     # What connections tell
 
