@@ -174,7 +174,9 @@ def many_publishers(context: Context, rows: int) -> dict[str, float]:
     reader.prepareForTriggerAvailableNow()  # returns when its node has a copy
     again: Any = source.streamReader(source.schema())
     before = perf_counter()
-    end = again.latestOffset(start, ReadAllAvailable())
+    end = start
+    while end == start:  # a node that is busy is asked again
+        end = again.latestOffset(start, ReadAllAvailable())
     tasks = again.partitions(start, end)
     planned = perf_counter() - before
     before = perf_counter()
@@ -190,14 +192,13 @@ def many_publishers(context: Context, rows: int) -> dict[str, float]:
     }
 
 
-def measure(*, quick: bool) -> dict[str, float]:
+def measure(*, quick: bool) -> Iterator[dict[str, float]]:
     with tempfile.TemporaryDirectory() as directory, session("local[2]") as spark:
         spark.dataSource.register(PlanariaDataSource)
         with network(4, Path(directory)) as context:
-            found = throughput(spark, context, 600_000 if quick else 1_600_000, 1 if quick else 3)
-            found |= one_row(spark, context, 8 if quick else 30)
-            found |= many_publishers(context, 1 if quick else 5)
-    return found
+            yield throughput(spark, context, 600_000 if quick else 1_600_000, 1 if quick else 3)
+            yield one_row(spark, context, 8 if quick else 30)
+            yield many_publishers(context, 1 if quick else 5)
 
 
 def main() -> None:
@@ -205,12 +206,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
-    found = measure(quick=arguments.quick)
+    found: dict[str, float] = {}
+    for part in measure(quick=arguments.quick):
+        found |= part
+        if not arguments.json:
+            for name, value in part.items():
+                print(f"{name:20} {value:>12,}", flush=True)
     if arguments.json:
         print(json.dumps(found))
-        return
-    for name, value in found.items():
-        print(f"{name:20} {value:>12,}")
 
 
 if __name__ == "__main__":

@@ -363,6 +363,31 @@ def test_a_thousand_streams_are_asked_for_together(monkeypatch: pytest.MonkeyPat
     run(read, 1, 1)
 
 
+def test_a_node_that_answers_slowly_is_heard_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "NEWS_SECONDS", 0.02)
+
+    async def read(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await publish(writer, 3)
+        reader = await apart(lambda: stream(lab))
+        queries = lab.gates[0].queries
+        honest = queries.ask_extent
+
+        def slow(*given: Any) -> None:
+            asyncio.get_running_loop().call_later(0.5, honest, *given)
+
+        monkeypatch.setattr(queries, "ask_extent", slow)
+        found = list[Row]()
+        for _ in range(40):
+            found, _ = await apart(follow, reader, Empty.of(reader))
+            if found:
+                break
+        assert values(found) == numbered(3)
+        await apart(reader.stop)
+
+    run(read, 1, 1)
+
+
 def test_a_read_that_is_left_early_hangs_up() -> None:
     async def read(lab: Lab) -> None:
         writer = await lab.client(0)
