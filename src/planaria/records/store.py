@@ -14,8 +14,8 @@ from planaria.records.audit import Audit
 from planaria.records.batches import Arrival, Batch, Lacks, Slice
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
-from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
-from planaria.records.reading import range_of
+from planaria.records.positions import Delivered, Interval, Intervals, Mark, Vector
+from planaria.records.reading import check_parts, lacks_of, range_of
 from planaria.records.record import (
     RECORD_KEY_BITS,
     SEQUENCE_MAX,
@@ -232,19 +232,21 @@ class Store(ABC):
         What a reader skipped is not looked for: it comes as an arrival.
         """
         found: list[Record | None] | None = None
-        while found is None:
+        lane: Lane | None = None
+        while found is None or lane is None:
             lane = self.index.lanes.get(stream)
             if lane is None:
                 return [], mark
             end = lane.settled(mark.next)
             parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
             found = self._described([entry for entry, *_ in parts])
+        last = parts[-1][2] if len(parts) == LOAD_RECORDS_MAX else end
+        check_parts(lane, mark.next, parts, last)
         slices: list[Slice] = []
         for record, (_, lo, hi) in zip(found, parts, strict=True):
             if record is None:
                 return slices, Mark(lo, mark.skipped)
             slices.append(Slice(record, lo, hi))
-        last = parts[-1][2] if len(parts) == LOAD_RECORDS_MAX else end
         return slices, Mark(max(mark.next, last), mark.skipped)
 
     def vector(self) -> dict[Stream, Mark]:
@@ -259,14 +261,7 @@ class Store(ABC):
 
     def lacks(self, after: Vector, to: Vector) -> Lacks:
         """Which part of the range from `after` to `to` cannot be read here."""
-        lacks = Lacks({}, {})
-        for stream in sorted(to):
-            lane = self.index.lanes.get(stream) or Lane(stream)
-            parts = lane.missing(after.get(stream, START).next, to[stream].next)
-            for kind, intervals in zip(lacks, parts, strict=True):
-                if intervals:
-                    kind[stream] = intervals
-        return lacks
+        return lacks_of(self.index, after, to)
 
     def low(self, stream: Stream) -> int | None:
         """The lowest number of a stream that is shown: what its publisher can vouch for."""
@@ -347,7 +342,8 @@ class Store(ABC):
 
     def _mend(self, entries: Sequence[tuple[Entry, int]]) -> None:
         before, index = self.index, Index()
-        index.window, index.windows = before.window, tuple(before.windows)
+        before.doubt()
+        index.judge_by(before.window, before.windows)
         for stream, lane in before.lanes.items():
             index.lane(stream).gone = lane.gone
         index.load(entries)

@@ -7,7 +7,7 @@ so that it can go on at another node; a node keeps a cursor for each tail, and n
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, defined_in
@@ -191,6 +191,14 @@ class AskCharters(ClientMessage, frozen=True, gc=False, tag="client.ask_charters
     after: str = ""
 
 
+class Inject(ClientMessage, frozen=True, gc=False, tag="client.inject"):
+    """Do this node harm, as the seed says; only one that was started for it obeys, and an admin."""
+
+    fault: str
+    seed: int = 0
+    told: dict[str, Any] = field(default_factory=dict)
+
+
 # From the node
 
 
@@ -289,6 +297,13 @@ class ChartersAre(ClientMessage, frozen=True, gc=False, tag="client.charters_are
 
     sealed: list[bytes]
     next: str | None = None
+
+
+class Injected(ClientMessage, frozen=True, gc=False, tag="client.injected"):
+    """It is done, and has changed so many things here; `found` is what else was asked for."""
+
+    affected: int
+    found: dict[str, Any] = field(default_factory=dict)
 
 
 def to_wire(vector: Vector) -> list[Position]:

@@ -71,6 +71,7 @@ class Publishing:
         memberships: Memberships,
         command: Callable[[Command], None],
         clock: Callable[[], float],
+        wall: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
         links: Callable[[], Iterable[Connection]],
     ) -> None:
@@ -78,7 +79,7 @@ class Publishing:
         self._later, self._looking, self._links = later, False, links
         self._paced: deque[Pending] = deque()  # in the order of their coming
         self._pacing: asyncio.Task[None] | None = None
-        self.numbering = Numbering(memberships, clock)
+        self.numbering = Numbering(memberships, clock, wall)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
         self._bytes = 0  # of them
 

@@ -22,6 +22,7 @@ from planaria.records.record import (
     SEQUENCE_MAX,
     TIME_MAX,
     Draft,
+    Place,
     Record,
     Stream,
     seal,
@@ -55,7 +56,6 @@ def any_body(ids: Sequence[NodeId], rng: Random) -> bytes:
 def corrupt_holdings(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
     """Lose some records, invent others, and falsify everything derived or remembered of them."""
     store = holdings.store
-    assert isinstance(store, MemoryStore)  # a simulation has no other
     _lose(store, ids, rng)
     if rng.random() < 0.3:
         window = Window(any_integer(rng, 0), any_integer(rng, 1), any_integer(rng, 1))
@@ -67,27 +67,31 @@ def invent(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
     """Records that nobody published, and bytes that are none."""
     holdings.append([any_record(ids, rng) for _ in range(rng.randrange(4))])
     store = holdings.store
-    assert isinstance(store, MemoryStore)
     if rng.random() < 0.2:
         place = any_integer(rng, 0, 1 << PLACE_BITS)
-        store._bodies[place] = rng.choice([any_record(ids, rng).data, any_body(ids, rng)])
+        _bodies(store)[place] = rng.choice([any_record(ids, rng).data, any_body(ids, rng)])
         log = rng.choice([store.index.shown, store.index.hidden, {}])
         log[place] = Entry.of(any_record(ids, rng))
 
 
-def _lose(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
-    index = store.index
+def _bodies(store: Store) -> dict[Place, bytes]:
+    """The bytes that memory holds; those of a store on disk are out of its reach."""
+    return store._bodies if isinstance(store, MemoryStore) else {}
+
+
+def _lose(store: Store, ids: Sequence[NodeId], rng: Random) -> None:
+    index, bodies = store.index, _bodies(store)
     for place in sorted(index.shown):
         draw = rng.random()
         if draw < 0.4:
-            store._bodies.pop(place, None)
+            bodies.pop(place, None)
             del index.shown[place]
         elif draw < 0.5:
             del index.shown[place]
         elif draw < 0.6:
             index.hidden[place] = index.shown[place]
         elif draw < 0.65:
-            store._bodies[place] = any_body(ids, rng)
+            bodies[place] = any_body(ids, rng)
 
 
 def corrupt_derived(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
