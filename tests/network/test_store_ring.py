@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from disk_ring import CommittingWriter, DiskRing, Disks, commit
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, Publish, PublishMany, Restarted
 from planaria.core.state import State
+from planaria.lab.incidents.disk_ring import CommittingWriter, DiskRing, Disks, commit
 from planaria.network.store import database
 from planaria.network.store.database import Database
 from planaria.protocols.publications.retention import Retention

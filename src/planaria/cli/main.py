@@ -15,7 +15,9 @@ from planaria.core.errors import PlanariaError, UsageError
 
 # One module per command group, imported when it is used: `planaria --version` loads none.
 COMMANDS = {
+    "archive": "planaria.cli.archive:archive",
     "bench": "planaria.cli.bench:bench",
+    "chaos": "planaria.cli.chaos:chaos",
     "compare": "planaria.cli.compare:compare",
     "context": "planaria.cli.context:context",
     "dashboard": "planaria.cli.dashboard:dashboard",
@@ -23,6 +25,7 @@ COMMANDS = {
     "doctor": "planaria.cli.doctor:doctor",
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
+    "incidents": "planaria.cli.incidents:incidents",
     "inspect": "planaria.cli.inspect:inspect",
     "keys": "planaria.cli.keys:keys",
     "ls": "planaria.cli.ls:ls",
@@ -35,6 +38,7 @@ COMMANDS = {
     "topic": "planaria.cli.topic:topic",
     "trace": "planaria.cli.trace:trace",
     "up": "planaria.cli.up:up",
+    "verify": "planaria.cli.verify:verify",
 }
 # What `planaria --help` says of them, so that it loads none either.
 SECTIONS = {
@@ -45,6 +49,7 @@ SECTIONS = {
         "sub": "print what is published",
         "topic": "lay down what topics keep",
         "keys": "make keys and certificates",
+        "archive": "keep a topic as Parquet, and bring it back",
         "context": "give networks names",
     },
     "Look at it": {
@@ -56,8 +61,10 @@ SECTIONS = {
         "trace": "print, compare, draw or replay what happened",
     },
     "Try and measure": {
-        "demo": "break a network of each overlay and watch it heal",
+        "demo": "break a real network in every way, and watch it heal",
         "sim": "simulate an overlay: faults, corruption, replay from a seed",
+        "chaos": "break a running network, and judge how it heals",
+        "incidents": "repeat what happened to others, and heal from it",
         "hunt": "look for starts from which an overlay does not heal",
         "compare": "compare the overlays, a broker, flooding and gossip",
         "reproduce": "measure what the papers claim",

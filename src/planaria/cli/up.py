@@ -22,6 +22,7 @@ from planaria.network.store.directory import IN_USE, Directory
 FILE = "up.toml"
 DEFAULTS = {"nodes": 8, "supervisors": 2, "port": 7400}
 BROKEN = 1
+AGAIN_SECONDS = 0.05  # between looks whether a killed node is to be started again
 DASHBOARD_OFFSET = 20  # from the dashboard's port to the first node's
 
 
@@ -35,6 +36,7 @@ DASHBOARD_OFFSET = 20  # from the dashboard's port to the first node's
     help="Keep everything here and continue it the next time; without: forget it at the end.",
 )
 @click.option("--port", type=click.IntRange(0, 65000), help="The first port [7400]; 0: any.")
+@click.option("--allow-chaos", is_flag=True, help="Let `planaria chaos` break its nodes.")
 @click.option("--dashboard", is_flag=True, help="Draw it in a browser; prints the address.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 def up(
@@ -42,6 +44,7 @@ def up(
     supervisors: int | None,
     directory: Path | None,
     port: int | None,
+    allow_chaos: bool,
     dashboard: bool,
     as_json: bool,
 ) -> int:
@@ -56,7 +59,9 @@ def up(
         lock.mark(IN_USE)
         try:
             told = _remembered(home, given)
-            network = LocalNetwork(home, told["nodes"], told["supervisors"], told["port"])
+            network = LocalNetwork(
+                home, told["nodes"], told["supervisors"], told["port"], chaos=allow_chaos
+            )
             return asyncio.run(_run(network, dashboard, as_json))
         finally:
             lock.release()
@@ -122,17 +127,28 @@ async def _work(network: LocalNetwork, dashboard: bool, as_json: bool) -> None:
                 port = network.port - DASHBOARD_OFFSET if network.port else 0
                 address = await stack.enter_async_context(served(context, f"127.0.0.1:{port}"))
             _print(network, started, address, as_json)
-            await asyncio.gather(*[_watch(child) for child in network.children])
+            await asyncio.gather(*[_watch(network, child) for child in network.children])
 
 
-async def _watch(child: Child) -> None:
-    """Say that a process has ended; nobody starts it again."""
-    assert child.process is not None
-    code = await child.process.wait()
-    click.echo(
-        f"{child.name} ended ({code}): planaria node --dir {child.directory} brings it back",
-        err=True,
-    )
+async def _watch(network: LocalNetwork, child: Child) -> None:
+    """Say that a process has ended; nobody starts it again, unless chaos asks for it."""
+    while True:
+        assert child.process is not None
+        code = await child.process.wait()
+        click.echo(
+            f"{child.name} ended ({code}): planaria node --dir {child.directory} brings it back",
+            err=True,
+        )
+        if not network.chaos:
+            return
+        while not child.again.exists():
+            await asyncio.sleep(AGAIN_SECONDS)
+        try:
+            await network.restart(child)
+        except UsageError as error:
+            click.echo(str(error), err=True)
+        else:
+            click.echo(f"{child.name} runs again", err=True)
 
 
 def _print(

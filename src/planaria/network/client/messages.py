@@ -7,7 +7,7 @@ so that it can go on at another node; a node keeps a cursor for each tail, and n
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, defined_in
@@ -16,6 +16,7 @@ from planaria.records.record import Draft, Stream
 
 COPIES = 2  # members that hold a publication before it is acknowledged, unless its client says else
 TOKEN_BYTES = 16
+LACKS_MAX = 1024  # told at a time
 PART_BYTES = 1 << 18  # of vectors in one frame, at most; what they take there is estimated by:
 TOPIC_BYTES, POSITION_BYTES, SKIPPED_BYTES = 16, 48, 24
 
@@ -46,6 +47,21 @@ class Lack(Struct, frozen=True, array_like=True, gc=False):
     lo: int
     hi: int
     expired: bool
+
+
+class Extent(Struct, frozen=True, array_like=True, gc=False):
+    """Which numbers of a stream a node has: those from `low` to before `next` but for `holes`.
+
+    Below `low` nothing is left; what is missing in `holes` may still come. From `since` on it was
+    published at or after the time that was asked for.
+    """
+
+    publisher: int
+    incarnation: bytes
+    low: int
+    next: int
+    since: int = 0
+    holes: tuple[tuple[int, int], ...] = ()
 
 
 class ClientMessage(Message, frozen=True, gc=False):
@@ -111,13 +127,19 @@ class Stop(ClientMessage, frozen=True, gc=False, tag="client.stop"):
 
 
 class Read(ClientMessage, frozen=True, gc=False, tag="client.read"):
-    """Read a range of one topic, (after, to], or as far as there is; at most `limit` at a time."""
+    """Read a range of one topic, (after, to], or as far as there is; at most `limit` at a time.
+
+    Of it only what satisfies `where`; and where nothing in a record is of the `times` from the
+    first to before the second, in microseconds since 1970, that record may be left out.
+    """
 
     topic: str
     after: list[Position]
     to: list[Position] | None = None
     limit: int = 8192
     floor: int = 0
+    where: str | None = None
+    times: tuple[int, int] | None = None
 
 
 class AskTopics(ClientMessage, frozen=True, gc=False, tag="client.ask_topics"):
@@ -130,6 +152,22 @@ class AskVector(ClientMessage, frozen=True, gc=False, tag="client.ask_vector"):
     """How far can this topic be read here?"""
 
     topic: str
+
+
+class AskExtent(ClientMessage, frozen=True, gc=False, tag="client.ask_extent"):
+    """Which numbers of this topic are here, of the streams after `after`?
+
+    If all is as it was when the answer had the version `known`, say so after `wait` milliseconds,
+    or as soon as it is not. `time`, in seconds since 1970, is what `Extent.since` is about. A node
+    without a copy gets one first, unless it is not to `join`.
+    """
+
+    topic: str
+    known: bytes = b""
+    wait: int = 0
+    time: int = 0
+    after: tuple[int, bytes] | None = None
+    join: bool = True
 
 
 class AskStatus(ClientMessage, frozen=True, gc=False, tag="client.ask_status"):
@@ -157,6 +195,14 @@ class AskCharters(ClientMessage, frozen=True, gc=False, tag="client.ask_charters
 
     pattern: str = "#"
     after: str = ""
+
+
+class Inject(ClientMessage, frozen=True, gc=False, tag="client.inject"):
+    """Do this node harm, as the seed says; only one that was started for it obeys, and an admin."""
+
+    fault: str
+    seed: int = 0
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 # From the node
@@ -239,6 +285,17 @@ class VectorIs(ClientMessage, frozen=True, gc=False, tag="client.vector_is"):
     positions: list[Position]
 
 
+class ExtentIs(ClientMessage, frozen=True, gc=False, tag="client.extent_is"):
+    """The streams of a topic here, by name; none if it is as it was at this version.
+
+    `more`: others follow after the last of these.
+    """
+
+    extents: list[Extent]
+    version: bytes
+    more: bool = False
+
+
 class StatusIs(ClientMessage, frozen=True, gc=False, tag="client.status_is"):
     """The node's status as JSON."""
 
@@ -259,6 +316,13 @@ class ChartersAre(ClientMessage, frozen=True, gc=False, tag="client.charters_are
 
     sealed: list[bytes]
     next: str | None = None
+
+
+class Injected(ClientMessage, frozen=True, gc=False, tag="client.injected"):
+    """It is done, and has changed so many things here; `found` is what else was asked for."""
+
+    affected: int
+    found: dict[str, Any] = field(default_factory=dict)
 
 
 def to_wire(vector: Vector) -> list[Position]:

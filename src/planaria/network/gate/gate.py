@@ -14,14 +14,17 @@ from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.core.topics import check_filter
+from planaria.network.chaos.agent import Agent
 from planaria.network.client.messages import (
     AskCharters,
+    AskExtent,
     AskState,
     AskStatus,
     AskTopics,
     AskVector,
     ChartersAre,
     ClientMessage,
+    Inject,
     Put,
     PutCharter,
     PutNew,
@@ -49,6 +52,7 @@ from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.ring_node import RingNode
 
 CLIENTS_MAX = 1024  # at one node: each may have a window of two mebibytes
+ADMIN = "admin"  # the role of who may do a node harm
 SILENCE_SECONDS = 30.0  # without a frame, after which a client is gone
 
 log = logging.getLogger("planaria.network")
@@ -64,23 +68,26 @@ class Gate:
         ring: RingNode,
         status: Callable[[], dict[str, Any]],
         keeps: Callable[[str], bool] = lambda _: False,
+        chaos: Agent | None = None,
         node: Composite | None = None,
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
     ) -> None:
         """`keeps`: does this node's own application want this topic or pattern?
 
-        `node` has the parts in other overlays, which `keep` puts on disk; without it there is
-        `ring` alone.
+        `chaos` does this node harm when an admin says so; None: nobody may. `node` has the parts in
+        other overlays, which `keep` puts on disk; without it there is `ring` alone.
         """
         loop = asyncio.get_running_loop()
-        self._keeps = keeps
+        self._keeps, self._chaos = keeps, chaos
         self.host = host
         self.malformed = 0
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
-        self.publishing = Publishing(self.memberships, host.command, loop.time, loop.call_later)
+        self.publishing = Publishing(
+            self.memberships, host.command, loop.time, host.wall, loop.call_later
+        )
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
-        self.queries = Queries(self.memberships, status, loop.time, host.interval)
+        self.queries = Queries(self.memberships, status, loop.time, host.wall, host.interval)
         self.others = None if node is None else Others(node, host.command, loop.time, keep)
         self.overlays = Overlays(ring.charters, host.command, loop.time)
         self._clock = loop.time
@@ -95,6 +102,7 @@ class Gate:
                 self.others.on_effect(effect.overlay, effect.effect)
         elif isinstance(effect, Deliver):
             self.tails.on_deliver(effect)
+            self.queries.on_news(effect.topic)
         elif isinstance(effect, DepositAnswered):
             self.publishing.on_answer(effect)
         elif isinstance(effect, Joined):
@@ -205,7 +213,7 @@ class Gate:
     def _where(
         self,
         session: Session,
-        message: Put | PutNew | Tail | Resolve | Read | AskVector,
+        message: Put | PutNew | Tail | Resolve | Read | AskVector | AskExtent,
         topic: str,
         act: Callable[[str], None],
         size: int = 0,
@@ -268,12 +276,14 @@ class Gate:
 
         self._where(session, message, check_filter(message.pattern), resolve)
 
-    def _history(self, session: Session, message: Read | AskVector) -> None:
+    def _history(self, session: Session, message: Read | AskVector | AskExtent) -> None:
         def answer(overlay: str) -> None:
             if overlay != RING:
                 raise UsageError(f"{overlay} keeps no history: there is nothing to read")
             if isinstance(message, Read):
                 self.queries.read(session, message)
+            elif isinstance(message, AskExtent):
+                self.queries.ask_extent(session, message)
             else:
                 self.queries.ask_vector(session, message)
 
@@ -312,6 +322,13 @@ class Gate:
             part = None if self.others is None else self.others.state(message.overlay)
             session.answer(StateIs(message.request, [], None, None, part))
 
+    def _inject(self, session: Session, message: Inject) -> None:
+        if self._chaos is None:
+            raise UsageError("this node was not started with --allow-chaos: nobody may break it")
+        if self.credentials is not None and ADMIN not in session.connection.roles:
+            raise UsageError(f"only a certificate with the role {ADMIN!r} may break a node")
+        session.answer(self._chaos.inject(message))
+
     def _unknown(self, session: Session, body: bytes, error: MalformedMessage) -> None:
         """Answer even what this version does not understand, if only it names its request."""
         self.malformed += 1
@@ -342,8 +359,10 @@ _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     Read: Gate._history,
     AskTopics: lambda gate, session, message: gate.queries.ask_topics(session, message),
     AskVector: Gate._history,
+    AskExtent: Gate._history,
     AskStatus: lambda gate, session, message: gate.queries.ask_status(session, message),
     AskState: Gate._state,
     AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
     PutCharter: Gate._lay_down,
+    Inject: Gate._inject,
 }
