@@ -30,6 +30,7 @@ from planaria.core.node import (
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
+from planaria.network.chaos.parts import BreakableNode
 from planaria.network.chaos.ring import BreakableRing
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
@@ -131,7 +132,8 @@ class LiveNode:
             supervises=config.supervise,
             connect=Connection if layer is None else layer.connect,
         )
-        self.chaos = None if layer is None else Agent(self.host, BreakableRing(self.ring), layer)
+        breakable = BreakableNode(BreakableRing(self.ring), self.node)
+        self.chaos = None if layer is None else Agent(self.host, breakable, layer)
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
