@@ -29,7 +29,7 @@ class Several:
         mobile = self.node.parts.get(MobilePart.overlay)
         if isinstance(mobile, MobilePart):
             mobile.node.walk = config.walk
-        self.keeping = Keeping(config.dir, self.node)
+        self.keeping = Keeping(config.dir, self.node, disk=config.durability == "disk")
         self._discovery: Discovery | None = None
 
     async def start(self, host: Host, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
