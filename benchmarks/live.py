@@ -9,11 +9,13 @@ all systems take their turns. `planaria bench` measures the same and knows no ma
 import argparse
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from planaria.network.bench.contenders import OURS, PEERS, contender
+from planaria.core.errors import UsageError
+from planaria.network.bench.contenders import OURS, PEERS, contender, peers
 from planaria.network.bench.measure import QUICK, Plan, compare
 from planaria.network.bench.report import as_json, ratio_rows, ratios, rows
 from planaria.network.loop import run
@@ -54,15 +56,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--against", default=",".join(PEERS))
     arguments = parser.parse_args()
-    load = os.getloadavg()[0]
-    peers = [contender(name) for name in PEERS if name in arguments.against.split(",")]
-    lacking = [peer.lacking() for peer in peers if peer.lacking()]
-    present = [peer for peer in peers if not peer.lacking()]
+    load, told = os.getloadavg()[0], list[str]()
+
+    def report(line: str) -> None:
+        told.append(line)
+        print(line, file=sys.stderr)
+
+    try:
+        present = peers(arguments.against, report)
+    except UsageError as error:
+        parser.error(str(error))
     plan = QUICK if arguments.quick else Plan()
     with tempfile.TemporaryDirectory(prefix="planaria-bench-") as directory:
-        results = run(
-            compare([*map(contender, OURS), *present], plan, Path(directory), lambda _: None)
-        )
+        results = run(compare([*map(contender, OURS), *present], plan, Path(directory), report))
     found = ratios(results)
     judged = [
         (mark, found[mark.variant][mark.peer][mark.figure])
@@ -71,7 +77,7 @@ def main() -> None:
     ]
     if arguments.json:
         marks = [{**m._asdict(), "ratio": ratio, "met": m.met(ratio)} for m, ratio in judged]
-        said = {**as_json(results, plan, load), "marks": marks, "left_out": lacking}
+        said = {**as_json(results, plan, load), "marks": marks, "told": told}
         print(json.dumps(said))
         return
     for table in (rows(results), ratio_rows(results)):
@@ -82,8 +88,6 @@ def main() -> None:
         sign = ">=" if mark.at_least else "<="
         met = "met" if mark.met(ratio) else "NOT met"
         print(f"{mark.variant} {mark.figure} {sign} {mark.bound} x {mark.peer}: {ratio:.2f}, {met}")
-    for line in lacking:
-        print(f"left out, {line}")
 
 
 if __name__ == "__main__":

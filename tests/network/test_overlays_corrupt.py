@@ -8,7 +8,7 @@ from msgspec import json
 
 from live_lab import run
 from overlays_lab import at, diagnosis, network, payloads, until
-from planaria.network.chaos.parts import BreakableNode
+from planaria.network.chaos.node import BreakableNode
 from planaria.network.chaos.ring import BreakableRing
 
 

@@ -20,7 +20,7 @@ from planaria.network.charters import judge, local_key, seal, seal_locally, seal
 from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
 from planaria.network.client.overlays import OVERLAYS, RING
 from planaria.network.context import Context, contexts_directory
-from planaria.network.identity import AUTHORITY_KEY, ID_BYTES, load_secret
+from planaria.network.identity import AUTHORITY_KEY, ID_BYTES, load_key
 from planaria.network.survey import Survey, Surveyor
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.charter import Charter, next_charter, rank_of, voiding
@@ -126,7 +126,7 @@ def void(context: Context, admin: str, directory: Path, since: int | None) -> No
 
 async def void_admin(context: Context, admin: bytes, directory: Path, since: int) -> None:
     """Sign with the authority's key that an admin's charters are void, and tell a node."""
-    sealed = seal_void(voiding(admin, since), load_secret(directory / AUTHORITY_KEY))
+    sealed = seal_void(voiding(admin, since), load_key(directory / AUTHORITY_KEY))
     async with Surveyor(context) as surveyor:
         survey = await surveyor.look()
         first = next(iter([*_supervisors(survey), *survey.nodes]))

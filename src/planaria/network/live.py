@@ -13,7 +13,6 @@ from random import Random
 from time import monotonic
 from typing import Any, Self
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from planaria.core.composite import FromOverlay
@@ -30,7 +29,7 @@ from planaria.core.node import (
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
-from planaria.network.chaos.parts import BreakableNode
+from planaria.network.chaos.node import BreakableNode
 from planaria.network.chaos.ring import BreakableRing
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
@@ -40,9 +39,10 @@ from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.gate.gate import Gate
+from planaria.network.handover import Handover
 from planaria.network.host import Host
 from planaria.network.http import HttpServer, monitoring
-from planaria.network.identity import handle_of
+from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
@@ -62,7 +62,6 @@ from planaria.records.memory import MemoryStore
 from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.store import Committed, Store
 
-CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
@@ -137,6 +136,7 @@ class LiveNode:
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
+        self.handover = Handover(self.ring, self.host.command)
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
@@ -152,7 +152,7 @@ class LiveNode:
         self.gate = Gate(
             self.host,
             self.ring,
-            self._plain_status,
+            self.monitor.shown,
             self.embedded.wants,
             self.chaos,
             self.node,
@@ -176,8 +176,16 @@ class LiveNode:
         self._spawn(self.joining.ever())
 
     async def stop(self, *, leave: bool = True) -> None:
-        """Leave the rings in good order (the next start resumes them), and end all of it."""
+        """Leave the rings in good order (the next start resumes them), and end all of it.
+
+        What no neighbour is known to hold is handed over first, for as long as patience lasts.
+        """
         await self.noting.finish()
+        if self.gate is not None:
+            self.gate.close()
+        if leave and self.gate is not None:
+            self.embedded.refuse()
+            await self.handover.run()
         if leave and (self.ring.peer.topics or self.node.awake()):
             log.info("leaving %d topics", len(self.ring.peer.topics))
             self.host.command(Leave())
@@ -224,7 +232,7 @@ class LiveNode:
     ) -> Ack:
         """Publish; returns when it is on this node's disk and on its way to all members."""
         command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
-        return await self._publish(topic, command)
+        return await self.embedded.publish(topic, command)
 
     async def publish_many(self, topic: str, payloads: Iterable[bytes]) -> Ack | None:
         """Publish all of them, in order; returns as `publish` does, when the last is there.
@@ -234,21 +242,13 @@ class LiveNode:
         first: Ack | None = None
         count, rest = 0, iter(payloads)
         while packed := [Publish(topic, one) for one in islice(rest, PACKED_PUBLICATIONS)]:
-            ack = await self._publish(topic, *packed)
+            ack = await self.embedded.publish(topic, *packed)
             first, count = first or ack, count + len(packed)
         return None if first is None else replace(first, count=count)
-
-    async def _publish(self, topic: str, *commands: Publish) -> Ack:
-        return await self.embedded.publish(topic, *commands)
 
     def status(self) -> Status:
         """How this node is now, as it knows itself."""
         return self.monitor.status()
-
-    def _plain_status(self) -> dict[str, Any]:
-        """The status as clients get it."""
-        found: dict[str, Any] = to_builtins(self.status())
-        return found
 
     def overlays(self) -> dict[str, OverlayStatus]:
         """This node's parts in other overlays than `ring`, those that are awake."""
@@ -319,6 +319,7 @@ class LiveNode:
         """Hand an effect to whoever waits for it here."""
         self.monitor.on_effect(effect)
         self.embedded.on_effect(effect)
+        self.handover.on_effect(effect)
         if self.gate is not None:
             self.gate.on_effect(effect)
 

@@ -1,43 +1,112 @@
-"""How a running node is broken in all its overlays: as the simulator breaks each of them."""
+"""How a running node's parts in `gossip`, `content` and `mobile` are broken: as in simulations."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from random import Random
 
-from planaria.core.composite import Composite
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.network.chaos.ring import BreakableRing
+from planaria.network.overlays.content import OVERLAY, ContentPart
+from planaria.network.overlays.gossip import GossipPart
+from planaria.network.overlays.mobile import MobilePart
 from planaria.network.overlays.part import LivePart
+from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
+from planaria.protocols.gossip.messages import speaker as gossip_speaker
+from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
+
+NAMED = 0.75  # of what is forged comes from whom it names
 
 
-class BreakableNode:
-    """A node that runs: its `ring`, and its parts in other overlays that are awake."""
+class BreakablePart(ABC):
+    """A part of a node that runs; one that sleeps has nothing to be broken."""
 
-    def __init__(self, ring: BreakableRing, node: Composite) -> None:
-        self._ring, self._node = ring, node
+    def __init__(self, part: LivePart) -> None:
+        self._part = part
 
     def corrupt(self, topics: Sequence[str], nodes: Sequence[NodeId], rng: Random) -> int:
-        """Overwrite everything, or the rings of some topics; how much looks different then."""
-        changed = self._ring.corrupt(topics, nodes, rng)
-        for part in self._parts() if not topics else ():
-            before = part.node.snapshot()
-            part.corrupt([*nodes, self._node.id], rng)
-            changed += part.node.snapshot() != before
-        return changed
+        """Overwrite its variables, those of all topics; is it another one then?"""
+        if not self._part.awake:
+            return 0
+        before = self._part.node.snapshot()
+        self._corrupt([*nodes], rng)
+        return int(self._part.node.snapshot() != before)
 
     def forge(self, nodes: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message] | None:
-        """A message of any overlay in which this node is awake."""
-        part = rng.choice([None, *self._parts()])
-        if part is None:
-            return self._ring.forge(nodes, rng)
-        message = part.forge([*nodes, self._node.id], rng)
-        named = getattr(message, "sender", None)
-        known = [*nodes, *([named] if isinstance(named, int) else [])]
-        return (rng.choice(known), message) if known else None
+        """Any message, often on the link of whom it names."""
+        if not self._part.awake:
+            return None
+        message = self._forge([*nodes], rng)
+        named = self._speaker(message)
+        if named is not None and rng.random() < NAMED:
+            return named, message
+        return rng.choice([*nodes]), message
 
     def held(self, topic: str) -> list[tuple[NodeId, bytes, int, int]]:
-        """Of rings: the others hold nothing by position."""
-        return self._ring.held(topic)
+        """Nothing that has a position."""
+        return []
 
-    def _parts(self) -> list[LivePart]:
-        return [part for part in self._node.awake() if isinstance(part, LivePart)]
+    @abstractmethod
+    def _corrupt(self, nodes: list[NodeId], rng: Random) -> None:
+        """Give all variables arbitrary values."""
+
+    @abstractmethod
+    def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
+        """Any message."""
+
+    def _speaker(self, message: Message) -> NodeId | None:
+        return None
+
+
+class BreakableGossip(BreakablePart):
+    """A member of groups."""
+
+    _part: GossipPart
+
+    def _topics(self) -> list[str]:
+        return [*self._part.node.subscribed, *self._part.node.publishing, "ghost"]
+
+    def _corrupt(self, nodes: list[NodeId], rng: Random) -> None:
+        corrupt_process(self._part.node, nodes, self._topics(), rng)
+
+    def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
+        return forge_message(nodes, self._topics(), rng)
+
+    def _speaker(self, message: Message) -> NodeId | None:
+        return gossip_speaker(message)
+
+
+class BreakableContent(BreakablePart):
+    """A broker on the tree of the DHT."""
+
+    _part: ContentPart
+
+    def _corrupt(self, nodes: list[NodeId], rng: Random) -> None:
+        OVERLAY.corrupt(self._part.node, nodes, rng)
+
+    def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
+        return OVERLAY.forge(nodes, rng)[1]
+
+    def _speaker(self, message: Message) -> NodeId | None:
+        return OVERLAY.speaker(message)
+
+
+class BreakableMobile(BreakablePart):
+    """Layers among neighbours."""
+
+    _part: MobilePart
+
+    def _corrupt(self, nodes: list[NodeId], rng: Random) -> None:
+        node = self._part.node
+        node.reach = dict.fromkeys(id for id in (*node.reach, *nodes[:2]) if rng.random() < 0.8)
+        for layer in node.layers.values():
+            scramble(layer, nodes, rng, scramble_heights)
+
+    def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
+        return forged(rng.choice([*self._part.wishes(), "ghost"]), nodes, rng)
+
+
+BREAKABLE: dict[str, type[BreakablePart]] = {
+    "gossip": BreakableGossip,
+    "content": BreakableContent,
+    "mobile": BreakableMobile,
+}

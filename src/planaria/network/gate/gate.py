@@ -36,7 +36,6 @@ from planaria.network.client.messages import (
     Vectors,
 )
 from planaria.network.connection import Connection, Hello
-from planaria.network.frames import Kind
 from planaria.network.gate.laid import RING, Laid, Overlays
 from planaria.network.gate.others import Others
 from planaria.network.gate.publishing import Publishing
@@ -66,16 +65,17 @@ class Gate:
         self,
         host: Host,
         ring: RingNode,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[str | None], Any],
         keeps: Callable[[str], bool] = lambda _: False,
         chaos: Agent | None = None,
         node: Composite | None = None,
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
     ) -> None:
-        """`keeps`: does this node's own application want this topic or pattern?
+        """`status` is asked what clients are shown, as `Monitor.shown` answers.
 
-        `chaos` does this node harm when an admin says so; None: nobody may. `node` has the parts in
-        other overlays, which `keep` puts on disk; without it there is `ring` alone.
+        `keeps`: does this node's own application want this topic or pattern? `chaos` does this
+        node harm when an admin says so; None: nobody may. `node` has the parts in other overlays,
+        which `keep` puts on disk; without it there is `ring` alone.
         """
         loop = asyncio.get_running_loop()
         self._keeps, self._chaos = keeps, chaos
@@ -84,7 +84,7 @@ class Gate:
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
         self.publishing = Publishing(
-            self.memberships, host.command, loop.time, host.wall, loop.call_later
+            self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
         )
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
         self.queries = Queries(self.memberships, status, loop.time, host.wall, host.interval)
@@ -115,12 +115,11 @@ class Gate:
             self.overlays.on_laid_down(effect)
 
     def on_timeout(self) -> None:
-        """Once per interval: try again whatever waits, tell clients that this node lives."""
+        """Once per interval: try again whatever waits; the host tells clients that it lives."""
         now = self._clock()
         for connection in list(self.sessions):
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
-            connection.say(Kind.BEAT, b"")
         self.publishing.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
@@ -128,6 +127,13 @@ class Gate:
         if self.others is not None:
             self.others.on_timeout()
         self.memberships.release(self.tails.patterns(), self._keeps)
+
+    def close(self) -> None:
+        """Serve no client any more: each goes on at another node."""
+        self.host.clients = None
+        self.publishing.close()
+        for connection in list(self.sessions):
+            connection.close("this node stops")
 
     # What connections tell
 

@@ -4,7 +4,7 @@ Every node is a broker; whom it knows joins the DHT, whose tree is the brokers'.
 notification with attributes: the members of a payload that is a JSON object, and its headers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from random import Random
 
 from msgspec.structs import replace
@@ -113,14 +113,6 @@ class ContentPart(LivePart):
         return OVERLAY.judge(universe).violations(
             brokers, {id: it.host.place.parent for id, it in brokers.items()}, []
         )
-
-    def corrupt(self, nodes: Sequence[NodeId], rng: Random) -> None:
-        """Arbitrary variables of the DHT, the tree and the routing; what clients want stays."""
-        OVERLAY.corrupt(self.node, nodes, rng)
-
-    def forge(self, nodes: Sequence[NodeId], rng: Random) -> Message:
-        """Any message of any layer."""
-        return OVERLAY.forge(nodes, rng)[1]
 
     def doubts(self) -> Iterator[str]:
         """What is being looked for, and who must still be told."""

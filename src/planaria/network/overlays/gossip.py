@@ -1,25 +1,23 @@
 """A node's part in `gossip`: hierarchical topics, best effort, delivered once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from random import Random
 
 from msgspec import structs
 
 from planaria.core.composite import Part
 from planaria.core.ids import NodeId
-from planaria.core.message import Message
 from planaria.core.node import Publish
 from planaria.core.overlay import Violation
 from planaria.core.state import State
 from planaria.network.overlays.part import LivePart, Publications
 from planaria.network.status import OverlayTopic
-from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.group import ALONE_AFTER
 from planaria.protocols.gossip.hierarchy import Hierarchy, filter_of, group_of
 from planaria.protocols.gossip.legitimacy import violations
 from planaria.protocols.gossip.memory import event_memory
 from planaria.protocols.gossip.node import Configuration, GossipNode
-from planaria.protocols.gossip.overlay import TOPICS, GossipOverlay
+from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.state import GossipNodeState
 from planaria.records.record import Record
 
@@ -93,14 +91,6 @@ class GossipPart(LivePart):
         return violations(
             states, [], lambda topic: configuration.of(topic).z, configuration.hierarchy.supers
         )
-
-    def corrupt(self, nodes: Sequence[NodeId], rng: Random) -> None:
-        """Arbitrary tables; what is wished for stays."""
-        corrupt_process(self.node, nodes, TOPICS, rng)
-
-    def forge(self, nodes: Sequence[NodeId], rng: Random) -> Message:
-        """Any message about any group."""
-        return forge_message(nodes, [*self.node.groups, *TOPICS], rng)
 
     def doubts(self) -> Iterator[str]:
         """Groups that are still looked for."""

@@ -5,7 +5,7 @@ topic that a neighbour takes part in, whether anybody here reads it or not: else
 topic would need a path of members between them, and to pass a topic on would be to read it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from random import Random
 
@@ -22,7 +22,6 @@ from planaria.network.client.events import NOBODY
 from planaria.network.client.publishing import TOKEN_HEADER
 from planaria.network.overlays.part import LivePart, Publications
 from planaria.network.status import OverlayTopic
-from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
 from planaria.protocols.mobile.dissemination import Dissemination, Outbox
 from planaria.protocols.mobile.layer import LayerState
 from planaria.protocols.mobile.legitimacy import LayerJudge
@@ -134,15 +133,6 @@ class MobilePart(LivePart):
             judged = LayerJudge().violations(topic, members(states, topic), wanted, [])
             found += [replace(it, detail=f"{topic}: {it.detail}") for it in judged]
         return found
-
-    def corrupt(self, nodes: Sequence[NodeId], rng: Random) -> None:
-        """Arbitrary links, heights and buffers of every layer; whom it can reach is no variable."""
-        for layer in self.node.layers.values():
-            scramble(layer, nodes, rng, scramble_heights)
-
-    def forge(self, nodes: Sequence[NodeId], rng: Random) -> Message:
-        """Any message of any layer."""
-        return forged(rng.choice([*self.node.layers, "ghost"]), nodes, rng)
 
     def doubts(self) -> Iterator[str]:
         """Links that are being made or ended."""

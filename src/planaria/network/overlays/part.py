@@ -5,7 +5,7 @@ in.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from random import Random
 from typing import ClassVar
 
@@ -96,14 +96,6 @@ class LivePart(Part):
     @abstractmethod
     def violations(states: Mapping[NodeId, State]) -> list[Violation]:
         """Every invariant that fails in the states of all live parts, taken one after another."""
-
-    @abstractmethod
-    def corrupt(self, nodes: Sequence[NodeId], rng: Random) -> None:
-        """Give its variables arbitrary values, as the simulator does; `nodes` may be named."""
-
-    @abstractmethod
-    def forge(self, nodes: Sequence[NodeId], rng: Random) -> Message:
-        """A message of its overlay that nobody sent."""
 
     @abstractmethod
     def doubts(self) -> Iterator[str]:
