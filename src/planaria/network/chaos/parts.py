@@ -33,7 +33,7 @@ class BreakablePart(ABC):
 
     def forge(self, nodes: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message] | None:
         """Any message, often on the link of whom it names."""
-        if not self._part.awake or not self._part.wishes():
+        if not self._part.awake:
             return None
         message = self._forge([*nodes], rng)
         named = self._speaker(message)
@@ -102,7 +102,7 @@ class BreakableMobile(BreakablePart):
             scramble(layer, nodes, rng, scramble_heights)
 
     def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
-        return forged(rng.choice(self._part.wishes()), nodes, rng)
+        return forged(rng.choice([*self._part.wishes(), "ghost"]), nodes, rng)
 
 
 BREAKABLE: dict[str, type[BreakablePart]] = {
