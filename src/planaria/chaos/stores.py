@@ -5,13 +5,15 @@ from pathlib import Path
 from random import Random
 
 STORE = "store"
+OVERLAYS = "overlays"  # what parts in other overlays than `ring` keep
 
 
 def wipe(directory: Path) -> int:
     """Remove a node's store; how many bytes of it there were."""
-    store = directory / STORE
-    size = sum(path.stat().st_size for path in _files(store))
-    shutil.rmtree(store, ignore_errors=True)
+    homes = [directory / STORE, directory / OVERLAYS]
+    size = sum(path.stat().st_size for home in homes for path in _files(home))
+    for home in homes:
+        shutil.rmtree(home, ignore_errors=True)
     return size
 
 
