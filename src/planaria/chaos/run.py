@@ -222,7 +222,7 @@ class Run:
         report = Report(
             published=len(self.applications.asked),
             acknowledged=len(self.applications.acknowledged),
-            delivered=summary.delivered,
+            delivered=summary.once + summary.late,
             late=summary.late,
             lost=len(missed),
             twice=summary.twice,
