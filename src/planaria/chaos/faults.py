@@ -241,6 +241,7 @@ class Faults:
                 await self.target.kill(member)
                 injection.affected += await asyncio.to_thread(change(member), directory)
                 await self.target.start(member)
+                injection.affected += action.kind == "restart"  # whatever its old copy is like
 
     # Applications
 
