@@ -27,13 +27,14 @@ from planaria.core.node import (
     Restarted,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
-from planaria.network.chaos.agent import Agent
+from planaria.network.chaos.agent import Agent, Breakable
 from planaria.network.chaos.layer import Layer
-from planaria.network.chaos.node import BreakableNode
+from planaria.network.chaos.parts import BREAKABLE
 from planaria.network.chaos.ring import BreakableRing
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
+from planaria.network.client.overlays import RING
 from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
@@ -46,6 +47,7 @@ from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
+from planaria.network.overlays.part import LivePart
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
@@ -131,8 +133,7 @@ class LiveNode:
             supervises=config.supervise,
             connect=Connection if layer is None else layer.connect,
         )
-        breakable = BreakableNode(BreakableRing(self.ring), self.node)
-        self.chaos = None if layer is None else Agent(self.host, breakable, layer)
+        self.chaos = None if layer is None else self._breakable(layer)
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
@@ -140,6 +141,11 @@ class LiveNode:
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+
+    def _breakable(self, layer: Layer) -> Agent:
+        parts = {it.overlay: it for it in self.node.parts.values() if isinstance(it, LivePart)}
+        overlays: dict[str, Breakable] = {name: BREAKABLE[name](it) for name, it in parts.items()}
+        return Agent(self.host, {RING: BreakableRing(self.ring), **overlays}, layer)
 
     # Life
 

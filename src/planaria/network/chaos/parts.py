@@ -33,9 +33,9 @@ class BreakablePart(ABC):
 
     def forge(self, nodes: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message] | None:
         """Any message, often on the link of whom it names."""
-        if not self._part.awake:
+        message = self._forge([*nodes], rng) if self._part.awake else None
+        if message is None:
             return None
-        message = self._forge([*nodes], rng)
         named = self._speaker(message)
         if named is not None and rng.random() < NAMED:
             return named, message
@@ -50,8 +50,8 @@ class BreakablePart(ABC):
         """Give all variables arbitrary values."""
 
     @abstractmethod
-    def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
-        """Any message."""
+    def _forge(self, nodes: list[NodeId], rng: Random) -> Message | None:
+        """Any message; None: there is nothing to speak of."""
 
     def _speaker(self, message: Message) -> NodeId | None:
         return None
@@ -101,8 +101,9 @@ class BreakableMobile(BreakablePart):
         for layer in node.layers.values():
             scramble(layer, nodes, rng, scramble_heights)
 
-    def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
-        return forged(rng.choice([*self._part.wishes(), "ghost"]), nodes, rng)
+    def _forge(self, nodes: list[NodeId], rng: Random) -> Message | None:
+        topics = self._part.wishes()
+        return forged(rng.choice(topics), nodes, rng) if topics else None
 
 
 BREAKABLE: dict[str, type[BreakablePart]] = {

@@ -74,8 +74,8 @@ class Gate:
         """`status` is asked what clients are shown, as `Monitor.shown` answers.
 
         `keeps`: does this node's own application want this topic or pattern? `chaos` does this
-        node harm when an admin says so; None: nobody may. `node` has the parts in other overlays,
-        which `keep` puts on disk; without it there is `ring` alone.
+        node harm when an admin says so; None: nobody may. `node` has the parts in other
+        overlays, which `keep` puts on disk; without it there is `ring` alone.
         """
         loop = asyncio.get_running_loop()
         self._keeps, self._chaos = keeps, chaos
