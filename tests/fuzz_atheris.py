@@ -6,7 +6,7 @@ The first byte of an input chooses the decoder.
 import sys
 from pathlib import Path
 
-import atheris
+import atheris  # type: ignore[import-untyped]
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "src"), str(Path(__file__).parent)]
 

@@ -22,7 +22,7 @@ from planaria.network.connection import CLIENT, VERSIONS, Hello, read_hello
 from planaria.network.contacts import Contact, Contacts, from_wire, to_wire
 from planaria.network.context import read_context
 from planaria.network.frames import Kind, Reader, frame
-from planaria.network.identity import AUTHORITY_KEY, Refused, found_cluster, issue
+from planaria.network.identity import AUTHORITY_KEY, Refused, found_cluster, issue, load_key
 from planaria.network.link import ACKNOWLEDGED, Link
 from planaria.network.overlays.registry import codec
 from planaria.network.rights import parse_rights
@@ -44,6 +44,8 @@ from planaria.records.record import (
 )
 
 NOW = int(time.time())
+STREAM = (7, bytes(INCARNATION_BYTES))
+PLAIN = sealed(STREAM, 3, [Draft(b"a"), Draft(b"b" * 40)], time=NOW)
 
 
 class Decoder(NamedTuple):
@@ -57,60 +59,74 @@ class Decoder(NamedTuple):
 def decoders(directory: Path | None = None) -> dict[str, Decoder]:
     """All of them; keys and files are made in `directory`."""
     home = Path(mkdtemp(prefix="planaria-fuzz-")) if directory is None else directory
-    keys = home / "keys"
-    found_cluster(keys, "demo")
+    found_cluster(home / "keys", "demo")
+    return {**of_the_wire(home / "keys"), **of_records(), **of_files(home)}
+
+
+def of_the_wire(keys: Path) -> dict[str, Decoder]:
+    """What comes over links."""
     node = Credentials(issue(keys, "n1", ("node", "supervise")))
-    admin = Credentials(issue(keys, "boss", ("admin", "client")))
-    record = sealed((7, bytes(INCARNATION_BYTES)), 3, [Draft(b"a"), Draft(b"b" * 40)], time=NOW)
-    rich = Draft(b"{}", b"key", (("unit", b"C"),), NOW * 1_000_000)
-    columns = sealed((7, bytes(INCARNATION_BYTES)), 3, [rich, rich], time=NOW)
+    charters = signed_charters(keys)
     contact = Contact(node.identity.id, ("127.0.0.1:7400",), 5, True).sign(node)
     contacts = to_wire([contact, Contact(bytes(16), ("a:1", "b"), 3)])
-    charter = Charter("news", 1, 0, NOW, allow=(("publish", ("alice",)),))
-    void = voiding(admin.identity.id, NOW)
-    charters = [
-        seal(charter, admin),
-        seal_locally(charter, Ed25519PrivateKey.generate()),
-        seal_void(void, (keys / AUTHORITY_KEY).read_bytes()),
-    ]
-    position = Position(7, bytes(12), 3, ((1, 2),))
-    own = codec()
-    client = Codec(MESSAGES)
+    hello = msgpack.encode(Hello(VERSIONS, node.identity.id, "demo", ("a:1",), CLIENT))
+    own, client, malformed = codec(), Codec(MESSAGES), (MalformedMessage,)
     nodes = [
-        own.encode(Deposit("news", 1, record.data, True)),
+        own.encode(Deposit("news", 1, PLAIN.data, True)),
         own.encode(CharterNews(1, charters[:1])),
         own.encode(CharterHints(1, [("news", 1, bytes(16))])),
     ]
+    position = Position(7, bytes(12), 3, ((1, 2),))
     clients = [
-        client.encode(Put(1, "news", record.data)),
+        client.encode(Put(1, "news", PLAIN.data)),
         client.encode(Tail(2, "news/#", {"news": [position]}, 0, "a > 3")),
     ]
-    hello = msgpack.encode(Hello(VERSIONS, node.identity.id, "demo", ("a:1",), CLIENT))
-    state = pack_state(Drops(), 3, Intervals())
-    malformed = (MalformedMessage,)
+    frames = [frame(Kind.HELLO, hello) + frame(Kind.BULK, clients[0])]
+    owed = [ACKNOWLEDGED.pack(0, 0)]
     return {
-        "frames": Decoder(
-            lambda data: [*Reader().feed(data)],
-            malformed,
-            [frame(Kind.HELLO, hello) + frame(Kind.BULK, clients[0])],
-        ),
+        "frames": Decoder(lambda data: [*Reader().feed(data)], malformed, frames),
         "hello": Decoder(read_hello, (Refused,), [hello]),
-        "acknowledgements": Decoder(
-            lambda it: Link().on_acknowledge(it), (), [ACKNOWLEDGED.pack(0, 0)]
-        ),
+        "acknowledgements": Decoder(lambda it: Link().on_acknowledge(it), (), owed),
         "messages of nodes": Decoder(own.decode, malformed, nodes),
         "messages of clients": Decoder(client.decode, malformed, clients),
-        "records": Decoder(decode, (MalformedRecord,), [record.data, columns.data]),
-        "rows": Decoder(lambda it: entry_of(1, it), (), [head_of(1, record)]),
-        "states of streams": Decoder(unpack_state, (), [state]),
         "contacts": Decoder(lambda it: _learn(it, node), (), [contacts]),
         "questions for contacts": Decoder(Contacts().answer, (), [msgpack.encode([1, 2, 3])]),
         "charters": Decoder(judge(node.authority), (), charters),
         "charters without certificates": Decoder(judge(None), (), charters),
-        "rights": Decoder(lambda it: parse_rights(_text(it)), (UsageError,), [RIGHTS.encode()]),
-        "configurations": Decoder(lambda it: _config(home, it), (UsageError,), [CONFIG.encode()]),
-        "contexts": Decoder(lambda it: _context(home, it), (UsageError,), [CONTEXT.encode()]),
     }
+
+
+def of_records() -> dict[str, Decoder]:
+    """What stands in stores, and travels."""
+    rich = Draft(b"{}", b"key", (("unit", b"C"),), NOW * 1_000_000)
+    columns = sealed(STREAM, 3, [rich, rich], time=NOW)
+    state = pack_state(Drops(), 3, Intervals())
+    return {
+        "records": Decoder(decode, (MalformedRecord,), [PLAIN.data, columns.data]),
+        "rows": Decoder(lambda it: entry_of(1, it), (), [head_of(1, PLAIN)]),
+        "states of streams": Decoder(unpack_state, (), [state]),
+    }
+
+
+def of_files(home: Path) -> dict[str, Decoder]:
+    """What people write."""
+    wrong = (UsageError,)
+    return {
+        "rights": Decoder(lambda it: parse_rights(_text(it)), wrong, [RIGHTS.encode()]),
+        "configurations": Decoder(lambda it: _config(home, it), wrong, [CONFIG.encode()]),
+        "contexts": Decoder(lambda it: _context(home, it), wrong, [CONTEXT.encode()]),
+    }
+
+
+def signed_charters(keys: Path) -> list[bytes]:
+    """One by an admin, one by a key without a certificate, one by the authority."""
+    admin = Credentials(issue(keys, "boss", ("admin", "client")))
+    charter = Charter("news", 1, 0, NOW, allow=(("publish", ("alice",)),))
+    return [
+        seal(charter, admin),
+        seal_locally(charter, Ed25519PrivateKey.generate()),
+        seal_void(voiding(admin.identity.id, NOW), load_key(keys / AUTHORITY_KEY)),
+    ]
 
 
 def mutate(seeds: Sequence[bytes], rng: Random) -> bytes:

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from msgspec import to_builtins
-
 from loop_lab import loop_in_thread
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
@@ -86,7 +84,7 @@ class Watched:
         return self.host.hello.addresses[0]
 
     async def start(self) -> str:
-        self.gate = Door(self.host, self.ring, lambda: to_builtins(self.monitor.status()))
+        self.gate = Door(self.host, self.ring, self.monitor.shown)
         self._ticking = asyncio.ensure_future(self._tick())
         return await self.host.start("127.0.0.1:0")
 

@@ -84,6 +84,22 @@ def test_a_slow_reader_loses_what_exceeds_its_bound_and_is_told(
     run(main)
 
 
+def test_a_client_has_so_many_tails_and_a_node_without_a_disk_keeps_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(others, "TAILS_MAX", 2)
+
+    async def main() -> None:
+        async with network(tmp_path, 1, durability="none") as (node,), at(node) as client:
+            async with client.subscribe("a", "b", "c", overlay="mobile") as events:
+                with pytest.raises(UsageError, match="2 tails of one client"):
+                    await events.ready()
+            await client.publish("a", b"", overlay="mobile")
+            assert not (tmp_path / "n0" / "overlays").exists()
+
+    run(main)
+
+
 def test_what_nobody_uses_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with network(tmp_path, 1) as (node,), at(node) as client:

@@ -19,6 +19,7 @@ from planaria.network.identity import (
     AUTHORITY_KEY,
     CERTIFICATE,
     CERTIFICATE_DAYS,
+    CLUSTER,
     ID_BYTES,
     ISSUED,
     ROLES,
@@ -29,7 +30,7 @@ from planaria.network.identity import (
     issued,
     load_authority,
     load_certificate,
-    load_secret,
+    load_key,
     rotate,
 )
 from planaria.network.survey import Surveyor
@@ -46,7 +47,7 @@ def keys() -> None:
 
 @keys.command("init")
 @click.argument("directory", type=DIRECTORY)
-@click.option("--cluster", default="planaria", show_default=True, help="The network's name.")
+@click.option("--cluster", default=CLUSTER, show_default=True, help="The network's name.")
 def init(directory: Path, cluster: str) -> None:
     """Make an authority in DIRECTORY. Keep it off the machines that nodes run on."""
     found_cluster(directory, cluster)
@@ -112,7 +113,7 @@ def revoke(context: Context, who: str, directory: Path, since: str | None) -> No
 
 async def revoke_one(context: Context, id: bytes, directory: Path, since: int) -> None:
     """Sign with the authority's key that a certificate is revoked, and tell a supervisor."""
-    sealed = seal_void(voiding(id, since), load_secret(directory / AUTHORITY_KEY))
+    sealed = seal_void(voiding(id, since), load_key(directory / AUTHORITY_KEY))
     async with Surveyor(context) as surveyor:
         survey = await surveyor.look()
         first = next(iter([*supervisors_of(survey), *survey.nodes]))

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from planaria.core.errors import PlanariaError
 from planaria.network.client.overlays import OVERLAYS
 from planaria.network.config import LEVELS, Config, load_config, misspelt
 from planaria.network.live import LiveNode
@@ -86,7 +85,7 @@ async def _serve(config: Config, stop_with_stdin: bool) -> int:
             _say_ready(live)
             assert live.broken is not None
             await _either(stopped, live.broken)
-    except PlanariaError:
+    except BaseException:
         await live.stop(leave=False)
         raise
     starting.cancel()

@@ -72,14 +72,13 @@ async def diagnose(surveyor: Surveyor, wait: float = 0.0) -> Diagnosis:
         survey = await surveyor.look()
         await surveyor.examine(survey)
         looks += 1
-        found = [*findings(survey, surveyor.secret)]
-        if before is not None:
-            found = lasting(before, found)
+        seen = [*findings(survey, surveyor.secret)]
+        found = seen if before is None else lasting(before, seen)
         broken = any(one.severity == BROKEN for one in found)
         if not broken or (before is not None and time() - began >= wait):
             topics, seconds = len(judged_topics(survey)), round(time() - began, 3)
             return Diagnosis(not broken, len(survey.nodes), topics, looks, seconds, found)
-        before = found
+        before = seen
         await asyncio.sleep(max(AGAIN_SECONDS, AGAIN_INTERVALS * _interval(survey)))
 
 

@@ -35,6 +35,8 @@ OTHERS = 0o077  # what group and all others may do with a file
 ROOT = 0
 SCHEME = "planaria:"  # of the names that a certificate carries: planaria:id/…, planaria:role/…
 
+CLUSTER = "planaria"  # the name of one that was given none
+
 KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
 AUTHORITY_KEY, OLD_KEY, ISSUED = "authority-key.pem", "authority-key-old.pem", "issued.jsonl"
 
@@ -84,7 +86,7 @@ def found_cluster(directory: Path, name: str) -> None:
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     key = Ed25519PrivateKey.generate()
     signed = _self_signed(key, [x509.NameAttribute(NameOID.COMMON_NAME, _checked_name(name))])
-    _write_secret(directory / AUTHORITY_KEY, _pem(key))
+    write_key(directory / AUTHORITY_KEY, key)
     _write_secret(directory / SECRET, secrets.token_hex(SECRET_BYTES).encode())
     (directory / AUTHORITY).write_bytes(signed)
 
@@ -97,7 +99,7 @@ def rotate(directory: Path) -> None:
             f"{directory} is between two authorities: end that first with "
             f"`planaria keys rotate {directory} --finish`"
         )
-    load_secret(directory / AUTHORITY_KEY)
+    load_key(directory / AUTHORITY_KEY)
     key = Ed25519PrivateKey.generate()
     # Of another name than the one before, or TLS could not tell which of them signed.
     names = [
@@ -107,7 +109,7 @@ def rotate(directory: Path) -> None:
     signed = _self_signed(key, names)
     old = (directory / AUTHORITY).read_bytes()
     (directory / AUTHORITY_KEY).rename(directory / OLD_KEY)
-    _write_secret(directory / AUTHORITY_KEY, _pem(key))
+    write_key(directory / AUTHORITY_KEY, key)
     write_atomically(directory / AUTHORITY, signed + old)
 
 
@@ -142,7 +144,7 @@ def issue(
     )
     signed = builder.sign(signer, None)
     target.mkdir(mode=0o700)
-    _write_secret(target / KEY, _pem(key))
+    write_key(target / KEY, key)
     _write_secret(target / SECRET, (directory / SECRET).read_bytes())
     (target / CERTIFICATE).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (target / AUTHORITY).write_bytes((directory / AUTHORITY).read_bytes())
@@ -215,6 +217,27 @@ def load_secret(path: Path) -> bytes:
             return file.read()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def load_key(path: Path) -> Ed25519PrivateKey:
+    """The key in a file that nobody else may read, or `UsageError`."""
+    try:
+        key = serialization.load_pem_private_key(load_secret(path), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise UsageError(f"{path} is no readable key: {error}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageError(f"{path} is no Ed25519 key: `planaria keys issue` makes one")
+    return key
+
+
+def write_key(path: Path, key: Ed25519PrivateKey) -> None:
+    """Write a key to a file that its owner alone can read."""
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    _write_secret(path, pem)
 
 
 def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -300,10 +323,7 @@ def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKe
         raise UsageError(
             f"{directory} has no authority: run `planaria keys init {directory}` first"
         )
-    key = serialization.load_pem_private_key(load_secret(directory / AUTHORITY_KEY), None)
-    if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError(f"{directory / AUTHORITY_KEY} is no Ed25519 key")
-    return load_authority(directory / AUTHORITY)[0], key
+    return load_authority(directory / AUTHORITY)[0], load_key(directory / AUTHORITY_KEY)
 
 
 def _checked_name(name: str) -> str:
@@ -318,16 +338,16 @@ def _common_name(certificate: x509.Certificate) -> str:
     return str(found[0].value) if found else "?"
 
 
-def _pem(key: Ed25519PrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
 def _write_secret(path: Path, data: bytes) -> None:
-    """Write a file that never was readable by others."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+    """Write a file that never was readable by others; it is there whole or not at all."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        part.replace(path)
+    except BaseException:
+        part.unlink()
+        raise

@@ -13,7 +13,6 @@ from random import Random
 from time import monotonic
 from typing import Any, Self
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from planaria.core.composite import FromOverlay
@@ -28,23 +27,27 @@ from planaria.core.node import (
     Restarted,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
-from planaria.network.chaos.agent import Agent
+from planaria.network.chaos.agent import Agent, Breakable
 from planaria.network.chaos.layer import Layer
+from planaria.network.chaos.parts import BREAKABLE
 from planaria.network.chaos.ring import BreakableRing
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
+from planaria.network.client.overlays import RING
 from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.gate.gate import Gate
+from planaria.network.handover import Handover
 from planaria.network.host import Commit, Host
 from planaria.network.http import HttpServer, monitoring
-from planaria.network.identity import handle_of
+from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
+from planaria.network.overlays.part import LivePart
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
@@ -62,7 +65,6 @@ from planaria.records.memory import MemoryStore
 from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.store import Committed, Store
 
-CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
@@ -132,7 +134,7 @@ class LiveNode:
             supervises=config.supervise,
             connect=Connection if layer is None else layer.connect,
         )
-        self.chaos = None if layer is None else Agent(self.host, BreakableRing(self.ring), layer)
+        self.chaos = None if layer is None else self._breakable(layer)
         self._furnish(config, commit)
 
     def _furnish(self, config: Config, commit: Commit | None) -> None:
@@ -140,12 +142,18 @@ class LiveNode:
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
+        self.handover = Handover(self.ring, self.host.command)
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
         self.rights = None if config.rights is None else RightsFile(config.rights)
         if self.host.credentials is not None:
             self.host.credentials.revoked_since = self.ring.charters.revoked_since
+
+    def _breakable(self, layer: Layer) -> Agent:
+        parts = {it.overlay: it for it in self.node.parts.values() if isinstance(it, LivePart)}
+        overlays: dict[str, Breakable] = {name: BREAKABLE[name](it) for name, it in parts.items()}
+        return Agent(self.host, {RING: BreakableRing(self.ring), **overlays}, layer)
 
     # Life
 
@@ -158,12 +166,12 @@ class LiveNode:
         self.gate = Gate(
             self.host,
             self.ring,
-            self._plain_status,
+            self.monitor.shown,
             self.embedded.wants,
+            self.chaos,
             self.node,
             self.several.keeping.soon,
             self.rights,
-            self.chaos,
         )
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
@@ -183,8 +191,16 @@ class LiveNode:
         self._spawn(self.joining.ever())
 
     async def stop(self, *, leave: bool = True) -> None:
-        """Leave the rings in good order (the next start resumes them), and end all of it."""
+        """Leave the rings in good order (the next start resumes them), and end all of it.
+
+        What no neighbour is known to hold is handed over first, for as long as patience lasts.
+        """
         await self.noting.finish()
+        if self.gate is not None:
+            self.gate.close()
+        if leave and self.gate is not None:
+            self.embedded.refuse()
+            await self.handover.run()
         if leave and (self.ring.peer.topics or self.node.awake()):
             log.info("leaving %d topics", len(self.ring.peer.topics))
             self.host.command(Leave())
@@ -231,7 +247,7 @@ class LiveNode:
     ) -> Ack:
         """Publish; returns when it is on this node's disk and on its way to all members."""
         command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
-        return await self._publish(topic, command)
+        return await self.embedded.publish(topic, command)
 
     async def publish_many(self, topic: str, payloads: Iterable[bytes]) -> Ack | None:
         """Publish all of them, in order; returns as `publish` does, when the last is there.
@@ -241,21 +257,13 @@ class LiveNode:
         first: Ack | None = None
         count, rest = 0, iter(payloads)
         while packed := [Publish(topic, one) for one in islice(rest, PACKED_PUBLICATIONS)]:
-            ack = await self._publish(topic, *packed)
+            ack = await self.embedded.publish(topic, *packed)
             first, count = first or ack, count + len(packed)
         return None if first is None else replace(first, count=count)
-
-    async def _publish(self, topic: str, *commands: Publish) -> Ack:
-        return await self.embedded.publish(topic, *commands)
 
     def status(self) -> Status:
         """How this node is now, as it knows itself."""
         return self.monitor.status()
-
-    def _plain_status(self) -> dict[str, Any]:
-        """The status as clients get it."""
-        found: dict[str, Any] = to_builtins(self.status())
-        return found
 
     def overlays(self) -> dict[str, OverlayStatus]:
         """This node's parts in other overlays than `ring`, those that are awake."""
@@ -326,6 +334,7 @@ class LiveNode:
         """Hand an effect to whoever waits for it here."""
         self.monitor.on_effect(effect)
         self.embedded.on_effect(effect)
+        self.handover.on_effect(effect)
         if self.gate is not None:
             self.gate.on_effect(effect)
 

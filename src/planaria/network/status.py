@@ -40,6 +40,12 @@ class TopicStatus(Struct, frozen=True):
     settled: list[Settled] = []
 
 
+class Shown(Struct, frozen=True):
+    """Some of the topics of a node, in the order of names; none: there are no more."""
+
+    topics: dict[str, TopicStatus]
+
+
 class SupervisorStatus(Struct, frozen=True):
     """A supervisor that a node knows; `alive` is None where it has no link to it."""
 

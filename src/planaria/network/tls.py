@@ -8,7 +8,6 @@ from time import time
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from planaria.core.errors import UsageError
 from planaria.network.identity import (
@@ -22,6 +21,7 @@ from planaria.network.identity import (
     identify,
     load_authority,
     load_certificate,
+    load_key,
     load_secret,
 )
 
@@ -36,7 +36,7 @@ class Credentials:
         certificate = load_certificate(directory / CERTIFICATE)
         self.identity = identify(certificate, self.authority)
         self.der = certificate.public_bytes(serialization.Encoding.DER)
-        self._key = _load_key(directory / KEY)
+        self._key = load_key(directory / KEY)
         # By id, from which second on a certificate is revoked; whoever hears of that says so here.
         self.revoked_since: Callable[[bytes], int | None] = lambda _: None
 
@@ -85,14 +85,3 @@ class Credentials:
                 f"the certificate of {identity.name!r} is revoked since "
                 f"{datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M:%S} UTC: issue a new one"
             )
-
-
-def _load_key(path: Path) -> Ed25519PrivateKey:
-    """The key in a file that nobody else may read."""
-    try:
-        key = serialization.load_pem_private_key(load_secret(path), None)
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{path} is no readable key: {error}") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError(f"{path} is no Ed25519 key: `planaria keys issue` makes one")
-    return key

@@ -44,12 +44,11 @@ from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.client.subscription import Subscription
 from planaria.network.connection import VERSIONS, Hello
 from planaria.network.context import Context, find_context
-from planaria.network.identity import ID_BYTES, handle_of
+from planaria.network.identity import CLUSTER, ID_BYTES, handle_of
 from planaria.network.tls import Credentials
 from planaria.records.positions import vector_from_json, vector_to_json
 from planaria.records.record import INCARNATION_BYTES, Draft, decode
 
-CLUSTER = "planaria"  # the name of a cluster that was given none
 LEARN_SECONDS = 30.0  # between questions for further nodes
 
 Vector = Mapping[str, Any]  # `publisher/incarnation` to the next number: plain values
@@ -174,8 +173,7 @@ class Client:
         outbox = self._outbox(topic, wish.overlay)
         number = 0
         async for drafts in packs(payloads):
-            if not outbox.took(drafts, receipt, wish):
-                await outbox.put(drafts, receipt, wish)
+            await outbox.put(drafts, receipt, wish)
             number += len(drafts)
             if receipt.future.done():
                 break

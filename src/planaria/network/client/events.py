@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planaria.core.ids import NodeId
-from planaria.protocols.publications.deliveries import MICROSECONDS, position_id
+from planaria.protocols.publications.deliveries import MILLISECOND, position_id
 from planaria.records.record import HEADERS, KEYS, Record
 
 NOBODY = 0  # the publisher in records that name none
@@ -71,7 +71,7 @@ def events_of(topic: str, record: Record, lo: int, hi: int, *, late: bool = Fals
         who, start = record.publisher, record.incarnation
         each = zip(range(lo, hi), record.payloads(lo, hi), record.timestamps(lo, hi), strict=True)
         return [
-            Event(topic, payload, None, {}, who, start, number, time // MICROSECONDS, late)
+            Event(topic, payload, None, {}, who, start, number, time // MILLISECOND, late)
             for number, payload, time in each
         ]
     return [
@@ -83,7 +83,7 @@ def events_of(topic: str, record: Record, lo: int, hi: int, *, late: bool = Fals
             publisher,
             incarnation,
             sequence,
-            timestamp // MICROSECONDS,
+            timestamp // MILLISECOND,
             late,
         )
         for publisher, incarnation, sequence, payload, key, headers, timestamp in (

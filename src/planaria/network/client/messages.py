@@ -171,7 +171,9 @@ class AskExtent(ClientMessage, frozen=True, gc=False, tag="client.ask_extent"):
 
 
 class AskStatus(ClientMessage, frozen=True, gc=False, tag="client.ask_status"):
-    """How is this node, and whom does it know?"""
+    """How is this node, and whom does it know? `after`: only its topics, from this name on."""
+
+    after: str | None = None
 
 
 class AskState(ClientMessage, frozen=True, gc=False, tag="client.ask_state"):

@@ -32,7 +32,7 @@ from planaria.records.record import INCARNATION_BYTES, Draft, Record
 
 TOPICS_MAX = 1 << 16  # that one client publishes on
 TOKEN_HEADER = "$token"  # noqa: S105 - by it readers know what a one-shot client sent twice
-MICROSECONDS = 1_000_000
+SECOND = 1_000_000  # in the microseconds that packers count
 
 Done = Callable[[Stored | None, BaseException | None], None]
 
@@ -174,7 +174,7 @@ class Stream(Outbox):
         self._seal(now=None)
 
     def _schedule(self) -> None:
-        wait = ((self.packer.due or 0) - _microseconds()) / MICROSECONDS
+        wait = ((self.packer.due or 0) - _microseconds()) / SECOND
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(max(0.0, wait), self._on_timer)
 
@@ -268,4 +268,4 @@ class Notes(Outbox):
 
 
 def _microseconds() -> int:
-    return int(asyncio.get_running_loop().time() * MICROSECONDS)
+    return int(asyncio.get_running_loop().time() * SECOND)

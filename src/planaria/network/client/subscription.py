@@ -68,9 +68,8 @@ class Subscription(Generic[T]):
         self.where, self.notices, self.overlay = where, notices, overlay
         self.channel = Channel(servers, access, self)
         self.topics: list[str] = []  # that are read now
-        self._begin, self._places = begin, begin.places
+        self._begin, self._places, self._patience = begin, begin.places, access.patience
         self._resolving = begin.word is not None
-        self._patience = access.patience
         self._numbers = count(1)
         self._asked: dict[int, str] = {}  # request to pattern, not answered yet
         self._tails: dict[int, str] = {}
@@ -90,6 +89,7 @@ class Subscription(Generic[T]):
         self._on_closed = closed
         self._began = 0.0  # when the tails were last asked for
         self._unserved: float | None = None  # since when no node serves us
+        self._again: float | None = None  # when to ask a node that is full once more
 
     # What the application says
 
@@ -242,7 +242,7 @@ class Subscription(Generic[T]):
 
     def _tail(self) -> None:
         """Ask for all that follows our places; what was asked before is void."""
-        self._unsent = deque(Stop(number) for number in self._tails)
+        self._unsent, self._again = deque(Stop(number) for number in self._tails), None
         self._void()
         if self._resolving:
             self._places, self._parcels = Places(), deque()
@@ -320,6 +320,8 @@ class Subscription(Generic[T]):
     def tick(self, now: float) -> None:
         """Leave a node that lives and does not serve us; look for what it lacks."""
         self._send()
+        if self._again is not None and now >= self._again:
+            self._tail()
         if self._asked and self.channel.connection and now - self._began > ANSWER_SECONDS:
             self._began = now
             self.channel.leave(f"no answer for {ANSWER_SECONDS:.0f} s")
@@ -383,15 +385,14 @@ class Subscription(Generic[T]):
 
     def _refused(self, message: Failed) -> None:
         loop = asyncio.get_running_loop()
-        unserved = loop.time() - (self._unserved or loop.time())
+        self._unserved = self._unserved or loop.time()
         if message.code not in ("full", "elsewhere"):
             self.failed(UsageError(message.reason))
-        elif unserved > self._patience:
+        elif loop.time() - self._unserved > self._patience:
             self.failed(Unreachable(dict.fromkeys(self.channel.servers, message.reason)))
         elif message.code == "full":
-            loop.call_later(FULL_SECONDS_MAX, self._tail)
+            self._again = loop.time() + FULL_SECONDS_MAX
         else:
-            self._unserved = self._unserved or loop.time()
             self.channel.leave(message.reason)
 
     def _tell(self, kind: str, **detail: Any) -> None:

@@ -35,7 +35,6 @@ from planaria.network.client.messages import (
     Vectors,
 )
 from planaria.network.connection import Connection, Hello
-from planaria.network.frames import Kind
 from planaria.network.gate.laid import RING, Laid, Overlays
 from planaria.network.gate.others import Others
 from planaria.network.gate.publishing import Publishing
@@ -67,18 +66,19 @@ class Gate:
         self,
         host: Host,
         ring: RingNode,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[str | None], Any],
         keeps: Callable[[str], bool] = lambda _: False,
+        chaos: Agent | None = None,
         node: Composite | None = None,
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
         rights: RightsFile | None = None,
-        chaos: Agent | None = None,
     ) -> None:
-        """`keeps`: does this node's own application want this topic or pattern?
+        """`status` is asked what clients are shown, as `Monitor.shown` answers.
 
-        `node` has the parts in other overlays, which `keep` puts on disk; without it there is
-        `ring` alone. `rights` are what its clients may do; None: all that charters allow.
-        `chaos` does this node harm when an admin says so; None: nobody may.
+        `keeps`: does this node's own application want this topic or pattern? `chaos` does this
+        node harm when an admin says so; None: nobody may. `node` has the parts in other
+        overlays, which `keep` puts on disk; without it there is `ring` alone. `rights` are what
+        its clients may do; None: all that charters allow.
         """
         loop = asyncio.get_running_loop()
         self._keeps, self._chaos = keeps, chaos
@@ -87,7 +87,7 @@ class Gate:
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
         self.publishing = Publishing(
-            self.memberships, host.command, loop.time, host.wall, loop.call_later
+            self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
         )
         self.overlays = Overlays(ring.charters, host.command, loop.time)
         self.warden = Warden(self.overlays, rights)
@@ -95,9 +95,8 @@ class Gate:
         self.queries = Queries(
             self.memberships, status, loop.time, host.wall, host.interval, self.warden
         )
-        self.others = None
-        if node is not None:
-            self.others = Others(node, host.command, loop.time, keep, self.warden.unreadable)
+        others = (host.command, loop.time, keep, self.warden.unreadable)
+        self.others = None if node is None else Others(node, *others)
         self._clock = loop.time
         host.clients = self
 
@@ -124,12 +123,11 @@ class Gate:
             self.tails.judge_anew()
 
     def on_timeout(self) -> None:
-        """Once per interval: try again whatever waits, tell clients that this node lives."""
+        """Once per interval: try again whatever waits; the host tells clients that it lives."""
         now = self._clock()
         for connection in list(self.sessions):
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
-            connection.say(Kind.BEAT, b"")
         self.warden.on_timeout()
         self.publishing.on_timeout()
         self.queries.on_timeout()
@@ -138,6 +136,13 @@ class Gate:
         if self.others is not None:
             self.others.on_timeout()
         self.memberships.release(self.tails.patterns(), self._keeps)
+
+    def close(self) -> None:
+        """Serve no client any more: each goes on at another node."""
+        self.host.clients = None
+        self.publishing.close()
+        for connection in list(self.sessions):
+            connection.close("this node stops")
 
     # What connections tell
 

@@ -41,7 +41,7 @@ from planaria.network.client.messages import (
     Tailing,
     Told,
 )
-from planaria.network.gate.session import Session
+from planaria.network.gate.session import TAILS_MAX, Session
 from planaria.network.overlays.part import LivePart
 from planaria.network.status import OverlayStatus
 from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, decode, seal
@@ -111,6 +111,7 @@ class Others:
         self._keep = keep
         self._node, self._command, self._clock = node, command, clock
         self._followers: dict[Follower, None] = {}
+        self._groups: dict[tuple[str, int], list[Follower]] = {}  # by overlay and client
         # Joined for clients, now or before this process began, and when last used.
         self._used: dict[Wish, float] = {
             (part.overlay, wish): clock() for part in self._parts() for wish in part.wishes()
@@ -160,6 +161,8 @@ class Others:
         """Hand a client what passes from now on."""
         if not message.floor:
             raise UsageError(f"since 'all': {_no_history(overlay)}")
+        if sum(it.session is session for it in self._followers) >= TAILS_MAX:
+            raise UsageError(f"{TAILS_MAX} tails of one client: stop one first")
         part = self.part(overlay)
         numbers = {it.client for it in self._followers}
         client = 0
@@ -168,11 +171,12 @@ class Others:
         one = Follower(session, message, pattern, part, client)
         self.stop(session, message.request)
         self._followers[one] = None
+        self._groups.setdefault((overlay, client), []).append(one)
         try:
             wanted = Subscribe(one.wish, where=message.where, client=client)
             self._command(InOverlay(overlay, wanted))
         except (UsageError, CapacityExceeded):
-            del self._followers[one]
+            self._forget(one)
             raise
         if not client:
             self._used[overlay, one.wish] = self._clock()
@@ -190,10 +194,17 @@ class Others:
 
     def _end(self, one: Follower) -> None:
         one.session.open -= not one.tailing
-        del self._followers[one]
+        self._forget(one)
         if one.client:
             ended = Unsubscribe(one.wish, where=one.where, client=one.client)
             self._command(InOverlay(one.overlay, ended))
+
+    def _forget(self, one: Follower) -> None:
+        del self._followers[one]
+        group = self._groups[one.overlay, one.client]
+        group.remove(one)
+        if not group:
+            del self._groups[one.overlay, one.client]
 
     # Publishing
 
@@ -267,9 +278,8 @@ class Others:
             for delivery in effect.publications:
                 self._deliver(overlay, effect, delivery)
         elif isinstance(effect, Joined):
-            for one in self._of(overlay):
-                same = (one.wish, one.client) == (effect.pattern, effect.client)
-                if same and not one.tailing:
+            for one in self._groups.get((overlay, effect.client), ()):
+                if one.wish == effect.pattern and not one.tailing:
                     one.tailing = True
                     one.session.answer(Tailing(one.request, [one.pattern], overlay))
         elif isinstance(effect, Notice):
@@ -289,8 +299,8 @@ class Others:
             self._used[overlay, effect.topic] = self._clock()
         piece = Piece(record.data, record.first, record.end)
         self._count(overlay, "deliveries", record.count)
-        for one in self._of(overlay):
-            if one.client != effect.client or not matches(one.pattern, effect.topic):
+        for one in self._groups.get((overlay, effect.client), ()):
+            if not matches(one.pattern, effect.topic):
                 continue
             if self._refusal(one.session, effect.topic) == "":
                 message = Passing(one.request, effect.topic, [piece], part.anonymous)

@@ -86,7 +86,7 @@ class Queries:
     def __init__(
         self,
         memberships: Memberships,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[str | None], Any],
         clock: Callable[[], float],
         wall: Callable[[], float],
         interval: float,
@@ -246,7 +246,8 @@ class Queries:
         until = self._clock() + patience * waits
 
         def attempt() -> bool:
-            where = self._whereabouts(message.topic, join=message.join)
+            absent = not message.join and self.memberships.get(message.topic) is None
+            where = NOBODY if absent else self._whereabouts(message.topic, join=message.join)
             if where == NOT_YET:
                 return False
             answer = self._extents(message, here=where == HERE)
@@ -325,10 +326,16 @@ class Queries:
 
     def ask_status(self, session: Session, message: AskStatus) -> None:
         """How this node is."""
-        status = self._status()
-        topics = status.get("topics", {})
-        heard = {it: one for it, one in topics.items() if self._warden.may_hear(session, it)}
-        status = {**status, "topics": heard} if len(heard) < len(topics) else status
+        after = message.after
+        while True:
+            status = self._status(after)
+            topics = getattr(status, "topics", {})
+            heard = {it: one for it, one in topics.items() if self._warden.may_hear(session, it)}
+            if heard or not topics or after is None:
+                break
+            after = max(topics)  # none at all would say that there are no more
+        if len(heard) < len(topics):
+            status = replace(status, topics=heard)
         session.answer(StatusIs(message.request, json.encode(status)))
 
     def ask_state(self, session: Session, message: AskState) -> None:

@@ -60,6 +60,15 @@ class GossipPart(LivePart):
         """A record is one event."""
         yield Publish(topic, record.data), record
 
+    def resume(self) -> None:
+        """Others have given this process up: it looks for them anew, among those it knew first."""
+        groups = self.node.groups.values()
+        for group in groups:
+            group.intervals = 0
+        for membership in (self.node.neighbours, *(it.membership for it in groups)):
+            for id in list(membership.view):
+                membership.forget(id)
+
     def wishes(self) -> list[str]:
         """All groups that it wants to be in."""
         return [

@@ -26,13 +26,14 @@ log = logging.getLogger("planaria.node")
 class Keeping:
     """Keeps the parts of `node` that are awake."""
 
-    def __init__(self, directory: Path, node: Composite) -> None:
-        """Have the parts take what the files have."""
+    def __init__(self, directory: Path, node: Composite, *, disk: bool = True) -> None:
+        """Have the parts take what the files have; without `disk` there is no file."""
+        self._disk = disk
         self.path, self._node = directory / DIRECTORY, node
         self._written: dict[str, bytes] = {}
         self._waiting: list[Callable[[], None]] = []
         self._due = asyncio.Event()
-        for part in node.parts.values():
+        for part in node.parts.values() if disk else ():
             assert isinstance(part, LivePart)
             self._resume(part)
 
@@ -58,7 +59,7 @@ class Keeping:
 
     def write(self, snapshots: dict[str, bytes], *, durable: bool = False) -> None:
         """Write what has changed; a full disk is told, and tried again."""
-        for name, data in snapshots.items():
+        for name, data in snapshots.items() if self._disk else ():
             if data == self._written.get(name):
                 continue
             if len(data) > KEPT_BYTES_MAX:

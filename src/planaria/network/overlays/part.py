@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from planaria.core.composite import Part
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
 from planaria.core.node import Delivery, Publish
 from planaria.core.overlay import Violation
@@ -19,6 +21,7 @@ from planaria.network.status import OverlayStatus, OverlayTopic
 from planaria.records.record import MalformedRecord, Record, decode
 
 DOUBTS_SHOWN = 20
+NUMBER_MAX = 1 << 53  # a fault may leave any number in memory; JSON's readers know these
 
 Publications = Iterator[tuple[Publish, Record]]
 
@@ -109,9 +112,17 @@ class LivePart(Part):
     def status(self) -> OverlayStatus:
         """How it is, as far as it can know."""
         doubts = [*self.doubts()]
+        topics = {
+            name: replace(it, members=None if it.members is None else _number(it.members))
+            for name, it in self.topics().items()
+        }
         return OverlayStatus(
-            topics=self.topics(),
-            neighbours=self.neighbours(),
+            topics=topics,
+            neighbours=[id for id in self.neighbours() if is_node_id(id)],
             legitimate=not doubts,
             doubts=doubts[:DOUBTS_SHOWN],
         )
+
+
+def _number(value: int) -> int:
+    return max(0, min(value, NUMBER_MAX))

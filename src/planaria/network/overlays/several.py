@@ -5,8 +5,9 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
-from planaria.core.composite import Around, Wake
+from planaria.core.composite import Around, InOverlay, Wake
 from planaria.core.ids import NodeId
+from planaria.core.node import LinkDown, LinkUp
 from planaria.network.config import Config
 from planaria.network.host import Host
 from planaria.network.overlays.discovery import Discovery
@@ -29,7 +30,7 @@ class Several:
         mobile = self.node.parts.get(MobilePart.overlay)
         if isinstance(mobile, MobilePart):
             mobile.node.walk = config.walk
-        self.keeping = Keeping(config.dir, self.node)
+        self.keeping = Keeping(config.dir, self.node, disk=config.durability == "disk")
         self._discovery: Discovery | None = None
 
     async def start(self, host: Host, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -64,4 +65,17 @@ class Several:
             known = sorted({*host.links, *self._ring.supervisors} - {self._ring.id})
             if told != (told := tuple(known[:AROUND_MAX])):
                 host.command(Around(told))
+            self._report_reach(host)
             await asyncio.sleep(self._config.interval)
+
+    def _report_reach(self, host: Host) -> None:
+        """Tell again who is in reach: a fault may have changed what was told before."""
+        part = self.node.parts.get(MobilePart.overlay)
+        if not isinstance(part, MobilePart) or not part.awake:
+            return
+        known, linked = set(part.node.reach), set(host.links)
+        for peer in sorted(known - linked):
+            host.command(InOverlay(part.overlay, LinkDown(peer)))
+        for peer in sorted(linked - known):
+            if part.links_to(peer):
+                host.command(InOverlay(part.overlay, LinkUp(peer)))
