@@ -58,7 +58,8 @@ def test_adversarial_schedulers_hold_up_nobody(
     model: str, n: int, start: str, seeds: Callable[[int, int], int]
 ) -> None:
     for outcome in attack(find_model(model)(n, start), seeds(6, 2_000), 100):
-        assert outcome.failed == outcome.raised == []
+        assert outcome.failed == []
+        assert outcome.raised == []
         assert outcome.most > 0
 
 

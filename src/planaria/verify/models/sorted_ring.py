@@ -132,12 +132,12 @@ class SortedRingModel(Model):
                 if not ring.repair() and (ring.left, ring.right, ring.ring) == place:
                     yield place
             return
-        refs = [(self._label(it), it) for it in others]
+        named: list[Ref] = [(self._label(it), it) for it in others]
         if self.start == "sides":
-            yield from product([None, (id, id), *refs], repeat=3)
+            yield from product([None, (id, id), *named], repeat=3)
             return
-        below = [None, *(it for it in refs if it[1] < id)]
-        above = [None, *(it for it in refs if it[1] > id)]
+        below: list[Ref | None] = [None, *(it for it in named if it[1] < id)]
+        above: list[Ref | None] = [None, *(it for it in named if it[1] > id)]
         for left, right in product(below, above):
             yield left, right, None
             if (left is None) != (right is None):
@@ -229,7 +229,8 @@ class SortedRingModel(Model):
         return (self._label(id), id) if 0 <= id < self.n else None
 
     def _state(self, id: NodeId, place: tuple[Ref | None, ...]) -> SortedRingState:
-        return SortedRingState(self._label(id), *place, {}, {})
+        left, right, ring = place
+        return SortedRingState(self._label(id), left, right, ring, {}, {})
 
 
 def _mutual(places: Sequence[tuple[Ref | None, ...]]) -> bool:
