@@ -46,6 +46,7 @@ from planaria.network.status import Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
+from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.overlay import RingOverlay
@@ -59,7 +60,7 @@ CLUSTER = "planaria"  # of nodes without certificates that are told no other
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit, Review, Settle)
 
 log = logging.getLogger("planaria.node")
 

@@ -66,6 +66,10 @@ class Store(ABC):
     def commit(self, done: Committed) -> None:
         """Call `done` once all that was appended so far is on disk, or with what prevents it."""
 
+    @abstractmethod
+    def staging(self) -> "Store":
+        """The store of what is staged for this topic and not published yet."""
+
     # Writing
 
     def append(self, records: Iterable[Record]) -> list[Arrival]:
@@ -152,6 +156,16 @@ class Store(ABC):
         for stream in self.delivered.forget(before, self.index.held()):
             self.index.forget(stream)
             self._note(stream)
+
+    def drop(self, stream: Stream) -> None:
+        """Hold nothing of a stream any more, and forget that there was one."""
+        lane = self.index.lanes.get(stream)
+        for entry in list(lane.entries) if lane is not None else ():
+            self.index.discard(entry)
+            self.index.erased.append(entry)
+        self.index.forget(stream)
+        self.delivered.drop(stream)
+        self._erase_dropped()
 
     def _erase_dropped(self) -> None:
         unshown, self.index.unshown = self.index.unshown, []

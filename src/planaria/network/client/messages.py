@@ -7,7 +7,7 @@ so that it can go on at another node; a node keeps a cursor for each tail, and n
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, defined_in
@@ -48,6 +48,21 @@ class Lack(Struct, frozen=True, array_like=True, gc=False):
     expired: bool
 
 
+class MemberHas(Struct, frozen=True, array_like=True, gc=False):
+    """What one member has of a manifest: parts staged, and parts in its history.
+
+    `batch` is the last one of the query in its history, -1 if there is none, `last` the key of that
+    one's manifest, `rival` another manifest that it holds for the same batch, or nothing.
+    """
+
+    member: int
+    batch: int
+    last: bytes
+    rival: bytes
+    staged: list[int]
+    settled: list[int]
+
+
 class ClientMessage(Message, frozen=True, gc=False):
     """What concerns one request."""
 
@@ -65,6 +80,7 @@ class Put(ClientMessage, frozen=True, gc=False, tag="client.put"):
     copies: int = COPIES
     strict: bool = False
     durable: bool = True
+    stage: bool = False  # to be held outside of the history, until a manifest settles it
 
 
 class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
@@ -76,6 +92,20 @@ class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
     copies: int = COPIES
     strict: bool = False
     durable: bool = True
+
+
+class AskBatch(ClientMessage, frozen=True, gc=False, tag="client.ask_batch"):
+    """What have members of this manifest? `settle`: they are to publish what they have staged.
+
+    `members` are to be asked, or those that the node finds; `spread` says who broadcasts which
+    parts.
+    """
+
+    topic: str
+    manifest: bytes
+    settle: bool = False
+    members: tuple[int, ...] = ()
+    spread: dict[int, list[int]] = field(default_factory=dict)
 
 
 class Resolve(ClientMessage, frozen=True, gc=False, tag="client.resolve"):
@@ -163,6 +193,13 @@ class Stored(ClientMessage, frozen=True, gc=False, tag="client.stored"):
     incarnation: bytes
     first: int
     count: int
+
+
+class BatchIs(ClientMessage, frozen=True, gc=False, tag="client.batch_is"):
+    """What each member that answered has of a manifest; how many were asked."""
+
+    answers: list[MemberHas]
+    asked: int
 
 
 class Failed(ClientMessage, frozen=True, gc=False, tag="client.failed"):

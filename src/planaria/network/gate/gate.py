@@ -13,6 +13,7 @@ from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.core.topics import check_filter
 from planaria.network.client.messages import (
+    AskBatch,
     AskCharters,
     AskState,
     AskStatus,
@@ -35,10 +36,12 @@ from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import CODEC, TAILS_MAX, Session
+from planaria.network.gate.settling import Settling
 from planaria.network.gate.tails import Tails
 from planaria.network.host import Host
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
+from planaria.protocols.skipring.batches import Consulted
 from planaria.protocols.skipring.charters import LayDown
 from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.ring_node import RingNode
@@ -68,6 +71,7 @@ class Gate:
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
         self.publishing = Publishing(self.memberships, host.command, loop.time, loop.call_later)
+        self.settling = Settling(self.memberships, host.command, loop.time, loop.call_later)
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
         self.queries = Queries(self.memberships, status, loop.time, host.interval)
         self._clock = loop.time
@@ -81,6 +85,9 @@ class Gate:
             self.tails.on_deliver(effect)
         elif isinstance(effect, DepositAnswered):
             self.publishing.on_answer(effect)
+            self.settling.on_refusal(effect)
+        elif isinstance(effect, Consulted):
+            self.settling.on_answer(effect)
         elif isinstance(effect, Joined):
             self.memberships.on_joined(effect)
             self.publishing.look()
@@ -96,6 +103,7 @@ class Gate:
                 connection.close("silent")
             connection.say(Kind.BEAT, b"")
         self.publishing.on_timeout()
+        self.settling.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
         self.memberships.release(self.tails.patterns(), self._keeps)
@@ -153,6 +161,7 @@ class Gate:
             session.closed = True
             self.tails.gone(session)
             self.publishing.gone(session)
+            self.settling.gone(session)
         self.host.closed(connection, reason)
 
     # Requests
@@ -214,4 +223,5 @@ _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     AskState: lambda gate, session, message: gate.queries.ask_state(session, message),
     AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
     PutCharter: Gate._lay_down,
+    AskBatch: lambda gate, session, message: gate.settling.ask(session, message),
 }
