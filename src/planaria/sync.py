@@ -30,7 +30,7 @@ R = TypeVar("R")
 T = TypeVar("T", bound=Event | Notice)
 
 
-class _Loop:
+class Loop:
     """An event loop in a thread of its own."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class _Loop:
 class Subscription(Generic[T]):
     """An iterator of events. Made by `Client.subscribe`."""
 
-    def __init__(self, loop: _Loop, inner: AsyncSubscription[T]) -> None:
+    def __init__(self, loop: Loop, inner: AsyncSubscription[T]) -> None:
         self._loop, self._inner = loop, inner
 
     def __enter__(self) -> Self:
@@ -100,7 +100,7 @@ class Client:
     """A client whose methods wait. Made by `connect`."""
 
     def __init__(self, servers: str | Sequence[str] | None, **options: Any) -> None:
-        self._loop = _Loop()
+        self._loop = Loop()
         self._ended = False
         self._inner: asynchronous.Client
         try:

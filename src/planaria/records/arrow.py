@@ -10,7 +10,7 @@
 | payload | binary |
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +26,11 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 _OFFSET, _STAMP = np.dtype("<u4"), np.dtype("<i8")
 
 
-def to_arrow(slices: Sequence[Slice]) -> "pa.Table":
-    """The publications of these slices as one table, in their order."""
+NAMES = ("publisher", "incarnation", "sequence", "timestamp", "key", "headers", "payload")
+
+
+def to_arrow(slices: Sequence[Slice], names: Sequence[str] = NAMES) -> "pa.Table":
+    """The publications of these slices as one table, in their order, with these columns."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -37,23 +40,32 @@ def to_arrow(slices: Sequence[Slice]) -> "pa.Table":
     counts = np.fromiter((part.hi - part.lo for part in slices), np.int64, len(slices))
     rows = int(counts.sum())
     places = [part.record.offsets() for part in slices]
-    publishers = np.fromiter((part.record.publisher for part in slices), np.int64, len(slices))
-    incarnations = b"".join(part.record.incarnation * (part.hi - part.lo) for part in slices)
-    columns = {
-        "publisher": _numbers(pa, pa.int64(), np.repeat(publishers, counts)),
-        "incarnation": pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(INCARNATION_BYTES), rows, [None, pa.py_buffer(incarnations)]
+    columns: dict[str, Callable[[], Any]] = {
+        "publisher": lambda: _numbers(pa, pa.int64(), publishers(slices, counts)),
+        "incarnation": lambda: pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(INCARNATION_BYTES), rows, [None, pa.py_buffer(incarnations(slices))]
         ),
-        "sequence": _numbers(pa, pa.int64(), _sequences(slices, counts)),
-        "timestamp": _numbers(pa, pa.timestamp("us"), _timestamps(slices, places, counts)),
-        "key": _keys(pa, slices, places, rows),
-        "headers": _headers(pa, slices, places),
-        "payload": _payloads(pa, slices, places, rows),
+        "sequence": lambda: _numbers(pa, pa.int64(), sequences(slices, counts)),
+        "timestamp": lambda: _numbers(pa, pa.timestamp("us"), _timestamps(slices, places, counts)),
+        "key": lambda: _keys(pa, slices, places, rows),
+        "headers": lambda: _headers(pa, slices, places),
+        "payload": lambda: _payloads(pa, slices, places, rows),
     }
-    return pa.table(columns)
+    return pa.table({name: columns[name]() for name in names})
 
 
-def _sequences(slices: Sequence[Slice], counts: _Array) -> _Array:
+def publishers(slices: Sequence[Slice], counts: _Array) -> _Array:
+    """The publisher of every row."""
+    each = np.fromiter((part.record.publisher for part in slices), np.int64, len(slices))
+    return np.repeat(each, counts)
+
+
+def incarnations(slices: Sequence[Slice]) -> bytes:
+    """The incarnation of every row, one after the other."""
+    return b"".join(part.record.incarnation * (part.hi - part.lo) for part in slices)
+
+
+def sequences(slices: Sequence[Slice], counts: _Array) -> _Array:
     """Each slice's numbers ascend by one: a running sum with a jump where a slice begins."""
     firsts = np.fromiter((part.lo for part in slices), np.int64, len(slices))
     starts = np.cumsum(counts) - counts

@@ -156,7 +156,8 @@ def settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) ->
     Raises MalformedRecord if that is none.
     """
     stream = (manifest.publisher, portion.incarnation)
-    head = encode_head(staged, stream, part.first + staged.first, manifest.time, BATCH)
+    what = (staged.columns | BATCH, staged.count, staged.pairs)
+    head = encode_head(stream, part.first + staged.first, manifest.time, *what)
     mark = BATCH_LAYOUT.pack(manifest.record.key, manifest.batch, portion.first)
     return decode(head + staged.data[len(head) :] + mark)
 

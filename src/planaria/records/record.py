@@ -260,13 +260,12 @@ def seal(stream: Stream, first: int, drafts: Sequence[Draft], *, time: int, low:
         raise UsageError(f"cannot seal this record: {error}") from None
 
 
-def encode_head(record: Record, stream: Stream, first: int, time: int, columns: int) -> bytes:
-    """The head of a record with the same publications and `columns` more, numbered otherwise."""
-    publisher, incarnation = stream
-    return _HEAD.pack(
-        _MARK, _VERSION, record.columns | columns, record.count, publisher, first, 0, time,
-        incarnation, record.pairs,
-    )  # fmt: skip
+def encode_head(
+    stream: Stream, first: int, time: int, columns: int, count: int, pairs: int, low: int = 0
+) -> bytes:
+    """The head of a record of `count` publications with so many headers."""
+    who, start = stream
+    return _HEAD.pack(_MARK, _VERSION, columns, count, who, first, low, time, start, pairs)
 
 
 def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low: int) -> bytes:
@@ -293,10 +292,7 @@ def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low:
         columns |= TIMESTAMPS
         stamps = [time * 1_000_000 if at is None else at for at in timestamps]
         times = pack(f"<{count}q", *stamps)
-    publisher, incarnation = stream
-    head = _HEAD.pack(
-        _MARK, _VERSION, columns, count, publisher, first, low, time, incarnation, len(pairs)
-    )
+    head = encode_head(stream, first, time, columns, count, len(pairs), low)
     return b"".join([head, times, *tables, validity, *data])
 
 

@@ -50,6 +50,8 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.speculation": "false",  # it would run simulations twice
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Else a list or map column is measured anew with every row: in time quadratic in a batch's.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
 }
 
 NEEDED = ("pyspark", "pyarrow", "pandas", "rich", "jinja2", "matplotlib")

@@ -279,7 +279,7 @@ def _spreaders(manifest: Manifest, topic: str, have: list[MemberHas]) -> dict[in
     return spread
 
 
-def named(query: str, batch: int, error: PlanariaError) -> PlanariaError:
+def named(query: str, batch: int | str, error: PlanariaError) -> PlanariaError:
     """The same mistake, with the batch that it is about."""
     kind = UsageError if isinstance(error, UsageError) else Unsettled
     return kind(f"batch {batch} of query {query}: {error}")

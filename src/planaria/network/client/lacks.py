@@ -87,19 +87,12 @@ class Lacking:
             self.owner.skip(topic, stream, hole.lo, hole.hi)
 
 
-async def read_at(
-    address: str,
-    access: Access,
-    topic: str,
-    after: list[Position],
-    to: list[Position] | None,
-    limit: int = 8192,
-) -> Pieces | None:
-    """What one particular node has of a range; None if it does not answer."""
+async def read_at(address: str, access: Access, *fields: Any) -> Pieces | None:
+    """What one particular node answers to a `Read` of these fields; None if it does not."""
     requests = Requests(Servers([address]), access._replace(patience=0.0))
     try:
         await requests.channel.open()
-        return await requests.ask(Read, Pieces, topic, after, to, limit)
+        return await requests.ask(Read, Pieces, *fields)
     except PlanariaError:
         return None
     finally:

@@ -16,6 +16,7 @@ from planaria.records.record import Draft, Stream
 
 COPIES = 2  # members that hold a publication before it is acknowledged, unless its client says else
 TOKEN_BYTES = 16
+LACKS_MAX = 1024  # told at a time
 PART_BYTES = 1 << 18  # of vectors in one frame, at most; what they take there is estimated by:
 TOPIC_BYTES, POSITION_BYTES, SKIPPED_BYTES = 16, 48, 24
 
@@ -61,6 +62,21 @@ class MemberHas(Struct, frozen=True, array_like=True, gc=False):
     rival: bytes
     staged: list[int]
     settled: list[int]
+
+
+class Extent(Struct, frozen=True, array_like=True, gc=False):
+    """Which numbers of a stream a node has: those from `low` to before `next` but for `holes`.
+
+    Below `low` nothing is left; what is missing in `holes` may still come. From `since` on it was
+    published at or after the time that was asked for.
+    """
+
+    publisher: int
+    incarnation: bytes
+    low: int
+    next: int
+    since: int = 0
+    holes: tuple[tuple[int, int], ...] = ()
 
 
 class ClientMessage(Message, frozen=True, gc=False):
@@ -137,13 +153,19 @@ class Stop(ClientMessage, frozen=True, gc=False, tag="client.stop"):
 
 
 class Read(ClientMessage, frozen=True, gc=False, tag="client.read"):
-    """Read a range of one topic, (after, to], or as far as there is; at most `limit` at a time."""
+    """Read a range of one topic, (after, to], or as far as there is; at most `limit` at a time.
+
+    Of it only what satisfies `where`; and where nothing in a record is of the `times` from the
+    first to before the second, in microseconds since 1970, that record may be left out.
+    """
 
     topic: str
     after: list[Position]
     to: list[Position] | None = None
     limit: int = 8192
     floor: int = 0
+    where: str | None = None
+    times: tuple[int, int] | None = None
 
 
 class AskTopics(ClientMessage, frozen=True, gc=False, tag="client.ask_topics"):
@@ -156,6 +178,22 @@ class AskVector(ClientMessage, frozen=True, gc=False, tag="client.ask_vector"):
     """How far can this topic be read here?"""
 
     topic: str
+
+
+class AskExtent(ClientMessage, frozen=True, gc=False, tag="client.ask_extent"):
+    """Which numbers of this topic are here, of the streams after `after`?
+
+    If all is as it was when the answer had the version `known`, say so after `wait` milliseconds,
+    or as soon as it is not. `time`, in seconds since 1970, is what `Extent.since` is about. A node
+    without a copy gets one first, unless it is not to `join`.
+    """
+
+    topic: str
+    known: bytes = b""
+    wait: int = 0
+    time: int = 0
+    after: tuple[int, bytes] | None = None
+    join: bool = True
 
 
 class AskStatus(ClientMessage, frozen=True, gc=False, tag="client.ask_status"):
@@ -254,6 +292,17 @@ class VectorIs(ClientMessage, frozen=True, gc=False, tag="client.vector_is"):
     """How far the topic can be read here."""
 
     positions: list[Position]
+
+
+class ExtentIs(ClientMessage, frozen=True, gc=False, tag="client.extent_is"):
+    """The streams of a topic here, by name; none if it is as it was at this version.
+
+    `more`: others follow after the last of these.
+    """
+
+    extents: list[Extent]
+    version: bytes
+    more: bool = False
 
 
 class StatusIs(ClientMessage, frozen=True, gc=False, tag="client.status_is"):

@@ -15,6 +15,7 @@ from planaria.core.topics import check_filter
 from planaria.network.client.messages import (
     AskBatch,
     AskCharters,
+    AskExtent,
     AskState,
     AskStatus,
     AskTopics,
@@ -83,6 +84,7 @@ class Gate:
         """Something happened at this node."""
         if isinstance(effect, Deliver):
             self.tails.on_deliver(effect)
+            self.queries.on_news(effect.topic)
         elif isinstance(effect, DepositAnswered):
             self.publishing.on_answer(effect)
             self.settling.on_refusal(effect)
@@ -219,6 +221,7 @@ _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     Read: lambda gate, session, message: gate.queries.read(session, message),
     AskTopics: lambda gate, session, message: gate.queries.ask_topics(session, message),
     AskVector: lambda gate, session, message: gate.queries.ask_vector(session, message),
+    AskExtent: lambda gate, session, message: gate.queries.ask_extent(session, message),
     AskStatus: lambda gate, session, message: gate.queries.ask_status(session, message),
     AskState: lambda gate, session, message: gate.queries.ask_state(session, message),
     AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),

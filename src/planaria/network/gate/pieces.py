@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import DecodeError, json
-
 from planaria.core.errors import UsageError
 from planaria.core.ids import is_node_id
+from planaria.filters.attributes import object_of
 from planaria.filters.filters import TOPIC, matches
 from planaria.filters.sql import parse
 from planaria.filters.values import Value
-from planaria.network.client.messages import Lack, Piece, Position, from_wire
+from planaria.network.client.messages import LACKS_MAX, Lack, Piece, Position, from_wire
 from planaria.records.batches import Lacks, Slice
 from planaria.records.positions import SKIPPED_MAX, Mark
 from planaria.records.record import (
     INCARNATION_BYTES,
     SEQUENCE_MAX,
+    TIMESTAMPS,
     Draft,
     Publication,
     Stream,
@@ -23,7 +23,6 @@ from planaria.records.record import (
 
 PIECES_BYTES = 1 << 18  # of records in one frame; a larger record has its own
 PIECES_PUBLICATIONS = 8192  # in one frame
-LACKS_MAX = 1024  # told at a time
 
 
 class Condition:
@@ -62,6 +61,20 @@ def pieces_of(parts: Sequence[Slice], condition: Condition | None, topic: str) -
     if condition is None:
         return [Piece(record.data, lo, hi, late) for record, lo, hi, late in parts]
     return [Piece(_excerpt(part), *part[1:]) for part in condition.cut(topic, parts)]
+
+
+def within(parts: Sequence[Slice], times: tuple[int, int] | None) -> list[Slice]:
+    """Those of these slices that may have a publication of these times, in microseconds."""
+    if times is None:
+        return list(parts)
+    return [part for part in parts if _touches(part, *times)]
+
+
+def _touches(part: Slice, since: int, before: int) -> bool:
+    if not part.record.columns & TIMESTAMPS:
+        return since <= part.record.time * 1_000_000 < before
+    stamps = part.record.timestamps(part.lo, part.hi)
+    return min(stamps) < before and max(stamps) >= since
 
 
 def _excerpt(part: Slice) -> bytes:
@@ -115,12 +128,8 @@ def _attributes(topic: str, one: Publication) -> dict[str, Value]:
     attributes: dict[str, Value] = {
         name: value.decode(errors="replace") for name, value in one.headers
     }
-    try:
-        found = json.decode(one.payload) if one.payload[:1] in b"{ \t\r\n" else None
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        plain = {name: it for name, it in found.items() if isinstance(it, bool | int | float | str)}
-        attributes.update(plain)
+    found = object_of(one.payload)
+    plain = {name: it for name, it in found.items() if isinstance(it, bool | int | float | str)}
+    attributes.update(plain)
     attributes[TOPIC] = topic
     return attributes

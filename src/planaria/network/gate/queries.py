@@ -1,5 +1,6 @@
 """Questions of clients that are answered once: where to begin, ranges, topics, status, state."""
 
+import os
 from collections.abc import Callable
 from random import Random
 from time import time
@@ -13,11 +14,13 @@ from planaria.core.state import encode_state
 from planaria.core.topics import check_filter, check_topic, matches
 from planaria.network.client.messages import (
     AskCharters,
+    AskExtent,
     AskState,
     AskStatus,
     AskTopics,
     AskVector,
     ChartersAre,
+    ExtentIs,
     Lack,
     Piece,
     Pieces,
@@ -31,14 +34,17 @@ from planaria.network.client.messages import (
     in_parts,
     to_wire,
 )
+from planaria.network.gate.extents import extents_of
 from planaria.network.gate.pieces import (
     PIECES_BYTES,
     PIECES_PUBLICATIONS,
+    Condition,
     lacks_of,
     moved,
     pieces_of,
     sealed,
     vector_of,
+    within,
 )
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
@@ -48,6 +54,7 @@ from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.membership import Membership, MembershipState
 from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.supervisor import SupervisorState
+from planaria.records.batches import Lacks
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Vector
 from planaria.records.store import Store
@@ -55,6 +62,7 @@ from planaria.records.store import Store
 WAIT_SECONDS = 10.0  # for this node to be able to answer; then another may be
 TOPICS_SECONDS = 5.0  # for all supervisors to name their topics; then what is known is told
 CHARTERS_PAGE = 128  # charters in one answer, and two more: at most half a mebibyte
+WAIT_MILLISECONDS_MAX = 10_000  # for which a question for news may wait
 SLACK_SECONDS = 60  # by which the clock of a new publisher may be slow and not lose its first words
 
 HERE, NOBODY, ELSEWHERE, NOT_YET = "here", "nobody", "elsewhere", "not yet"  # who has a copy
@@ -84,22 +92,36 @@ class Queries:
         self.memberships, self._status, self._clock = memberships, status, clock
         self._interval = interval
         self._waiting: list[Waiting] = []
+        self._news: dict[str, list[Waiting]] = {}  # questions that wait for a topic to change
+        self._nonce = os.urandom(8)  # of this process: versions of another one mean nothing here
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + sum(map(len, self._news.values()))
 
     def on_timeout(self) -> None:
         """Try again what could not be answered."""
-        waiting, self._waiting = self._waiting, []
         now = self._clock()
-        for one in waiting:
-            if one.session.closed or self._attempted(one):
-                continue
-            if now < one.until:
-                self._waiting.append(one)
-            else:
-                reason = "this node is not up to date on that yet: ask another"
-                one.session.fail(one.request, "elsewhere", reason)
+        waiting, self._waiting = self._waiting, []
+        self._waiting += [one for one in waiting if not self._done(one, now)]
+        for topic in list(self._news):
+            self.on_news(topic)
+
+    def on_news(self, topic: str) -> None:
+        """A topic has changed: answer who waits for that."""
+        if topic in self._news:
+            now, waiting = self._clock(), self._news.pop(topic)
+            rest = [one for one in waiting if not self._done(one, now)]
+            if rest:
+                self._news[topic] = rest
+
+    def _done(self, one: Waiting, now: float) -> bool:
+        """Answer if possible; if it takes too long, say that another node may."""
+        if one.session.closed or self._attempted(one):
+            return True
+        if now >= one.until:
+            reason = "this node is not up to date on that yet: ask another"
+            one.session.fail(one.request, "elsewhere", reason)
+        return now >= one.until
 
     def _attempted(self, one: Waiting) -> bool:
         try:
@@ -161,11 +183,12 @@ class Queries:
         check_topic(message.topic)
         after = vector_of(message.after)
         to = None if message.to is None else vector_of(message.to)
+        condition = None if message.where is None else Condition(message.where)
 
         def attempt() -> bool:
             where = self._whereabouts(message.topic, join=to is None)
             if where == HERE:
-                session.answer(self._range(message, after, to))
+                session.answer(self._range(message, after, to, condition))
             elif where == NOBODY:
                 session.answer(Pieces(message.request, message.topic, [], []))
             elif where == ELSEWHERE:
@@ -175,14 +198,20 @@ class Queries:
 
         self._try(session, message.request, attempt)
 
-    def _range(self, message: Read, after: Vector, to: Vector | None) -> Pieces:
+    def _range(
+        self, message: Read, after: Vector, to: Vector | None, condition: Condition | None
+    ) -> Pieces:
         holdings = self._holdings(message.topic)
         limit = min(max(1, message.limit), PIECES_PUBLICATIONS)
-        batch = holdings.read(after, to, limit=limit, floor=message.floor, size=PIECES_BYTES)
+        only = None if to is None else sorted(to)
+        batch = holdings.read(
+            after, to, limit=limit, floor=message.floor, only=only, size=PIECES_BYTES
+        )
         lacks: tuple[Lack, ...] = ()
         if to is not None:
-            lacks = lacks_of(holdings.ask(lambda store: store.lacks(batch.vector, to)))
-        pieces = pieces_of(batch.slices, None, message.topic)
+            lacks = lacks_of(holdings.ask(lambda store: _lacks(store, after, batch.vector, to)))
+        slices = within(batch.slices, message.times)
+        pieces = pieces_of(slices, condition, message.topic)
         return Pieces(message.request, message.topic, pieces, moved(after, batch.vector), lacks)
 
     def ask_vector(self, session: Session, message: AskVector) -> None:
@@ -198,6 +227,45 @@ class Queries:
             return True
 
         self._try(session, message.request, attempt)
+
+    def ask_extent(self, session: Session, message: AskExtent) -> None:
+        """Which numbers of a topic are here; of the first streams, when that has changed."""
+        check_topic(message.topic)
+        patience = min(max(0, message.wait), WAIT_MILLISECONDS_MAX) / 1000
+        waits = message.known != b"" and message.after is None
+        until = self._clock() + patience * waits
+
+        def attempt() -> bool:
+            where = self._whereabouts(message.topic, join=message.join)
+            if where == NOT_YET:
+                return False
+            answer = self._extents(message, here=where == HERE)
+            if waits and answer.version == message.known:
+                if self._clock() < until:
+                    return False
+                answer = ExtentIs(message.request, [], answer.version)
+            session.answer(answer)
+            return True
+
+        if attempt():
+            return
+        one = Waiting(session, message.request, attempt, self._clock() + WAIT_SECONDS)
+        if self._clock() < until:
+            self._news.setdefault(message.topic, []).append(one)
+        else:
+            self._waiting.append(one)
+
+    def _extents(self, message: AskExtent, *, here: bool) -> ExtentIs:
+        if not here:
+            return ExtentIs(message.request, [], self._nonce)
+        holdings = self._holdings(message.topic)
+        version = self._nonce + holdings.version.to_bytes(8, "big")
+        if version == message.known and message.after is None:
+            return ExtentIs(message.request, [], version)
+        found, more = holdings.ask(
+            lambda store: extents_of(store.index, message.time, message.after)
+        )
+        return ExtentIs(message.request, found, version, more)
 
     def _whereabouts(self, topic: str, *, join: bool) -> str:
         """Is a copy of a topic here? If somebody else has one, `join` to get it, or say so."""
@@ -265,6 +333,11 @@ class Queries:
         peers = encode_state(PeerState(peer))
         known = list(ring.peer.supervisors)
         session.answer(StateIs(message.request, known, peers, supervisor))
+
+
+def _lacks(store: Store, after: Vector, reached: Vector, to: Vector) -> Lacks:
+    """What is expired of all that was asked for, and what may still come of what was not given."""
+    return Lacks(store.lacks(reached, to).coming, store.lacks(after, to).expired)
 
 
 def _divided(last: dict[str, Piece]) -> list[dict[str, Piece]]:

@@ -11,10 +11,9 @@ from itertools import islice
 
 from planaria.core.node import Deliver, Notice
 from planaria.core.topics import matches
-from planaria.network.client.messages import Lack, Pieces, Position, Tailing, Told
+from planaria.network.client.messages import LACKS_MAX, Lack, Pieces, Position, Tailing, Told
 from planaria.network.client.messages import Tail as Asked
 from planaria.network.gate.pieces import (
-    LACKS_MAX,
     PIECES_BYTES,
     PIECES_PUBLICATIONS,
     Condition,

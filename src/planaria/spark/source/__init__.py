@@ -1,0 +1,1 @@
+"""The source: topics of a live network as tables and streams of Spark."""

@@ -1,0 +1,86 @@
+"""The batch side: a range of topics, fixed when the query is planned, read by tasks."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from planaria.core.errors import UsageError
+from planaria.spark.source.network import resolved
+from planaria.spark.source.offsets import Vectors, between, clipped, merged
+from planaria.spark.source.options import EARLIEST, GIVEN, LATEST, ReadOptions, Where
+from planaria.spark.source.plan import divide, tasks_for
+from planaria.spark.source.push import Pushed
+from planaria.spark.source.rows import Task, batches
+from planaria.spark.source.table import check_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from planaria.spark.source.overview import Overview
+
+
+class PushFilters:
+    """`pushFilters` of a reader that works whether the session pushes filters or not.
+
+    Spark refuses a reader that implements it where `spark.sql.python.filterPushdown.enabled` is
+    false, which it is by default: so this looks like the one that every reader has.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, pushed: Pushed) -> None:
+        self.pushed = pushed
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Leave out at the nodes what these filters would drop; Spark still judges every row."""
+        self.pushed.take(filters)
+        return filters
+
+
+class BatchReader(DataSourceReader):
+    """Reads a subscription from one place to another, by default all of it."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        check_schema(schema)
+        if options.starting is not None and options.starting.kind == LATEST:
+            raise UsageError("option startingOffsets: a batch does not begin at the latest")
+        self.options, self.schema = options, schema
+        self.context = resolved(options.network)
+        self.pushed = Pushed(schema)
+        self.pushFilters = PushFilters(self.pushed)  # type: ignore[method-assign]
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks: what is there now, and was asked for."""
+        from planaria.spark.source.overview import Overview
+
+        overview = Overview(self.context, self.options.patterns)
+        try:
+            have = overview.available(overview.fresh())
+            lows = {topic: one.lows for topic, one in overview.seen.items()}
+            start = _place(overview, self.options.starting or Where(EARLIEST), have)
+            end = _place(overview, self.options.ending, have)
+        finally:
+            overview.close()
+        ranges = self.pushed.ranges(between(start, merged(start, end)))
+        works = divide(ranges, tasks_for(ranges, lows, self.options.partitions), lows)
+        return [Task(work.ranges) for work in works]
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """The rows of one task."""
+        ranges = partition.value or ()
+        condition = self.pushed.condition(self.options.filter)
+        fail = self.options.fail_on_data_loss
+        return batches(self.context, self.schema, ranges, condition, fail_on_data_loss=fail)
+
+
+def _place(overview: "Overview", where: Where, have: Vectors) -> Vectors:
+    """Where a range begins or ends. What was given is taken as it is: if it is not there, the read
+    fails.
+    """
+    if where.kind == EARLIEST:
+        return {}
+    if where.kind == GIVEN:
+        return where.vectors
+    return have if where.kind == LATEST else clipped(have, overview.at(where))

@@ -1,0 +1,214 @@
+"""Ranges of topics from whichever node has them: many questions under way, answers in order.
+
+Every number that was asked for is accounted for: it came, its publisher's topic no longer keeps it,
+or the read fails. A node that dies in the middle is replaced, and what it had not answered is asked
+of the next one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from typing import NamedTuple
+
+from planaria.core.errors import PlanariaError
+from planaria.network.client.channel import Access
+from planaria.network.client.lacks import read_at
+from planaria.network.client.messages import LACKS_MAX, Piece, Pieces, Position, Read
+from planaria.network.client.requests import Requests
+from planaria.network.client.servers import Servers
+from planaria.records.batches import Slice
+from planaria.records.positions import Intervals
+from planaria.records.record import Stream, decode
+from planaria.spark.source.offsets import Range
+
+AHEAD = 6  # questions under way: their answers fill the window of a link
+STREAMS_AT_ONCE = 1024  # in one question: the frame has room for them
+ANSWER_BYTES = 200 << 10  # that a question aims at; a node answers with a quarter mebibyte at most
+ROWS_FIRST, ROWS_MAX = 1024, 8192  # in one question: the first, before sizes are known
+ABSENT_SECONDS = 60.0  # for which a number may be at no node before the read fails
+NAMED_MAX = 8  # ranges in a line
+PAUSE_SECONDS = 0.25  # between two searches for it
+
+
+class DataLoss(PlanariaError):
+    """Numbers that were asked for are no longer kept."""
+
+
+class Part(NamedTuple):
+    """What one question brought: slices of one topic, and the ranges that are expired."""
+
+    topic: str
+    slices: list[Slice]
+    expired: list[Range]
+
+
+class Condition(NamedTuple):
+    """What of a range the node is to send."""
+
+    where: str | None = None
+    times: tuple[int, int] | None = None
+
+    @property
+    def any(self) -> bool:
+        """May something be left out?"""
+        return self.where is not None or self.times is not None
+
+
+class Question:
+    """Some ranges of one topic, asked together; each stream at most once."""
+
+    __slots__ = ("answer", "ranges")
+
+    def __init__(self, ranges: Sequence[Range], requests: Requests, condition: Condition) -> None:
+        self.ranges = ranges
+        self.answer = requests.begin(Read, *fields(ranges, condition))
+
+    @property
+    def size(self) -> int:
+        """How many numbers they have."""
+        return sum(it.size for it in self.ranges)
+
+
+def fields(ranges: Sequence[Range], condition: Condition) -> tuple[object, ...]:
+    """The question for these ranges."""
+    after = [Position(*it.stream, it.lo) for it in ranges]
+    to = [Position(*it.stream, it.hi) for it in ranges]
+    return ranges[0].topic, after, to, ROWS_MAX, 0, condition.where, condition.times
+
+
+class Fetcher:
+    """Reads ranges over one channel."""
+
+    def __init__(self, servers: Servers, access: Access, condition: Condition) -> None:
+        self.servers, self.access, self.condition = servers, access, condition
+        self.requests = Requests(servers, access)
+        self._row_bytes = ANSWER_BYTES / ROWS_FIRST
+
+    async def parts(self, ranges: Sequence[Range]) -> AsyncGenerator[Part, None]:
+        """All of these ranges, in order; raises PlanariaError if some cannot be read."""
+        await self.requests.channel.open()
+        try:
+            left, asked = deque(ranges), deque[Question]()
+            while left or asked:
+                while left and len(asked) < AHEAD:
+                    asked.append(self._ask(self._cut(left)))
+                question = asked.popleft()
+                part, rest = await self._answered(question)
+                if rest:
+                    asked.appendleft(self._ask(rest))
+                yield part
+        finally:
+            await self.requests.channel.close()
+
+    def _ask(self, ranges: Sequence[Range]) -> Question:
+        return Question(ranges, self.requests, self.condition)
+
+    def _cut(self, left: deque[Range]) -> list[Range]:
+        """The next ranges that one answer may hold: of one topic, each stream once."""
+        room = max(1, min(ROWS_MAX, int(ANSWER_BYTES / self._row_bytes)))
+        chosen: list[Range] = []
+        streams: set[Stream] = set()
+        while left and room > 0 and len(chosen) < STREAMS_AT_ONCE:
+            it = left[0]
+            if it.stream in streams or (chosen and it.topic != chosen[0].topic):
+                break
+            left.popleft()
+            if it.size > room:
+                left.appendleft(it._replace(lo=it.lo + room))
+                it = it._replace(hi=it.lo + room)
+            chosen.append(it)
+            streams.add(it.stream)
+            room -= it.size
+        return chosen
+
+    async def _answered(self, question: Question) -> tuple[Part, list[Range]]:
+        """What came for a question, and what of it is still to be asked for."""
+        until = asyncio.get_running_loop().time() + ABSENT_SECONDS
+        found = await question.answer
+        while True:
+            if not isinstance(found, Pieces):
+                raise PlanariaError(f"a node answers a range with {type(found).__name__}")
+            part, rest = self._judged(question.ranges, found)
+            if part.slices or part.expired or len(rest) < len(question.ranges):
+                return part, rest
+            if asyncio.get_running_loop().time() > until:
+                lacks = f"{absent(rest)} are at no node for {ABSENT_SECONDS:.0f} s"
+                raise PlanariaError(f"{lacks}: is a node down that holds them?")
+            found = await self._elsewhere(question) or found
+
+    async def _elsewhere(self, question: Question) -> Pieces | None:
+        """The first answer of another node that has something, then that of ours again."""
+        asked = fields(question.ranges, self.condition)
+        for address in list(self.servers):
+            if address != self.requests.channel.address:
+                found = await read_at(address, self.access, *asked)
+                if found is not None and found.after:
+                    return found
+        await asyncio.sleep(PAUSE_SECONDS)
+        again: Pieces = await self.requests.ask(Read, Pieces, *asked)
+        return again
+
+    def _judged(self, ranges: Sequence[Range], found: Pieces) -> tuple[Part, list[Range]]:
+        """Account for every number that an answer has passed."""
+        reached = {(it.publisher, it.incarnation): it.next for it in found.after}
+        came = {it.stream: Intervals() for it in ranges}
+        slices = [_slice(piece) for piece in found.pieces]
+        for one in slices:
+            if one.record.stream not in came or came[one.record.stream].common(one.lo, one.hi):
+                raise PlanariaError(f"{self._node} sends what was not asked for: {one.record}")
+            came[one.record.stream].add(one.lo, one.hi)
+        self._measure(found.pieces, slices)
+        gone: dict[Stream, Intervals] = {}
+        for lack in found.lacks:
+            if lack.expired:
+                stream = (lack.publisher, lack.incarnation)
+                gone.setdefault(stream, Intervals()).add(lack.lo, lack.hi)
+        rest, expired = list[Range](), list[Range]()
+        for it in ranges:
+            end = min(it.hi, max(it.lo, reached.get(it.stream, it.lo)))
+            if end < it.hi:
+                rest.append(it._replace(lo=end))
+            if end == it.lo:
+                continue
+            known = gone.get(it.stream, Intervals())
+            if len(found.lacks) >= LACKS_MAX:  # there is no room to tell of more
+                for lo, hi in came[it.stream].missing(it.lo, end):
+                    known.add(lo, hi)
+            lost = known.common(it.lo, end)
+            expired += [it._replace(lo=lo, hi=hi) for lo, hi in lost]
+            self._check(it._replace(hi=end), came[it.stream], lost)
+        return Part(found.topic, slices, expired), rest
+
+    def _check(self, it: Range, came: Intervals, lost: Sequence[tuple[int, int]]) -> None:
+        """Was all of a range given or told to be expired, and nothing beyond it given?"""
+        for lo, hi in lost:
+            came.add(lo, hi)
+        outside = came.end > it.hi or any(lo < it.lo for lo, _ in came)
+        if outside or (not self.condition.any and came.missing(it.lo, it.hi)):
+            raise PlanariaError(f"{self._node} sends {list(came)} of what was asked for: {it}")
+
+    def _measure(self, pieces: Sequence[Piece], slices: Sequence[Slice]) -> None:
+        """Learn how large rows are, to ask for what one answer holds."""
+        rows = sum(one.hi - one.lo for one in slices)
+        if rows:
+            size = sum(len(piece.record) for piece in pieces) / rows
+            self._row_bytes = max(1.0, (self._row_bytes + size) / 2)
+
+    @property
+    def _node(self) -> str:
+        return self.requests.channel.address
+
+
+def _slice(piece: Piece) -> Slice:
+    record = decode(piece.record)
+    return Slice(record, max(piece.lo, record.first), min(piece.hi, record.end))
+
+
+def absent(ranges: Sequence[Range]) -> str:
+    """These numbers, in one line."""
+    named = [
+        f"{it.lo} to {it.hi - 1} of {it.stream[0]}/{it.stream[1].hex()} in {it.topic}"
+        for it in ranges[:NAMED_MAX]
+    ]
+    more = f" and {len(ranges) - NAMED_MAX} other ranges" if len(ranges) > NAMED_MAX else ""
+    return f"numbers {', '.join(named)}{more}"

@@ -1,0 +1,154 @@
+"""The options of a read, understood and checked once, where the query is made."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from planaria.core.errors import UsageError, unknown
+from planaria.core.topics import check_filter
+from planaria.network.client.patterns import Patterns
+from planaria.network.context import parse_flag, split_servers
+from planaria.records.record import TIME_MAX
+from planaria.spark.source.offsets import Offset, Vectors, fingerprint, vectors_from_json
+
+COLUMNS = ("key", "value", "topic", "publisher", "sequence", "timestamp", "headers", "id")
+NAMES = (
+    "servers", "context", "credentials", "insecure", "subscribe", "startingOffsets",
+    "endingOffsets", "maxRowsPerTrigger", "failOnDataLoss", "columns", "schema", "filter",
+    "minPartitions", "path",
+)  # fmt: skip
+EARLIEST, LATEST, TIME, GIVEN = "earliest", "latest", "time", "given"
+PARTITIONS_MAX = 10_000
+
+
+class Where(NamedTuple):
+    """Where a range begins or ends: a word, a time in seconds since 1970, or given positions."""
+
+    kind: str
+    time: int = 0
+    vectors: Vectors = {}  # noqa: RUF012 - nobody changes it
+
+
+class Network(NamedTuple):
+    """Which nodes to talk to, and as whom, as `planaria.connect` takes it."""
+
+    servers: tuple[str, ...] | None
+    context: str | None
+    credentials: str | None
+    insecure: bool | None
+
+
+class ReadOptions(NamedTuple):
+    """What is to be read."""
+
+    network: Network
+    patterns: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    schema: str | None
+    filter: str | None
+    starting: Where | None
+    ending: Where
+    rows_max: int | None
+    fail_on_data_loss: bool
+    partitions: int | None
+
+    @property
+    def fingerprint(self) -> str:
+        """What offsets of this subscription are marked with."""
+        return fingerprint(self.patterns)
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> "ReadOptions":
+        """Understand options as Spark hands them over; raises UsageError that names the option."""
+        options = {name.lower(): value for name, value in given.items()}
+        known = {name.lower(): name for name in NAMES}
+        for name in options:
+            if name not in known:
+                raise unknown("option", name, NAMES)
+        subscribe = options.get("subscribe") or options.get("path")
+        if not subscribe:
+            raise UsageError("option subscribe: name a topic or pattern, as in weather/#")
+        patterns = Patterns(check_filter(it.strip()) for it in subscribe.split(","))
+        filter, columns = options.get("filter"), options.get("columns")
+        if filter is not None:
+            from planaria.filters.sql import parse
+
+            parse(filter)
+        starting = options.get("startingoffsets")
+        ending = _where("endingOffsets", options.get("endingoffsets", LATEST))
+        if ending.kind == EARLIEST:
+            raise UsageError("option endingOffsets: a range does not end at the earliest")
+        return cls(
+            network_of(options),
+            tuple(sorted(patterns)),
+            None if columns is None else tuple(it.strip() for it in columns.split(",")),
+            options.get("schema"),
+            filter,
+            None if starting is None else _where("startingOffsets", starting),
+            ending,
+            number_of("maxRowsPerTrigger", options.get("maxrowspertrigger")),
+            _flag("failOnDataLoss", options.get("failondataloss", "true")),
+            number_of("minPartitions", options.get("minpartitions"), PARTITIONS_MAX),
+        )
+
+
+def network_of(options: Mapping[str, str]) -> Network:
+    """Which network options name."""
+    servers = options.get("servers")
+    insecure = options.get("insecure")
+    return Network(
+        None if servers is None else split_servers(servers),
+        options.get("context"),
+        options.get("credentials"),
+        None if insecure is None else _flag("insecure", insecure),
+    )
+
+
+def _flag(name: str, text: str) -> bool:
+    try:
+        return bool(parse_flag(text))
+    except UsageError:
+        raise UsageError(f"option {name}: {text!r} is neither true nor false") from None
+
+
+def number_of(name: str, text: str | None, largest: int = 1 << 62) -> int | None:
+    """The number that an option gives, if it is given; raises UsageError if it is none."""
+    if text is None:
+        return None
+    if not text.isdecimal() or not 1 <= int(text) <= largest:
+        raise UsageError(f"option {name}: {text!r} is not a number from 1 to {largest}")
+    return int(text)
+
+
+def _where(name: str, text: str) -> Where:
+    """Understand `earliest`, `latest`, positions as JSON, milliseconds since 1970, or a date."""
+    word = text.strip()
+    if word in (EARLIEST, LATEST):
+        return Where(word)
+    if word.startswith("{"):
+        return Where(GIVEN, 0, _given(name, word))
+    try:
+        seconds = int(word) // 1000 if word.isdecimal() else _seconds(word)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= TIME_MAX:
+        raise UsageError(
+            f"option {name}: {word[:80]!r} is not earliest, latest, JSON, a date such as "
+            "2026-11-16T12:00:00Z or milliseconds since 1970"
+        )
+    return Where(TIME, seconds)
+
+
+def _seconds(text: str) -> int:
+    found = datetime.fromisoformat(text)
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+
+
+def _given(name: str, text: str) -> Vectors:
+    """Positions by topic, or a whole offset such as Spark prints in its progress."""
+    try:
+        plain: Any = json.loads(text)
+        return Offset.from_json(plain).vectors if "s" in plain else vectors_from_json(plain)
+    except (ValueError, UsageError) as error:
+        raise UsageError(f"option {name}: {error}") from None

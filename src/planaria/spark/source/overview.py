@@ -1,0 +1,284 @@
+"""What the network has of a subscription: its topics, and which numbers of their streams there are.
+
+One connection beside Spark's driver. A question for news waits at the node, so that an idle query
+costs four small questions a second for each topic, and still hears of a publication at once.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from planaria.core.errors import PlanariaError
+from planaria.network.client.channel import Access
+from planaria.network.client.client import shown
+from planaria.network.client.messages import (
+    AskExtent,
+    AskStatus,
+    AskTopics,
+    Extent,
+    ExtentIs,
+    StatusIs,
+    TopicsAre,
+)
+from planaria.network.client.requests import Requests
+from planaria.network.client.servers import Servers, addresses_in
+from planaria.network.context import Context
+from planaria.protocols.skipring.ring_node import has_wildcard
+from planaria.records.positions import Mark
+from planaria.records.record import Stream
+from planaria.spark.source.offsets import Vectors, union
+from planaria.spark.source.options import TIME, Where
+from planaria.sync import Loop
+
+NEWS_SECONDS = 0.25  # for which a query that has read all waits for more
+TOPICS_SECONDS = 1.0  # between questions for topics that match a pattern
+OTHERS_SECONDS = 2.0  # for other nodes to say what they have
+OTHERS_MAX = 16  # nodes that are asked beside ours
+GIVE_UP_SECONDS = 60.0  # after which a number is passed over that no node has
+
+
+class Seen(NamedTuple):
+    """The streams of one topic: what is there of each, with what is missing as skipped."""
+
+    marks: dict[Stream, Mark]
+    lows: dict[Stream, int]
+    sinces: dict[Stream, int]
+
+
+NOTHING = Seen({}, {}, {})
+
+
+class Overview:
+    """Asks nodes about a subscription; usable from any one thread."""
+
+    def __init__(self, context: Context, patterns: Sequence[str]) -> None:
+        self.patterns = patterns
+        self.servers = Servers(context.servers)
+        self.access = Access(*shown(context, None))
+        self.seen: dict[str, Seen] = {}
+        self._versions: dict[str, bytes] = {}
+        self._topics = {it: None for it in patterns if not has_wildcard(it)}
+        self._asked = float("-inf")  # when topics were asked for
+        self._asked_others: dict[str, float] = {}
+        self._holes: dict[tuple[str, Stream, int, int], float] = {}  # since when they are missing
+        self._loop = Loop()
+        try:
+            self._requests = self._loop.run(self._open())
+        except BaseException:
+            self._loop.stop()
+            raise
+
+    async def _open(self) -> Requests:
+        requests = Requests(self.servers, self.access)
+        await requests.channel.open()
+        status = await requests.ask(AskStatus, StatusIs)
+        self.servers.learn(addresses_in(json.loads(status.status)))
+        return requests
+
+    def close(self) -> None:
+        """Hang up."""
+        try:
+            self._loop.run(self._requests.channel.close())
+        finally:
+            self._loop.stop()
+
+    # Questions
+
+    def fresh(self, time: int = 0) -> dict[str, Seen]:
+        """All that any node that can be asked has now, by topic; `time` for `Seen.sinces`."""
+        return self._loop.run(self._fresh(time))
+
+    def news(self, start: Vectors) -> dict[str, Seen]:
+        """What our node has, as soon as it is more than `start`, or after a while."""
+        return self._loop.run(self._news(start))
+
+    async def _fresh(self, time: int) -> dict[str, Seen]:
+        await self._find_topics(whole=True)
+        asked = [self._fresh_topic(topic, time) for topic in self._topics]
+        found = dict(zip(self._topics, await asyncio.gather(*asked), strict=True))
+        self.seen.update({topic: seen for topic, seen in found.items() if seen.marks})
+        return found
+
+    async def _fresh_topic(self, topic: str, time: int) -> Seen:
+        """What our node and others have of a topic; that of others as far as they answer."""
+        here = self.access._replace(patience=0.0)
+        rest = [it for it in self.servers if it != self._requests.channel.address][:OTHERS_MAX]
+        others = [asyncio.create_task(_extents_at(it, here, topic, time)) for it in rest]
+        try:
+            found, _ = await _extents(self._requests, AskExtent(0, topic, time=time))
+            if others:
+                await asyncio.wait(others, timeout=OTHERS_SECONDS)
+        finally:
+            for one in others:
+                one.cancel()
+            answers = await asyncio.gather(*others, return_exceptions=True)
+        seen = seen_of(found)
+        for answer in answers:
+            if isinstance(answer, list):
+                seen = both(seen, seen_of(answer))
+        return seen
+
+    async def _news(self, start: Vectors) -> dict[str, Seen]:
+        await self._find_topics(whole=False)
+        wait = 0 if self._ahead(start) else int(1000 * NEWS_SECONDS)
+        asked = [asyncio.create_task(self._newer(topic, wait)) for topic in self._topics]
+        try:
+            until = asyncio.get_running_loop().time() + 2 * NEWS_SECONDS
+            pending = set(asked)
+            while pending and not any(it.done() and it.result() for it in asked):
+                left = until - asyncio.get_running_loop().time()
+                if left <= 0:  # a node that gets its copy only now: we are called again
+                    break
+                _, pending = await asyncio.wait(
+                    pending, timeout=left, return_when=asyncio.FIRST_COMPLETED
+                )
+        finally:
+            for one in asked:
+                one.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+        await self._look_for_holes()
+        return self.seen
+
+    async def _newer(self, topic: str, wait: int) -> bool:
+        known = self._versions.get(topic, b"")
+        found, version = await _extents(self._requests, AskExtent(0, topic, known, wait))
+        if version == known:
+            return False
+        self._versions[topic] = version
+        self.seen[topic] = both(self._kept(topic, found), seen_of(found))
+        return True
+
+    def _kept(self, topic: str, found: Sequence[Extent]) -> Seen:
+        """What is known of streams that this answer does not name, or says less of."""
+        before = self.seen.get(topic, NOTHING)
+        named = {(it.publisher, it.incarnation): it.low for it in found}
+        lows = {stream: named.get(stream, low) for stream, low in before.lows.items()}
+        return Seen(before.marks, lows, {})
+
+    def _ahead(self, start: Vectors) -> bool:
+        """Is more known than `start` has read?"""
+        return any(
+            start.get(topic, {}).get(stream, Mark(0)).next < mark.next
+            for topic, seen in self.seen.items()
+            for stream, mark in self.passable(topic, seen).items()
+        )
+
+    async def _find_topics(self, *, whole: bool) -> None:
+        """Look for topics that match, now and then; the first time wait for the answer."""
+        patterns = [it for it in self.patterns if has_wildcard(it)]
+        now = asyncio.get_running_loop().time()
+        if patterns and (whole or now - self._asked > TOPICS_SECONDS):
+            self._asked = now
+            for pattern in patterns:
+                found = await self._requests.ask(AskTopics, TopicsAre, pattern)
+                self._topics.update(dict.fromkeys(found.topics))
+
+    # What may be read
+
+    def at(self, where: Where) -> Vectors:
+        """Positions for the present, or for a time."""
+        found = self.fresh(where.time)
+        if where.kind == TIME:
+            ends = {topic: seen.sinces for topic, seen in found.items()}
+        else:
+            ends = {
+                topic: {stream: mark.next for stream, mark in seen.marks.items()}
+                for topic, seen in found.items()
+            }
+        return {
+            topic: {stream: Mark(end) for stream, end in them.items() if end > 0}
+            for topic, them in ends.items()
+        }
+
+    def available(self, found: dict[str, Seen]) -> dict[str, dict[Stream, Mark]]:
+        """How far each stream can be read; a number that may still come is not passed."""
+        return {topic: self.passable(topic, seen) for topic, seen in found.items()}
+
+    def passable(self, topic: str, seen: Seen) -> dict[Stream, Mark]:
+        """The marks of a topic, up to the first hole that is not given up."""
+        found: dict[Stream, Mark] = {}
+        for stream, mark in seen.marks.items():
+            reach, passed = mark.next, list[tuple[int, int]]()
+            for lo, hi in mark.skipped:
+                if self._age(topic, stream, lo, hi) < GIVE_UP_SECONDS:
+                    reach = lo
+                    break
+                passed.append((lo, hi))
+            while passed and passed[-1][1] == reach:  # nothing follows: there is no need to pass it
+                reach = passed.pop()[0]
+            if reach > 0:
+                found[stream] = Mark(reach, tuple(passed))
+        return found
+
+    def _age(self, topic: str, stream: Stream, lo: int, hi: int) -> float:
+        now = self._loop.loop.time()
+        return now - self._holes.get((topic, stream, lo, hi), now)
+
+    async def _look_for_holes(self) -> None:
+        """Note what is missing since when; before it is given up, ask the other nodes for it."""
+        now = asyncio.get_running_loop().time()
+        holes = {
+            (topic, stream, *hole): now
+            for topic, seen in self.seen.items()
+            for stream, mark in seen.marks.items()
+            for hole in mark.skipped
+        }
+        due = {
+            it[0]
+            for it in holes
+            if it in self._holes and now - self._holes[it] > GIVE_UP_SECONDS / 2
+        }
+        self._holes = {it: self._holes.get(it, since) for it, since in holes.items()}
+        for topic in due:
+            if now - self._asked_others.get(topic, float("-inf")) > GIVE_UP_SECONDS / 4:
+                self._asked_others[topic] = now
+                self.seen[topic] = both(self.seen[topic], await self._fresh_topic(topic, 0))
+
+
+def seen_of(extents: Iterable[Extent]) -> Seen:
+    """What a node says that it has."""
+    seen = Seen({}, {}, {})
+    for it in extents:
+        stream = (it.publisher, it.incarnation)
+        if it.next > 0:
+            seen.marks[stream] = Mark(it.next, it.holes)
+            seen.lows[stream] = it.low
+            seen.sinces[stream] = it.since
+    return seen
+
+
+def both(one: Seen, other: Seen) -> Seen:
+    """What two nodes have together."""
+    marks, lows, sinces = dict(one.marks), dict(one.lows), dict(one.sinces)
+    for stream, mark in other.marks.items():
+        marks[stream] = union(marks[stream], mark) if stream in marks else mark
+        lows[stream] = min(lows.get(stream, other.lows[stream]), other.lows[stream])
+        sinces[stream] = max(sinces.get(stream, 0), other.sinces.get(stream, 0))
+    return Seen(marks, lows, sinces)
+
+
+async def _extents(requests: Requests, asked: AskExtent) -> tuple[list[Extent], bytes]:
+    """All pages of an answer, and the version of the first."""
+    fields = (asked.topic, asked.known, asked.wait, asked.time)
+    page = await requests.ask(AskExtent, ExtentIs, *fields, None, asked.join)
+    found, version = list(page.extents), page.version
+    while page.more and page.extents:
+        last = page.extents[-1]
+        after = (last.publisher, last.incarnation)
+        page = await requests.ask(AskExtent, ExtentIs, *fields, after, asked.join)
+        found += page.extents
+    return found, version
+
+
+async def _extents_at(address: str, access: Access, topic: str, time: int) -> list[Extent]:
+    """What one particular node has, if it has a copy."""
+    requests = Requests(Servers([address]), access)
+    try:
+        await requests.channel.open()
+        found, _ = await _extents(requests, AskExtent(0, topic, time=time, join=False))
+        return found
+    except PlanariaError:
+        return []
+    finally:
+        await requests.channel.close()

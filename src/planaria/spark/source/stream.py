@@ -1,0 +1,126 @@
+"""The streaming side: offsets beside the driver, ranges in tasks."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from planaria.spark.source.fetch import Condition
+from planaria.spark.source.network import resolved
+from planaria.spark.source.offsets import Offset, Vectors, between, mine
+from planaria.spark.source.options import EARLIEST, GIVEN, LATEST, ReadOptions, Where
+from planaria.spark.source.plan import advance, divide, tasks_for
+from planaria.spark.source.rows import Task, batches
+from planaria.spark.source.table import check_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from planaria.spark.source.overview import Overview
+
+Plain = dict[str, Any]  # an offset as Spark keeps it
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a subscription by offsets that any node understands."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        check_schema(schema)
+        self.options, self.schema = options, schema
+        self.context = resolved(options.network)
+        self._overview: Overview | None = None
+        self._target: Vectors | None = None
+        self._pin: Plain | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What tasks need; the connection stays beside the driver."""
+        return {**self.__dict__, "_overview": None, "_target": None, "_pin": None}
+
+    # Beside the driver, all in one process
+
+    def initialOffset(self) -> Plain:  # noqa: N802
+        """Where a query without a checkpoint begins; by default with what comes from now on."""
+        where = self.options.starting or Where(LATEST)
+        offset = self._offset(self._beginning(where))
+        if where.kind not in (EARLIEST, GIVEN):
+            self._pin = offset
+        return offset
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """At most `maxRowsPerTrigger` rows a batch."""
+        rows = self.options.rows_max
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end: all that any node has now."""
+        self._target = self.overview.available(self.overview.fresh())
+
+    def latestOffset(self, start: Plain, limit: ReadLimit) -> Plain:  # noqa: N802
+        """How far the next batch goes; waits a little if there is nothing to read.
+
+        Spark does not keep where a query began until a batch ends. A beginning that would be
+        another after a restart is therefore the end of a first batch without rows.
+        """
+        offset = mine(start, self.options.patterns)
+        if self._pin is not None and self._pin == start:
+            self._pin = None
+            return start
+        have = self._target
+        if have is None:
+            have = self.overview.available(self.overview.news(offset.vectors))
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        lows = {topic: seen.lows for topic, seen in self.overview.seen.items()}
+        return self._offset(advance(offset.vectors, have, lows, rows))
+
+    def partitions(self, start: Plain, end: Plain) -> Sequence[InputPartition]:
+        """The tasks of a batch: what `end` has read and `start` has not."""
+        patterns = self.options.patterns
+        ranges = between(mine(start, patterns).vectors, mine(end, patterns).vectors)
+        seen = {} if self._overview is None else self._overview.seen
+        lows = {topic: one.lows for topic, one in seen.items()}
+        works = divide(ranges, tasks_for(ranges, lows, self.options.partitions), lows)
+        return [Task(work.ranges) for work in works]
+
+    def commit(self, end: Plain) -> None:
+        """Topics keep what they keep, whoever has read it."""
+
+    def stop(self) -> None:
+        """Hang up."""
+        if self._overview is not None:
+            self._overview.close()
+            self._overview = None
+
+    @property
+    def overview(self) -> "Overview":
+        """What the network has, by a connection that lasts as long as the query."""
+        if self._overview is None:
+            from planaria.spark.source.overview import Overview
+
+            self._overview = Overview(self.context, self.options.patterns)
+        return self._overview
+
+    def _beginning(self, where: Where) -> Vectors:
+        if where.kind == EARLIEST:
+            return {}
+        if where.kind == GIVEN:
+            return where.vectors
+        return self.overview.at(where)
+
+    def _offset(self, vectors: Vectors) -> Plain:
+        return Offset(self.options.fingerprint, vectors).to_json()
+
+    # In tasks
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """The rows of one task."""
+        condition = Condition(self.options.filter)
+        fail = self.options.fail_on_data_loss
+        ranges = partition.value
+        return batches(self.context, self.schema, ranges, condition, fail_on_data_loss=fail)

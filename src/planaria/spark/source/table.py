@@ -1,0 +1,167 @@
+"""Slices of records as Arrow batches with the columns that Spark expects: no row is touched.
+
+| column | type | |
+|---|---|---|
+| key | binary | null where there is none |
+| value | binary | the payload |
+| topic | string | |
+| publisher, sequence | long | numbers ascend by one within (publisher, incarnation) |
+| timestamp | timestamp | of the record where the publication has none |
+| headers | array<struct<key: string, value: binary>> | as Kafka's |
+| id | binary | the position: publisher, incarnation and number, 28 bytes |
+
+Any other column is a member of the JSON object that the value is.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from planaria.core.errors import UsageError, unknown
+from planaria.records.arrow import incarnations, publishers, sequences, to_arrow
+from planaria.records.batches import Slice
+from planaria.records.record import INCARNATION_BYTES
+from planaria.spark.source.options import COLUMNS, ReadOptions
+from planaria.spark.source.values import members, typed, types_of
+
+HEADERS_TYPE = ArrayType(
+    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+)
+TYPES = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "publisher": LongType(),
+    "sequence": LongType(),
+    "timestamp": TimestampType(),
+    "headers": HEADERS_TYPE,
+    "id": BinaryType(),
+}
+_ID = np.dtype([("publisher", ">i8"), ("incarnation", f"V{INCARNATION_BYTES}"), ("number", ">i8")])
+
+
+class Rows(NamedTuple):
+    """Slices of one topic."""
+
+    topic: str
+    slices: Sequence[Slice]
+
+    @property
+    def size(self) -> int:
+        """How many rows they are."""
+        return sum(part.hi - part.lo for part in self.slices)
+
+
+def schema_of(options: ReadOptions) -> StructType:
+    """The columns that were asked for; with `schema` the members of the value instead of it."""
+    fields = dict(TYPES)
+    names: list[str] = list(COLUMNS)
+    if options.schema is not None:
+        found = types_of(options.schema)
+        taken = [name for name in found if name in TYPES]
+        if taken:
+            raise UsageError(
+                f"option schema: {taken[0]!r} is a column of every topic; read `value` and "
+                "use from_json"
+            )
+        fields |= found
+        names = [name for name in COLUMNS if name != "value"] + list(found)
+    if options.columns is not None:
+        names = list(dict.fromkeys(options.columns))
+    for name in names:
+        if name not in fields:
+            raise unknown("column", name, list(fields))
+    return StructType([StructField(name, fields[name]) for name in names])
+
+
+def check_schema(schema: StructType) -> None:
+    """Raise UsageError for columns that no topic has."""
+    for field in schema.fields:
+        if field.name in TYPES and field.dataType != TYPES[field.name]:
+            wanted = TYPES[field.name].simpleString()
+            raise UsageError(
+                f"column {field.name} is {wanted}, not {field.dataType.simpleString()}"
+            )
+        if field.name not in TYPES:
+            typed(field.dataType)
+
+
+class Table:
+    """Makes record batches of one schema."""
+
+    def __init__(self, schema: StructType) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        check_schema(schema)
+        self.fields = schema.fields
+        self.schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._members = [field for field in self.fields if field.name not in TYPES]
+
+    def batch(self, parts: Sequence[Rows]) -> pa.RecordBatch:
+        """The rows of these parts, in their order."""
+        slices = [one for part in parts for one in part.slices]
+        values = members(slices, self._members) if self._members else {}
+        columns = _Columns(parts, slices)
+        arrays = [
+            values[it.name] if it.name in values else columns.make(it.name, it.type)
+            for it in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+class _Columns:
+    """Makes the columns that every topic has."""
+
+    def __init__(self, parts: Sequence[Rows], slices: Sequence[Slice]) -> None:
+        self.parts, self.slices = parts, slices
+
+    def make(self, name: str, type: pa.DataType) -> Any:
+        """One column."""
+        if name == "topic":
+            return self._topics(type)
+        if name == "headers":
+            return self._headers(type)
+        if name == "id":
+            return self._ids(type)
+        return self._record_column("payload" if name == "value" else name).cast(type)
+
+    def _record_column(self, name: str) -> Any:
+        return to_arrow(self.slices, [name]).column(0).combine_chunks()
+
+    def _topics(self, type: pa.DataType) -> Any:
+        names = [part.topic.encode() for part in self.parts]
+        counts = np.fromiter((part.size for part in self.parts), np.int64, len(self.parts))
+        lengths = np.repeat(np.fromiter(map(len, names), np.int64, len(names)), counts)
+        text = b"".join(name * int(count) for name, count in zip(names, counts, strict=True))
+        offsets = np.zeros(len(lengths) + 1, np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+        return pa.Array.from_buffers(type, len(lengths), buffers)
+
+    def _headers(self, type: pa.DataType) -> Any:
+        pairs = self._record_column("headers")
+        fields = list(type.value_type)
+        inner = pa.StructArray.from_arrays([pairs.keys, pairs.items], fields=fields)
+        return pa.ListArray.from_arrays(pairs.offsets, inner, type=type)
+
+    def _ids(self, type: pa.DataType) -> Any:
+        slices = self.slices
+        counts = np.fromiter((part.hi - part.lo for part in slices), np.int64, len(slices))
+        ids = np.empty(int(counts.sum()), _ID)
+        ids["publisher"] = publishers(slices, counts)
+        ids["incarnation"] = np.frombuffer(incarnations(slices), f"V{INCARNATION_BYTES}")
+        ids["number"] = sequences(slices, counts)
+        offsets = np.arange(len(ids) + 1, dtype=np.int32) * _ID.itemsize
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(ids.view(np.uint8))]
+        return pa.Array.from_buffers(type, len(ids), buffers)
