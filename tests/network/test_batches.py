@@ -231,9 +231,7 @@ def test_a_node_killed_in_the_middle_leaves_the_batch_whole(tmp_path: Path) -> N
     async def test(lab: Lab) -> None:
         async with client(lab, 3) as one:
             found = await stage(one, *(numbered(40 * at, 40 * at + 40) for at in range(4)))
-            committing = asyncio.create_task(
-                commit(one, Numbering(), QUERY, 0, found, copies=2)
-            )
+            committing = asyncio.create_task(commit(one, Numbering(), QUERY, 0, found, copies=2))
             await until(lambda: any(rows(lab, at) for at in lab.alive))
             await lab.kill(1)
             assert await committing

@@ -55,7 +55,7 @@ class Sink:
         """Have members hold rows that nobody sees yet."""
         return self._at_nodes(query, batch, lambda client: self._stage(client, iterator))
 
-    def commit(
+    def settle(
         self, query: str, batch: int, messages: Sequence[WriterCommitMessage | None]
     ) -> None:
         """Publish all that was staged for a batch, unless that was done before."""
@@ -115,7 +115,7 @@ class StreamWriter(Sink, DataSourceStreamArrowWriter):
         query, batch = _property(QUERY), _property(BATCH)
         return Written(query, self.stage(query, batch, iterator))
 
-    def commit(  # type: ignore[override]
+    def commit(
         self,
         messages: Sequence[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
@@ -123,7 +123,7 @@ class StreamWriter(Sink, DataSourceStreamArrowWriter):
         """Publish the batch."""
         queries = [one.query for one in messages if isinstance(one, Written)]
         if queries:
-            super().commit(queries[0], batchId, messages)
+            self.settle(queries[0], batchId, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Leave what was staged to expire."""
@@ -142,9 +142,9 @@ class BatchWriter(Sink, DataSourceArrowWriter):
         """Stage the rows of one task."""
         return Written(self.query, self.stage(self.query, 0, iterator))
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override]
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish all."""
-        super().commit(self.query, 0, messages)
+        self.settle(self.query, 0, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Leave what was staged to expire."""
