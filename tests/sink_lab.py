@@ -6,6 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 import planaria
+from planaria.network.client.errors import Unreachable
 from planaria.spark.datasource import PlanariaDataSource
 from planaria.spark.sink.writers import BatchWriter, StreamWriter
-from process_lab import PATIENCE, UpNetwork
+from process_lab import HEAL_SECONDS, PATIENCE, UpNetwork
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,18 +117,20 @@ def read_back(network: UpNetwork, topic: str, count: int, first: str = "n1") -> 
     """All payloads of a topic, as soon as there are so many, and what comes a little later."""
 
     async def read() -> Counter[bytes]:
-        async with network.connect(first) as client:
-            end = time.monotonic() + PATIENCE
-            while True:
-                found = [event.payload for event in await _all(client, topic)]
-                if len(found) >= count or time.monotonic() > end:
-                    await asyncio.sleep(1.0)
-                    return Counter(event.payload for event in await _all(client, topic))
-                await asyncio.sleep(0.2)
+        found, end = list[bytes](), time.monotonic() + HEAL_SECONDS
+        while time.monotonic() < end:
+            with suppress(Unreachable):  # a network that heals
+                async with network.connect(first) as client:
+                    found = await _all(client, topic)
+                    if len(found) >= count:
+                        await asyncio.sleep(1.0)
+                        return Counter(await _all(client, topic))
+            await asyncio.sleep(0.2)
+        return Counter(found)
 
     return asyncio.run(read())
 
 
-async def _all(client: planaria.Client, topic: str) -> list[planaria.Event]:
+async def _all(client: planaria.Client, topic: str) -> list[bytes]:
     found = await client.read(topic, limit=1 << 20)
-    return found.events
+    return [event.payload for event in found.events]

@@ -4,9 +4,9 @@ import asyncio
 import os
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ pytest_plugins = ("spark_session",)
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpNetwork]:
     with Processes(tmp_path_factory.mktemp("sink")) as processes:
-        yield UpNetwork(processes, nodes=4, supervisors=1)
+        yield UpNetwork(processes, nodes=4, supervisors=2)
 
 
 @pytest.fixture
@@ -175,18 +175,18 @@ def test_a_node_killed_while_rows_are_staged_costs_none(
 ) -> None:
     join(network, "node")
     marker = tmp_path / "paused"
-    writer = threading.Thread(
-        target=write,
-        args=(numbers(spark, 24_000), writing, "node"),
-        kwargs={"fault": "PausingWorker", "marker": str(marker)},
-    )
-    writer.start()
-    try:
-        until(marker.exists)
-        network.kill("n1")  # the first that every client knows
-    finally:
-        marker.with_suffix(GO_ON).touch()
-        writer.join()
+
+    def kill() -> None:
+        try:
+            until(marker.exists)
+            network.kill("n1")  # the first that every client knows, and a supervisor
+        finally:
+            marker.with_suffix(GO_ON).touch()
+
+    with ThreadPoolExecutor() as beside:
+        killing = beside.submit(kill)
+        write(numbers(spark, 24_000), writing, "node", fault="PausingWorker", marker=str(marker))
+        killing.result()
     found = read_back(network, "node", 24_001, first="n2")
     network.start("n1")
     assert found - Counter({b"0": found[b"0"] - 1}) == expected(24_000)
