@@ -24,7 +24,7 @@ from planaria.simulator.trace import Recorder
 from planaria.simulator.trial import Spec, Trial
 from planaria.spark.cluster import standalone
 from planaria.spark.grid import Cell, crossed
-from planaria.spark.session import session
+from planaria.spark.sessions import LABORATORY, session
 from planaria.spark.store import Store
 from planaria.spark.sweep import Result, Sweep, Work, run_batch
 
@@ -66,7 +66,7 @@ def on_spark(
 ) -> list[float]:
     """Seconds of each sweep, in one session."""
     seconds = []
-    with session(master) as spark:
+    with session(master, LABORATORY) as spark:
         for number, (cells, run) in enumerate([(crossed({"n": [2]}, range(8)), record), *jobs]):
             sweep = Sweep(work(run), cells, str(out / f"{number}"))
             started = time.perf_counter()

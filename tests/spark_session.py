@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from planaria.spark.session import session
+from planaria.spark.sessions import LABORATORY, session
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[SparkSession]:
     if worker_id != "master":  # of several workers only one may need Java
         (tmp_path_factory.getbasetemp().parent / "spark").mkdir()
-    with session("local[2]", {"spark.driver.memory": "1g"}) as started:
+    with session("local[2]", {**LABORATORY, "spark.driver.memory": "1g"}) as started:
         yield started

@@ -16,7 +16,7 @@ pytest_plugins = ("spark_session",)
 # In a process of its own: one process can have one session only, and the tests have one.
 SWEEP = """
 import sys
-from planaria.spark.session import session
+from planaria.spark.sessions import session
 from spark_lab import small_hunt
 
 def place(_):

@@ -16,15 +16,15 @@ from pyspark import SparkContext
 
 from planaria.core.errors import UsageError
 from planaria.spark import java as java_module
-from planaria.spark import session as session_module
+from planaria.spark import sessions as session_module
 from planaria.spark.java import Java, find_java, launcher
-from planaria.spark.session import choose_master, plain, require, session
+from planaria.spark.sessions import choose_master, plain, require, session
 
 KILLED = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from planaria.cli.main import main
-from planaria.spark.session import session
+from planaria.spark.sessions import session
 out = Path(sys.argv[1])
 
 def kill(java):

@@ -239,7 +239,7 @@ DRIVER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from planaria.spark.session import session
+from planaria.spark import session
 from sink_lab import Faulty
 home, servers, credentials = Path(sys.argv[2]), sys.argv[3], sys.argv[4]
 with session("local[2]", {"spark.driver.memory": "512m"}) as spark:

@@ -13,7 +13,7 @@ from pyarrow import fs, parquet
 from planaria.core.errors import UsageError
 from planaria.spark import store as store_module
 from planaria.spark.imports import imported_files
-from planaria.spark.session import PACKAGE
+from planaria.spark.sessions import PACKAGE
 from planaria.spark.store import Store, code_version
 from planaria.studies.compare import Comparison
 from spark_lab import contents

@@ -10,7 +10,7 @@ from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.cli.tables import command, filled, folded
 from planaria.core.errors import UsageError
-from planaria.spark.session import MASTER_HELP, require, session
+from planaria.spark.sessions import LABORATORY, MASTER_HELP, require, session
 
 if TYPE_CHECKING:
     from planaria.studies.compare import Verdict
@@ -58,7 +58,7 @@ def compare(
     sweep = comparison.sweep()  # a wrong directory is an error before Spark starts
     click.echo("planaria: starting Spark", err=True)
     try:
-        with session(master) as spark:
+        with session(master, LABORATORY) as spark:
             verdict = comparison.run(spark, sweep)
     except Stopped as stopped:
         click.echo(f"planaria: {stopped}", err=True)

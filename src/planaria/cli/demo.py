@@ -10,7 +10,7 @@ from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.cli.tables import command, counted, filled
 from planaria.simulator.trial import Spec
 from planaria.simulator.worlds.registry import find_kind
-from planaria.spark.session import choose_master, require
+from planaria.spark.sessions import choose_master, require
 
 
 class Network(Struct, frozen=True):

@@ -16,7 +16,7 @@ from planaria.cli.sim import DEFAULTS, Overlays, click_option, spec_of
 from planaria.cli.tables import aligned, command, counted, filled
 from planaria.core.errors import UsageError
 from planaria.simulator.worlds.registry import REGISTERED, Kind, find_kind
-from planaria.spark.session import MASTER_HELP, require, session
+from planaria.spark.sessions import LABORATORY, MASTER_HELP, require, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,7 +168,7 @@ def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any
 
     sweep = campaign.sweep
     click.echo("planaria: starting Spark", err=True)
-    with session(master) as spark:
+    with session(master, LABORATORY) as spark:
         result = partial(_result, spark, campaign, shrunk_max)
         return watched(spark, "hunt", result, lambda: progress_line([sweep], sweep.store))
 

@@ -14,6 +14,7 @@ from planaria.core.errors import PlanariaError, UsageError
 
 # One module per command group, imported when it is used: `planaria --version` loads none.
 COMMANDS = {
+    "archive": "planaria.cli.archive:archive",
     "bench": "planaria.cli.bench:bench",
     "compare": "planaria.cli.compare:compare",
     "context": "planaria.cli.context:context",

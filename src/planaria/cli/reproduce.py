@@ -10,7 +10,7 @@ from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
 from planaria.cli.tables import aligned, command, filled
 from planaria.core.errors import unknown
-from planaria.spark.session import MASTER_HELP, require, session
+from planaria.spark.sessions import LABORATORY, MASTER_HELP, require, session
 
 if TYPE_CHECKING:
     from planaria.studies.reproduce import Reproduction, Verdict
@@ -77,7 +77,7 @@ def prepared(papers: tuple[str, ...], scale: str, out: str | None) -> "Reproduct
 def run(reproduction: "Reproduction", master: str | None) -> "Verdict":
     """Start Spark and measure."""
     click.echo("planaria: starting Spark", err=True)
-    with session(master) as spark:
+    with session(master, LABORATORY) as spark:
         return reproduction.run(spark)
 
 

@@ -15,7 +15,7 @@ import pyspark
 
 from planaria.core.errors import PlanariaError
 from planaria.spark.java import find_java, launcher
-from planaria.spark.session import LEAN, QUIET
+from planaria.spark.sessions import LEAN, QUIET
 
 HERE = "127.0.0.1"
 START_SECONDS_MAX = 300.0  # three JVMs, on a machine that may be busy

@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from planaria import __version__
 from planaria.core.errors import UsageError
 from planaria.spark.imports import imported_files
-from planaria.spark.session import PACKAGE
+from planaria.spark.sessions import PACKAGE
 
 SUMMARY = "summary"
 RUNNING = "running"

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planaria.core.errors import PlanariaError, UsageError
-from planaria.spark.session import plain
+from planaria.spark.sessions import plain
 
 STOP_SECONDS_MAX = 5.0  # a worker has two seconds to end before Spark kills it
 LOOK_SECONDS = 0.2

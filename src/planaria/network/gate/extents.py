@@ -25,11 +25,12 @@ def extents_of(index: Index, time: int, after: Stream | None) -> tuple[list[Exte
 
 
 def _extent(lane: Lane, time: int, holes_max: int) -> Extent:
-    end, floor = lane.end, lane.floor
-    low = min(floor, next((lo for lo, _ in lane.covered), floor))
+    end = lane.end
+    first = next((lo for lo, _ in lane.covered), end)
     holes: list[tuple[int, int]] = []
-    if lane.settled(low) < end:
-        holes = list(islice(lane.missing(low, end)[0], holes_max + 1))
+    if lane.settled(0) < end:
+        holes = list(islice(lane.missing(0, end)[0], holes_max + 1))
         if len(holes) > holes_max:
             end = holes.pop()[0]
+    low = min([first, *(lo for lo, _ in holes[:1])])
     return Extent(*lane.stream, low, end, min(lane.since(time), end), tuple(holes))

@@ -33,18 +33,10 @@ REACH_SECONDS_MAX = 5.0
 PACKAGE = Path(planaria.__file__).parent
 QUIET = Path(__file__).parent / "conf"  # log4j: nothing below an error
 
-# Simulations run in Python; Java only starts, coordinates and sums up. Without its second compiler
-# and parallel collector a session and first queries take half the CPU time (0060).
 LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": LEAN,
-    "spark.executor.extraJavaOptions": LEAN,
-    # Tables of results are small: a query's plan, and code generated for it, take most of its time.
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -52,6 +44,18 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Else a list or map column is measured anew with every row: in time quadratic in a batch's.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+# For the laboratory. Simulations run in Python; Java only starts, coordinates and sums up. Without
+# its second compiler and parallel collector a session and first queries take half the CPU time
+# (0060). Tables of results are small: a query's plan, and code generated for it, take most of its
+# time. Streams want none of this: they are several times slower with it.
+LABORATORY: Mapping[str, str] = {
+    "spark.driver.extraJavaOptions": LEAN,
+    "spark.executor.extraJavaOptions": LEAN,
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 NEEDED = ("pyspark", "pyarrow", "pandas", "rich", "jinja2", "matplotlib")
@@ -130,6 +134,8 @@ def _start(master: str, settings: Mapping[str, str], until: ExitStack) -> "Spark
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable if here else "python3"),
         "SPARK_CONF_DIR": str(_conf_dir()),
     }
+    if local and "SPARK_HOME" not in os.environ:
+        environment["SPARK_HOME"] = str(_home(Path(scratch)))
     if here:
         environment["SPARK_WORKER_DIR"] = scratch  # local-cluster would use its own installation
         environment["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
@@ -201,6 +207,23 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _home(directory: Path) -> Path:
+    """The installation of PySpark without the zip of itself that it has for clusters.
+
+    Workers prefer that zip, and would compile what is in it at every start: 1.2 CPU seconds
+    instead of 0.3. Here they find PySpark where this process does.
+    """
+    home = directory / "home"
+    home.mkdir()
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    for entry in Path(spec.origin).parent.iterdir():
+        if entry.name in ("bin", "jars", "sbin", "data", "licenses"):
+            (home / entry.name).symlink_to(entry)
+    return home
 
 
 def _conf_dir() -> Path:

@@ -1,0 +1,216 @@
+"""Spark's source on a live network, beside Spark's own `rate-micro-batch` in the same run.
+
+    python benchmarks/spark_stream.py [--json] [--quick]
+
+A network of 4 processes holds publications of 128 bytes of two publishers; Spark runs on two cores
+and writes to nowhere (`noop`). All rates are rows per second of a batch's whole time, the median of
+the batches after the first two of a query, which compile and start workers; queries take turns.
+`source_rows_per_s`: all 8 columns; `value_rows_per_s`: `value` alone; `rate_rows_per_s`:
+`rate-micro-batch` with 8 columns of about the same sizes; `source_over_rate`: the first by that.
+`one_row_ms`: the whole time of a batch with one row, published while the query waits, the median;
+`news_ms`: from its publication to the end of that batch.
+`plan_10k_s`: offsets and tasks for 10,000 publishers, from a first question to the node on;
+`read_10k_s`: reading their rows without Spark, `read_10k_rows` of them.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from time import perf_counter, sleep, time
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+import planaria.sync
+from planaria.network.client.channel import Access
+from planaria.network.client.client import shown
+from planaria.network.client.messages import Put, Stored
+from planaria.network.client.requests import Requests
+from planaria.network.client.servers import Servers
+from planaria.network.context import Context, read_context
+from planaria.network.identity import handle_of
+from planaria.records.record import Draft, seal
+from planaria.spark import PlanariaDataSource, session
+
+PAYLOAD = bytes(range(128))
+PUBLISHERS = 10_000
+RATE = [
+    "CAST(value AS STRING) AS key",
+    "rpad(CAST(value AS STRING), 128, 'x') AS value",
+    "'bench/rows' AS topic",
+    "value AS publisher",
+    "value AS sequence",
+    "timestamp",
+    "array(named_struct('key', '', 'value', '')) AS headers",
+    "rpad(CAST(value AS STRING), 28, 'y') AS id",
+]
+
+
+@contextmanager
+def network(nodes: int, directory: Path) -> Iterator[Context]:
+    """A network of processes, until the block ends."""
+    words = ["up", "--nodes", str(nodes), "--port", "0", "--json", "--dir", str(directory)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "planaria", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "XDG_STATE_HOME": str(directory / "state")},
+    )
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        yield read_context(Path(ready["context"]))
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def publish(context: Context, topic: str, rows: int) -> None:
+    for _ in range(2):
+        with client(context) as one:
+            one.publish_many(topic, [PAYLOAD] * (rows // 2))
+
+
+def client(context: Context) -> planaria.sync.Client:
+    return planaria.sync.connect(list(context.servers), credentials=context.credentials)
+
+
+def options(context: Context, topic: str, **given: Any) -> dict[str, str]:
+    told = {"servers": ",".join(context.servers), "credentials": str(context.credentials)}
+    return told | {"subscribe": topic} | {name: str(value) for name, value in given.items()}
+
+
+def stream(spark: SparkSession, context: Context, topic: str, **given: Any) -> DataFrame:
+    told = options(context, topic, **{"startingOffsets": "earliest", **given})
+    return spark.readStream.format("planaria").options(**told).load()
+
+
+def rates(frame: DataFrame, batches: int) -> list[float]:
+    """Rows per second of each batch of a query but the first two."""
+    with tempfile.TemporaryDirectory() as checkpoint:
+        written = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        query = written.trigger(processingTime="0 seconds").start()
+        try:
+            while sum(it.numInputRows > 0 for it in query.recentProgress) < batches:
+                if query.exception() is not None:
+                    raise RuntimeError(query.exception())
+                sleep(0.05)
+        finally:
+            query.stop()
+        done = [it for it in query.recentProgress if it.numInputRows > 0][2:batches]
+        return [it.numInputRows / it.durationMs["triggerExecution"] * 1000 for it in done]
+
+
+def throughput(spark: SparkSession, context: Context, rows: int, rounds: int) -> dict[str, float]:
+    batch = rows // 8
+    publish(context, "bench/rows", rows)
+    found: dict[str, list[float]] = {"source": [], "value": [], "rate": []}
+    for _ in range(rounds):
+        limit = {"maxRowsPerTrigger": batch}
+        found["source"] += rates(stream(spark, context, "bench/rows", **limit), 8)
+        value = stream(spark, context, "bench/rows", **limit, columns="value")
+        found["value"] += rates(value, 8)
+        ours = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", batch)
+        found["rate"] += rates(ours.option("numPartitions", 2).load().selectExpr(*RATE), 8)
+    middle = {name: median(values) for name, values in found.items()}
+    told = {f"{name}_rows_per_s": round(value) for name, value in middle.items()}
+    return told | {"source_over_rate": round(middle["source"] / middle["rate"], 2)}
+
+
+def one_row(spark: SparkSession, context: Context, batches: int) -> dict[str, float]:
+    frame = stream(spark, context, "bench/one", startingOffsets="latest")
+    durations, waits = [], []
+    with tempfile.TemporaryDirectory() as checkpoint, client(context) as publisher:
+        publisher.publish("bench/one", PAYLOAD)
+        query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+        try:
+            while query.lastProgress is None:
+                sleep(0.05)
+            for number in range(batches):
+                before = perf_counter()
+                publisher.publish("bench/one", PAYLOAD)
+                while sum(it.numInputRows for it in query.recentProgress) <= number:
+                    sleep(0.005)
+                waits.append(1000 * (perf_counter() - before))
+        finally:
+            query.stop()
+        done = [it for it in query.recentProgress if it.numInputRows > 0]
+        durations = [it.durationMs["triggerExecution"] for it in done]
+    return {"one_row_ms": round(median(durations[2:])), "news_ms": round(median(waits[2:]))}
+
+
+async def many_streams(context: Context, topic: str, rows: int) -> None:
+    """Publish on so many streams, as so many clients would."""
+    access = Access(*shown(context, None))
+    requests = Requests(Servers(context.servers), access)
+    await requests.channel.open()
+    publisher = handle_of(access.hello.id)
+    drafts = [Draft(PAYLOAD)] * rows
+    for at in range(0, PUBLISHERS, 500):
+        asked = []
+        for number in range(at, at + 500):
+            stream = (publisher, number.to_bytes(12, "big"))
+            record = seal(stream, 0, drafts, time=int(time()))
+            asked.append(requests.ask(Put, Stored, topic, record.data, 1, False, False))
+        await asyncio.gather(*asked)
+    await requests.channel.close()
+
+
+def many_publishers(context: Context, rows: int) -> dict[str, float]:
+    asyncio.run(many_streams(context, "bench/many", rows))
+    source = PlanariaDataSource(options(context, "bench/many"))
+    reader: Any = source.streamReader(source.schema())
+    start = {"s": {}, "sub": reader.options.fingerprint, "v": 1}
+    reader.latestOffset(start, ReadAllAvailable())  # connects, and gets its node a copy
+    again: Any = source.streamReader(source.schema())
+    before = perf_counter()
+    end = again.latestOffset(start, ReadAllAvailable())
+    tasks = again.partitions(start, end)
+    planned = perf_counter() - before
+    before = perf_counter()
+    count = sum(batch.num_rows for task in tasks for batch in again.read(task))
+    read = perf_counter() - before
+    for one in (reader, again):
+        one.stop()
+    assert count == PUBLISHERS * rows, count
+    return {
+        "plan_10k_s": round(planned, 2),
+        "read_10k_s": round(read, 2),
+        "read_10k_rows": count,
+    }
+
+
+def measure(*, quick: bool) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as directory, session("local[2]") as spark:
+        spark.dataSource.register(PlanariaDataSource)
+        with network(4, Path(directory)) as context:
+            found = throughput(spark, context, 200_000 if quick else 800_000, 1 if quick else 3)
+            found |= one_row(spark, context, 8 if quick else 30)
+            found |= many_publishers(context, 1 if quick else 5)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    found = measure(quick=arguments.quick)
+    if arguments.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:20} {value:>12,}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Topics as Parquet files, and back: resumable, each publication exactly once.
+
+    DIR/topic=weather%2Feurope/date=2026-11-16/000000-0.parquet
+    DIR/_planaria/archive.json          what this archive is of
+    DIR/_planaria/commits/000000.json   how far a batch goes, and its files
+    DIR/_planaria/staged/               files of a batch that is not committed
+
+A batch is written aside, committed by one small file, and then moved into place. Whoever is killed
+in between leaves nothing behind that a reader of Parquet would see, or something that the next run
+finishes. No Spark is needed; whatever reads partitioned Parquet can read it.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from planaria.core.errors import UsageError
+from planaria.network.client.channel import Access
+from planaria.network.client.client import shown
+from planaria.network.client.servers import Servers
+from planaria.network.context import Context
+from planaria.network.files import write_atomically
+from planaria.records.arrow import to_arrow
+from planaria.records.batches import Slice
+from planaria.spark.source.fetch import Condition, DataLoss, Fetcher, absent
+from planaria.spark.source.offsets import Offset, Range, Vectors, between, fingerprint, mine
+from planaria.spark.source.overview import Overview
+from planaria.spark.source.plan import advance
+from planaria.sync import Loop
+
+BATCH_ROWS = 1 << 20  # in one commit
+OPEN_MAX = 64  # files of one topic, by date, that are written at a time
+INNER = "_planaria"  # readers of Parquet pass over names that begin so
+
+
+class Commit(NamedTuple):
+    """One batch: how far it goes, and its files with their rows, by path."""
+
+    offset: dict[str, Any]
+    files: dict[str, int]
+
+    @property
+    def rows(self) -> int:
+        """How many publications it has."""
+        return sum(self.files.values())
+
+
+class Archive:
+    """A directory with the publications of some topics."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._inner = directory / INNER
+        self._commits = self._inner / "commits"
+        self._staged = self._inner / "staged"
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What it is of; raises UsageError if there is no archive."""
+        try:
+            found: dict[str, Any] = json.loads((self._inner / "archive.json").read_text())
+            return found
+        except FileNotFoundError:
+            raise UsageError(f"{self.directory} is no archive") from None
+
+    def commits(self) -> list[Commit]:
+        """All batches, in order."""
+        paths = sorted(self._commits.glob("*.json"))
+        return [Commit(**json.loads(path.read_text())) for path in paths]
+
+    def open(self, patterns: Sequence[str]) -> None:
+        """Prepare to write; finishes what the last run did not.
+
+        Raises UsageError if it is an archive of something else.
+        """
+        for path in (self._commits, self._staged):
+            path.mkdir(parents=True, exist_ok=True)
+        described = self._inner / "archive.json"
+        if not described.exists():
+            text = {"id": os.urandom(12).hex(), "patterns": sorted(patterns), "v": 1}
+            write_atomically(described, json.dumps(text))
+        if self.described["patterns"] != sorted(patterns):
+            of = ", ".join(self.described["patterns"])
+            raise UsageError(f"{self.directory} is an archive of {of}: name another directory")
+        for commit in self.commits()[-1:]:
+            self._put_in_place(commit)
+        for path in self._staged.rglob("*.parquet"):
+            path.unlink()
+
+    def add(self, number: int, offset: Offset, tables: Iterator[tuple[str, pa.Table]]) -> Commit:
+        """Write a batch, commit it, and move it into place."""
+        with _Files(self._staged, number) as files:
+            for topic, table in tables:
+                files.write(topic, table)
+        commit = Commit(offset.to_json(), files.rows)
+        write_atomically(self._commits / f"{number:06}.json", json.dumps(commit._asdict()))
+        self._put_in_place(commit)
+        return commit
+
+    def _put_in_place(self, commit: Commit) -> None:
+        for name in commit.files:
+            staged, place = self._staged / name, self.directory / name
+            if staged.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                staged.replace(place)
+
+    def tables(self, topic: str) -> Iterator[pa.RecordBatch]:
+        """All publications of a topic, always in the same order."""
+        part = f"topic={quote(topic, safe='')}/"
+        for commit in self.commits():
+            for name in sorted(commit.files):
+                if name.startswith(part):
+                    with parquet.ParquetFile(self.directory / name) as file:
+                        yield from file.iter_batches()
+
+    def topics(self) -> list[str]:
+        """The topics of which there is something."""
+        names = {name.split("/")[0] for commit in self.commits() for name in commit.files}
+        return sorted(unquote(name.removeprefix("topic=")) for name in names)
+
+
+class _Files:
+    """The files of one batch, one for each topic and date; complete on disk when the block ends."""
+
+    def __init__(self, directory: Path, number: int) -> None:
+        self.directory, self.number = directory, number
+        self.rows: dict[str, int] = {}
+        self._open: dict[str, parquet.ParquetWriter] = {}
+        self._names: dict[str, str] = {}
+        self._topic = ""
+
+    def __enter__(self) -> "_Files":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def write(self, topic: str, table: pa.Table) -> None:
+        """Add publications of a topic."""
+        if topic != self._topic or len(self._open) > OPEN_MAX:
+            self._close()
+            self._topic = topic
+        days = pc.cast(table.column("timestamp"), pa.date32())
+        for day in pc.unique(days).sort():
+            part = table.filter(pc.equal(days, day))
+            place = f"topic={quote(topic, safe='')}/date={day}"
+            if place not in self._open:
+                name = f"{place}/{self.number:06}-{len(self.rows)}.parquet"
+                path = self.directory / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._open[place] = parquet.ParquetWriter(path, table.schema)
+                self._names[place] = name
+                self.rows[name] = 0
+            self._open[place].write_table(part)
+            self.rows[self._names[place]] += part.num_rows
+
+    def _close(self) -> None:
+        for place, writer in self._open.items():
+            writer.close()
+            with (self.directory / self._names[place]).open("rb") as file:
+                os.fsync(file.fileno())
+        self._open, self._names = {}, {}
+
+
+def archive(
+    context: Context, patterns: Sequence[str], directory: Path, *, fail_on_data_loss: bool = True
+) -> Iterator[Commit]:
+    """Write all that there is now and was not written before, batch by batch.
+
+    Raises DataLoss for what was promised and is no longer kept, or passes over it.
+    """
+    found = Archive(directory)
+    found.open(patterns)
+    done = found.commits()
+    start: Vectors = mine(done[-1].offset, patterns).vectors if done else {}
+    overview = Overview(context, patterns)
+    try:
+        target = overview.available(overview.fresh())
+        lows = {topic: seen.lows for topic, seen in overview.seen.items()}
+        number = len(done)
+        while True:
+            end = advance(start, target, lows, BATCH_ROWS)
+            ranges = between(start, end)
+            if not ranges:
+                return
+            tables = _tables(context, ranges, fail=fail_on_data_loss)
+            yield found.add(number, Offset(fingerprint(patterns), end), tables)
+            start, number = end, number + 1
+    finally:
+        overview.close()
+
+
+def _tables(
+    context: Context, ranges: Sequence[Range], *, fail: bool
+) -> Iterator[tuple[str, pa.Table]]:
+    loop = Loop()
+    try:
+        access = Access(*shown(context, None))
+        parts = loop.run(_fetcher(context, access)).parts(ranges)
+        try:
+            while (part := loop.run(anext(parts, None))) is not None:
+                lost = [it for it in part.expired if not it.unsure]
+                if lost and fail:
+                    raise DataLoss(f"data loss: {absent(lost)} are no longer kept")
+                if part.slices:
+                    yield part.topic, _table(part.slices)
+        finally:
+            loop.run(parts.aclose())
+    finally:
+        loop.stop()
+
+
+async def _fetcher(context: Context, access: Access) -> Fetcher:
+    return Fetcher(Servers(context.servers), access, Condition())
+
+
+def _table(slices: Sequence[Slice]) -> pa.Table:
+    table = to_arrow(slices)
+    at = table.schema.get_field_index("timestamp")
+    return table.set_column(at, "timestamp", table.column(at).cast(pa.timestamp("us", tz="UTC")))

@@ -1,0 +1,195 @@
+"""Topics in Parquet and back: whatever is interrupted is resumed, and nothing is there twice."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from gate_lab import TOPIC, Lab, RawClient, publish, run, until
+from planaria.core.errors import UsageError
+from planaria.network.client.messages import Put, Stored
+from planaria.network.context import Context
+from planaria.protocols.publications.retention import Retention
+from planaria.spark import archive as module
+from planaria.spark import restore as restoring
+from planaria.spark.archive import Archive, archive
+from planaria.spark.restore import restore
+from planaria.spark.source.fetch import DataLoss
+from source_lab import apart
+
+DAY = 86_400_000_000
+
+
+class Killed(BaseException):
+    """Stands for a kill at that moment."""
+
+
+def context(lab: Lab) -> Context:
+    servers = tuple(lab.hosts[at].hello.addresses[0] for at in sorted(lab.alive))
+    return Context(servers, insecure=True)
+
+
+def write(lab: Lab, directory: Path, pattern: str = TOPIC, **options: Any) -> int:
+    return sum(it.rows for it in archive(context(lab), [pattern], directory, **options))
+
+
+def read(directory: Path) -> list[dict[str, Any]]:
+    """As anybody reads partitioned Parquet."""
+    return list(ds.dataset(directory, partitioning="hive").to_table().to_pylist())
+
+
+def payloads(rows: list[dict[str, Any]]) -> list[int]:
+    return sorted(int(row["payload"]) for row in rows)
+
+
+async def dated(writer: RawClient, count: int) -> None:
+    """Publish on several days, with keys and headers."""
+    for number in range(count):
+        stamp = number * DAY // 4
+        record = writer.seal(b"%d" % number, timestamp=stamp, key=b"k", headers=(("h", b"v"),))
+        await writer.ask(Put, Stored, TOPIC, record.data, copies=1)
+
+
+def test_a_topic_is_divided_by_name_and_date_and_each_run_adds_what_is_new(tmp_path: Path) -> None:
+    async def use(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await dated(writer, 10)
+        assert await apart(write, lab, tmp_path, "#") == 10
+        rows = read(tmp_path)
+        assert payloads(rows) == list(range(10))
+        assert {row["topic"] for row in rows} == {TOPIC}
+        for row in rows:
+            day = datetime.fromtimestamp(row["timestamp"].timestamp(), UTC).date()
+            assert str(row["date"]) == str(day)
+        assert await apart(write, lab, tmp_path, "#") == 0
+        await publish(writer, 10, 12)
+        other = await lab.client(0)
+        await other.publish(b"12", topic="a/b%c d", copies=1)
+        assert await apart(write, lab, tmp_path, "#") in (2, 3)
+        rest = 13 - len(read(tmp_path))
+        assert await apart(write, lab, tmp_path, "#") == rest
+        found = read(tmp_path)
+        assert payloads(found) == list(range(13))
+        assert {row["topic"] for row in found} == {TOPIC, "a/b%c d"}
+        with pytest.raises(UsageError, match="archive of #"):
+            await apart(write, lab, tmp_path, TOPIC)
+
+    run(use, 1, 1)
+
+
+@pytest.mark.parametrize("moment", ["written", "committed", "half moved"])
+def test_a_run_that_is_killed_is_resumed_exactly_once(
+    tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 8)
+
+    async def use(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await dated(writer, 20)
+        with monkeypatch.context() as patch:
+            kill(patch, moment)
+            with pytest.raises(Killed):
+                await apart(write, lab, tmp_path)
+        seen = read(tmp_path) if list(tmp_path.glob("topic=*")) else []
+        assert len(payloads(seen)) == len({*payloads(seen)})
+        assert len(seen) < 20
+        await apart(write, lab, tmp_path)
+        assert payloads(read(tmp_path)) == list(range(20))
+        assert not list((tmp_path / "_planaria/staged").rglob("*.parquet"))
+
+    run(use, 1, 1)
+
+
+def kill(patch: pytest.MonkeyPatch, moment: str) -> None:
+    """Raise at the second batch, at this moment."""
+    calls = 0
+
+    def dying(honest: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                raise Killed
+            return honest(*arguments)
+
+        return called
+
+    if moment == "written":
+        patch.setattr(module, "write_atomically", dying(module.write_atomically))
+    elif moment == "committed":
+        patch.setattr(Archive, "_put_in_place", dying(Archive._put_in_place))
+    else:
+        patch.setattr(Path, "replace", dying(Path.replace))
+
+
+def test_what_retention_took_fails_the_run_or_is_passed_over(tmp_path: Path) -> None:
+    async def use(lab: Lab) -> None:
+        writer = await lab.client(0)
+
+        async def aged(lo: int, hi: int) -> None:
+            for number in range(lo, hi):
+                record = writer.seal(b"%d" % number, at=1_700_000_000 + number)
+                await writer.ask(Put, Stored, TOPIC, record.data, copies=1)
+
+        await aged(0, 6)
+        assert await apart(write, lab, tmp_path) == 4
+        await aged(6, 16)
+        with pytest.raises(DataLoss, match="numbers 6 to 11"):
+            await apart(write, lab, tmp_path)
+        assert await apart(write, lab, tmp_path, fail_on_data_loss=False) == 4
+        assert payloads(read(tmp_path)) == [2, 3, 4, 5, 12, 13, 14, 15]
+
+    run(use, 1, 1, retention={TOPIC: Retention(count=4)})
+
+
+def test_an_archive_is_restored_once_however_often_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restoring, "PACKED_PUBLICATIONS", 3)
+
+    async def fill(lab: Lab) -> None:
+        await dated(await lab.client(0), 20)
+        await apart(write, lab, tmp_path)
+
+    async def use(lab: Lab) -> None:
+        found = Archive(tmp_path)
+        assert found.topics() == [TOPIC]
+        honest = restoring.seal
+        calls = 0
+
+        def dying(*arguments: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 4:
+                raise Killed
+            return honest(*arguments, **named)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(restoring, "seal", dying)
+            with pytest.raises(Killed):
+                await apart(restore, context(lab), found, TOPIC, 1)
+        await until(lambda: len(lab.store(0)) > 0)
+        new, total = await apart(restore, context(lab), found, TOPIC, 1)
+        assert 0 < new < total == 20
+        assert await apart(restore, context(lab), found, TOPIC, 1) == (0, 20)
+        again = tmp_path / "again"
+        await apart(write, lab, again)
+        assert summary(read(again)) == summary(read(tmp_path / f"topic={TOPIC}"))
+        for claim in (tmp_path / "_planaria").glob("restored-*"):
+            claim.write_text("7\n")
+        with pytest.raises(UsageError, match="publisher 7"):
+            await apart(restore, context(lab), found, TOPIC, 1)
+
+    run(fill, 1, 1)
+    run(use, 1, 1)
+
+
+def summary(rows: list[dict[str, Any]]) -> Counter[str]:
+    """What was published, whoever did."""
+    names = ("payload", "key", "headers", "timestamp")
+    return Counter(json.dumps([repr(row[name]) for name in names]) for row in rows)

@@ -1,0 +1,186 @@
+"""Offsets and plans of Spark's source against their definition: sets of positions."""
+
+import json
+import random
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planaria.core.errors import UsageError
+from planaria.records.positions import Intervals, Mark
+from planaria.records.record import Stream
+from planaria.spark.source.offsets import (
+    Offset,
+    Range,
+    between,
+    clipped,
+    fingerprint,
+    merged,
+    mine,
+    taken,
+    union,
+)
+from planaria.spark.source.options import ReadOptions, Where
+from planaria.spark.source.plan import advance, divide
+
+STREAMS: list[Stream] = [(number, bytes([number]) * 12) for number in (1, 2, 9)]
+TOPICS = ("a", "b/c")
+
+
+@st.composite
+def marks(draw: st.DrawFn) -> Mark:
+    end = draw(st.integers(0, 20))
+    numbers = draw(st.sets(st.integers(0, 19)))
+    have = Intervals((it, it + 1) for it in sorted(numbers) if it < end)
+    return Mark(have.end, tuple(have.missing(0, have.end)))
+
+
+vectors = st.dictionaries(
+    st.sampled_from(TOPICS), st.dictionaries(st.sampled_from(STREAMS), marks(), max_size=3)
+)
+
+
+def positions(of: dict[str, dict[Stream, Mark]]) -> set[tuple[str, Stream, int]]:
+    """What a reader there has read, number by number."""
+    return {
+        (topic, stream, number)
+        for topic, vector in of.items()
+        for stream, mark in vector.items()
+        for lo, hi in taken(mark)
+        for number in range(lo, hi)
+    }
+
+
+def numbers(ranges: list[Range]) -> list[tuple[str, Stream, int]]:
+    return [(it.topic, it.stream, number) for it in ranges for number in range(it.lo, it.hi)]
+
+
+@given(vectors, vectors)
+def test_rows_of_a_batch_are_what_its_end_has_read_and_its_start_has_not(
+    start: dict[str, dict[Stream, Mark]], end: dict[str, dict[Stream, Mark]]
+) -> None:
+    found = numbers(between(start, end))
+    assert sorted(found) == sorted(positions(end) - positions(start))
+    assert len(found) == len({*found})
+
+
+@given(vectors, vectors)
+def test_readers_together_and_in_common_have_what_their_sets_have(
+    one: dict[str, dict[Stream, Mark]], other: dict[str, dict[Stream, Mark]]
+) -> None:
+    assert positions(merged(one, other)) == positions(one) | positions(other)
+    assert positions(clipped(one, other)) == positions(one) & positions(other)
+
+
+@given(marks(), marks())
+def test_a_union_of_marks_is_normal(one: Mark, other: Mark) -> None:
+    both = union(one, other)
+    assert both == union(other, one)
+    assert Intervals(taken(both)).end == both.next
+
+
+@given(vectors, vectors, st.integers(1, 12), st.integers(0, 8))
+def test_a_batch_takes_its_share_of_every_stream_and_at_most_so_many(
+    start: dict[str, dict[Stream, Mark]], have: dict[str, dict[Stream, Mark]], limit: int, low: int
+) -> None:
+    lows = {topic: dict.fromkeys(STREAMS, low) for topic in TOPICS}
+    whole = {it for it in positions(merged(start, have)) - positions(start) if it[2] >= low}
+    reached, steps = start, 0
+    while True:
+        end = advance(reached, have, lows, limit)
+        new = positions(dict(end)) - positions(dict(reached))
+        assert new <= positions(have)
+        rows = {it for it in new if it[2] >= low}
+        left = {it for it in whole if it not in positions(dict(reached))}
+        assert len(rows) == min(limit, len(left))
+        if len(left) > limit:
+            ranges = between(reached, merged(reached, have))
+            for topic in TOPICS:
+                for stream in STREAMS:
+                    waiting = sum(it[:2] == (topic, stream) for it in left)
+                    share = sum(it[:2] == (topic, stream) for it in rows)
+                    parts = [it for it in ranges if it[:2] == (topic, stream)]
+                    assert abs(share - waiting * limit / len(left)) <= len(parts)
+        if not new:
+            break
+        reached, steps = end, steps + 1  # type: ignore[assignment]
+        assert steps < 300
+    assert positions(dict(reached)) == positions(merged(start, have))
+
+
+@given(vectors, st.integers(1, 5), st.integers(0, 8))
+def test_tasks_divide_the_ranges_without_loss_and_about_evenly(
+    end: dict[str, dict[Stream, Mark]], tasks: int, low: int
+) -> None:
+    lows = {topic: dict.fromkeys(STREAMS, low) for topic in TOPICS}
+    ranges = between({}, end)
+    works = divide(ranges, tasks, lows)
+    assert numbers([it for work in works for it in work.ranges]) == numbers(ranges)
+    assert len(works) <= tasks
+    sizes = [sum(n >= low for _, _, n in numbers(list(work.ranges))) for work in works]
+    assert max(sizes, default=0) <= -(-sum(sizes) // tasks)
+
+
+@given(vectors)
+def test_an_offset_is_the_same_text_after_a_journey_and_its_keys_ascend(
+    end: dict[str, dict[Stream, Mark]],
+) -> None:
+    plain = Offset("f" * 16, end).to_json()
+    text = json.dumps(plain)
+    assert text == json.dumps(plain, sort_keys=True)
+    again = Offset.from_json(json.loads(text))
+    assert json.dumps(again.to_json()) == text
+    assert positions(dict(again.vectors)) == positions(end)  # type: ignore[arg-type]
+
+
+def test_an_offset_of_another_subscription_or_version_is_refused() -> None:
+    own = Offset(fingerprint(["a/#", "b"]), {}).to_json()
+    assert mine(own, ("b", "a/#")).vectors == {}
+    with pytest.raises(UsageError, match=r"another subscription .* than a/\+ .*checkpointLocation"):
+        mine(own, ("a/+",))
+    for wrong in ({"v": 2, "sub": "x", "s": {}}, {"v": 1, "s": {}}, {"v": 1, "sub": "", "s": 3}, 7):
+        with pytest.raises(UsageError):
+            mine(wrong, ("a",))
+
+
+def test_options_are_understood_or_refused_with_their_name() -> None:
+    options = ReadOptions.parse(
+        {
+            "servers": "a:1, b:2", "subscribe": "b, a/#", "startingOffsets": "2026-11-16T12:00:00Z",
+            "maxrowspertrigger": "5", "FAILONDATALOSS": "false", "columns": "value, id",
+        }
+    )  # fmt: skip
+    assert options.patterns == ("a/#", "b")
+    assert options.network.servers == ("a:1", "b:2")
+    at = int(datetime(2026, 11, 16, 12, tzinfo=UTC).timestamp())
+    assert options.starting == Where("time", at)
+    assert ReadOptions.parse({"subscribe": "a", "startingOffsets": f"{at}999"}).starting == Where(
+        "time", at
+    )
+    assert (options.rows_max, options.fail_on_data_loss) == (5, False)
+    given = '{"a": {"1/010101010101010101010101": 7}}'
+    where = ReadOptions.parse({"subscribe": "a", "startingOffsets": given}).starting
+    assert where is not None
+    assert where.vectors == {"a": {STREAMS[0]: Mark(7)}}
+    offset = json.dumps(Offset("x", where.vectors).to_json())
+    assert ReadOptions.parse({"subscribe": "a", "startingOffsets": offset}).starting == where
+    for name, value in [
+        ("subscribe", "a/#/b"), ("startingOffsets", "yesterday"), ("startingOffsets", "{}}"),
+        ("endingOffsets", "earliest"), ("maxRowsPerTrigger", "0"), ("failOnDataLoss", "perhaps"),
+        ("filter", "a >"), ("subscibe", "a"), ("servers", "a:b"),
+    ]:  # fmt: skip
+        with pytest.raises(UsageError):
+            ReadOptions.parse({"subscribe": "a", name: value})
+    with pytest.raises(UsageError, match="subscribe"):
+        ReadOptions.parse({})
+
+
+def test_ten_thousand_publishers_are_planned_by_one_pass() -> None:
+    chance = random.Random(1)
+    have = {"a": {(number, bytes(12)): Mark(chance.randrange(1, 10)) for number in range(10_000)}}
+    end = advance({}, have, {}, 20_000)
+    assert sum(mark.next for mark in end["a"].values()) == 20_000
+    works = divide(between({}, end), 4, {})
+    assert [work.size for work in works] == [5000] * 4
