@@ -13,8 +13,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from planaria.network.live import STORE
+from planaria.network.store.opening import FILE
 from planaria.spark import PlanariaDataSource
-from process_lab import ROOT, Processes, UpNetwork, until
+from process_lab import HEAL_SECONDS, ROOT, Processes, UpNetwork, until
 from sink_lab import GO_ON, Faulty, read_back
 
 pytest_plugins = ("spark_session",)
@@ -190,6 +192,42 @@ def test_a_node_killed_while_rows_are_staged_costs_none(
     found = read_back(network, "node", 24_001, first="n2")
     network.start("n1")
     assert found - Counter({b"0": found[b"0"] - 1}) == expected(24_000)
+
+
+def test_rows_come_back_by_the_source_while_nodes_crash_and_a_store_is_damaged(
+    spark: SparkSession, network: UpNetwork, writing: dict[str, str], tmp_path: Path
+) -> None:
+    join(network, "round")
+    query = Query(spark, tmp_path, writing, "round")
+    query.add(2000)
+    query.run(partitions=2)
+    for name, count in (("n3", 2000), ("n4", 1000)):
+        network.kill(name)
+        query.add(count)
+        query.run(partitions=1)
+        if name == "n3":
+            damage(network.directory(name) / STORE)
+        network.start(name)
+    network.heal()
+    given = {**writing, "subscribe": "round", "columns": "value", "startingOffsets": "earliest"}
+
+    def read() -> Counter[bytes]:
+        rows = spark.read.format("planaria").options(**given).load().collect()
+        return Counter(bytes(row.value) for row in rows)
+
+    until(lambda: read().total() >= 5000, "all rows", HEAL_SECONDS)
+    found = read()
+    assert found - Counter({b"0": found[b"0"] - 1}) == expected(5000)
+
+
+def damage(store: Path) -> None:
+    """Write zeros over a part of what a node has on disk."""
+    path = max(store.glob(f"{FILE}*"), key=lambda it: it.stat().st_size)
+    size = path.stat().st_size
+    assert size > 100_000, "there is something to lose"
+    with path.open("r+b") as file:
+        file.seek(size // 2)
+        file.write(bytes(size // 10))
 
 
 def test_a_missing_stage_fails_the_commit_and_publishes_nothing(
