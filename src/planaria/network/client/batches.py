@@ -25,9 +25,9 @@ from planaria.records.manifest import (
     seal_manifest,
     stage_incarnation,
 )
-from planaria.records.packing import UNSETTLED_BYTES_MAX
 from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, Stream, decode
 
+AHEAD_BYTES_MAX = 1 << 20  # staged by a task and not held yet: half of what a link takes
 PROGRESS_SECONDS = 60.0  # without any, after which a batch does not settle
 MISSING_SECONDS = 6.0  # for which a stage may seem to be missing: its member may be busy
 PAUSE_SECONDS = 0.02  # between two questions; doubles up to
@@ -75,7 +75,7 @@ class Stager:
         )
         self._open[asked] = len(record.data)
         self._bytes += len(record.data)
-        while self._bytes > UNSETTLED_BYTES_MAX:
+        while self._bytes > AHEAD_BYTES_MAX:
             await self._wait(asyncio.FIRST_COMPLETED)
 
     async def finish(self) -> list[Staged]:
@@ -215,7 +215,7 @@ class Commit:
         """Have members publish their parts, some at a time, until enough have published all."""
         loop = asyncio.get_running_loop()
         before, since, pause = -1, loop.time(), PAUSE_SECONDS
-        members = tuple(has.member for has in have)
+        members = tuple(has.member for has in have if has.staged or has.settled)
         while True:
             question = (manifest.record.data, True, members, _spreaders(manifest, topic, have))
             found = await self._client.requests.ask(AskBatch, BatchIs, topic, *question)

@@ -115,12 +115,7 @@ class Batches:
 
     def answer(self, manifest: Manifest, portion: Portion, sender: NodeId) -> Effect:
         """What this member has of a manifest, for whoever asked."""
-        stream = (manifest.publisher, portion.incarnation)
-        last = max(
-            (origin for _, origin in last_batches(self.holdings, stream)),
-            key=lambda it: it.batch,
-            default=Origin(b"", -1, 0),
-        )
+        last = self._last(manifest, portion)
         rival = self.staging.rival(manifest)
         reviewed = Reviewed(
             self.topic,
@@ -151,10 +146,15 @@ class Batches:
 
     def _overtaken(self, manifest: Manifest, portion: Portion) -> bool:
         """Did the query go on under another manifest, of this batch or of a later one?"""
-        stream, key = (manifest.publisher, portion.incarnation), manifest.record.key
-        rest = [it for _, it in last_batches(self.holdings, stream) if it.manifest != key]
-        ahead = any(it.batch >= manifest.batch for it in rest)
-        return ahead and not self._published(manifest, portion)
+        last = self._last(manifest, portion)
+        return last.batch >= manifest.batch and last.manifest != manifest.record.key
+
+    def _last(self, manifest: Manifest, portion: Portion) -> Origin:
+        """The last batch of a manifest's query here: its own, if one of its rows is here."""
+        if self._published(manifest, portion):
+            return Origin(manifest.record.key, manifest.batch, portion.first)
+        found = last_batches(self.holdings, (manifest.publisher, portion.incarnation))
+        return max(found, key=lambda it: it.batch, default=Origin(b"", -1, 0))
 
     def _published(self, manifest: Manifest, portion: Portion) -> bool:
         """Is a row of it in the history?"""

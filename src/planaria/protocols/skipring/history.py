@@ -267,7 +267,9 @@ class History(Stateful):
     def _settle(
         self, view: View, manifest: Manifest, portion: Portion, spread: Sequence[int]
     ) -> list[Effect]:
-        """Publish some of what is staged of a manifest."""
+        """Publish some of what is staged of a manifest; nothing while a neighbour is behind."""
+        if spread and len(self.broadcast.busy):
+            return []
         due = self.batches.due(manifest, portion, self.horizon.present)
         taken = self._take([record for _, record in due])
         sends: list[Effect] = []

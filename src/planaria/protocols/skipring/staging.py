@@ -30,7 +30,8 @@ from planaria.records.window import Window
 
 STAGE_SECONDS = 3600  # for which something stays staged; longer than any restart of a driver
 STAGED_BYTES_MAX = 8 << 30  # of one topic on one disk
-SETTLE_BYTES = 2 << 20  # settled at a time: the rest waits until these are on disk
+SETTLE_BYTES = 3 << 18  # settled at a time: half of what a link takes unacknowledged, or less
+AUDIT_SLICE = 1  # records checked per timeout: what is settled is checked before
 QUERIES_MAX = 64  # manifests that a timeout looks at
 
 
@@ -138,7 +139,7 @@ class Staging(Stateful):
         self.holdings.show(window)
         self.holdings.purge([window])
         self.holdings.forget(window.lo)
-        self.holdings.on_timeout()
+        self.holdings.on_timeout(AUDIT_SLICE)
 
     def _overlapping(self, stream: Stream, lo: int, hi: int) -> list[Entry]:
         def look(store: Store) -> list[Entry]:
@@ -177,7 +178,7 @@ def settled_parts(history: Holdings, manifest: Manifest, portion: Portion) -> li
     return [at for at, part in found if not missing(history, stream, part)]
 
 
-def last_batches(history: Holdings, stream: Stream) -> list[tuple[Stream, Origin]]:
+def last_batches(history: Holdings, stream: Stream) -> list[Origin]:
     """Which batch came last in each stream of a query's rows, of which `stream` is one."""
     low, high = same_query(stream)
 
@@ -189,4 +190,4 @@ def last_batches(history: Holdings, stream: Stream) -> list[tuple[Stream, Origin
         ]
 
     found = history.at(entry.place for entry in history.ask(look))
-    return [(it.stream, origin) for it in found if (origin := origin_of(it)) is not None]
+    return [origin for it in found if (origin := origin_of(it)) is not None]
