@@ -9,7 +9,7 @@ STAMP := $(VENV)/.synced
 PYTHON ?= python3
 WORKERS ?= 2
 
-.PHONY: demo test check bench campaign docs clean
+.PHONY: demo papers test check bench campaign docs clean
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -24,6 +24,10 @@ $(STAMP): pyproject.toml uv.lock | $(BIN)/uv
 
 demo: $(STAMP)
 	$(BIN)/planaria demo
+
+# What the five papers claim, measured at a small scale: summary lines and a report.
+papers: $(STAMP)
+	$(BIN)/planaria reproduce --scale quick
 
 test: check
 	$(BIN)/python -m pytest -n $(WORKERS)

@@ -43,6 +43,7 @@ from planaria.spark import PlanariaDataSource, session
 
 PAYLOAD = bytes(range(128))
 PUBLISHERS = 10_000
+BATCHES = 6  # of a query: four are measured
 RATE = [
     "CAST(value AS STRING) AS key",
     "rpad(CAST(value AS STRING), 128, 'x') AS value",
@@ -111,16 +112,16 @@ def rates(frame: DataFrame, batches: int) -> list[float]:
 
 
 def throughput(spark: SparkSession, context: Context, rows: int, rounds: int) -> dict[str, float]:
-    batch = rows // 8
+    batch = rows // BATCHES
     publish(context, "bench/rows", rows)
     found: dict[str, list[float]] = {"source": [], "value": [], "rate": []}
     for _ in range(rounds):
         limit = {"maxRowsPerTrigger": batch}
-        found["source"] += rates(stream(spark, context, "bench/rows", **limit), 8)
+        found["source"] += rates(stream(spark, context, "bench/rows", **limit), BATCHES)
         value = stream(spark, context, "bench/rows", **limit, columns="value")
-        found["value"] += rates(value, 8)
+        found["value"] += rates(value, BATCHES)
         ours = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", batch)
-        found["rate"] += rates(ours.option("numPartitions", 2).load().selectExpr(*RATE), 8)
+        found["rate"] += rates(ours.option("numPartitions", 2).load().selectExpr(*RATE), BATCHES)
     middle = {name: median(values) for name, values in found.items()}
     told = {f"{name}_rows_per_s": round(value) for name, value in middle.items()}
     return told | {"source_over_rate": round(middle["source"] / middle["rate"], 2)}
@@ -170,7 +171,7 @@ def many_publishers(context: Context, rows: int) -> dict[str, float]:
     source = PlanariaDataSource(options(context, "bench/many"))
     reader: Any = source.streamReader(source.schema())
     start = {"s": {}, "sub": reader.options.fingerprint, "v": 1}
-    reader.latestOffset(start, ReadAllAvailable())  # connects, and gets its node a copy
+    reader.prepareForTriggerAvailableNow()  # returns when its node has a copy
     again: Any = source.streamReader(source.schema())
     before = perf_counter()
     end = again.latestOffset(start, ReadAllAvailable())
@@ -193,7 +194,7 @@ def measure(*, quick: bool) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as directory, session("local[2]") as spark:
         spark.dataSource.register(PlanariaDataSource)
         with network(4, Path(directory)) as context:
-            found = throughput(spark, context, 200_000 if quick else 800_000, 1 if quick else 3)
+            found = throughput(spark, context, 600_000 if quick else 1_600_000, 1 if quick else 3)
             found |= one_row(spark, context, 8 if quick else 30)
             found |= many_publishers(context, 1 if quick else 5)
     return found

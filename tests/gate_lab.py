@@ -102,6 +102,7 @@ class Lab:
             self.gates.append(Gate(host, node, lambda at=at: {"node": at}))  # type: ignore[misc]
         self.alive = set(range(n))
         self.clients: list[RawClient] = []
+        self._ticking: asyncio.Task[None] | None = None
 
     def _store(self, at: int) -> Callable[[str], Store]:
         return self.databases[at].topic if self.databases else lambda _: MemoryStore()
@@ -161,7 +162,8 @@ class Lab:
         return client
 
     async def stop(self) -> None:
-        self._ticking.cancel()
+        if self._ticking is not None:  # it started
+            self._ticking.cancel()
         for client in self.clients:
             client.close()
         for at in sorted(self.alive):

@@ -109,7 +109,9 @@ class LiveRun:
             await asyncio.sleep(0.05)
 
     async def end(self, node: int) -> None:
-        self.tails.pop(node).cancel()
+        tail = self.tails.pop(node, None)
+        if tail is not None:  # else it could not begin
+            tail.cancel()
         await self.clients.pop(node).aclose()
 
     def name(self, node: int) -> str:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -47,11 +47,11 @@ def environment(home: Path) -> dict[str, str]:
 class Running:
     """One process with a group of its own; `log` is what it said on stderr."""
 
-    def __init__(self, words: list[str], home: Path, log: Path) -> None:
+    def __init__(self, words: list[str], home: Path, log: Path, prefix: Sequence[str] = ()) -> None:
         self.log = log
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "planaria", *words],
+                [*prefix, sys.executable, "-m", "planaria", *words],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment(home),

@@ -87,6 +87,7 @@ class ReferenceGate:
         self.die_after_puts: int | None = None  # stores that many more, then dies unanswered
         self.drop_after_pieces: int | None = None  # frames, then hangs up
         self.lacks: Callable[[str, Stream, int], bool] = lambda topic, stream, number: False
+        self.expired = 0  # below this number every stream is gone here
         self.contacts: list[str] = []
         self.tails: dict[tuple[Connection, int], ReferenceTail] = {}
         self.vectors: dict[tuple[Connection, int], list[dict[str, list[m.Position]]]] = {}
@@ -298,7 +299,8 @@ class ReferenceGate:
         return bool(pieces)
 
     def _held(self, topic: str) -> list[tuple[str, Stream, int, Record]]:
-        return [row for row in self.memory.rows if row[0] == topic and not self.lacks(*row[:3])]
+        rows = [row for row in self.memory.rows if row[0] == topic and row[2] >= self.expired]
+        return [row for row in rows if not self.lacks(*row[:3])]
 
     def _news(
         self, tail: ReferenceTail, topic: str, limit: int, to: dict[Stream, int] | None
@@ -312,6 +314,7 @@ class ReferenceGate:
             if place not in tail.placed:
                 old = [n for s, n in held if s == stream and held[s, n].time < tail.ask.floor]
                 following = max([following, *(number + 1 for number in old)])
+            following = max(following, self.expired)
             late = sorted(number for number in skipped if (stream, number) in held)
             end = following
             while (stream, end) in held and (to is None or end < to.get(stream, 0)):

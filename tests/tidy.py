@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 # What each room may import of the others: core <- filters, records <- protocols <- simulator,
-# network, scale, literal <- lab <- spark <- studies <- cli; gateway and web stand on network.
+# network, scale, literal <- lab <- spark <- studies <- cli; gateway and web stand on network, chaos
+# on network and simulator.
 _PROTOCOLS = ("core", "filters", "records", "protocols")
 _DRIVERS = (*_PROTOCOLS, "simulator", "network", "scale")
 ROOMS: dict[str, tuple[str, ...]] = {
@@ -30,9 +31,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "lab": (*_DRIVERS, "literal"),
     "spark": (*_DRIVERS, "lab"),
     "studies": (*_DRIVERS, "literal", "lab", "spark"),
+    "chaos": (*_PROTOCOLS, "simulator", "network"),
     "gateway": (*_PROTOCOLS, "network"),
     "web": (*_PROTOCOLS, "network"),
-    "cli": (*_DRIVERS, "lab", "spark", "studies", "gateway", "web"),
+    "demo": (*_DRIVERS, "lab", "spark", "chaos", "web"),
+    "cli": (*_DRIVERS, "lab", "spark", "studies", "chaos", "demo", "gateway", "web"),
     "__main__": ("cli",),
 }
 PURE_ROOMS = ("core", "filters", "records", "protocols")

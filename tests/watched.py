@@ -5,12 +5,12 @@ import random
 import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from threading import Thread
 from time import monotonic
 from typing import Any
 
 from msgspec import to_builtins
 
+from loop_lab import loop_in_thread
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -152,19 +152,14 @@ async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
 @contextmanager
 def running(network: WatchedNetwork) -> Iterator[asyncio.AbstractEventLoop]:
     """Run a network in a thread of its own until the block ends, so that commands can ask it."""
-    loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever)
-    thread.start()
+    with loop_in_thread() as loop:
 
-    def do(work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, loop).result(120)
+        def do(work: Coroutine[Any, Any, None]) -> None:
+            asyncio.run_coroutine_threadsafe(work, loop).result(120)
 
-    try:
-        do(network.start())
-        do(until(network.legitimate))
-        yield loop
-    finally:
-        do(network.stop())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        try:
+            do(network.start())
+            do(until(network.legitimate))
+            yield loop
+        finally:
+            do(network.stop())

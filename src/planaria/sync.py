@@ -11,10 +11,7 @@ would neither answer its node's beats nor acknowledge publications while a noteb
 would be taken for dead. Ctrl-C interrupts any call; `with` then ends the client as usual.
 """
 
-import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from threading import Thread
 from typing import Any, Generic, Self, TypeVar
 
 from planaria.core.errors import UsageError
@@ -22,36 +19,13 @@ from planaria.core.node import Notice
 from planaria.network.client import client as asynchronous
 from planaria.network.client.client import Batch, Vector
 from planaria.network.client.events import Ack, Event
+from planaria.network.client.looping import Loop
 from planaria.network.client.places import Since
 from planaria.network.client.subscription import Subscription as AsyncSubscription
 from planaria.records.record import Draft
 
 R = TypeVar("R")
 T = TypeVar("T", bound=Event | Notice)
-
-
-class Loop:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self.loop.run_forever, name="planaria", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, R], timeout: float | None = None) -> R:
-        """Run it there and wait for it; whatever interrupts the wait cancels it."""
-        future: Future[R] = asyncio.run_coroutine_threadsafe(work, self.loop)
-        try:
-            return future.result(timeout)
-        except BaseException:
-            future.cancel()
-            raise
-
-    def stop(self) -> None:
-        """End the loop and its thread."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
 
 
 class Subscription(Generic[T]):

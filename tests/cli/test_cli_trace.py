@@ -75,7 +75,7 @@ def test_lamport_says_where_it_stopped(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "show, diff or lamport"),
+        ([], "show, diff, lamport, html or live"),
         (["show"], "Missing argument"),
         (["show", "nothing.parquet"], "cannot read nothing.parquet"),
         (["show", "Makefile"], "cannot read Makefile"),

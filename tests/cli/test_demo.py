@@ -1,176 +1,118 @@
-"""The demo: networks heal before one's eyes, and its exit code tells the truth."""
+"""The demo: a real network is broken and heals, and its exit code tells the truth."""
 
+import asyncio
 import io
-from collections import Counter
+import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
+from planaria.chaos.run import FaultReport, Report
 from planaria.cli import demo
-from planaria.cli.healing import Screen, Watched, broken, heights, news
-from planaria.cli.main import main
-from planaria.core.overlay import Violation
-from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.simulator.trial import Spec, Trial
-from planaria.studies import study as studies
-
-pytest_plugins = ("spark_session",)
-HUNTED = str(Path(__file__).parents[1] / "hunted.py")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from planaria.cli.demo import closing
+from planaria.core.scenario import parse_schedule
+from planaria.demo import run as demo_run
+from planaria.demo import screen, story
+from planaria.demo.aggregate import Aggregate, Answer, plain, same
+from planaria.demo.flights import bodies
+from planaria.demo.run import Outcome, play
+from planaria.lab.contest.contest import Contest, Figures
 
 
-def watched(stream: io.StringIO) -> Watched:
-    trial = Watched(RingOverlay(), Spec(8, 1))
-    trial.screen = Screen("ring", stream)
-    return trial
+class Counted(Aggregate):
+    """Stands for Spark: counts what a subscriber of its own would be given."""
+
+    wrong = False
+
+    def start(self) -> None:
+        self.answer = Answer([("XX", 1, None)])  # it reads
+
+    def read(self, context: Path) -> None:
+        assert context.exists()
+
+    def stop(self) -> None:
+        pass
 
 
-def test_a_trial_that_is_watched_ends_as_one_that_is_not() -> None:
-    seen = watched(io.StringIO()).run()
-    plain = Trial(RingOverlay(), Spec(8, 1)).run()
-    assert seen == plain
+def test_flights_are_real_and_no_two_are_equal() -> None:
+    some = list(islice(bodies(), 1000))
+    assert len(set(some)) == 1000
+    assert json.loads(some[0]) == {
+        "number": 0, "carrier": "UA", "origin": "EWR", "dest": "IAH", "delay": 2.0,
+    }  # fmt: skip
 
 
-def test_plain_lines_tell_what_fails_until_all_holds() -> None:
-    stream = io.StringIO()
-    watched(stream).run()
-    lines = stream.getvalue().splitlines()
-    assert lines[0].startswith("ring: interval 0: ")
-    assert "broken (" in lines[0]
-    assert lines[-1].endswith(": all invariants hold")
-
-
-def test_a_terminal_sees_every_invariant_that_ever_failed_hold_at_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("planaria.cli.healing.FRAME_SECONDS", 0.0)
-    monkeypatch.setenv("TERM", "xterm")
-    stream = Terminal()
-    trial = watched(stream)
-    trial.run()
-    assert trial.screen is not None
-    trial.screen.stop()
-    last = stream.getvalue().rpartition("interval ")[2]
-    assert len(trial.screen.history) > 1
-    assert all(name in last for name in trial.screen.history)
-    assert last.count("holds") == len(trial.screen.history)
-
-
-def test_an_invariant_first_seen_later_held_before() -> None:
-    screen = Screen("x", io.StringIO())
-    screen.show(0, [Violation("a", 1, "")])
-    screen.show(1, [Violation("b", 1, ""), Violation("b", 2, "")])
-    assert screen.history == {"a": [1, 0], "b": [0, 2]}
-
-
-def test_bars_are_as_high_as_what_fails() -> None:
-    assert heights([0, 1, 50, 100], 100) == "·▂▅█"
+def test_a_plain_loop_answers_what_spark_is_asked() -> None:
+    told = [
+        b'{"carrier": "UA", "delay": 4}', b'{"carrier": "UA", "delay": 8}',
+        b'{"carrier": "AA"}', b"garbage", b"[]", b'{"delay": 3}',
+    ]  # fmt: skip
+    assert plain(told).rows == [("UA", 2, 6.0), ("AA", 1, None)]
+    assert plain(told).flights == 3
 
 
 @pytest.mark.parametrize(
-    ("told", "now", "new"),
-    [
-        ({"a": 10}, {"a": 9}, False),
-        ({"a": 10}, {"a": 5}, True),
-        ({"a": 10}, {"b": 10}, True),
-        ({"a": 10}, {}, True),
-        ({}, {}, False),
-    ],
+    "other",
+    [[("UA", 3, 6.0)], [("UA", 2, 6.1)], [("UA", 2, None)], [("AA", 2, 6.0)], []],
 )
-def test_a_line_is_for_news(told: dict[str, int], now: dict[str, int], new: bool) -> None:
-    assert news(Counter(told), Counter(now)) is new
+def test_a_wrong_answer_is_seen(other: list[tuple[str, int, float | None]]) -> None:
+    right = Answer([("UA", 2, 6.0)])
+    assert not same(Answer(other), right)
+    assert same(Answer([("UA", 2, 6.0 + 1e-12)]), right)
 
 
-def test_what_fails_is_named_worst_first_as_far_as_it_fits() -> None:
-    counts = Counter({"a": 1, "b": 2000, "c": 3})
-    assert broken(counts) == "2,004 broken (b 2,000, c 3, a 1)"
-    assert broken(counts, 30) == "2,004 broken (b 2,000, ...)"
+def test_every_chapter_is_a_fault_that_can_be_done() -> None:
+    schedule = parse_schedule("\n".join(it.action for it in story.STORY), "demo")
+    assert [it.kind for it in schedule] == ["restart", "partition", "restart", "flip", "corrupt"]
+    assert all(len(it.told) <= 44 for it in story.STORY), "80 columns"
 
 
-class Latin(io.TextIOWrapper):
-    """A terminal without bars."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding="latin-1")
-
-    def isatty(self) -> bool:
-        return True
-
-    def shown(self) -> str:
-        self.flush()
-        assert isinstance(self.buffer, io.BytesIO)
-        return self.buffer.getvalue().decode("latin-1")
-
-
-def test_a_latin_1_terminal_sees_the_demo(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal = Latin()
-    monkeypatch.setattr("sys.stdout", terminal)
-    monkeypatch.setattr("planaria.cli.healing.FRAME_SECONDS", 0.0)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(studies, "STUDIES", {"toy": "toy_study:STUDY"})
-    monkeypatch.setattr(demo, "NETWORKS", (demo.Network("ring", 8, 1, {}),))
-    assert main(["demo", "--out", str(tmp_path / "out")]) == 0
-    assert "networks healed: 1 of 1" in terminal.shown()
-    assert "#" in terminal.shown()  # a bar
-
-
-@pytest.mark.parametrize("network", demo.NETWORKS, ids=lambda network: network.overlay)
-def test_every_network_of_the_demo_heals(
-    network: demo.Network, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert demo.heal(network)
-    assert "legitimate after" in capsys.readouterr().out
-
-
-def test_a_wrong_master_is_said_before_anything_heals(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--master", "moon"]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("planaria: error: master 'moon'")
-    assert told.err.count("\n") == 1
-
-
-def test_a_directory_of_others_is_said_before_anything_heals(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "theirs").write_text("")
-    assert main(["demo", "--out", str(tmp_path)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert (
-        told.err == f"planaria: error: {tmp_path} is not empty and holds no sweep: name another\n"
-    )
-
-
-def test_the_demo_fails_if_a_network_does_not_heal(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(studies, "STUDIES", {"toy": "toy_study:STUDY"})
-    good = demo.Network("ring", 4, 1, {})
-    bad = demo.Network(f"{HUNTED}:Relapsing", 30, 1, {})
-    for networks, code in [((good,), 0), ((good, bad), 1)]:
-        monkeypatch.setattr(demo, "NETWORKS", networks)
-        assert main(["demo", "--out", str(tmp_path / str(code))]) == code
-    text = capsys.readouterr().out
-    assert "networks healed: 1 of 1" in text
-    assert "legitimate means healed: every invariant holds" in text.lower()
-    summary = text[text.index("Now the papers") :].splitlines()[1:4]
-    assert summary == [
-        "toy:  1 of 2 claims hold,  0 undecided,  1 of 1 own checks",
-        "the others do not: a slip of the pen (1)",
-        f"report: {tmp_path}/0/report.html",
-    ]
-    shown = text.replace(str(tmp_path), "").replace(HUNTED, "hunted.py")
+def test_a_network_is_broken_and_heals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_run, "NODES", 4)
+    chapters = (story.Chapter("at 0 corrupt count=1", "scramble a memory"),)
+    monkeypatch.setattr(demo_run, "STORY", chapters)
+    monkeypatch.setattr(screen, "STORY", chapters)
+    monkeypatch.setattr(demo_run, "Aggregate", Counted)
+    monkeypatch.setattr(demo_run, "SPARK_SECONDS", 1.0)
+    stream = io.StringIO()
+    outcome = asyncio.run(play(stream, None))
+    assert outcome.wrong == []
+    assert outcome.report.lost == outcome.report.twice == 0
+    assert outcome.report.published > 0
+    assert [it.affected for it in outcome.report.faults] == [1]
+    assert not outcome.spark, "what stands for Spark never counts"
+    assert not outcome.good
+    shown = stream.getvalue()
+    assert "4 processes" in shown
+    assert "scramble a memory (" in shown
     assert max(map(len, shown.splitlines())) <= 80
-    assert "networks healed: 1 of 2" in text
-    assert "NOT healed" in text
+
+
+def test_a_plain_broker_loses_everything_and_says_nothing() -> None:
+    found = Contest("star", "busiest", 12, 1, 40, 7).run()
+    assert found.lost_after == 1.0
+
+
+FIGURES = Figures(0, 0, 0, 0, 0, 0, 0, 0, 0, lost_after=1.0)
+
+
+def outcome(**told: object) -> Outcome:
+    report = Report(5, 5, 70, 0, 0, 0, True, 0, [FaultReport("at 0 crash count=1", 1, 2.0)])
+    usual = {"report": report, "wrong": [], "spark": True, "failure": None, "counted": 5}
+    return Outcome(**{**usual, "broker": FIGURES, **told})  # type: ignore[arg-type]
+
+
+def test_only_a_good_end_is_called_good() -> None:
+    assert outcome().good
+    assert not outcome(wrong=["2 deliveries came twice"]).good
+    assert not outcome(spark=False).good
+    assert "WRONG: lost" in closing(outcome(wrong=["lost"]))
+    assert any(
+        "NOT right (no Java)" in it for it in closing(outcome(spark=False, failure="no Java"))
+    )
+    assert all(len(line) <= 80 for line in closing(outcome()))
+
+
+def test_the_command_exists() -> None:
+    assert demo.demo.name == "demo"

@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -34,13 +36,20 @@ async def start(*arguments: str) -> Process:
 
 
 async def run(*arguments: str, stdin: bytes = b"") -> tuple[int | None, bytes, str]:
-    process = await start(*arguments)
-    try:
+    async with ended(await start(*arguments)) as process:
         out, err = await asyncio.wait_for(process.communicate(stdin), 50)
+    return process.returncode, out, err.decode()
+
+
+@asynccontextmanager
+async def ended(process: Process) -> AsyncIterator[Process]:
+    """Leave no process behind, also where the test fails."""
+    try:
+        yield process
     finally:
         if process.returncode is None:
             process.kill()
-    return process.returncode, out, err.decode()
+            await process.wait()
 
 
 def at(gates: list[ReferenceGate]) -> list[str]:
@@ -125,9 +134,10 @@ def test_sub_ends_quietly_when_nobody_reads_and_at_once() -> None:
             stdout=write, stderr=PIPE,
         )  # fmt: skip
         os.close(write)
-        with os.fdopen(read, "rb", buffering=0) as reader:
-            assert (await asyncio.to_thread(reader.read, 2)) == b"1\n"
-        _, err = await asyncio.wait_for(process.communicate(), 30)
+        async with ended(process):
+            with os.fdopen(read, "rb", buffering=0) as reader:
+                assert (await asyncio.to_thread(reader.read, 2)) == b"1\n"
+            _, err = await asyncio.wait_for(process.communicate(), 30)
         assert (process.returncode, err) == (0, b"")
 
     serve(test)
@@ -136,10 +146,10 @@ def test_sub_ends_quietly_when_nobody_reads_and_at_once() -> None:
 @pytest.mark.parametrize("arguments", [("sub", "#"), ("pub", TOPIC, "--lines")])
 def test_ctrl_c_ends_both(arguments: tuple[str, ...]) -> None:
     async def test(gates: list[ReferenceGate]) -> None:
-        process = await start(*arguments, *at(gates))
-        await until(lambda: gates[0].asked_for)
-        process.send_signal(signal.SIGINT)
-        out, err = await asyncio.wait_for(process.communicate(), 30)
+        async with ended(await start(*arguments, *at(gates))) as process:
+            await until(lambda: gates[0].asked_for)
+            process.send_signal(signal.SIGINT)
+            out, err = await asyncio.wait_for(process.communicate(), 30)
         assert (process.returncode, out) == (130, b"")
         assert err.strip() == b"planaria: error: interrupted"
 

@@ -16,6 +16,7 @@ from planaria.core.topics import (
     check_filter,
     check_topic,
     covers,
+    has_wildcard,
     matches,
     parent,
 )
@@ -184,3 +185,8 @@ def test_every_supertopic_of_a_topic_is_a_topic_itself() -> None:
         for above in ancestors(topic):
             assert check_topic(above) == above
             assert matches(f"{above}/#", topic)
+
+
+@pytest.mark.parametrize(("pattern", "wild"), [("a/b", False), ("a/+/b", True), ("#", True)])
+def test_a_filter_has_a_wildcard_if_a_level_is_one(pattern: str, wild: bool) -> None:
+    assert has_wildcard(pattern) is wild

@@ -9,7 +9,7 @@ import pytest
 from client_lab import client_of, serve
 from planaria.core.errors import UsageError
 from planaria.network.client.asking import Asker, Unanswered
-from planaria.network.client.channel import Access, Channel
+from planaria.network.client.channel import Access, Channel, Owner
 from planaria.network.client.client import shown
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.servers import Servers
@@ -43,7 +43,7 @@ def test_credentials_that_broke_meanwhile_are_a_reason_like_others() -> None:
     async def test(gates: list[ReferenceGate]) -> None:
         hello, _ = shown(Context((gates[0].address,), insecure=True), None)
         access = Access(hello, cast(Credentials, Broken()))
-        channel = Channel(Servers([gates[0].address]), access, cast("Channel", None))
+        channel = Channel(Servers([gates[0].address]), access, cast(Owner, None))
         with pytest.raises(Unreachable, match=r"127.0.0.1:\d+: key and certificate do not fit"):
             await channel._find()
         with pytest.raises(Unanswered, match="do not fit"):
@@ -63,7 +63,7 @@ def test_a_question_to_who_speaks_no_tls_fails_at_once(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
-            address = "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+            address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
             access = Access(*shown(Context((address,), credentials=mine), None))
             with pytest.raises(Unanswered, match="no TLS there"):
                 await Asker(address, access, seconds=600).open()

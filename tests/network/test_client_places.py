@@ -33,7 +33,7 @@ def test_every_number_is_unread_until_it_is_taken_whatever_comes_between(
     for kind, lo, size in done:
         if kind == "take":
             wanted = range(lo, lo + size)
-            end = places.next("a", STREAM)
+            end = places.mark("a", STREAM).next
             parts = places.unread("a", STREAM, lo, lo + size)
             found = [number for start, stop, _ in parts for number in range(start, stop)]
             fresh = [it for it in wanted if it not in taken and (it >= end or it in late)]
@@ -44,7 +44,7 @@ def test_every_number_is_unread_until_it_is_taken_whatever_comes_between(
             taken |= set(found)
             late -= set(found)
         elif kind == "skip":
-            end = places.next("a", STREAM)
+            end = places.mark("a", STREAM).next
             late |= set(range(end, max(end, lo)))
             places.skip("a", STREAM, lo)
         else:
@@ -67,7 +67,7 @@ def test_going_back_undoes_what_was_taken(end: int, skipped: list[int]) -> None:
             assert places.unread("a", STREAM, 0, end) == before
         else:
             places.back("a", STREAM, number, late=False)
-            assert places.next("a", STREAM) == number
+            assert places.mark("a", STREAM).next == number
 
 
 def test_a_node_that_is_behind_does_not_move_us_back() -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,16 @@ class Network:
         return [it.payload for effect in given for it in effect.publications]
 
 
+@asynccontextmanager
+async def stopping(*hosts: Host) -> AsyncIterator[None]:
+    """Stop these hosts in the end, also where the test fails."""
+    try:
+        yield
+    finally:
+        for host in hosts:
+            await host.stop()
+
+
 def run(
     n: int, test: Callable[[Network], Awaitable[None]], credentials: list[Credentials] | None = None
 ) -> None:
@@ -175,17 +186,13 @@ def test_garbage_hurts_only_its_own_connection() -> None:
 
 def test_another_clusters_node_and_another_wire_are_refused_with_a_line() -> None:
     async def main() -> None:
-        network = Network(0)
-        door = await network.hosts[0].start("127.0.0.1:0")
-        other = Network(0)
-        other.hosts[0].hello = type(other.hosts[0].hello)((1,), secrets.token_bytes(16), "another")
-        with pytest.raises(UsageError, match="does not let us in"):
-            await other.hosts[0].join(door)
-        other.hosts[0].hello = type(other.hosts[0].hello)((9,), secrets.token_bytes(16), "planaria")
-        with pytest.raises(UsageError, match="does not let us in"):
-            await other.hosts[0].join(door)
-        await other.stop()
-        await network.stop()
+        (ours,), (other,) = Network(0).hosts, Network(0).hosts
+        async with stopping(other, ours):
+            door = await ours.start("127.0.0.1:0")
+            for wire, cluster in ((1, "another"), (9, "planaria")):
+                other.hello = type(other.hello)((wire,), secrets.token_bytes(16), cluster)
+                with pytest.raises(UsageError, match="does not let us in"):
+                    await other.join(door)
 
     asyncio.run(main())
 
@@ -202,16 +209,15 @@ def test_who_has_no_certificate_of_ours_leaves_nothing_behind(tmp_path: Path) ->
     async def main() -> None:
         ours, _ = certified(tmp_path, "ours")
         theirs, _ = certified(tmp_path, "theirs")
-        door = await ours.start("127.0.0.1:0")
-        with pytest.raises(UsageError, match="cannot trust"):
-            await theirs.join(door)
-        _, writer = await asyncio.open_connection(*door.split(":"))
-        writer.write(b"no TLS at all")
-        writer.close()
-        await asyncio.sleep(0.1)
-        assert ours._connections == theirs._connections == set()
-        await theirs.stop()
-        await ours.stop()
+        async with stopping(theirs, ours):
+            door = await ours.start("127.0.0.1:0")
+            with pytest.raises(UsageError, match="cannot trust"):
+                await theirs.join(door)
+            _, writer = await asyncio.open_connection(*door.split(":"))
+            writer.write(b"no TLS at all")
+            writer.close()
+            await asyncio.sleep(0.1)
+            assert ours._connections == theirs._connections == set()
 
     asyncio.run(asyncio.wait_for(main(), 30))
 
@@ -223,13 +229,12 @@ def test_who_says_another_id_than_its_certificate_is_refused(tmp_path: Path) -> 
         other = Host(
             Probe(handle_of(bytes(16))), bytes(16), Codec((Ping,)), lambda _: None, credentials=liar
         )
-        door = await ours.start("127.0.0.1:0")
-        with pytest.raises(Refused, match="another id than its certificate"):
-            await other.join(door)
-        assert ours.links == {}
-        assert ours.node.told == []  # type: ignore[attr-defined]
-        await other.stop()
-        await ours.stop()
+        async with stopping(other, ours):
+            door = await ours.start("127.0.0.1:0")
+            with pytest.raises(Refused, match="another id than its certificate"):
+                await other.join(door)
+            assert ours.links == {}
+            assert ours.node.told == []  # type: ignore[attr-defined]
 
     asyncio.run(asyncio.wait_for(main(), 30))
 
@@ -262,48 +267,53 @@ class ProbeHost(Host):
     node: Any
 
 
-def probes(
-    *, commit: list[Callable[[Exception | None], object]] | None = None
-) -> tuple[ProbeHost, ProbeHost]:
+Commits = list[Callable[[Exception | None], object]]
+
+
+def linked(
+    test: Callable[[ProbeHost, ProbeHost], Awaitable[None]], commits: Commits | None = None
+) -> None:
+    """Run a test with two hosts, of which the second joined the first."""
     ids = [secrets.token_bytes(16) for _ in range(2)]
-    hosts = [
-        ProbeHost(
-            Probe(handle_of(id)),
-            id,
-            Codec((Ping,)),
-            lambda _: None,
-            bulk=(Ping,),
-            interval=INTERVAL,
-            commit=None if commit is None else commit.append,
+
+    async def main() -> None:
+        one, two = (
+            ProbeHost(
+                Probe(handle_of(id)),
+                id,
+                Codec((Ping,)),
+                lambda _: None,
+                bulk=(Ping,),
+                interval=INTERVAL,
+                commit=None if commits is None else commits.append,
+            )
+            for id in ids
         )
-        for id in ids
-    ]
-    return hosts[0], hosts[1]
+        async with stopping(two, one):
+            door = await one.start("127.0.0.1:0")
+            await two.start("127.0.0.1:0")
+            assert await two.join(door) == one.node.id
+            await until(lambda: two.node.id in one.links)
+            await test(one, two)
+
+    asyncio.run(main())
 
 
 def test_the_sender_is_the_end_of_the_link_and_both_are_told_of_it() -> None:
-    async def main() -> None:
-        one, two = probes()
-        door = await one.start("127.0.0.1:0")
-        await two.start("127.0.0.1:0")
-        assert await two.join(door) == one.node.id
+    async def send(one: ProbeHost, two: ProbeHost) -> None:
         two._perform([Send(one.node.id, Ping(7))], None)
         await until(lambda: one.node.heard == [(Ping(7), two.node.id)])
         assert LinkUp(two.node.id) in one.node.told
         await two.stop()
         await until(lambda: LinkDown(two.node.id) in one.node.told)
-        await one.stop()
 
-    asyncio.run(main())
+    linked(send)
 
 
 def test_what_follows_persist_waits_for_the_disk_and_is_never_sent_if_it_fails() -> None:
-    async def main() -> None:
-        commits: list[Callable[[Exception | None], object]] = []
-        one, two = probes(commit=commits)
-        door = await one.start("127.0.0.1:0")
-        await two.start("127.0.0.1:0")
-        await two.join(door)
+    commits: Commits = []
+
+    async def persist(one: ProbeHost, two: ProbeHost) -> None:
         target = one.node.id
         two._perform([Send(target, Ping(1)), Persist(), Send(target, Ping(2))], None)
         two._perform([Persist(), Send(target, Ping(3))], None)
@@ -313,19 +323,12 @@ def test_what_follows_persist_waits_for_the_disk_and_is_never_sent_if_it_fails()
         await until(lambda: [it for it, _ in one.node.heard] == [Ping(1), Ping(2)])
         await asyncio.sleep(3 * INTERVAL)
         assert [it for it, _ in one.node.heard] == [Ping(1), Ping(2)]
-        await two.stop()
-        await one.stop()
 
-    asyncio.run(main())
+    linked(persist, commits)
 
 
 def test_a_reader_that_reads_nothing_makes_its_sender_busy_and_no_bigger() -> None:
-    async def main() -> None:
-        one, two = probes()
-        door = await one.start("127.0.0.1:0")
-        await two.start("127.0.0.1:0")
-        await two.join(door)
-        await until(lambda: two.node.id in one.links)
+    async def crowd(one: ProbeHost, two: ProbeHost) -> None:
         socket = one.links[two.node.id]._transport
         assert socket is not None
         socket.pause_reading()
@@ -338,49 +341,34 @@ def test_a_reader_that_reads_nothing_makes_its_sender_busy_and_no_bigger() -> No
         assert link.bulk.bytes <= link.bulk.bytes_max
         socket.resume_reading()
         await until(lambda: any(type(it).__name__ == "Ready" for it in two.node.told))
-        await two.stop()
-        await one.stop()
 
-    asyncio.run(main())
+    linked(crowd)
 
 
 def test_what_was_not_acknowledged_comes_back_with_the_loss_of_the_link(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def main() -> None:
-        one, two = probes()
-        door = await one.start("127.0.0.1:0")
-        await two.start("127.0.0.1:0")
-        await two.join(door)
-        await until(lambda: two.node.id in one.links)
+    async def lose(one: ProbeHost, two: ProbeHost) -> None:
         monkeypatch.setattr(one, "received", lambda *_: None)  # takes frames, finishes none
         two._perform([Send(one.node.id, Ping(1)), Send(one.node.id, Ping(2))], None)
         await asyncio.sleep(2 * INTERVAL)
         far: Connection = one.links[two.node.id]
         far.close("gone")
         await until(lambda: LinkDown(one.node.id, (Ping(1), Ping(2))) in two.node.told)
-        await two.stop()
-        await one.stop()
 
-    asyncio.run(main())
+    linked(lose)
 
 
 def test_a_message_that_cannot_be_stored_ends_its_link_and_is_not_acknowledged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def main() -> None:
-        commits: list[Callable[[Exception | None], object]] = []
-        one, two = probes(commit=commits)
-        door = await one.start("127.0.0.1:0")
-        await two.start("127.0.0.1:0")
-        await two.join(door)
-        await until(lambda: two.node.id in one.links)
+    commits: Commits = []
+
+    async def refuse(one: ProbeHost, two: ProbeHost) -> None:
         monkeypatch.setattr(one.node, "on_message", lambda *_: [Persist()])
         two._perform([Send(one.node.id, Ping(1))], None)
         await until(lambda: commits)
         commits[0](OSError("disk full"))
         await until(lambda: LinkDown(one.node.id, (Ping(1),)) in two.node.told)
-        await two.stop()
-        await one.stop()
 
-    asyncio.run(main())
+    linked(refuse, commits)

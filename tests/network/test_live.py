@@ -326,7 +326,7 @@ def test_keys_that_do_not_fit_are_one_line_and_free_the_directory(
     told = {**told, "keys": tmp_path / "keys" / told["keys"], "insecure": 0}
     for _ in range(2):
         with pytest.raises(UsageError) as refused:
-            LiveNode(config(tmp_path / "node", **told))
+            LiveNode(config(tmp_path / "node", **told))._release()
         assert said in str(refused.value)
 
 
@@ -334,11 +334,11 @@ def test_a_directory_serves_one_node_at_a_time(tmp_path: Path) -> None:
     async def main() -> None:
         async with LiveNode(config(tmp_path)):
             with pytest.raises(UsageError, match="in use by process"):
-                LiveNode(config(tmp_path))
+                LiveNode(config(tmp_path))._release()
         LiveNode(config(tmp_path))._release()
         (tmp_path / "id").write_text("not an id")
         with pytest.raises(UsageError, match="is no id"):
-            LiveNode(config(tmp_path))
+            LiveNode(config(tmp_path))._release()
 
     run(main)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import planaria
-from process_lab import Processes, UpNetwork
+from process_lab import Processes, UpNetwork, status
 
 TOPIC = "flights/delays"
 NODES, SUPERVISORS = 8, 2
@@ -162,6 +162,10 @@ def test_full_disks_make_publishers_wait_and_lose_nothing(processes: Processes) 
                 network.pid(name), resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)
             )
 
+    def stalled() -> bool:
+        stores = [status(network.nodes[name]["http"]).get("store", {}) for name in members]
+        return any(it.get("stalled") for it in stores)
+
     async def main() -> None:
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(network.connect(name)) for name in members]
@@ -172,14 +176,15 @@ def test_full_disks_make_publishers_wait_and_lose_nothing(processes: Processes) 
             await clients[0].publish(TOPIC, large)
             limit(1 << 20)  # of one file: what a record of a mebibyte needs is more
             waiting = [asyncio.ensure_future(clients[0].publish(TOPIC, large)) for _ in range(4)]
-            done, _ = await asyncio.wait(waiting, timeout=5)
-            refused = [it for it in done if it.exception() is not None]
-            assert all(isinstance(it.exception(), planaria.CapacityExceeded) for it in refused)
-            acknowledged = len(done) - len(refused)
-            assert acknowledged < len(waiting)  # the fault had an effect
+            async with asyncio.timeout(60):
+                while not await asyncio.to_thread(stalled):
+                    await asyncio.sleep(0.05)
+            assert not all(it.done() and it.exception() is None for it in waiting)
             limit(resource.RLIM_INFINITY)
+            results = await asyncio.gather(*waiting, return_exceptions=True)
+            refused = [it for it in results if isinstance(it, BaseException)]
+            assert all(isinstance(it, planaria.CapacityExceeded) for it in refused), refused
             acknowledged = len(waiting) - len(refused)
-            await asyncio.gather(*(it for it in waiting if it not in refused))
             await clients[0].publish(TOPIC, b"after")
             for tail in tails:
                 found = await read(tail, acknowledged + 2)

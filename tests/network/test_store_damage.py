@@ -184,7 +184,7 @@ def test_a_checkpoint_that_ended_half_way_without_its_log_is_mended(tmp_path: Pa
         (copy / FILE).write_bytes(mixed)
         (copy / "lock").write_text("in use by process 1")
         found, said = opened(copy, written)
-        assert found <= 300
+        assert found >= 100, "what both states hold is kept"
         assert "its log is missing" in said[0]
 
 

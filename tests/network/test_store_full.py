@@ -36,37 +36,36 @@ def test_a_full_disk_is_back_pressure_and_loses_nothing(
     acknowledged: list[Record] = []
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(300_000))
-    database = Database(small_disk / "store", said.append)
-    store = database.topic("news")
-    refused = None
-    for n in range(1000):
-        one = record(A, n, text="x" * 4000)
-        try:
-            store.append([one])
-            settle(store)
-            acknowledged.append(one)
-        except CapacityExceeded as error:
-            refused = error
-            break
-        except AssertionError:
-            continue  # on disk it is not, and was not acknowledged
-    assert refused is not None
-    assert "cannot write" in str(refused)
-    assert len(said) == 1
-    assert "refuses publications until it can" in said[0]
-    assert len(acknowledged) > 10
-    ballast.unlink()
-    for _ in range(400):
-        try:
-            settle(store)
-            break
-        except AssertionError:
-            continue
-    store.append([record(B, 0)])
-    settle(store)
-    visible = store.places(0, NOW + 1)
-    assert {one.place for one in acknowledged} < {*visible}
-    database.close()
+    with Database(small_disk / "store", said.append) as database:
+        store = database.topic("news")
+        refused = None
+        for n in range(1000):
+            one = record(A, n, text="x" * 4000)
+            try:
+                store.append([one])
+                settle(store)
+                acknowledged.append(one)
+            except CapacityExceeded as error:
+                refused = error
+                break
+            except AssertionError:
+                continue  # on disk it is not, and was not acknowledged
+        assert refused is not None
+        assert "cannot write" in str(refused)
+        assert len(said) == 1
+        assert "refuses publications until it can" in said[0]
+        assert len(acknowledged) > 10
+        ballast.unlink()
+        for _ in range(400):
+            try:
+                settle(store)
+                break
+            except AssertionError:
+                continue
+        store.append([record(B, 0)])
+        settle(store)
+        visible = store.places(0, NOW + 1)
+        assert {one.place for one in acknowledged} < {*visible}
     with Database(small_disk / "store", said.append) as database:
         assert database.topic("news").places(0, NOW + 1) == visible, "what was pending is written"
     assert len(said) == 1
@@ -74,19 +73,19 @@ def test_a_full_disk_is_back_pressure_and_loses_nothing(
 
 def test_a_process_killed_on_a_full_disk_starts_with_all_it_acknowledged(small_disk: Path) -> None:
     path = small_disk / "store"
-    database = Database(path, list[str]().append)
-    store = database.topic("news")
-    acknowledged = []
-    for n in range(400):
-        try:
-            store.append([record(A, n, text="x" * 4000)])
-            settle(store)
-            acknowledged.append(n)
-        except (CapacityExceeded, AssertionError):
-            break
-    for name in (FILE, f"{FILE}-wal"):
-        (small_disk.parent / name).write_bytes((path / name).read_bytes())
-    database.close()
+    with Database(path, list[str]().append) as database:
+        store = database.topic("news")
+        acknowledged = []
+        for n in range(400):
+            try:
+                store.append([record(A, n, text="x" * 4000)])
+                settle(store)
+                acknowledged.append(n)
+            except (CapacityExceeded, AssertionError):
+                break
+        assert len(acknowledged) > 10
+        for name in (FILE, f"{FILE}-wal"):
+            (small_disk.parent / name).write_bytes((path / name).read_bytes())
     for name in (FILE, f"{FILE}-wal", f"{FILE}-shm"):
         (path / name).unlink(missing_ok=True)
     for name in (FILE, f"{FILE}-wal"):

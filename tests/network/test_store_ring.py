@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from disk_ring import CommittingWriter, DiskRing, Disks, commit
 from planaria.core.ids import NodeId
 from planaria.core.node import Deliver, Publish, PublishMany, Restarted
 from planaria.core.state import State
+from planaria.lab.incidents.disk_ring import CommittingWriter, DiskRing, Disks, commit
 from planaria.network.store import database
 from planaria.network.store.database import Database
 from planaria.protocols.publications.retention import Retention
@@ -94,7 +95,7 @@ def network(tmp_path: Path) -> Iterator[Callable[..., Network]]:
     yield make
     for one in made:
         one.ring.close()
-        assert one.ring.said == []
+    assert [one.ring.said for one in made] == [[]] * len(made)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -172,17 +173,16 @@ def test_publications_on_disk_survive(nemesis: str, tmp_path: Path) -> None:
     """The same as in memory: published before, during and after the fault."""
     before, after = parse_schedule("at 0 publish count=6"), parse_schedule("at 7 publish count=4")
     faults = compose(before, load_schedule(nemesis), after)
-    ring = DiskRing(tmp_path)
-    disks = Disks(ring)
-    trial = Trial(ring, Spec(8, 3, "legitimate", faults, intervals=150), [disks])
-    outcome = trial.run()
-    assert outcome.failure is None
-    states = trial.simulator.states()
-    alive = [id for id in ring.databases if id in states and TOPIC in _topics(states[id])]
-    assert len({frozenset(ring.records(id)) for id in alive}) == 1
-    assert len(ring.store(alive[0])) >= 6
-    assert disks.commits > 8
-    ring.close()
+    with closing(DiskRing(tmp_path)) as ring:
+        disks = Disks(ring)
+        trial = Trial(ring, Spec(8, 3, "legitimate", faults, intervals=150), [disks])
+        outcome = trial.run()
+        assert outcome.failure is None
+        states = trial.simulator.states()
+        alive = [id for id in ring.databases if id in states and TOPIC in _topics(states[id])]
+        assert len({frozenset(ring.records(id)) for id in alive}) == 1
+        assert len(ring.store(alive[0])) >= 6
+        assert disks.commits > 8
     assert ring.said == []
 
 

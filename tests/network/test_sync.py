@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import planaria
+from loop_lab import loop_in_thread
 from planaria.core.errors import UsageError
 from planaria.network.client.errors import Unreachable
 from reference_gate import Memory, ReferenceGate
@@ -20,28 +21,24 @@ TOPIC = "weather/europe"
 @pytest.fixture
 def gates() -> Iterator[list[ReferenceGate]]:
     """Two servers in a thread of their own."""
-    loop, served = asyncio.new_event_loop(), list[ReferenceGate]()
-    ready = threading.Event()
+    served = list[ReferenceGate]()
 
     async def start() -> None:
         memory = Memory()
         for _ in range(2):
             served.append(ReferenceGate(memory))
             await served[-1].start()
-        ready.set()
 
     async def stop() -> None:
         for gate in served:
             await gate.stop()
 
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(start(), loop).result(30)
-    yield served
-    asyncio.run_coroutine_threadsafe(stop(), loop).result(30)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    with loop_in_thread() as loop:
+        try:
+            asyncio.run_coroutine_threadsafe(start(), loop).result(30)
+            yield served
+        finally:
+            asyncio.run_coroutine_threadsafe(stop(), loop).result(30)
 
 
 def servers(gates: list[ReferenceGate]) -> list[str]:

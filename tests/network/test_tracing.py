@@ -94,14 +94,16 @@ def test_a_wrong_wish_and_a_second_tracer_are_refused() -> None:
     async def main() -> None:
         node = Watched(ring_node(0, (0,), supervise=True), bytes(16), "n0")
         server = HttpServer(monitoring(node.monitor))
-        address = await server.start("127.0.0.1:0")
-        for wrong in ("0", "61", "-1", "nan", "x"):
-            assert (await get(address, f"/trace?seconds={wrong}"))[0] == 400
-        first = asyncio.ensure_future(get(address, "/trace?seconds=1"))
-        await until(lambda: isinstance(node.host.node, Traced))
-        assert (await get(address, "/trace"))[0] == 409
-        assert (await first)[0] == 200
-        assert node.host.node is node.ring
-        await server.stop()
+        try:
+            address = await server.start("127.0.0.1:0")
+            for wrong in ("0", "61", "-1", "nan", "x"):
+                assert (await get(address, f"/trace?seconds={wrong}"))[0] == 400
+            first = asyncio.ensure_future(get(address, "/trace?seconds=1"))
+            await until(lambda: isinstance(node.host.node, Traced))
+            assert (await get(address, "/trace"))[0] == 409
+            assert (await first)[0] == 200
+            assert node.host.node is node.ring
+        finally:
+            await server.stop()
 
     asyncio.run(main())

@@ -134,10 +134,11 @@ class Change:
 def test_without_any_supervisor_nobody_raises_and_the_next_one_is_found() -> None:
     for seed in range(6):
         change = Change(5, (SUPERVISOR_BASE,), seed)
-        change.simulator.run(100 * (10 + seed))
+        before, without = combination(seed, (10, 12, 15), (10, 70))
+        change.simulator.run(100 * before)
         rng = stream(seed, "none")
         change.to((), dead=True, late=2, rng=rng)
-        change.simulator.run(100 * (60 * (seed % 2) + 10))
+        change.simulator.run(100 * without)
         assert change.overlay.violations(change.simulator.states(), [])
         change.to((SUPERVISOR_BASE + 1,), dead=True, late=2, rng=rng)
         change.heals(seed)

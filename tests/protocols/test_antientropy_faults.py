@@ -24,12 +24,14 @@ from planaria.protocols.publications.antientropy_messages import (
     Root,
     Sketch,
 )
-from planaria.protocols.publications.holdings import id_of
-from planaria.protocols.publications.sketch import id_array, tug_of_war
+from planaria.protocols.publications.holdings import Holdings, id_of
+from planaria.protocols.publications.sketch import id_array, pack_tug_of_war, tug_of_war
 from planaria.protocols.skipring.arbitrary_history import corrupt_caches
 from planaria.records.memory import MemoryStore
 from planaria.records.record import PAYLOAD_BYTES_MAX
 from planaria.records.window import Window
+from records_lab import NOW, A, B
+from records_lab import record as record_of
 
 
 def test_stores_with_arbitrarily_corrupted_caches_end_equal_and_lose_nothing() -> None:
@@ -278,3 +280,40 @@ def test_forged_digest_only_costs_an_exchange_that_ends() -> None:
         one.on_timeout()
     assert held(one) == held(two)
     assert one.exchanges == two.exchanges == {}
+
+
+@pytest.mark.parametrize("part", ["ids", "checks", "counts", "sums"])
+def test_sketch_of_another_length_than_it_can_have_is_made_anew(part: str) -> None:
+    holdings = peer(1, list(range(40))).holdings
+    sound = holdings.sketch(0, ALL, 8)
+    assert holdings._sketch is not None  # it was asked for just now
+    name, sums, cells = holdings._sketch
+    if part == "sums":
+        holdings._sketch = (name, sums[:31], cells)
+    else:
+        setattr(cells, part, getattr(cells, part)[:3])
+    found = holdings.sketch(0, ALL, 8)
+    assert found[1].pack() == sound[1].pack()
+    assert pack_tug_of_war(found[0]) == pack_tug_of_war(sound[0])
+
+
+def test_quota_that_hides_leaves_room_for_what_is_older() -> None:
+    """A record over its publisher's quota does not count: a peer would withhold what has room."""
+    holdings = Holdings(MemoryStore())
+    holdings.show(Window(limit=4, per_publisher=2))
+    holdings.append([record_of(A, 0, 5, time=NOW + 9)])
+    assert len(holdings) == 5
+    assert holdings.floor is None
+    older = record_of(B, 0, 2, time=NOW)
+    holdings.append([older])
+    assert older.place in holdings.store
+    assert holdings.floor == older.place
+
+
+@pytest.mark.parametrize("time", [0, 5, NOW])
+def test_version_changes_with_what_is_shown_of_any_second(time: int) -> None:
+    holdings = Holdings(MemoryStore())
+    other = Holdings(MemoryStore())
+    holdings.append([record_of(A, 0, 1, time=time)])
+    other.append([record_of(A, 0, 1, time=time, text="!")])
+    assert holdings.version != other.version

@@ -293,6 +293,29 @@ def test_the_audit_drops_what_was_believed_before() -> None:
     assert node.best("news") == charter(1)
 
 
+def test_what_is_not_kept_is_verified_once_and_not_remembered() -> None:
+    """A voided admin, or a member's supervisor, may go on telling for ever."""
+    node, verified = make(0, ["news"]), list[bytes]()
+
+    def counting(data: bytes) -> Judged | None:
+        verified.append(data)
+        return judge(data)
+
+    node._judge = counting
+    void = sealed(voiding(ADMIN, 100), OTHER)
+    news = [void, *(sealed(charter(n, time=100 + n)) for n in range(1, 6))]
+    news += [sealed(charter(n, topic="elsewhere", time=50)) for n in range(1, 6)]
+    news += [sealed(charter(n, time=50)) for n in range(10, 0, -1)]
+    node.on_message(CharterNews(5, news), 5)
+    assert sorted(verified) == sorted(news)
+    assert [*node._judged] == [*node.everything_kept()] == [void, *news[11 : 11 + KEPT_MAX]]
+    assert node.resume(news[-1])
+    assert not node.resume(news[1])
+    with pytest.raises(UsageError):
+        node.lay_down(news[2])
+    assert len(node._judged) == 1 + KEPT_MAX
+
+
 def retention(node: Charters) -> Retention:
     return node._peer.topics["news"].history.horizon.retention
 

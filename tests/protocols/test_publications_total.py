@@ -17,7 +17,8 @@ from planaria.protocols.publications.retention import Rejected, Retention
 from planaria.protocols.skipring.arbitrary_history import any_publication_message, corrupt_history
 from planaria.protocols.skipring.arcs import Share
 from planaria.protocols.skipring.broadcast import Handed, Seen, View
-from planaria.protocols.skipring.history import History
+from planaria.protocols.skipring.deposit_messages import Held, NotHeld
+from planaria.protocols.skipring.history import PUBLICATION_MESSAGES, History
 from planaria.protocols.skipring.labels import CIRCLE
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.records.memory import MemoryStore
@@ -216,3 +217,10 @@ def test_memory_that_was_corrupted_before_can_be_corrupted_again() -> None:
         topic.publish(0, b"%d" % number)
     for seed in range(60):
         corrupt_history(topic.nodes[0], [0, 1, 2], stream(seed, "again"))
+
+
+def test_every_kind_of_message_about_publications_is_drawn() -> None:
+    drawn = [any_publication_message("t", (0, 1, 2), Random(seed)) for seed in range(400)]
+    assert {type(it) for it in drawn} == {*PUBLICATION_MESSAGES, Held, NotHeld}
+    codec = Codec(RingOverlay.messages)
+    assert all(codec.decode(codec.encode(it)) == it for it in drawn)

@@ -1,9 +1,13 @@
 """Which supervisor serves which topic: consistent hashing."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planaria.core.ids import stable_hash
+from planaria.protocols.skipring import placement
 from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.supervisor import Supervisor
 
 SUPERVISORS = st.lists(st.integers(0, 10**6), min_size=1, max_size=9, unique=True)
 TOPICS = [f"topic/{number}" for number in range(200)]
@@ -46,3 +50,22 @@ def test_the_clusters_secret_keys_the_order_and_without_one_there_is_the_plain_o
     assert all(sorted(order) == [0, 1, 2, 3] for orders in keyed for order in orders)
     keys = [b"%d" % number for number in range(99)]
     assert {preference("news", range(4), key)[0] for key in keys} == {0, 1, 2, 3}
+
+
+def test_supervisors_are_placed_once_not_for_every_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = list[object]()
+
+    def counted(kind: str, *rest: str | int | bytes) -> int:
+        if kind == "supervisor":
+            hashed.append(rest)
+        return stable_hash(kind, *rest)
+
+    monkeypatch.setattr(placement, "stable_hash", counted)
+    supervisor = Supervisor(3, (1, 3, 5, 7), b"placed once")
+    for topic in TOPICS:
+        served = supervisor.serve(topic)
+        assert served is not None
+        served.database.entries = [9]
+    supervisor.on_timeout()
+    assert len(hashed) == 4
+    assert len({served.topic for served in supervisor.topics.values()}) == len(TOPICS)

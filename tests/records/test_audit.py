@@ -47,7 +47,7 @@ def said(store: Store) -> list[object]:
     return [
         list(index.order), sorted(index.hidden), len(store), index.bytes, store.vector(),
         store.read({}).publications(), store.lacks({}, store.vector()),
-        store.digest(0, NOW + 100), store.buckets(0, NOW + 100, 2),
+        store.digest(0, NOW + 100), [store.digest(NOW + n, NOW + 100) for n in range(12)],
         index.capped, {who: ([*it[0]], it[1]) for who, it in index.quotas.items()},
         {name: (lane.floor, [*lane.covered]) for name, lane in index.lanes.items()},
         store.retained(), store.low(A), store.low(B),
@@ -281,11 +281,11 @@ def test_what_publishers_vouched_away_comes_back_after_a_fault(
 
 def test_false_entries_of_what_is_last_are_made_anew() -> None:
     store = MemoryStore()
-    store.append([record(A, n, 1, time=NOW + n) for n in range(4)])
-    store.retained()
+    store.append([record(A, n, 1, time=NOW + n, keys=[b"x"]) for n in range(4)])
+    store.retained(b"x")
     store._retained = Retained()
     passes(store, 2, 2)
-    found = store.retained()
+    found = store.retained(b"x")
     assert found is not None
     assert found.sequence == 3
 

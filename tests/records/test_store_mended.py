@@ -4,9 +4,10 @@ import pytest
 
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.memory import MemoryStore
+from planaria.records.positions import Mark
 from planaria.records.store import Store
 from planaria.records.window import Window
-from records_lab import NOW, A, B, numbers, record
+from records_lab import NOW, A, B, numbers, record, settle
 
 pytest_plugins = ("record_stores",)
 
@@ -55,3 +56,28 @@ def test_what_arrived_before_a_contradiction_is_told_when_it_is_mended(store: St
     assert new == [(A, [(1, 2)]), (B, [(1, 2)]), (A, [(2, 3)])]
     assert [it.new for it in holdings.append(batch)] == [[], [], []]
     assert numbers(store.read({})) == {A: [0, 1, 2], B: [0, 1]}
+
+
+@pytest.mark.parametrize("change", [-1, 1, 1 << 40])
+def test_what_an_entry_says_falsely_of_its_record_is_not_read(store: Store, change: int) -> None:
+    """A reader would be given numbers that the record does not have."""
+    store.append([record(A, 0, 4), record(A, 4, 4), record(A, 8, 4)])
+    entry = store.index.lanes[A].entries[1]
+    settle(store)
+
+    def falsify() -> None:
+        entry.end += change
+        store.index.sort()
+
+    falsify()
+    assert numbers(store.read({})) == {A: list(range(12))}
+    falsify()
+    slices, mark = store.follow(A, Mark(0))
+    assert [(it.lo, it.hi) for it in slices] == [(0, 4), (4, 8), (8, 12)]
+    assert mark == Mark(12)
+    falsify()
+    found = store.at(A, 6)
+    assert found is not None
+    assert found.sequence == 6
+    falsify()
+    assert store.at(A, 12) is None

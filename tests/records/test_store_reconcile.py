@@ -1,7 +1,14 @@
 """Retained values and what two stores compare, in memory and on disk alike."""
 
+from collections.abc import Sequence
+
+import pytest
+
+from planaria.core.errors import CapacityExceeded
 from planaria.protocols.publications.trie import Trie
-from planaria.records.record import PLACE_BITS
+from planaria.records import retained
+from planaria.records.lanes import Entry
+from planaria.records.record import PLACE_BITS, Record
 from planaria.records.store import Store
 from planaria.records.sums import ON_THE_WAY_SECONDS
 from planaria.records.window import Window
@@ -39,6 +46,52 @@ def test_a_value_goes_with_its_record(store: Store) -> None:
     assert store.retained(b"newer") is not None
 
 
+def test_a_value_goes_to_what_is_left_of_its_second(store: Store) -> None:
+    """Of one second the lowest place is dropped first, and it may have the highest number."""
+    store.show(Window(limit=3))
+    store.purge([])
+    for turn in range(30):
+        time = NOW + 2 * turn
+        pair = [record(A, 3 * turn + n, time=time, keys=[b"x"]) for n in (0, 1)]
+        store.append(pair)
+        assert store.retained(b"x").sequence == pair[1].first  # type: ignore[union-attr]
+        store.append([record(A, 3 * turn + 2, 2, time=time + 1)])
+        left = max(pair, key=lambda one: one.place)
+        assert store.retained(b"x").sequence == left.first  # type: ignore[union-attr]
+
+
+def test_the_last_of_a_topic_is_found_without_reading_all(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append([record(of, n, 2, time=NOW + n) for of in (A, B) for n in range(0, 40, 2)])
+    read, load = list[int](), store._load
+
+    def counted(entries: Sequence[Entry]) -> list[Record | None]:
+        read.extend(entry.first for entry in entries)
+        return load(entries)
+
+    monkeypatch.setattr(store, "_load", counted)
+    found = store.retained()
+    assert found is not None
+    assert (found.publisher, found.sequence) == (B[0], 39)
+    assert {*read} == {38}
+    store.index.lanes[B].entries[-1].end += 7
+    store.index.sort()
+    assert store.retained() == found
+
+
+def test_more_keys_than_can_be_known_are_refused_and_the_last_of_all_is_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retained, "RETAINED_KEYS_MAX", 2)
+    store.append([record(A, 0, 2, keys=[b"x", b"y"])])
+    assert store.retained(b"x") is not None
+    store.append([record(A, 2, keys=[b"z"])])
+    with pytest.raises(CapacityExceeded, match="3 keys"):
+        store.retained(b"x")
+    assert store.retained().sequence == 2  # type: ignore[union-attr]
+
+
 # Reconciling
 
 
@@ -67,21 +120,6 @@ def test_the_cut_leaves_alone_what_is_on_its_way(make: Make) -> None:
     assert one.digest(0, NOW + 10) != other.digest(0, NOW + 10), "a wrong clock hides nothing"
     assert one.digest(NOW + 5, NOW + 10).records == 6
     assert one.places(NOW, NOW + 10) == [*(r.place for r in old), far.place]
-    assert sum(part.records for part in one.buckets(NOW, NOW + 10, 7).values()) == 11
-
-
-def test_buckets_and_prefixes_name_where_stores_differ(make: Make) -> None:
-    one, other = make("one"), make("other")
-    records = [record(A, n, time=NOW + n) for n in range(200)]
-    one.append(records)
-    other.append([r for r in records if r.first != 77])
-    mine, theirs = one.buckets(0, NOW + 999, 10), other.buckets(0, NOW + 999, 10)
-    assert [start for start in mine if mine[start] != theirs[start]] == [(NOW + 77) // 10 * 10]
-    wrong = records[77]
-    mine, theirs = one.prefixes(NOW, NOW + 999, 8), other.prefixes(NOW, NOW + 999, 8)
-    differing = [prefix for prefix in mine if mine[prefix] != theirs.get(prefix)]
-    assert differing == [wrong.key[0]]
-    assert sum(part.records for part in mine.values()) == 200
 
 
 def test_a_trie_built_where_it_is_walked_finds_the_difference(make: Make) -> None:

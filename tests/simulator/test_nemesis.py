@@ -4,11 +4,12 @@ from typing import cast
 
 import pytest
 
+from planaria.core.errors import UsageError
 from planaria.core.node import Clock, Publish, Unsubscribe
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Simulator
 from planaria.simulator.nemesis import Injection, Nemesis
-from planaria.simulator.schedule import ACTIONS, LASTING, parse_schedule
+from planaria.simulator.schedule import ACTIONS, LASTING, LIVE, parse_schedule
 from planaria.simulator.trial import Spec, Trial
 from toys import Log, Probe, ProbeOverlay, sorted_list
 
@@ -218,10 +219,18 @@ def test_fault_on_what_the_overlay_does_not_have_is_reported() -> None:
 
 
 def test_every_action_can_be_carried_out() -> None:
-    lines = [f"at 1 {'for 2 ' if kind in LASTING else ''}{kind}" for kind in ACTIONS]
+    lines = [
+        f"at 1 {'for 2 ' if kind in LASTING else ''}{kind}" for kind in ACTIONS if kind not in LIVE
+    ]
     run = Run("\n".join(lines)).until(5)
     assert [injection.action for injection in run.nemesis.report] == lines
     assert run.nemesis.next_tick is None
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_what_needs_a_running_network_is_refused_in_one_line(kind: str) -> None:
+    with pytest.raises(UsageError, match=f"'{kind}' needs a running network: planaria chaos"):
+        Run(f"at 1 {kind}")
 
 
 def test_leaving_out_one_fault_leaves_the_choices_of_the_others_as_they_were() -> None:

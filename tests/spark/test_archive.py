@@ -12,9 +12,11 @@ import pytest
 
 from gate_lab import TOPIC, Lab, RawClient, publish, run, until
 from planaria.core.errors import UsageError
+from planaria.network import files
 from planaria.network.client.messages import Put, Stored
 from planaria.network.context import Context
 from planaria.protocols.publications.retention import Retention
+from planaria.records.record import seal
 from planaria.spark import archive as module
 from planaria.spark import restore as restoring
 from planaria.spark.archive import Archive, archive
@@ -120,7 +122,7 @@ def kill(patch: pytest.MonkeyPatch, moment: str) -> None:
         return called
 
     if moment == "written":
-        patch.setattr(module, "write_atomically", dying(module.write_atomically))
+        patch.setattr(module, "write_atomically", dying(files.write_atomically))
     elif moment == "committed":
         patch.setattr(Archive, "_put_in_place", dying(Archive._put_in_place))
     else:
@@ -159,7 +161,7 @@ def test_an_archive_is_restored_once_however_often_it_is_interrupted(
     async def use(lab: Lab) -> None:
         found = Archive(tmp_path)
         assert found.topics() == [TOPIC]
-        honest = restoring.seal
+        honest = seal
         calls = 0
 
         def dying(*arguments: Any, **named: Any) -> Any:

@@ -283,3 +283,16 @@ def test_java_that_is_killed_is_one_line_with_what_is_done(
     assert "of 20,000 simulations are done in" in told
     assert told.endswith("run it again to resume")
     assert killed.returncode == 1
+
+
+def test_executors_elsewhere_get_compiled_modules_and_import_few_of_them(tmp_path: Path) -> None:
+    asked = "import sys, planaria.spark.source.stream as it; print(it.__cached__ or it.__file__)"
+    asked += "; print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": session_module._zipped(tmp_path)}
+    found = subprocess.run(
+        [sys.executable, "-c", asked], env=environment, check=True, capture_output=True, text=True
+    )
+    place, loaded = found.stdout.splitlines()
+    assert place.endswith("planaria.zip/planaria/spark/source/stream.pyc")
+    heavy = ("sqlglot", "pandas", "matplotlib", "planaria.simulator", "planaria.protocols.skipring")
+    assert not {*heavy} & {*loaded.split()}

@@ -14,6 +14,7 @@ from planaria.records.record import Stream
 from planaria.spark.source.offsets import (
     Offset,
     Range,
+    Vectors,
     between,
     clipped,
     fingerprint,
@@ -42,7 +43,7 @@ vectors = st.dictionaries(
 )
 
 
-def positions(of: dict[str, dict[Stream, Mark]]) -> set[tuple[str, Stream, int]]:
+def positions(of: Vectors) -> set[tuple[str, Stream, int]]:
     """What a reader there has read, number by number."""
     return {
         (topic, stream, number)
@@ -87,13 +88,14 @@ def test_a_batch_takes_its_share_of_every_stream_and_at_most_so_many(
 ) -> None:
     lows = {topic: dict.fromkeys(STREAMS, low) for topic in TOPICS}
     whole = {it for it in positions(merged(start, have)) - positions(start) if it[2] >= low}
-    reached, steps = start, 0
+    reached: Vectors = start
+    steps = 0
     while True:
         end = advance(reached, have, lows, limit)
-        new = positions(dict(end)) - positions(dict(reached))
+        new = positions(end) - positions(reached)
         assert new <= positions(have)
         rows = {it for it in new if it[2] >= low}
-        left = {it for it in whole if it not in positions(dict(reached))}
+        left = {it for it in whole if it not in positions(reached)}
         assert len(rows) == min(limit, len(left))
         if len(left) > limit:
             ranges = between(reached, merged(reached, have))
@@ -105,9 +107,9 @@ def test_a_batch_takes_its_share_of_every_stream_and_at_most_so_many(
                     assert abs(share - waiting * limit / len(left)) <= len(parts)
         if not new:
             break
-        reached, steps = end, steps + 1  # type: ignore[assignment]
+        reached, steps = end, steps + 1
         assert steps < 300
-    assert positions(dict(reached)) == positions(merged(start, have))
+    assert positions(reached) == positions(merged(start, have))
 
 
 @given(vectors, st.integers(1, 5), st.integers(0, 8))
@@ -132,7 +134,7 @@ def test_an_offset_is_the_same_text_after_a_journey_and_its_keys_ascend(
     assert text == json.dumps(plain, sort_keys=True)
     again = Offset.from_json(json.loads(text))
     assert json.dumps(again.to_json()) == text
-    assert positions(dict(again.vectors)) == positions(end)  # type: ignore[arg-type]
+    assert positions(again.vectors) == positions(end)
 
 
 def test_an_offset_of_another_subscription_or_version_is_refused() -> None:

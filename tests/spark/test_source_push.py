@@ -52,7 +52,7 @@ def holds(filter: Filter, row: Row) -> bool:
         StringStartsWith: lambda: value.startswith(wanted),
         StringContains: lambda: wanted in value,
     }
-    return judged[type(filter)]()
+    return bool(judged[type(filter)]())  # type: ignore[no-untyped-call]
 
 
 def drawn(chance: random.Random, found: list[Row]) -> Filter:

@@ -271,7 +271,7 @@ def test_what_a_node_lacks_is_read_at_another(monkeypatch: pytest.MonkeyPatch) -
         for place in list(entries.shown)[1:3]:
             entries.discard(entries.shown[place])
         assert len(lab.store(0)) == 3
-        end = {"s": {TOPIC: {f"{writer.stream[0]}/{writer.stream[1].hex()}": 5}}}
+        end: Any = {"s": {TOPIC: {f"{writer.stream[0]}/{writer.stream[1].hex()}": 5}}}
         reader = await apart(lambda: stream(lab, 0, 1))
         end |= {"sub": reader.options.fingerprint, "v": 1}
         found = await apart(lambda: rows(reader, Empty.of(reader), end))
@@ -334,7 +334,7 @@ def test_a_filter_is_judged_at_the_node_and_members_become_columns() -> None:
     run(read, 1, 1)
 
 
-def test_a_thousand_streams_are_asked_for_together() -> None:
+def test_a_thousand_streams_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
     async def read(lab: Lab) -> None:
         writer = await lab.client(0)
         who, count = writer.stream[0], 1500
@@ -354,7 +354,7 @@ def test_a_thousand_streams_are_asked_for_together() -> None:
             asked += 1
             return honest(*rest)
 
-        lab.gates[0].queries._range = counted  # type: ignore[method-assign]
+        monkeypatch.setattr(lab.gates[0].queries, "_range", counted)
         found = await apart(lambda: rows(reader, Empty.of(reader), end))
         assert values(found) == [b"a", b"b"] * count
         assert asked < 20

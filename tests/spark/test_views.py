@@ -55,7 +55,7 @@ def test_gaps_of_a_stream_are_told_once_whatever_the_batches(
     whole = rows()
     for at, part in enumerate((whole[:2], whole[2:4], [*whole[4:8], whole[0]], whole[8:])):
         spark.createDataFrame(part, ROWS).coalesce(1).write.parquet(str(source / str(at)))
-    found: list[DataFrame] = []
+    found: list[list[Any]] = []
     stream = (
         spark.readStream.schema(ROWS)
         .option("maxFilesPerTrigger", 1)

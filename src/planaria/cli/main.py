@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from planaria import __version__
 from planaria.cli.groups import Group
@@ -16,12 +17,15 @@ from planaria.core.errors import PlanariaError, UsageError
 COMMANDS = {
     "archive": "planaria.cli.archive:archive",
     "bench": "planaria.cli.bench:bench",
+    "chaos": "planaria.cli.chaos:chaos",
     "compare": "planaria.cli.compare:compare",
     "context": "planaria.cli.context:context",
+    "dashboard": "planaria.cli.dashboard:dashboard",
     "demo": "planaria.cli.demo:demo",
     "doctor": "planaria.cli.doctor:doctor",
     "filter": "planaria.cli.filters:filters",
     "hunt": "planaria.cli.hunt:hunt",
+    "incidents": "planaria.cli.incidents:incidents",
     "inspect": "planaria.cli.inspect:inspect",
     "keys": "planaria.cli.keys:keys",
     "ls": "planaria.cli.ls:ls",
@@ -35,6 +39,37 @@ COMMANDS = {
     "trace": "planaria.cli.trace:trace",
     "up": "planaria.cli.up:up",
 }
+# What `planaria --help` says of them, so that it loads none either.
+SECTIONS = {
+    "A network": {
+        "up": "run a whole network on this machine",
+        "node": "run one node",
+        "pub": "publish",
+        "sub": "print what is published",
+        "topic": "lay down what topics keep",
+        "keys": "make keys and certificates",
+        "context": "give networks names",
+    },
+    "Look at it": {
+        "doctor": "judge the whole network: is it legitimate?",
+        "dashboard": "draw it in a browser",
+        "top": "show all nodes, again and again",
+        "ls": "list topics or nodes",
+        "inspect": "show one node or one topic",
+        "trace": "print, compare, draw or replay what happened",
+    },
+    "Try and measure": {
+        "demo": "break a network of each overlay and watch it heal",
+        "sim": "simulate an overlay: faults, corruption, replay from a seed",
+        "chaos": "break a running network, and judge how it heals",
+        "incidents": "repeat what happened to others, and heal from it",
+        "hunt": "look for starts from which an overlay does not heal",
+        "compare": "compare the overlays, a broker, flooding and gossip",
+        "reproduce": "measure what the papers claim",
+        "bench": "measure nodes and clients beside other systems",
+        "filter": "explain and compare conditions",
+    },
+}
 BROKEN = 1  # a run broke a promise, or two traces differ
 MISUSE = 2
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
@@ -46,6 +81,18 @@ class Commands(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, without loading anything."""
         return sorted(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What each is for, by what one wants to do."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names that begin so, without loading anything."""
+        told = {name: words for section in SECTIONS.values() for name, words in section.items()}
+        found = [CompletionItem(it, help=told[it]) for it in told if it.startswith(incomplete)]
+        return found or super().shell_complete(ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command of this name."""

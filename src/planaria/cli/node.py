@@ -38,6 +38,7 @@ ADDRESS = "HOST:PORT"
 @click.option("--interval", type=float, help="Seconds between timeouts [0.5].")
 @click.option("--log", type=click.Choice(LEVELS), help="What to log on stderr [info].")
 @click.option("--config", "file", type=click.Path(path_type=Path), help="A TOML file of options.")
+@click.option("--allow-chaos", is_flag=True, default=None, help="Let `planaria chaos` break it.")
 @click.option("--stop-with-stdin", is_flag=True, help="Leave when standard input ends.")
 def node(directory: Path | None, file: Path | None, stop_with_stdin: bool, **told: Any) -> int:
     """Run one node: one identity, one directory, one port.

@@ -20,6 +20,7 @@ from planaria.simulator.shrink import shrink_failure
 from planaria.simulator.trace import LEVELS, Recorder
 from planaria.simulator.trial import OPTIONS, Spec, Trial
 from planaria.simulator.worlds.registry import REGISTERED, Kind, Option, find_kind
+from planaria.web.drawing import places_of
 
 DEFAULTS = Spec(n=16, seed=0)
 
@@ -143,6 +144,10 @@ def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
             outcome, violation = trial.judge()
         finally:
             trial.ticker.clear()
+        for watcher in watchers:
+            states = trial.simulator.states()
+            watcher.tell("places", places_of(states))
+            watcher.tell("names", {id: overlay.called(id) for id in states})
     for output in kind.outputs:
         path = values[output.name.replace("-", "_")]
         if path is not None:

@@ -1,9 +1,12 @@
 """`planaria trace`: prints the rows of a trace, compares two, draws one."""
 
 import itertools
+import json
 from pathlib import Path
+from typing import TypeVar
 
 import click
+from msgspec import convert
 
 from planaria import __version__
 from planaria.cli.access import reaches_network, run
@@ -15,9 +18,16 @@ from planaria.core.trace import Row
 from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.network.tracing import SECONDS_MAX
+from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import KINDS
 from planaria.simulator.pictures.lamport import draw, window
 from planaria.simulator.trace import Recorder, Trace
+from planaria.web.drawing import Place
+from planaria.web.page import whole
+from planaria.web.recorded import recording
+
+T = TypeVar("T")
+MILLISECONDS = 1000  # in a second
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -25,7 +35,7 @@ from planaria.simulator.trace import Recorder, Trace
 def trace(ctx: click.Context) -> None:
     """Print, compare or draw what a run wrote with --trace."""
     if ctx.invoked_subcommand is None:
-        raise UsageError("missing command: planaria trace show, diff or lamport")
+        raise UsageError("missing command: planaria trace show, diff, lamport, html or live")
 
 
 @trace.command()
@@ -117,6 +127,33 @@ def lamport(file: Path, out: Path, first: int, last: int | None) -> int:
             err=True,
         )
     return 0
+
+
+@trace.command()
+@click.argument("file", type=Path)
+@click.option("--out", type=Path, help="The file to write [FILE with .html].")
+def html(file: Path, out: Path | None) -> int:
+    """Make one HTML file that replays FILE in any browser: to attach to a paper or a bug report."""
+    source = Trace(file)
+    about = source.about
+    live = "seconds" in about  # written by `trace live`: ticks are milliseconds
+    shown = recording(
+        source.rows(),
+        about.get("replay", file.name),
+        per_frame=MILLISECONDS if live else INTERVAL,
+        unit="second" if live else "interval",
+        places=_told(about, "places", dict[int, Place]),
+        names=_told(about, "names", dict[int, str]),
+    )
+    out = file.with_suffix(".html") if out is None else out
+    write_atomically(out, whole(shown))
+    click.echo(f"planaria: wrote {out}: {counted(len(shown.frames), 'frame')}", err=True)
+    return 0
+
+
+def _told(about: dict[str, str], name: str, kind: type[T]) -> T:
+    """What the run said of itself; nothing if it said none."""
+    return convert(json.loads(about.get(name, "{}")), kind, strict=False)
 
 
 def _line(row: Row) -> str:

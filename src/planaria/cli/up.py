@@ -6,12 +6,13 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import click
 from msgspec.structs import asdict
 
+from planaria.cli.dashboard import served
 from planaria.core.errors import UsageError
 from planaria.network.context import announced, read_context
 from planaria.network.files import read_toml, toml_text, write_atomically
@@ -21,6 +22,8 @@ from planaria.network.store.directory import IN_USE, Directory
 FILE = "up.toml"
 DEFAULTS = {"nodes": 8, "supervisors": 2, "port": 7400}
 BROKEN = 1
+AGAIN_SECONDS = 0.05  # between looks whether a killed node is to be started again
+DASHBOARD_OFFSET = 20  # from the dashboard's port to the first node's
 
 
 @click.command()
@@ -33,12 +36,16 @@ BROKEN = 1
     help="Keep everything here and continue it the next time; without: forget it at the end.",
 )
 @click.option("--port", type=click.IntRange(0, 65000), help="The first port [7400]; 0: any.")
+@click.option("--allow-chaos", is_flag=True, help="Let `planaria chaos` break its nodes.")
+@click.option("--dashboard", is_flag=True, help="Draw it in a browser; prints the address.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a table.")
 def up(
     nodes: int | None,
     supervisors: int | None,
     directory: Path | None,
     port: int | None,
+    allow_chaos: bool,
+    dashboard: bool,
     as_json: bool,
 ) -> int:
     """Run a network of real processes until Ctrl-C; tools use it by default meanwhile.
@@ -52,8 +59,10 @@ def up(
         lock.mark(IN_USE)
         try:
             told = _remembered(home, given)
-            network = LocalNetwork(home, told["nodes"], told["supervisors"], told["port"])
-            return asyncio.run(_run(network, as_json))
+            network = LocalNetwork(
+                home, told["nodes"], told["supervisors"], told["port"], chaos=allow_chaos
+            )
+            return asyncio.run(_run(network, dashboard, as_json))
         finally:
             lock.release()
 
@@ -84,14 +93,14 @@ def _remembered(home: Path, given: dict[str, int | None]) -> dict[str, int]:
     return told
 
 
-async def _run(network: LocalNetwork, as_json: bool) -> int:
+async def _run(network: LocalNetwork, dashboard: bool, as_json: bool) -> int:
     """Start all, wait for a signal or the end of all of them, stop all."""
     signals: asyncio.Queue[None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, signals.put_nowait, None)
     stopped = asyncio.ensure_future(signals.get())
-    working = asyncio.ensure_future(_work(network, as_json))
+    working = asyncio.ensure_future(_work(network, dashboard, as_json))
     try:
         await asyncio.wait({stopped, working}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -107,29 +116,48 @@ async def _run(network: LocalNetwork, as_json: bool) -> int:
         await network.kill()
 
 
-async def _work(network: LocalNetwork, as_json: bool) -> None:
+async def _work(network: LocalNetwork, dashboard: bool, as_json: bool) -> None:
     """Run the network; returns when nothing of it is left."""
     started = await network.start()
-    with announced(read_context(network.context)):
-        _print(network, started, as_json)
-        await asyncio.gather(*[_watch(child) for child in network.children])
+    context = read_context(network.context)
+    with announced(context):
+        async with AsyncExitStack() as stack:
+            address = None
+            if dashboard:  # beside a first port of your own choice, so that two networks can run
+                port = network.port - DASHBOARD_OFFSET if network.port else 0
+                address = await stack.enter_async_context(served(context, f"127.0.0.1:{port}"))
+            _print(network, started, address, as_json)
+            await asyncio.gather(*[_watch(network, child) for child in network.children])
 
 
-async def _watch(child: Child) -> None:
-    """Say that a process has ended; nobody starts it again."""
-    assert child.process is not None
-    code = await child.process.wait()
-    click.echo(
-        f"{child.name} ended ({code}): planaria node --dir {child.directory} brings it back",
-        err=True,
-    )
+async def _watch(network: LocalNetwork, child: Child) -> None:
+    """Say that a process has ended; nobody starts it again, unless chaos asks for it."""
+    while True:
+        assert child.process is not None
+        code = await child.process.wait()
+        click.echo(
+            f"{child.name} ended ({code}): planaria node --dir {child.directory} brings it back",
+            err=True,
+        )
+        if not network.chaos:
+            return
+        while not child.again.exists():
+            await asyncio.sleep(AGAIN_SECONDS)
+        try:
+            await network.restart(child)
+        except UsageError as error:
+            click.echo(str(error), err=True)
+        else:
+            click.echo(f"{child.name} runs again", err=True)
 
 
-def _print(network: LocalNetwork, started: Sequence[Started], as_json: bool) -> None:
+def _print(
+    network: LocalNetwork, started: Sequence[Started], address: str | None, as_json: bool
+) -> None:
     if as_json:
         nodes = [{**asdict(one), "dir": str(one.dir)} for one in started]
         ready = {"event": "ready", "context": str(network.context), "nodes": nodes}
-        click.echo(json.dumps(ready))
+        click.echo(json.dumps(ready if address is None else {**ready, "dashboard": address}))
         return
     rows = [("node", "pid", "address", "http", "role", "directory")]
     for one in started:
@@ -139,5 +167,7 @@ def _print(network: LocalNetwork, started: Sequence[Started], as_json: bool) -> 
     for row in rows:
         cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]
         click.echo("  ".join(cells).rstrip())
+    if address is not None:
+        click.echo(f"dashboard {address}")
     click.echo(f"context {network.context}, the default of all tools meanwhile; Ctrl-C ends it all")
     sys.stdout.flush()

@@ -60,7 +60,14 @@ FAULTS: Mapping[str, Mapping[str, Value]] = {
     "damage": {"count": 0, "share": 0.0},
     "scramble": {"share": 0.5},
 }
-ACTIONS: Mapping[str, Mapping[str, Value]] = {**FAULTS, **WORKLOAD}
+# What only a running network has: files, sockets, processes.
+LIVE: Mapping[str, Mapping[str, Value]] = {
+    "flip": {"count": 0, "share": 0.0, "bits": 16},
+    "truncate": {"count": 0, "share": 0.0, "keep": 0.5},
+    "garbage": {"count": 0, "share": 0.0, "connections": 10},
+    "flood": {"count": 0, "share": 0.0, "requests": 5000},
+}
+ACTIONS: Mapping[str, Mapping[str, Value]] = {**FAULTS, **LIVE, **WORKLOAD}
 LASTING = frozenset("partition loss duplicate reorder powercut pause slow busy skew".split())
 STATES = ("kept", "stale", "none")
 CHOICES: Mapping[str, tuple[str, ...]] = {"state": STATES, "moment": ("before", "after")}
@@ -75,6 +82,10 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "client": (0, 2**31),
     "node": (ANYBODY, NODE_ID_MAX),
     "timestamp": (-(2**62), 2**62),
+    "bits": (1, 1e6),
+    "keep": (0, 1),
+    "connections": (1, 1000),
+    "requests": (1, 1e6),
 }
 
 _LINE = re.compile(r"at\s+(\S+)(?:\s+for\s+(\S+))?\s+([a-z_]+)(?:\s+(.*))?$")

@@ -42,6 +42,11 @@ def check_filter(pattern: str) -> str:
     return "/".join(canonical)
 
 
+def has_wildcard(pattern: str) -> bool:
+    """Does the (canonical) filter `pattern` select more than one topic?"""
+    return any(level in ("+", "#") for level in pattern.split("/"))
+
+
 def matches(pattern: str, topic: str) -> bool:
     """Does the (canonical) filter `pattern` select `topic`? `a/#` selects `a` too, as in MQTT.
 

@@ -29,7 +29,10 @@ ANYWHERE = 2  # how often --insecure must be said to listen on other interfaces 
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one node is told. `insecure` counts how often that was said."""
+    """What one node is told. `insecure` counts how often that was said.
+
+    `allow_chaos` holds for one run alone: no file and no variable says it.
+    """
 
     dir: Path
     listen: str = "127.0.0.1:7400"
@@ -44,6 +47,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     durability: Literal["disk", "none"] = "disk"
     interval: float = INTERVAL_SECONDS
     log: Literal["debug", "info", "warning", "error"] = "info"
+    allow_chaos: bool = False
 
     @property
     def credentials(self) -> Path | None:
@@ -51,7 +55,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return None if self.insecure else self.keys or self.dir
 
 
-OPTIONS = tuple(name for name in Config.__struct_fields__ if name != "dir")
+OPTIONS = tuple(it for it in Config.__struct_fields__ if it not in ("dir", "allow_chaos"))
 _LISTS = ("advertise", "join")
 _PATHS = ("keys",)
 
@@ -101,7 +105,7 @@ def save_config(config: Config, listen: str) -> None:
 
 def misspelt(environment: Mapping[str, str] = os.environ) -> list[str]:
     """A line for each variable that looks like an option of a node and is none."""
-    known = [PREFIX + name.upper() for name in Config.__struct_fields__]
+    known = [PREFIX + name.upper() for name in ("dir", *OPTIONS)]
     others = [name for name in environment if name.startswith(PREFIX) and name not in known]
     near = {name: get_close_matches(name, known, n=1, cutoff=0.85) for name in sorted(others)}
     return [f"{name} is no option: did you mean {it[0]}?" for name, it in near.items() if it]
@@ -129,7 +133,7 @@ def _overlay(values: dict[str, object], layer: Mapping[str, object]) -> None:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name in Config.__struct_fields__:
+    for name in ("dir", *OPTIONS):
         text = environment.get(PREFIX + name.upper(), "")
         if not text:
             continue

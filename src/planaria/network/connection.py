@@ -84,6 +84,7 @@ class Connection(asyncio.Protocol):
         self._flushing = self._paused = self._working = False
         self._owing: asyncio.TimerHandle | None = None
         self.admitted = False  # did the other end say anything after both hellos?
+        self.roles: tuple[str, ...] = ()  # of the certificate that the other end showed
         self.refused = False  # did one end say that it will not have the other?
         self._reason = ""
         self._patience: asyncio.TimerHandle | None = None
@@ -133,8 +134,9 @@ class Connection(asyncio.Protocol):
 
     def close(self, reason: str) -> None:
         """Hang up; the reason goes to the log of this end."""
+        closing = bool(self._reason)  # a transport that is closed twice cannot be aborted any more
         self._reason = self._reason or reason
-        if self._transport is not None:
+        if self._transport is not None and not closing:
             self._transport.close()
 
     def abort(self) -> None:
@@ -279,6 +281,7 @@ class Connection(asyncio.Protocol):
                     f"the certificate of {shown.name!r} is for {', '.join(shown.roles)}, not for a "
                     f"{theirs.role}: issue one with --role {theirs.role}"
                 )
+            self.roles = shown.roles
         if self._patience is not None:
             self._patience.cancel()
         self.theirs = theirs

@@ -23,6 +23,7 @@ SOUGHT_MAX = 1024  # nodes that are looked for or dialled at a time
 
 log = logging.getLogger("planaria.network")
 
+Connect = Callable[[], Connection]
 GaveUp = Callable[[NodeId, tuple[Message, ...]], None]
 
 
@@ -31,12 +32,14 @@ class Dialling:
 
     def __init__(
         self,
+        connect: Connect,
         owner: Handler,
         contacts: Contacts,
         links: Mapping[NodeId, Connection],
         gave_up: GaveUp,
     ) -> None:
-        self._owner, self._contacts, self._links = owner, contacts, links
+        self._connect, self._owner = connect, owner
+        self._contacts, self._links = contacts, links
         self._gave_up = gave_up
         self._waiting: dict[NodeId, list[tuple[Message, int]]] = {}
         self._bytes = 0
@@ -85,9 +88,7 @@ class Dialling:
         host, port = parse_address(address)
         try:
             context = credentials.context(server=False) if credentials else None
-            dial = loop.create_connection(
-                lambda: Connection(self._owner, dialled=True), host, port, ssl=context
-            )
+            dial = loop.create_connection(self._connect, host, port, ssl=context)
             _, connection = await asyncio.wait_for(dial, DIAL_SECONDS)
         except ssl.SSLError as error:
             raise Refused(cannot(address, error)) from None

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import time
+from typing import Protocol
 
 from planaria.core.codec import Codec
 from planaria.core.errors import MalformedMessage, UnknownMessage, UsageError
@@ -37,6 +37,7 @@ from planaria.network.identity import Refused, handle_of
 from planaria.network.link import Task
 from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
+from planaria.network.wall import WallClock
 
 INTERVAL_SECONDS = 0.5
 SILENCE_SECONDS = 4.0  # without a frame, after which a peer is gone
@@ -48,6 +49,13 @@ log = logging.getLogger("planaria.network")
 Application = Callable[[Effect], None]
 Done = Callable[[Exception | None], None]
 Commit = Callable[[Callable[[Exception | None], object]], None]
+
+
+class Connect(Protocol):
+    """Makes one end of a connection."""
+
+    def __call__(self, handler: Handler, *, dialled: bool) -> Connection:
+        """An end that is served by `handler`."""
 
 
 class Host:
@@ -71,23 +79,26 @@ class Host:
         interval: float = INTERVAL_SECONDS,
         supervises: bool = False,
         connections_max: int = CONNECTIONS_MAX,
+        connect: Connect = Connection,
     ) -> None:
         if handle_of(id) != node.id:
             raise UsageError(f"node {node.id} is not the one that its id {id.hex()} names")
         self.node, self.codec, self.application = node, codec, application
         self.credentials, self.interval = credentials, interval
         self.connections_max = connections_max
+        self.wall = WallClock()
         self.hello = Hello(VERSIONS, id, cluster)
         self.links: dict[NodeId, Connection] = {}
         self.presence = Presence(
-            id, credentials, self.links.values, self._supervised, supervises=supervises
+            id, credentials, self.links.values, self._supervised, self.wall, supervises=supervises
         )
         self.contacts = self.presence.contacts
         self.clients: Handler | None = None  # serves the connections of clients
         self.late = self.malformed = self.unknown = self.dropped = 0
         self._commit = commit
         self._bulk = frozenset(bulk)
-        self._dialling = Dialling(self, self.contacts, self.links, self._gave_up)
+        self._connect = connect
+        self._dialling = Dialling(self._dialled, self, self.contacts, self.links, self._gave_up)
         self._touched: dict[Connection, None] = {}  # with something to write
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
@@ -107,7 +118,7 @@ class Host:
         context = self.credentials.context(server=True) if self.credentials else None
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self, dialled=False), host, port, ssl=context
+                lambda: self._connect(self, dialled=False), host, port, ssl=context
             )
         except OSError as error:
             raise UsageError(f"cannot listen on {address}: {error.strerror or error}") from None
@@ -162,6 +173,9 @@ class Host:
         """The local application asks; what the node refuses is raised to it."""
         self._perform(self.node.on_command(command), None)
 
+    def _dialled(self) -> Connection:
+        return self._connect(self, dialled=True)
+
     # What connections tell
 
     def connected(self, connection: Connection) -> None:
@@ -213,6 +227,10 @@ class Host:
             return
         effects = self.node.on_message(message, connection.peer)
         self._perform(effects, partial(self._done, connection, task))
+
+    def hear(self, message: Message, sender: NodeId) -> None:
+        """Take a message as if `sender` had said it: whoever breaks a network says so."""
+        self._perform(self.node.on_message(message, sender), None)
 
     def asked(self, connection: Connection, kind: int, body: bytes) -> None:
         """Somebody looks for nodes, or answers where they are."""
@@ -339,5 +357,5 @@ class Host:
             connection.say(Kind.BEAT, b"")
         self.presence.on_time(now)
         if self.node.reads_clock:
-            self._perform(self.node.on_command(Clock(int(time()))), None)
+            self._perform(self.node.on_command(Clock(int(self.wall()))), None)
         self._perform(self.node.on_timeout(), None)

@@ -28,10 +28,14 @@ from planaria.core.node import (
     Restarted,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
+from planaria.network.chaos.agent import Agent
+from planaria.network.chaos.layer import Layer
+from planaria.network.chaos.ring import BreakableRing
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
 from planaria.network.config import Config, save_config
+from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.gate.gate import Gate
@@ -110,6 +114,7 @@ class LiveNode:
             judge=judge(credentials.authority if credentials else None),
         )
         commit = None if self.database is None else self._commit
+        layer = Layer() if config.allow_chaos else None
         self.host = Host(
             self.ring,
             self.id,
@@ -121,7 +126,9 @@ class LiveNode:
             commit=commit,
             interval=config.interval,
             supervises=config.supervise,
+            connect=Connection if layer is None else layer.connect,
         )
+        self.chaos = None if layer is None else Agent(self.host, BreakableRing(self.ring), layer)
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
@@ -137,7 +144,7 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
-        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants)
+        self.gate = Gate(self.host, self.ring, self._plain_status, self.embedded.wants, self.chaos)
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)

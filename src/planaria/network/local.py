@@ -24,6 +24,7 @@ CLUSTER = "planaria"
 CLIENT = "client"  # the name of the certificate that tools use
 CONTEXT = "context.toml"
 LOG = "node.log"
+AGAIN = "again"  # a file with which `planaria chaos` asks for a killed node to be started again
 HTTP_OFFSET = 100  # from a node's port to its port for HTTP
 NODES_MAX = HTTP_OFFSET
 STOP_SECONDS = 15.0  # for processes to leave; then they are killed
@@ -45,6 +46,7 @@ class Child:
 
     def __init__(self, name: str, directory: Path, supervisor: bool) -> None:
         self.name, self.directory, self.supervisor = name, directory, supervisor
+        self.again = directory / AGAIN
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self, options: Sequence[str]) -> Started:
@@ -88,9 +90,19 @@ class Child:
 class LocalNetwork:
     """`nodes` processes, the first `supervisors` of which supervise."""
 
-    def __init__(self, directory: Path, nodes: int, supervisors: int, port: int) -> None:
-        """Ports from `port` on; 0: whatever is free."""
+    def __init__(
+        self,
+        directory: Path,
+        nodes: int,
+        supervisors: int,
+        port: int,
+        *,
+        chaos: bool = False,
+        interval: float | None = None,
+    ) -> None:
+        """Ports from `port` on; 0: whatever is free. With `chaos` the nodes may be broken."""
         self.directory, self.port = directory.absolute(), port
+        self.chaos, self.interval = chaos, interval
         self.keys = self.directory / "keys"
         self.context = self.directory / CONTEXT
         self.children = [
@@ -117,6 +129,11 @@ class LocalNetwork:
                 started.append(one)
         self._write_context(started)
         return started
+
+    async def restart(self, child: Child) -> Started:
+        """Start a node again that has ended, as it was."""
+        child.again.unlink(missing_ok=True)
+        return await child.start(self._always())
 
     async def stop(self) -> None:
         """End all processes: members first, while there is a supervisor to let them go."""
@@ -155,7 +172,14 @@ class LocalNetwork:
         options = ["--keys", str(self.keys / child.name), "--listen", f"127.0.0.1:{port}"]
         options += ["--http", f"127.0.0.1:{http}"]
         options += ["--supervise"] if child.supervisor else ["--no-supervise"]
+        options += self._always()
+        if self.interval is not None:
+            options += ["--interval", str(self.interval)]
         return options + [word for address in join for word in ("--join", address)]
+
+    def _always(self) -> list[str]:
+        """What no file remembers."""
+        return ["--allow-chaos"] if self.chaos else []
 
     def _write_context(self, started: Sequence[Started]) -> None:
         servers = tuple(one.listen for one in started)

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
-from time import monotonic, time
+from time import monotonic
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -91,7 +91,7 @@ class Monitor:
 
     def status(self) -> Status:
         """How the node is now."""
-        found = status_of(self.node, self.evidence, now=self._clock(), time=time())
+        found = status_of(self.node, self.evidence, now=self._clock(), time=self.node.host.wall())
         return replace(found, deliveries=self.deliveries)
 
     def stability(self) -> Stability:

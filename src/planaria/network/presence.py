@@ -5,7 +5,6 @@ passed on over all links, so it reaches every node that is connected with it in 
 """
 
 from collections.abc import Callable, Iterable
-from time import time
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
@@ -40,6 +39,7 @@ class Presence:
         credentials: Credentials | None,
         links: Links,
         changed: Changed,
+        wall: Callable[[], float],
         *,
         supervises: bool,
     ) -> None:
@@ -52,7 +52,7 @@ class Presence:
         self.contacts = Contacts(None if credentials is None else credentials.authority)
         self.own: Contact | None = None
         self._id, self._credentials, self._supervises = id, credentials, supervises
-        self._links, self._changed = links, changed
+        self._links, self._changed, self._wall = links, changed, wall
         self._told: tuple[NodeId, ...] = ()
         self._due = 0.0
 
@@ -108,7 +108,9 @@ class Presence:
 
     def _announce(self, addresses: tuple[str, ...], above: int = 0) -> None:
         serial = max(above, 0 if self.own is None else self.own.serial) + 1
-        contact = Contact(self._id, addresses, max(serial, int(time() * 1000)), self._supervises)
+        contact = Contact(
+            self._id, addresses, max(serial, int(self._wall() * 1000)), self._supervises
+        )
         self.own = contact.sign(self._credentials) if self._credentials else contact
         self.contacts.learn(self.own)
         body = to_wire([self.own])

@@ -117,7 +117,8 @@ def _adds_up(index: Index) -> bool:
     publications = sum(entry.end - entry.first for entry in shown)
     lanes = sum(len(lane.entries) for lane in index.lanes.values())
     return (
-        len(index.order) == len(shown) == lanes
+        index.sound
+        and len(index.order) == len(shown) == lanes
         and index.names == sorted(index.lanes)
         and index.publications == publications
         and index.bytes == sum(entry.size for entry in shown)

@@ -13,6 +13,7 @@ from planaria.records.record import RECORD_KEY_BITS, Place, Stream
 from planaria.records.sums import Sums, compared
 from planaria.records.window import LIMIT_MAX, Window, kept
 
+UNBOUNDED = Window()
 HIDDEN_SLACK = 1024  # records beyond what the windows may show, before a purge
 
 
@@ -25,12 +26,14 @@ class Index:
 
     __slots__ = (
         "bytes", "capped", "erased", "hidden", "lanes", "names", "order", "publications",
-        "quotas", "shown", "sums", "unshown", "window", "windows",
+        "quotas", "shown", "sums", "told", "unshown", "window", "windows",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.window = Window()
         self.windows: Sequence[Window] = (self.window,)  # what each of them shows is held
+        # Both again: a fault changes one of two.
+        self.told: tuple[Window, Sequence[Window]] = (self.window, self.windows)
         self.hidden: dict[Place, Entry] = {}
         self.lanes: dict[Stream, Lane] = {}
         self.names: list[Stream] = []  # of the lanes, sorted
@@ -59,6 +62,21 @@ class Index:
         """Is something dropped in this topic in the course of time?"""
         return any(window != Window() for window in (self.window, *self.windows))
 
+    @property
+    def sound(self) -> bool:
+        """Are the windows those that were told?"""
+        return self.told == (self.window, self.windows)
+
+    def judge_by(self, window: Window, windows: Sequence[Window]) -> None:
+        """Take windows, without looking yet at what they show."""
+        self.window, self.windows = window, tuple(windows)
+        self.told = (self.window, self.windows)
+
+    def doubt(self) -> None:
+        """Show all until a window is told, if a fault changed one: what it drops, readers pass."""
+        if not self.sound:
+            self.judge_by(Window(), (Window(),))
+
     def lane(self, stream: Stream) -> Lane:
         """The lane of a stream, made if it is new."""
         lane = self.lanes.get(stream)
@@ -72,6 +90,8 @@ class Index:
 
         What has no room beside it is hidden or erased.
         """
+        if self.window != UNBOUNDED:
+            self.doubt()
         window = self.window
         if window.lo and entry.place < window.lowest:
             lane.erase(entry, aged=True)
@@ -104,9 +124,11 @@ class Index:
 
     def show(self, window: Window) -> None:
         """Show what `window` keeps of all that is held, and hide the rest."""
-        before, self.window = self.window, window
+        self.doubt()
+        before = self.window
         if window == before:
             return
+        self.judge_by(window, self.windows)
         if window[1:] == before[1:] and window.lo > before.lo:
             while self.order and self.order[0] < window.lowest:
                 lowest = self.shown[self.order[0]]
@@ -117,12 +139,14 @@ class Index:
 
     def purge(self, windows: Sequence[Window]) -> None:
         """Erase from now on what neither the window nor one of `windows` would show."""
+        self.doubt()
         if self.windows != (self.window, *windows):
-            self.windows = (self.window, *windows)
+            self.judge_by(self.window, (self.window, *windows))
             self._purge()
 
     def sort(self) -> None:
         """Divide anew all that is held."""
+        self.doubt()
         held = {**self.hidden, **self.shown}
         self._clear()
         self.names = sorted(self.lanes)
@@ -150,15 +174,31 @@ class Index:
         start = bisect_left(self.order, lo << RECORD_KEY_BITS)
         return [p for p in self.order[start:] if compared(p >> RECORD_KEY_BITS, cut)]
 
-    def held(self) -> frozenset[Stream]:
-        """The streams of which a record is held, shown or hidden."""
-        shown = [stream for stream, lane in self.lanes.items() if lane.entries]
-        return frozenset([*shown, *(entry.stream for entry in self.hidden.values())])
+    def last(self) -> Entry | None:
+        """The entry with the last publication: by time, then by stream and number."""
+        if not self.order:
+            return None
+        start = bisect_left(self.order, self.order[-1] >> RECORD_KEY_BITS << RECORD_KEY_BITS)
+        newest = [self.shown[place] for place in self.order[start:]]
+        return max(newest, key=lambda entry: (entry.stream, entry.end))
+
+    def holds(self, stream: Stream) -> bool:
+        """Is a record of this stream held, shown or hidden?"""
+        lane = self.lanes.get(stream)
+        return lane is not None and bool(lane.entries or lane.hid.firm or lane.hid.last)
 
     def forget(self, stream: Stream) -> None:
         """Forget a stream of which no record is held."""
         if self.lanes.pop(stream, None) is not None:
             del self.names[bisect_left(self.names, stream)]
+
+    def drop(self, stream: Stream) -> None:
+        """Hold nothing of a stream any more, and forget that there was one."""
+        lane = self.lanes.get(stream)
+        for entry in list(lane.entries) if lane is not None else ():
+            self.discard(entry)
+            self.erased.append(entry)
+        self.forget(stream)
 
     def _show(self, entry: Entry, lane: Lane) -> None:
         place, order = entry.place, self.order

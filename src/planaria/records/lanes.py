@@ -241,6 +241,21 @@ class Lane:
                 return at
             at = end
 
+    def passes(self, lo: int, hi: int) -> bool:
+        """May a reader pass these numbers and get nothing: is all of it gone, and no fault's work?
+
+        What a reader has passed it never asks for again, at no store.
+        """
+        if lo >= hi:
+            return True
+        at = max(lo, self.floor)
+        while at < hi:
+            end = self.hid.last.contiguous(self.gone.last.contiguous(at))
+            if end <= at:
+                return False
+            at = end
+        return self.gone.intact and self.hid.intact
+
     def missing(self, lo: int, hi: int) -> tuple[list[Interval], list[Interval]]:
         """What of the numbers from `lo` to before `hi` may still come, and what is expired."""
         coming, expired = Intervals(), Intervals()

@@ -55,7 +55,7 @@ class MemoryStore(Store, Stateful):
         self._bodies = dict(state.bodies)
         self.delivered.load(state.delivered)
         self.index = Index()
-        self.index.window, self.index.windows = state.window, tuple(state.windows)
+        self.index.judge_by(state.window, state.windows)
         self.mend()
         self._audit.load(state.audit)
         for stream, (gone, hid) in state.lanes.items():

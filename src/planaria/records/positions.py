@@ -5,7 +5,7 @@ somebody has read: below `next` everything is settled but the numbers it skipped
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice, pairwise
 from struct import iter_unpack, pack
 from typing import Annotated, NamedTuple
@@ -278,19 +278,20 @@ class Delivered(Stateful):
         found = self._streams.get(stream)
         return 0 if found is None else found[1]
 
-    def forget(self, before: int, held: frozenset[Stream]) -> list[Stream]:
+    def forget(self, before: int, held: Callable[[Stream], bool]) -> list[Stream]:
         """Forget streams of which nothing was heard since the second `before`, or too many.
 
         Never one of which a record is held: it could be delivered again under another key.
         """
-        old = [stream for stream, (_, newest, _) in self._streams.items() if newest < before]
-        old = [stream for stream in old if stream not in held]
-        spared = held.union(old)
-        rest = (stream for stream in self._streams if stream not in spared)
-        old += islice(rest, max(0, len(self._streams) - len(old) - STREAMS_MAX))
-        for stream in old:
+        silent = [stream for stream, (_, newest, _) in self._streams.items() if newest < before]
+        gone = {stream: None for stream in silent if not held(stream)}
+        surplus = len(self._streams) - len(gone) - STREAMS_MAX
+        if surplus > 0:
+            rest = (it for it in self._streams if it not in gone and not held(it))
+            gone.update(dict.fromkeys(islice(rest, surplus)))
+        for stream in gone:
             del self._streams[stream]
-        return old
+        return [*gone]
 
 
 def _check(numbers: Intervals, newest: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from planaria.records.batches import Lacks
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
 from planaria.records.positions import START, Intervals, Mark, Vector
@@ -22,7 +23,8 @@ def range_of(
     """The parts of a batch, `limit` publications and `size` bytes at most, the vector after it,
     and whether there is more.
 
-    See `Store.read`. A record larger than `size` comes alone.
+    See `Store.read`. A record larger than `size` comes alone. Raises ValueError if the index says
+    that something is here, or gone, and it is not: no reader passes it for that.
     """
     wanted: list[Part] = []
     vector, room = dict(after), limit
@@ -34,7 +36,11 @@ def range_of(
         end = lane.settled(mark.next)
         if to is not None:
             end = min(end, to.get(stream, START).next)
+        at = mark.next
         for entry, lo, hi, late in _parts(lane, mark, end):
+            if not late:
+                check_passed(lane, at, lo)
+                at = hi
             if room <= 0 or (wanted and entry.size > size):
                 return wanted, vector, True
             cut = min(hi, lo + room)
@@ -43,9 +49,16 @@ def range_of(
             vector[stream] = _passed(vector.get(stream, mark), lo, cut)
             if cut < hi:
                 return wanted, vector, True
+        check_passed(lane, at, end)
         if end > mark.next or mark.skipped:
             vector[stream] = _settled(lane, vector.get(stream, mark), end)
     return wanted, vector, False
+
+
+def check_passed(lane: Lane, lo: int, hi: int) -> None:
+    """Raise ValueError if these numbers, which a reader does not get, may still come."""
+    if lo < hi and not lane.passes(lo, hi):
+        raise ValueError("a stream has neither kept nor dropped what it says it covers")
 
 
 def _parts(lane: Lane, mark: Mark, end: int) -> Iterator[Part]:
@@ -71,3 +84,15 @@ def _settled(lane: Lane, mark: Mark, end: int) -> Mark:
     skipped = Intervals(mark.skipped)
     skipped.remove(0, lane.floor)
     return Mark(max(mark.next, end), tuple(skipped))
+
+
+def lacks_of(index: Index, after: Vector, to: Vector) -> Lacks:
+    """Which part of the range from `after` to `to` an index does not have."""
+    lacks = Lacks({}, {})
+    for stream in sorted(to):
+        lane = index.lanes.get(stream) or Lane(stream)
+        parts = lane.missing(after.get(stream, START).next, to[stream].next)
+        for kind, intervals in zip(lacks, parts, strict=True):
+            if intervals:
+                kind[stream] = intervals
+    return lacks

@@ -264,8 +264,8 @@ def encode_head(
     stream: Stream, first: int, time: int, columns: int, count: int, pairs: int, low: int = 0
 ) -> bytes:
     """The head of a record of `count` publications with so many headers."""
-    who, start = stream
-    return _HEAD.pack(_MARK, _VERSION, columns, count, who, first, low, time, start, pairs)
+    head = (columns, count, stream[0], first, low, time, stream[1], pairs)
+    return _HEAD.pack(_MARK, _VERSION, *head)
 
 
 def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low: int) -> bytes:
@@ -278,7 +278,7 @@ def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low:
         tables.append(_table(cells))
         data += cells
     pairs = [pair for row in headers for pair in row]
-    validity = b""
+    validity = times = b""
     if columns & KEYS:
         bits = sum((key is not None) << row for row, key in enumerate(keys))
         validity = bits.to_bytes((count + 7) // 8, "little")
@@ -287,7 +287,6 @@ def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low:
         names, values = [name.encode() for name, _ in pairs], [value for _, value in pairs]
         tables += [_table(headers), _table(names), _table(values)]
         data += [*names, *values]
-    times = b""
     if timestamps.count(None) < count:
         columns |= TIMESTAMPS
         stamps = [time * 1_000_000 if at is None else at for at in timestamps]
@@ -306,6 +305,14 @@ def decode(data: bytes) -> Record:
 
     Raises MalformedRecord, in one line, on anything else.
     """
+    record = decode_unnamed(data)
+    record.key = key = record_key(data)
+    record.place |= int.from_bytes(key, "big")
+    return record
+
+
+def decode_unnamed(data: bytes) -> Record:
+    """The same without its key, which takes most of the time: for whoever only reads it."""
     if not _HEAD.size <= len(data) <= RECORD_BYTES_MAX:
         raise MalformedRecord(f"record of {len(data)} bytes: at most {RECORD_BYTES_MAX}")
     if data[:3] != _BEGIN:
@@ -314,8 +321,6 @@ def decode(data: bytes) -> Record:
     _check_head(record)
     if record.columns or not _is_plain(record):
         _check_columns(record)
-    record.key = key = record_key(data)
-    record.place |= int.from_bytes(key, "big")
     return record
 
 
@@ -350,8 +355,7 @@ def _check_head(record: Record) -> None:
 
 def _check_columns(record: Record) -> None:
     at, count, pairs, data = record.offsets(), record.count, record.pairs, record.data
-    end = at.end + BATCH_LAYOUT.size * bool(record.columns & BATCH)
-    if end != len(data):
+    if (end := at.end + BATCH_LAYOUT.size * bool(record.columns & BATCH)) != len(data):
         raise MalformedRecord(f"columns end at {end}, the record at {len(data)}")
     _check_table("payload", data, at.payloads, count, PAYLOAD_BYTES_MAX)
     if record.columns & KEYS:

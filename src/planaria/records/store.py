@@ -11,14 +11,21 @@ from itertools import islice
 
 from planaria.core.errors import CapacityExceeded
 from planaria.records.audit import Audit
-from planaria.records.batches import Arrival, Batch, Lacks, Slice
+from planaria.records.batches import Arrival, Batch, Lacks, Slice, disputed
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
-from planaria.records.positions import START, Delivered, Interval, Intervals, Mark, Vector
-from planaria.records.reading import range_of
-from planaria.records.record import SEQUENCE_MAX, Place, Publication, Record, Stream
+from planaria.records.positions import Delivered, Interval, Mark, Vector
+from planaria.records.reading import check_passed, lacks_of, range_of
+from planaria.records.record import (
+    RECORD_KEY_BITS,
+    SEQUENCE_MAX,
+    Place,
+    Publication,
+    Record,
+    Stream,
+)
 from planaria.records.retained import Retained
-from planaria.records.sums import Sum, by_prefix
+from planaria.records.sums import Sum
 from planaria.records.window import Window
 
 RECORDS_MAX = 1 << 22  # of one topic: about 2 GB of entries in memory
@@ -128,16 +135,8 @@ class Store(ABC):
         """The numbers of a new record that a held one gives another body."""
         if not lane.covered.common(record.first, record.end):
             return []
-        found = Intervals()
         others = list(islice(lane.overlapping(record.first, record.end), DISPUTES_MAX))
-        for other in self._load(others):
-            if other is not None:
-                lo, hi = max(record.first, other.first), min(record.end, other.end)
-                pairs = zip(record.publications(lo, hi), other.publications(lo, hi), strict=True)
-                for mine, held in pairs:
-                    if mine[3:6] != held[3:6]:  # payload, key and headers
-                        found.add(mine.sequence, mine.sequence + 1)
-        return list(found)
+        return disputed(record, [it for it in self._load(others) if it is not None])
 
     def show(self, window: Window) -> None:
         """Show what `window` keeps of all that is held, and hide the rest at once."""
@@ -153,25 +152,23 @@ class Store(ABC):
 
     def forget(self, before: int) -> None:
         """Forget what was delivered of streams that were last heard of before that second."""
-        for stream in self.delivered.forget(before, self.index.held()):
+        for stream in self.delivered.forget(before, self.index.holds):
             self.index.forget(stream)
             self._note(stream)
 
     def drop(self, stream: Stream) -> None:
         """Hold nothing of a stream any more, and forget that there was one."""
-        lane = self.index.lanes.get(stream)
-        for entry in list(lane.entries) if lane is not None else ():
-            self.index.discard(entry)
-            self.index.erased.append(entry)
-        self.index.forget(stream)
+        self.index.drop(stream)
         self.delivered.drop(stream)
         self._erase_dropped()
 
     def _erase_dropped(self) -> None:
         unshown, self.index.unshown = self.index.unshown, []
         if self._retained is not None and unshown:
-            quota = self.index.window.per_publisher is not None
-            if quota or not self._retained.without(unshown):
+            order, quota = self.index.order, self.index.window.per_publisher
+            if order and quota is None:
+                self._retained.without(unshown, order[0] >> RECORD_KEY_BITS)
+            else:
                 self._retained = None
         erased, self.index.erased = self.index.erased, []
         for entry in erased:
@@ -218,7 +215,9 @@ class Store(ABC):
             streams = self.index.names if only is None else list(dict.fromkeys(only))
             chosen = range_of(self.index, streams, after, to, floor, max(1, limit), size)
             wanted, vector, more = chosen
-            found = self._load([entry for entry, *_ in wanted])
+            found = self._described([entry for entry, *_ in wanted])
+            if found is None:
+                continue
             parts = list(zip(found, wanted, strict=True))
             if None not in found:
                 slices = [Slice(record, *part[1:]) for record, part in parts if record is not None]
@@ -232,18 +231,27 @@ class Store(ABC):
 
         What a reader skipped is not looked for: it comes as an arrival.
         """
-        lane = self.index.lanes.get(stream)
-        if lane is None:
-            return [], mark
-        end = lane.settled(mark.next)
-        parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
+        found: list[Record | None] | None = None
+        lane: Lane | None = None
+        while found is None or lane is None:
+            lane = self.index.lanes.get(stream)
+            if lane is None:
+                return [], mark
+            end = lane.settled(mark.next)
+            parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
+            found = self._described([entry for entry, *_ in parts])
         slices: list[Slice] = []
-        for record, (_, lo, hi) in zip(self._load([it[0] for it in parts]), parts, strict=True):
+        at = mark.next
+        for record, (_, lo, hi) in zip(found, parts, strict=True):
+            check_passed(lane, at, lo)
             if record is None:
                 return slices, Mark(lo, mark.skipped)
             slices.append(Slice(record, lo, hi))
-        last = parts[-1][2] if len(parts) == LOAD_RECORDS_MAX else end
-        return slices, Mark(max(mark.next, last), mark.skipped)
+            at = hi
+        if len(parts) < LOAD_RECORDS_MAX:
+            check_passed(lane, at, end)
+            at = end
+        return slices, Mark(max(mark.next, at), mark.skipped)
 
     def vector(self) -> dict[Stream, Mark]:
         """How far each stream can be read without passing a number that may still come."""
@@ -257,14 +265,7 @@ class Store(ABC):
 
     def lacks(self, after: Vector, to: Vector) -> Lacks:
         """Which part of the range from `after` to `to` cannot be read here."""
-        lacks = Lacks({}, {})
-        for stream in sorted(to):
-            lane = self.index.lanes.get(stream) or Lane(stream)
-            parts = lane.missing(after.get(stream, START).next, to[stream].next)
-            for kind, intervals in zip(lacks, parts, strict=True):
-                if intervals:
-                    kind[stream] = intervals
-        return lacks
+        return lacks_of(self.index, after, to)
 
     def low(self, stream: Stream) -> int | None:
         """The lowest number of a stream that is shown: what its publisher can vouch for."""
@@ -274,9 +275,15 @@ class Store(ABC):
     def retained(self, key: bytes | None = None) -> Publication | None:
         """The last publication with this key; of the whole topic if the key is None.
 
-        The last by time, then by publisher, incarnation and number: the same at every store.
+        The last by time, then by publisher, incarnation and number: the same at every store. Raises
+        CapacityExceeded if the topic has too many keys to know the last of each.
         """
-        if self._retained is None:
+        if key is None:
+            last = self.index.last()
+            while last is not None and self._described([last]) is None:
+                last = self.index.last()
+            return None if last is None else self.at(last.stream, last.end - 1)
+        if self._retained is None or not self._retained.knows(key):
             self._retained = self._make_retained()
         position = self._retained.position(key)
         return None if position is None else self.at(*position)
@@ -288,7 +295,9 @@ class Store(ABC):
             parts = list(self.index.lanes[stream].segments(0, SEQUENCE_MAX))
             for at in range(0, len(parts), LOAD_RECORDS_MAX):
                 chunk = parts[at : at + LOAD_RECORDS_MAX]
-                found = self._load([entry for entry, *_ in chunk])
+                found = self._described([entry for entry, *_ in chunk])
+                if found is None:
+                    return self._make_retained()
                 for record, (_, lo, hi) in zip(found, chunk, strict=True):
                     if record is not None:
                         retained.take(record, lo, hi)
@@ -309,8 +318,10 @@ class Store(ABC):
         """The publication at a position, if it is shown."""
         lane = self.index.lanes.get(stream) or Lane(stream)
         for entry, lo, hi in lane.segments(number, number + 1):
-            for record in self._sound([entry]):
-                return record.publications(lo, hi)[0]
+            found = self._described([entry])
+            if found is None:
+                return self.at(stream, number)
+            return found[0].publications(lo, hi)[0] if found[0] is not None else None
         return None
 
     # Reconciling
@@ -318,14 +329,6 @@ class Store(ABC):
     def digest(self, lo: int, cut: int) -> Sum:
         """A hint of what is shown from the second `lo` on, without what is on its way at `cut`."""
         return self.index.sums.digest(lo, cut)
-
-    def buckets(self, lo: int, cut: int, seconds: int) -> dict[int, Sum]:
-        """The same, divided into buckets of so many seconds."""
-        return self.index.sums.buckets(lo, cut, seconds)
-
-    def prefixes(self, lo: int, cut: int, bits: int) -> dict[int, Sum]:
-        """The same, divided by the first `bits` of the keys; made from the places themselves."""
-        return by_prefix(self.places(lo, cut), bits)
 
     def places(self, lo: int, cut: int) -> list[Place]:
         """The places that such a digest covers, ascending: what a trie to descend is built of."""
@@ -343,7 +346,8 @@ class Store(ABC):
 
     def _mend(self, entries: Sequence[tuple[Entry, int]]) -> None:
         before, index = self.index, Index()
-        index.window, index.windows = before.window, tuple(before.windows)
+        before.doubt()
+        index.judge_by(before.window, before.windows)
         for stream, lane in before.lanes.items():
             index.lane(stream).gone = lane.gone
         index.load(entries)
@@ -360,14 +364,29 @@ class Store(ABC):
         records = self._load(entries)
         pairs = [(e, r) for e, r in zip(entries, records, strict=True) if r is not None]
         wrong = [(entry, record) for entry, record in pairs if not entry.describes(record)]
-        for entry, record in wrong:
-            entry.describe(record)
+        self._describe(wrong)
         for _, record in pairs:
             self.index.lane(record.stream).vouch(record.low)
+        return (not right) + len(entries) - len(pairs) + len(wrong)
+
+    def _described(self, entries: Sequence[Entry]) -> list[Record | None] | None:
+        """Their records; None if an entry said otherwise: it is mended now, ask anew.
+
+        A damaged entry would have numbers read that its record does not have.
+        """
+        found = self._load(entries)
+        pairs = zip(entries, found, strict=True)
+        wrong = [(it, one) for it, one in pairs if one is not None and not it.describes(one)]
+        self._describe(wrong)
+        return None if wrong else found
+
+    def _describe(self, wrong: Sequence[tuple[Entry, Record]]) -> None:
+        """Make entries say what their records say, and divide all anew."""
+        for entry, record in wrong:
+            entry.describe(record)
         if wrong:
             self.index.sort()
             self._retained = None
-        return (not right) + len(entries) - len(pairs) + len(wrong)
 
     def _sound(self, entries: Sequence[Entry]) -> list[Record]:
         return [record for record in self._load(entries) if record is not None]

@@ -23,7 +23,6 @@ class Sum(NamedTuple):
     records: int = 0
 
 
-NO_SUM = Sum()
 _KEYS, _RECORDS = itemgetter(0), itemgetter(1)
 
 
@@ -93,24 +92,3 @@ class Sums:
             part = self._seconds[time]
             keys, count = keys - part[0], count - part[1]
         return Sum(keys & KEY_MASK, count)
-
-    def buckets(self, lo: int, cut: int, seconds: int) -> dict[int, Sum]:
-        """The same, divided into buckets of so many seconds, by their first second."""
-        found: dict[int, Sum] = {}
-        for time in self._times[bisect_left(self._times, lo) :]:
-            if compared(time, cut):
-                part, start = self._seconds[time], time // seconds * seconds
-                sum = found.get(start, NO_SUM)
-                found[start] = Sum(sum.keys + part[0] & KEY_MASK, sum.records + part[1])
-        return found
-
-
-def by_prefix(places: list[Place], bits: int) -> dict[int, Sum]:
-    """The sums of these records divided by the first `bits` of their keys."""
-    found: dict[int, Sum] = {}
-    for place in places:
-        key = place & KEY_MASK
-        prefix = key >> RECORD_KEY_BITS - bits
-        sum = found.get(prefix, NO_SUM)
-        found[prefix] = Sum(sum.keys + key & KEY_MASK, sum.records + 1)
-    return found

@@ -31,7 +31,7 @@ TICKS_PER_SECOND = INTERVAL  # a node's wall clock: one second is one interval
 # `restart` come from the nemesis.
 MESSAGE_KINDS = ("send", "deliver", "drop")
 NODE_KINDS = ("timeout", "command", "refuse", "effect", "start", "stop", "fault", "restart")
-KINDS = MESSAGE_KINDS + NODE_KINDS
+KINDS = (*MESSAGE_KINDS, *NODE_KINDS, "verdict")
 
 
 class Entry(Struct, frozen=True, gc=False):

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from planaria.core.chance import stream
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Node, Restarted
@@ -31,7 +32,7 @@ from planaria.simulator.links import (
     Rule,
     SlowNodes,
 )
-from planaria.simulator.schedule import Action, Schedule, parse_schedule
+from planaria.simulator.schedule import LIVE, Action, Schedule, parse_schedule
 
 REMEMBERED_MAX = 1000  # messages kept for `replay`: enough to be stale, few enough to be free
 
@@ -69,6 +70,9 @@ class Nemesis:
     """Applies a schedule to a simulator at the right ticks; `advance` is called tick by tick."""
 
     def __init__(self, simulator: Simulator, overlay: Overlay, schedule: Schedule) -> None:
+        live = next((action.kind for action in schedule if action.kind in LIVE), None)
+        if live is not None:
+            raise UsageError(f"{live!r} needs a running network: planaria chaos")
         self.simulator = simulator
         self.overlay = overlay
         self.report: list[Injection] = []

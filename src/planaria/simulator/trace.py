@@ -7,7 +7,8 @@
 | node | int64 | where it happened; -1: nowhere, the environment did it |
 | kind | string | one of `engine.KINDS` |
 | src, dst | int64 | sender and receiver of a message; null for other kinds |
-| message_type | string | tag of the message; for other kinds the command, effect or fault |
+| message_type | string | tag of the message; for other kinds the command, effect or fault; for a
+  `verdict` the invariants that are broken at the end of an interval, or `legitimate` |
 | message_id | int64 | number of the message in its run; copies share it; null for other kinds |
 | cause_id | int64 | the message whose handling led to this; 0: a timeout, a command, a fault |
 | bytes | int64 | size of the message on the wire; null for other kinds |
@@ -111,6 +112,7 @@ class Recorder:
         self._keeps_rows = level != "counters"
         self._run = f"{stable_hash(*about.values(), bits=64):016x}"
         self._pending: list[Row] = []
+        self._told: dict[str, Any] = {}
         metadata = {"schema": SCHEMA_VERSION, "run": self._run, "level": level, **about}
         parquet, self._schema = _parquet(), _schema()
         try:
@@ -140,10 +142,15 @@ class Recorder:
         if len(self._pending) == ROWS_PER_GROUP:
             self._flush()
 
+    def tell(self, name: str, value: Any) -> None:
+        """Say something more about the run, beside what was known when it began."""
+        self._told[name] = value
+
     def close(self) -> None:
         """Write what is left, and the counters; only now the file exists."""
         self._flush()
-        self._writer.add_key_value_metadata(_prefixed({"counters": self.counters.totals()}))
+        told = {"counters": self.counters.totals(), **self._told}
+        self._writer.add_key_value_metadata(_prefixed(told))
         self._writer.close()
         try:
             self._part.replace(self._path)

@@ -19,7 +19,7 @@ from planaria.core.scenario import WORKLOAD
 from planaria.simulator.applications import Applications
 from planaria.simulator.checkers import Bookkeeper, DeliveredOnce, SafetyBroken
 from planaria.simulator.delays import INTERVAL, parse_delay, parse_phases
-from planaria.simulator.engine import Observer, Simulator, TooManyMessages
+from planaria.simulator.engine import ENVIRONMENT, Observer, Simulator, TooManyMessages
 from planaria.simulator.links import use_scheduler
 from planaria.simulator.nemesis import Injection, Nemesis
 from planaria.simulator.schedule import Schedule, compose, parse_schedule
@@ -172,6 +172,8 @@ class Trial:
         What was delivered wrongly counts once; what is missed counts until it is delivered.
         """
         found = self.violations()
+        told = ", ".join(sorted({it.invariant for it in found}))
+        self.simulator.note("verdict", ENVIRONMENT, told or "legitimate")
         if self.book is not None and any(it.invariant != MISSED for it in found):
             self.book.illegitimate(self.time)
         return found

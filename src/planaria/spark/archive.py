@@ -13,6 +13,7 @@ finishes. No Spark is needed; whatever reads partitioned Parquet can read it.
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -22,18 +23,14 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from planaria.core.errors import UsageError
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
-from planaria.network.client.servers import Servers
 from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.records.arrow import to_arrow
 from planaria.records.batches import Slice
-from planaria.spark.source.fetch import Condition, DataLoss, Fetcher, absent
+from planaria.spark.source.fetch import Condition, DataLoss, absent, parts_of
 from planaria.spark.source.offsets import Offset, Range, Vectors, between, fingerprint, mine
 from planaria.spark.source.overview import Overview
 from planaria.spark.source.plan import advance
-from planaria.sync import Loop
 
 BATCH_ROWS = 1 << 20  # in one commit
 OPEN_MAX = 64  # files of one topic, by date, that are written at a time
@@ -200,25 +197,13 @@ def archive(
 def _tables(
     context: Context, ranges: Sequence[Range], *, fail: bool
 ) -> Iterator[tuple[str, pa.Table]]:
-    loop = Loop()
-    try:
-        access = Access(*shown(context, None))
-        parts = loop.run(_fetcher(context, access)).parts(ranges)
-        try:
-            while (part := loop.run(anext(parts, None))) is not None:
-                lost = [it for it in part.expired if not it.unsure]
-                if lost and fail:
-                    raise DataLoss(f"data loss: {absent(lost)} are no longer kept")
-                if part.slices:
-                    yield part.topic, _table(part.slices)
-        finally:
-            loop.run(parts.aclose())
-    finally:
-        loop.stop()
-
-
-async def _fetcher(context: Context, access: Access) -> Fetcher:
-    return Fetcher(Servers(context.servers), access, Condition())
+    with closing(parts_of(context, ranges, Condition())) as parts:
+        for part in parts:
+            lost = [it for it in part.expired if not it.unsure]
+            if lost and fail:
+                raise DataLoss(f"data loss: {absent(lost)} are no longer kept")
+            if part.slices:
+                yield part.topic, _table(part.slices)
 
 
 def _table(slices: Sequence[Slice]) -> pa.Table:

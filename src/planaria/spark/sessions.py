@@ -1,6 +1,7 @@
 """The one place that makes a SparkSession: quiet, sized for a laptop, on any master."""
 
 import os
+import py_compile
 import re
 import signal
 import socket
@@ -261,11 +262,19 @@ def _visible() -> list[str]:
 
 
 def _zipped(directory: Path) -> str:
-    """This package as a zip for executors elsewhere; what it depends on must be there already."""
-    target = directory / "planaria.zip"
+    """This package as a zip for executors elsewhere; what it depends on must be there already.
+
+    With the compiled modules, for a Python of this version: others read the source.
+    """
+    target, compiled = directory / "planaria.zip", directory / "compiled"
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(PACKAGE.rglob("*.py")):
-            archive.write(path, path.relative_to(PACKAGE.parent).as_posix())
+            name = path.relative_to(PACKAGE.parent).as_posix()
+            archive.write(path, name)
+            py_compile.compile(str(path), str(compiled), name, True, invalidation_mode=unchecked)
+            archive.write(compiled, f"{name}c")
+    compiled.unlink()
     return str(target)
 
 

@@ -17,7 +17,7 @@ from planaria.core.errors import UsageError
 from planaria.records.positions import Intervals
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
     from pyspark.sql import Column
     from pyspark.sql.streaming.state import GroupState
 

@@ -93,6 +93,11 @@ class Asker:
             except TimeoutError:
                 self._connection.abort()
 
+    def abort(self) -> None:
+        """Hang up at once: nobody is there to say goodbye to."""
+        if self._connection is not None:
+            self._connection.abort()
+
     def _connect(self) -> Connection:
         self._connection = Connection(self, dialled=True)
         return self._connection

@@ -1,8 +1,9 @@
 """What a subscription's node says that it lacks: asked of the other nodes, in the end skipped.
 
 A node's cursor stops at a number that may still come. Mostly it comes at once. If not, another node
-may have it; and if none has it for long (its publisher died before it reached anyone) the
-subscription goes on after it, says so, and takes the number as late should it come after all.
+may have it, or may have seen it expire: a node that joined later cannot know. If none has it for
+long (its publisher died before it reached anyone) the subscription goes on after it, says so, and
+takes the number as late should it come after all.
 """
 
 import asyncio
@@ -57,7 +58,7 @@ class Lacking:
         if self._search is not None and not self._search.done():
             return
         for (topic, stream), hole in list(self._holes.items()):
-            if not self.owner.waits_at(topic, stream, hole.lo):
+            if self.owner.mark(topic, stream).next > hole.lo:
                 del self._holes[topic, stream]
             elif now - hole.asked > ASK_SECONDS:
                 hole.asked = now
@@ -71,17 +72,17 @@ class Lacking:
             await asyncio.gather(self._search, return_exceptions=True)
 
     async def _fill(self, topic: str, stream: Stream, hole: Hole) -> None:
-        """Ask all other nodes for it."""
-        after = [Position(*stream, hole.lo)]
+        """Ask all other nodes for it, and go on as the first of them does that passes it."""
+        begin = [Position(*stream, hole.lo, self.owner.mark(topic, stream).skipped)]
         to = [Position(*stream, hole.hi)]
         for address in self.servers:
             if address == self.owner.channel.address:
                 continue
-            found = await read_at(address, self.access, topic, after, to)
-            pieces = [piece for piece in found.pieces if piece.hi > hole.lo] if found else []
-            if found is not None and pieces:
-                moved = [it for it in found.after if (it.publisher, it.incarnation) == stream]
-                self.owner.put(Parcel(topic, pieces, moved, restart=True))
+            found = await read_at(address, self.access, topic, begin, to)
+            after = found.after if found else []
+            moved = [it for it in after if (it.publisher, it.incarnation) == stream]
+            if found is not None and moved and moved[0].next > hole.lo:
+                self.owner.put(Parcel(topic, found.pieces, moved, restart=True))
                 return
         if asyncio.get_running_loop().time() - hole.since > GIVE_UP_SECONDS:
             self.owner.skip(topic, stream, hole.lo, hole.hi)

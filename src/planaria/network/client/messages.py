@@ -219,6 +219,14 @@ class AskCharters(ClientMessage, frozen=True, gc=False, tag="client.ask_charters
     after: str = ""
 
 
+class Inject(ClientMessage, frozen=True, gc=False, tag="client.inject"):
+    """Do this node harm, as the seed says; only one that was started for it obeys, and an admin."""
+
+    fault: str
+    seed: int = 0
+    told: dict[str, Any] = field(default_factory=dict)
+
+
 # From the node
 
 
@@ -324,6 +332,13 @@ class ChartersAre(ClientMessage, frozen=True, gc=False, tag="client.charters_are
 
     sealed: list[bytes]
     next: str | None = None
+
+
+class Injected(ClientMessage, frozen=True, gc=False, tag="client.injected"):
+    """It is done, and has changed so many things here; `found` is what else was asked for."""
+
+    affected: int
+    found: dict[str, Any] = field(default_factory=dict)
 
 
 def to_wire(vector: Vector) -> list[Position]:

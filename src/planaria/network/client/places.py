@@ -45,13 +45,13 @@ class Places:
         other.topics = {topic: dict(marks) for topic, marks in self.topics.items()}
         return other
 
-    def next(self, topic: str, stream: Stream) -> int:
-        """The number that follows in a stream."""
-        return self.topics.get(topic, {}).get(stream, START).next
+    def mark(self, topic: str, stream: Stream) -> Mark:
+        """How far a stream is read."""
+        return self.topics.get(topic, {}).get(stream, START)
 
     def unread(self, topic: str, stream: Stream, lo: int, hi: int) -> list[tuple[int, int, bool]]:
         """Which of these numbers were never taken, in order, and whether they come late."""
-        mark = self.topics.get(topic, {}).get(stream, START)
+        mark = self.mark(topic, stream)
         parts = []
         if lo < mark.next and mark.skipped:
             late = Intervals(mark.skipped).common(lo, hi)

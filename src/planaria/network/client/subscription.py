@@ -40,6 +40,7 @@ from planaria.network.client.requests import ANSWER_SECONDS, FULL_SECONDS_MAX
 from planaria.network.client.servers import Servers
 from planaria.network.connection import Connection
 from planaria.network.link import Task
+from planaria.records.positions import Mark
 from planaria.records.record import MalformedRecord, Record, Stream, decode
 
 T = TypeVar("T", bound=Event | Notice)
@@ -231,9 +232,9 @@ class Subscription(Generic[T]):
         self._parcels.append(parcel)
         self._wake.set()
 
-    def waits_at(self, topic: str, stream: Stream, number: int) -> bool:
-        """Is this the next number of its stream that we want?"""
-        return self._places.next(topic, stream) <= number
+    def mark(self, topic: str, stream: Stream) -> Mark:
+        """How far a stream is read."""
+        return self._places.mark(topic, stream)
 
     def skip(self, topic: str, stream: Stream, lo: int, hi: int) -> None:
         """Go on after these numbers, and say so; should they come, they come late."""

@@ -12,6 +12,7 @@ from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.core.topics import check_filter
+from planaria.network.chaos.agent import Agent
 from planaria.network.client.messages import (
     AskBatch,
     AskCharters,
@@ -22,6 +23,7 @@ from planaria.network.client.messages import (
     AskVector,
     ChartersAre,
     ClientMessage,
+    Inject,
     Put,
     PutCharter,
     PutNew,
@@ -48,6 +50,7 @@ from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.ring_node import RingNode
 
 CLIENTS_MAX = 1024  # at one node: each may have a window of two mebibytes
+ADMIN = "admin"  # the role of who may do a node harm
 SILENCE_SECONDS = 30.0  # without a frame, after which a client is gone
 
 log = logging.getLogger("planaria.network")
@@ -63,18 +66,24 @@ class Gate:
         ring: RingNode,
         status: Callable[[], dict[str, Any]],
         keeps: Callable[[str], bool] = lambda _: False,
+        chaos: Agent | None = None,
     ) -> None:
-        """`keeps`: does this node's own application want this topic or pattern?"""
+        """`keeps`: does this node's own application want this topic or pattern?
+
+        `chaos` does this node harm when an admin says so; None: nobody may.
+        """
         loop = asyncio.get_running_loop()
-        self._keeps = keeps
+        self._keeps, self._chaos = keeps, chaos
         self.host = host
         self.malformed = 0
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
-        self.publishing = Publishing(self.memberships, host.command, loop.time, loop.call_later)
+        self.publishing = Publishing(
+            self.memberships, host.command, loop.time, host.wall, loop.call_later
+        )
         self.settling = Settling(self.memberships, host.command, loop.time, loop.call_later)
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
-        self.queries = Queries(self.memberships, status, loop.time, host.interval)
+        self.queries = Queries(self.memberships, status, loop.time, host.wall, host.interval)
         self._clock = loop.time
         host.clients = self
 
@@ -202,6 +211,13 @@ class Gate:
         self.host.command(LayDown(message.sealed))
         session.answer(ChartersAre(message.request, [message.sealed]))
 
+    def _inject(self, session: Session, message: Inject) -> None:
+        if self._chaos is None:
+            raise UsageError("this node was not started with --allow-chaos: nobody may break it")
+        if self.credentials is not None and ADMIN not in session.connection.roles:
+            raise UsageError(f"only a certificate with the role {ADMIN!r} may break a node")
+        session.answer(self._chaos.inject(message))
+
     def _unknown(self, session: Session, body: bytes, error: MalformedMessage) -> None:
         """Answer even what this version does not understand, if only it names its request."""
         self.malformed += 1
@@ -227,4 +243,5 @@ _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
     PutCharter: Gate._lay_down,
     AskBatch: lambda gate, session, message: gate.settling.ask(session, message),
+    Inject: Gate._inject,
 }

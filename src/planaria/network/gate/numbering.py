@@ -7,7 +7,6 @@ refused: no reader is to wait for a number that never comes.
 
 import os
 from collections.abc import Callable
-from time import time
 
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.topics import check_topic
@@ -48,8 +47,10 @@ class Token:
 class Numbering:
     """The streams of this node, and the tokens of the last ten minutes."""
 
-    def __init__(self, memberships: Memberships, clock: Callable[[], float]) -> None:
-        self._memberships, self._clock = memberships, clock
+    def __init__(
+        self, memberships: Memberships, clock: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
+        self._memberships, self._clock, self._wall = memberships, clock, wall
         self._streams: dict[str, OwnStream] = {}
         self._tokens: dict[Name, Token] = {}
         self._unheld: dict[bytes, Name] = {}  # by the key of the record
@@ -67,7 +68,7 @@ class Numbering:
         own = self._own(message.topic)
         if own.refused:
             raise CapacityExceeded(f"no member of {message.topic} can store anything now")
-        now = max(own.time, int(time()))
+        now = max(own.time, int(self._wall()))
         stream = (self._memberships.id, own.incarnation)
         low = min(self._low(message.topic, own), own.next)
         record = seal(stream, own.next, message.drafts, time=now, low=low)

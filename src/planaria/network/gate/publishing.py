@@ -69,11 +69,12 @@ class Publishing:
         memberships: Memberships,
         command: Callable[[Command], None],
         clock: Callable[[], float],
+        wall: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
     ) -> None:
         self.memberships, self._command, self._clock = memberships, command, clock
         self._later, self._looking = later, False
-        self.numbering = Numbering(memberships, clock)
+        self.numbering = Numbering(memberships, clock, wall)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
         self._bytes = 0  # of them
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from random import Random
-from time import time
 from typing import Any
 
 from msgspec import json
@@ -87,10 +86,11 @@ class Queries:
         memberships: Memberships,
         status: Callable[[], dict[str, Any]],
         clock: Callable[[], float],
+        wall: Callable[[], float],
         interval: float,
     ) -> None:
         self.memberships, self._status, self._clock = memberships, status, clock
-        self._interval = interval
+        self._wall, self._interval = wall, interval
         self._waiting: list[Waiting] = []
         self._news: dict[str, list[Waiting]] = {}  # questions that wait for a topic to change
         self._nonce = os.urandom(8)  # of this process: versions of another one mean nothing here
@@ -159,7 +159,7 @@ class Queries:
         vectors = {topic: to_wire(self._holdings(topic).ask(Store.front)) for topic in topics}
         found = {topic: self._last(topic) for topic in topics} if message.since == "last" else {}
         last = {topic: piece for topic, piece in found.items() if piece is not None}
-        floor = max(1, int(time()) - SLACK_SECONDS)
+        floor = max(1, int(self._wall()) - SLACK_SECONDS)
         parts = [Resolved(message.request, part, floor, {}, True) for part in in_parts(vectors)]
         parts += [Resolved(message.request, {}, floor, some, True) for some in _divided(last)]
         session.open += len(parts) - 1

@@ -27,11 +27,12 @@ from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
 from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import RECORD_KEY_BITS, Record, Stream, intact
+from planaria.records.record import RECORD_KEY_BITS, Place, Record, Stream, intact
 from planaria.records.store import Committed, Store
 from planaria.records.window import Window
 
 SELECT_MAX = 500  # rows of one query
+ROW_MAX = (1 << 63) - 1  # of SQLite's integers
 
 State = tuple[Drops, int, Intervals]
 
@@ -139,6 +140,26 @@ class Database:
                 found.update(self._one_by_one(part))
         return found
 
+    def entries(self, topic: int) -> list[tuple[Entry, int]]:
+        """What is on disk of a topic, or on its way there; raises sqlite3.Error."""
+        heads, gone = ({}, set()) if self.writer is None else self.writer.unwritten()
+        heads.update(self.reading.execute("SELECT id, head FROM records"))
+        found = [entry_of(row, head) for row, head in heads.items() if row not in gone]
+        return [(it[1], it[2]) for it in found if it is not None and it[0] == topic]
+
+    def owner(self, row: int) -> tuple[int, Place] | None:
+        """The topic and the place that a row's head names; None if it names none."""
+        pending = self.writer is not None and self.writer.body(row) is not None
+        if pending or not 0 <= row <= ROW_MAX:
+            return (0, -1)  # of nobody who could not read it
+        try:
+            query = "SELECT head FROM records WHERE id = ?"
+            found = self.reading.execute(query, (row,)).fetchone()
+        except sqlite3.Error:
+            return None
+        described = None if found is None else entry_of(row, found[0])
+        return None if described is None else (described[0], described[1].place)
+
     def _select(self, rows: Sequence[int]) -> list[tuple[int, bytes]]:
         marks = ", ".join("?" * len(rows))
         query = f"SELECT id, body FROM records WHERE id IN ({marks})"  # noqa: S608
@@ -192,6 +213,7 @@ class SqliteStore(Store):
         super().__init__()
         self._database = database
         self._topic = topic
+        self._rows: set[int] = set()  # that the file has of it, or will have
         self._staging: SqliteStore | None = None
 
     def staging(self) -> "SqliteStore":
@@ -202,22 +224,46 @@ class SqliteStore(Store):
 
     def restore(self, heads: Iterable[tuple[Entry, int]], states: dict[Stream, State]) -> None:
         """Take what the file has of this topic."""
+        once = self._once(heads)
+        for stream, (gone, newest, delivered) in states.items():
+            self.index.lane(stream).gone = gone
+            for lo, hi in delivered:
+                self.delivered.add(stream, lo, hi, newest)
+        self.index.load(once)
+        # By number: marks of a history that came in another order would have too many holes.
+        for stream, lane in self.index.lanes.items():
+            newest = max((entry.place for entry in lane.entries), default=0) >> RECORD_KEY_BITS
+            for lo, hi in lane.covered:
+                self.delivered.add(stream, lo, hi, newest)
+
+    def _once(self, heads: Iterable[tuple[Entry, int]]) -> list[tuple[Entry, int]]:
+        """Each record once; a row more is erased."""
         once: dict[int, tuple[Entry, int]] = {}
         for entry, low in heads:
             if entry.place in once:
                 self._erase(entry)
             else:
                 once[entry.place] = (entry, low)
-        for stream, (gone, newest, delivered) in states.items():
-            self.index.lane(stream).gone = gone
-            for lo, hi in delivered:
-                self.delivered.add(stream, lo, hi, newest)
-        self.index.load(list(once.values()))
-        # By number: marks of a history that came in another order would have too many holes.
-        for stream, lane in self.index.lanes.items():
-            newest = max((entry.place for entry in lane.entries), default=0) >> RECORD_KEY_BITS
-            for lo, hi in lane.covered:
-                self.delivered.add(stream, lo, hi, newest)
+        self._rows = {entry.row for entry, _ in once.values()}
+        return list(once.values())
+
+    def mend(self) -> None:
+        """Make the index anew from the file: a fault in memory has not changed that."""
+        try:
+            heads = self._database.entries(self._topic)
+        except sqlite3.Error as error:
+            if is_damage(error):
+                self._database.found_damage(error)
+            super().mend()
+        else:
+            self._mend(self._once(heads))
+
+    def audit(self, limit: int) -> int:
+        """Check the next records; first, whether the index knows as many as the file has."""
+        if len(self._rows) != len(self.index.shown) + len(self.index.hidden):
+            self.mend()
+            return 1 + super().audit(limit)
+        return super().audit(limit)
 
     def commit(self, done: Committed) -> None:
         """Call `done`, in the writer's thread, once all that was appended so far is on disk."""
@@ -262,11 +308,13 @@ class SqliteStore(Store):
 
     def _write(self, entry: Entry, record: Record) -> None:
         entry.row = self._database.row()
+        self._rows.add(entry.row)
         if self._database.writer is not None:
             head = head_of(self._topic, record)
             self._database.writer.insert(entry.row, head, record.data)
 
     def _erase(self, entry: Entry) -> None:
+        self._rows.discard(entry.row)
         if self._database.writer is not None:
             self._database.writer.erase(entry.row)
 
@@ -276,6 +324,7 @@ class SqliteStore(Store):
         lane, numbers = self.index.lanes.get(stream), self.delivered.numbers(stream)
         state = None
         if lane is not None:
+            lane.recall(bounded=self.index.bounded)  # what a fault made of it is not to outlive it
             state = pack_state(lane.gone, self.delivered.newest(stream), numbers)
         self._database.writer.note(self._topic, stream, state)
 
@@ -285,16 +334,30 @@ class SqliteStore(Store):
         if writer is not None and writer.pending_bytes:
             bodies = {entry.row: writer.body(entry.row) for entry in entries}
         rest = sorted({entry.row for entry in entries if bodies.get(entry.row) is None})
+        rest = [row for row in rest if 0 <= row <= ROW_MAX]
         bodies.update(self._database.bodies(rest))
         found = [_record(bodies.get(entry.row), entry) for entry in entries]
         damaged = {
             entry.row: entry for entry, record in zip(entries, found, strict=True) if record is None
         }
         if damaged:
-            self._database.set_aside(list(damaged))
-            for entry in damaged.values():
-                self._damaged(entry)
+            self._let_go(list(damaged.values()))
         return found
+
+    def _let_go(self, entries: Sequence[Entry]) -> None:
+        """Hold these no longer, and set aside the rows that are theirs.
+
+        If it is memory that is wrong, the disk is left as it is: the next start finds them there.
+        """
+        if not all(self.index.has(entry) for entry in entries):
+            raise ValueError("an entry is not where it says that it is")
+        owners = {entry.row: self._database.owner(entry.row) for entry in entries}
+        mine = [it.row for it in entries if owners[it.row] in (None, (self._topic, it.place))]
+        if mine:
+            self._database.set_aside(mine)
+            self._rows.difference_update(mine)
+        for entry in entries:
+            self._damaged(entry)
 
 
 def _record(body: object, entry: Entry) -> Record | None:

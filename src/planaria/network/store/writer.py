@@ -131,6 +131,13 @@ class Writer:
             found = self._pending.rows.get(row) or self._writing.rows.get(row)
             return found[1] if found else None
 
+    def unwritten(self) -> tuple[dict[int, bytes], set[int]]:
+        """The heads of records that may not be on disk yet, and rows that may still be there."""
+        with self._changed:
+            parts = (self._writing, self._pending)
+            heads = {row: head for part in parts for row, (head, _) in part.rows.items()}
+            return heads, {row for part in parts for row in (*part.erased, *part.set_aside)}
+
     def close(self) -> None:
         """Write what can be written, and end."""
         with self._changed:

@@ -26,7 +26,7 @@ from planaria.core.node import (
     Unsubscribe,
 )
 from planaria.core.state import State
-from planaria.core.topics import check_filter, check_topic
+from planaria.core.topics import check_filter, check_topic, has_wildcard
 from planaria.protocols.mobile.dissemination import Dissemination
 from planaria.protocols.mobile.layer import DEGREE_MAX, Layer, LayerState
 from planaria.protocols.mobile.messages import (
@@ -197,7 +197,7 @@ def _refuse(command: Subscribe | Unsubscribe | Publish) -> None:
         if getattr(command, name, unset) != unset:
             raise UsageError(f"{name}: {instead}")
     pattern = check_topic(command.topic) if isinstance(command, Publish) else command.pattern
-    if any(level in ("+", "#") for level in check_filter(pattern).split("/")):
+    if has_wildcard(check_filter(pattern)):
         raise UsageError(f"{pattern!r}: mobile has no wildcards: subscribe to each topic")
 
 

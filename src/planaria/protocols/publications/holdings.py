@@ -10,13 +10,20 @@ from itertools import islice
 from struct import error as StructError  # noqa: N812
 from typing import Any, TypeVar
 
+from planaria.core.ids import ODD
 from planaria.core.state import State, Stateful
-from planaria.protocols.publications.sketch import Array, Cells, id_array, tug_of_war
+from planaria.protocols.publications.sketch import (
+    COUNTERS,
+    Array,
+    Cells,
+    id_array,
+    tug_of_war,
+)
 from planaria.protocols.publications.trie import Trie
 from planaria.records.batches import Arrival, Batch, Slice
 from planaria.records.memory import MemoryStore, MemoryStoreState
 from planaria.records.positions import Mark, Vector
-from planaria.records.record import PLACE_BITS, RECORD_KEY_BITS, Place, Record, Stream
+from planaria.records.record import PLACE_BITS, RECORD_KEY_BITS, TIME_MAX, Place, Record, Stream
 from planaria.records.store import Store
 from planaria.records.window import LIMIT_MAX, Window
 
@@ -27,7 +34,6 @@ AUDIT_SLICE = 4  # records checked per timeout at least, cheap enough for every 
 AUDIT_SLICE_MAX = 2048  # at most; so many when something is in doubt
 AUDIT_TIMEOUTS = 256  # for a pass over a store of up to half a million
 WORD = (1 << 64) - 1
-ODD = 0x9E3779B97F4A7C15
 
 # What an index raises that contradicts itself. Nothing else is caught.
 CONTRADICTION = (
@@ -149,7 +155,7 @@ class Holdings(Stateful):
     @property
     def version(self) -> int:
         """Changes with every change of what is shown."""
-        return self._sure(lambda: self.digest(0, 0)) ^ len(self.store.index.shown)
+        return self.digest(0, TIME_MAX) ^ len(self.store.index.shown)
 
     def digest(self, lo: int, cut: int) -> int:
         """64 bits that are equal in two stores if what they show of this part is. A hint."""
@@ -175,14 +181,15 @@ class Holdings(Stateful):
     def sketch(self, lo: int, cut: int, size: int) -> tuple[Array, Cells]:
         """The tug of war and `size` cells over the ids of this part."""
         name = (lo, cut, self.digest(lo, cut))
-        if self._sketch is None or self._sketch[0] != name or len(self._sketch[2]) < size:
+        known, sums, cells = self._sketch or (None, id_array(()), Cells(0))
+        if known != name or len(sums) != COUNTERS or len(cells) < size or not cells.regular:
             ids = id_array(id_of(place) for place in self.places(lo, cut))
-            cells = Cells(max(size, CELLS_MIN))
+            sums, cells = tug_of_war(ids), Cells(max(size, CELLS_MIN))
             cells.fold(ids, 1)
-            self._sketch = (name, tug_of_war(ids), cells)
+            self._sketch = (name, sums, cells)
         prefix = Cells(size)
-        prefix.add(self._sketch[2])
-        return self._sketch[1].copy(), prefix
+        prefix.add(cells)
+        return sums.copy(), prefix
 
     def at(self, places: Iterable[Place]) -> list[Record]:
         """The records shown at these places."""
@@ -209,7 +216,7 @@ class Holdings(Stateful):
     def floor(self) -> Place | None:
         """Below this place nothing is accepted; None while there is room."""
         order = self.store.index.order
-        full = order and len(self) >= self.window.limit
+        full = order and self.store.index.capped >= self.window.limit
         return order[0] if full and 0 <= order[0] < 1 << PLACE_BITS else None
 
     # Against faults

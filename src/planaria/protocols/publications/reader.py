@@ -58,13 +58,10 @@ class Reader(Stateful):
             effects += [self._notice("given_up", *them) for them in abandoned]
         if history and any(arrival.new for arrival in arrivals):
             self.quiet = 0
-        if not self.ordered:
-            slices = [Slice(one.record, *them) for one in arrivals for them in one.new]
-            if len(slices) > 1:
-                slices.sort(key=lambda part: (part.record.stream, part.lo))
-            return effects + self._deliver(slices)
         parts = [Slice(one.record, *them) for one in arrivals for them in one.new]
         parts.sort(key=lambda part: (part.record.stream, part.lo))
+        if not self.ordered:
+            return effects + self._deliver(parts)
         for part in parts:
             effects += self._late(part)
         shown = self.holdings.store.index.shown

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.state import State, Stateful
+from planaria.protocols.publications.antientropy_messages import RecordKey
 from planaria.records.record import TIME_MAX
 from planaria.records.window import LIMIT_MAX, Window
 
@@ -65,7 +66,7 @@ class Rejected(Message, frozen=True, tag="publications.rejected"):
 
     topic: str
     sender: NodeId
-    key: Annotated[bytes, Meta(max_length=16)]
+    key: RecordKey
 
 
 Limits = tuple[int, int | None]  # a window's count and quota

@@ -14,16 +14,23 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.protocols.publications.antientropy import EXCHANGES_MAX, AntiEntropy
 from planaria.protocols.publications.antientropy_messages import (
+    PLACE_BYTES,
+    Compare,
     Difference,
     Done,
+    Estimate,
+    Inventory,
     More,
     Push,
+    Region,
+    Root,
+    Sketch,
 )
 from planaria.protocols.publications.exchange import Exchange
 from planaria.protocols.publications.publisher import Publisher
 from planaria.protocols.publications.reader import Reader
 from planaria.protocols.publications.retention import SLOTS, Horizon, Rejected
-from planaria.protocols.publications.sketch import CELL_BYTES
+from planaria.protocols.publications.sketch import CELL_BYTES, TUG_OF_WAR_BYTES
 from planaria.protocols.skipring.arbitrary_holdings import (
     any_body,
     any_record,
@@ -34,12 +41,13 @@ from planaria.protocols.skipring.arbitrary_holdings import (
 )
 from planaria.protocols.skipring.arcs import Share
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
-from planaria.protocols.skipring.broadcast import HOPS_MAX, Broadcast, Handed, Seen
+from planaria.protocols.skipring.broadcast import HOPS_MAX, Broadcast, Handed, Seen, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
 from planaria.protocols.skipring.deposits import REASONS
 from planaria.protocols.skipring.history import History
-from planaria.protocols.skipring.labels import CIRCLE
+from planaria.protocols.skipring.labels import CIRCLE, LABEL_MAX, position
+from planaria.protocols.skipring.membership import Membership
 from planaria.records.manifest import (
     Manifest,
     Part,
@@ -49,7 +57,14 @@ from planaria.records.manifest import (
     stage_incarnation,
 )
 from planaria.records.positions import Mark
-from planaria.records.record import INCARNATION_BYTES, SEQUENCE_MAX, TIME_MAX, Draft, seal
+from planaria.records.record import (
+    INCARNATION_BYTES,
+    RECORD_KEY_BYTES,
+    SEQUENCE_MAX,
+    TIME_MAX,
+    Draft,
+    seal,
+)
 
 INVENTORS = 16  # about so many members of a network invent: all of a small one, a few of a large
 
@@ -167,6 +182,22 @@ def corrupt_broadcast(broadcast: Broadcast, ids: Sequence[NodeId], rng: Random) 
         broadcast.handed.put(name, Handed(said.data, share, any_integer(rng, 0, HOPS_MAX)))
 
 
+def corrupt_view(membership: Membership, ids: Sequence[NodeId], rng: Random) -> None:
+    """A view of another place, or one that divides arcs falsely, taken for that of this place."""
+    one = membership.subscriber
+    here = min(max(one.label or 0, 0), LABEL_MAX)
+    label = rng.choice([None, rng.randrange(2 * len(ids)), here, here])
+    id = rng.choice([one.id, one.id, one.id, rng.choice(ids)])
+    near = [(rng.randrange(2 * len(ids)), rng.choice(ids)) for _ in range(rng.randrange(4))]
+    seen = View(label, id, near, one.alarmed != (rng.random() < 0.3))
+    own = 0 if label is None else position(label)
+    for lo, hi in ((own, own), (rng.randrange(CIRCLE), rng.randrange(CIRCLE))):
+        share = Share(rng.randrange(16), rng.choice(ids), rng.randrange(CIRCLE), 0, 0)
+        seen._splits[lo, hi, 0] = [share] * rng.randrange(3)
+    membership._seen, membership._near = seen, [*near]
+    membership._place = membership._here()
+
+
 def corrupt_reader(reader: Reader, ids: Sequence[NodeId], rng: Random) -> None:
     """False places in the publishers' streams, and holes that are none."""
     reader.quiet, reader.turn = any_integer(rng, 0, 10), any_integer(rng, 0, 64)
@@ -196,29 +227,57 @@ def corrupt_publisher(publisher: Publisher, ids: Sequence[NodeId], rng: Random) 
     publisher.rejectable[said.key] = (body, any_integer(rng, 0, 3))
 
 
+def any_batch_message(topic: str, ids: Sequence[NodeId], rng: Random) -> Message:
+    """A message about batches with any content."""
+    sender, manifest = rng.choice(ids), any_manifest(topic, ids, rng).record.data
+    said = rng.choice([manifest, manifest, any_record(ids, rng).data, any_body(ids, rng)])
+    parts, number = [rng.randrange(-1, 4)], rng.randrange(4)
+    key = rng.randbytes(RECORD_KEY_BYTES)
+    return rng.choice(
+        [
+            Deposit(topic, sender, said, number % 2 == 0, number > 1, stage=True),
+            Review(topic, sender, said),
+            Settle(topic, sender, said, parts),
+            Reviewed(topic, sender, key, number, b"", said, parts, parts),
+        ]
+    )
+
+
 def any_publication_message(topic: str, ids: Sequence[NodeId], rng: Random) -> Message:
     """A message about publications of any kind with any content."""
     sender, said = rng.choice(ids), any_record(ids, rng).data
-    manifest, parts = any_manifest(topic, ids, rng), [rng.randrange(-1, 4)]
-    batch = rng.choice([manifest.record.data, said, any_body(ids, rng)])
     lo, hi, label = rng.randrange(CIRCLE), rng.randrange(CIRCLE), rng.randrange(2 * len(ids))
     side, number = rng.randrange(3), rng.randrange(20)
+    cells = rng.randbytes(number * CELL_BYTES)
+    floor = rng.choice([b"", rng.randbytes(PLACE_BYTES)])
+    state = Inventory(0, rng.choice([number, TIME_MAX]), rng.getrandbits(64), number, floor)
+    part = Region(rng.randbytes(1 + number), [(b"\x80", lo)], [rng.randbytes(PLACE_BYTES)])
     return rng.choice(
         [
             Arc(topic, sender, said, label, lo, hi, side, rng.randrange(4)),
             Flood(topic, sender, said, rng.randrange(4)),
-            Nack(topic, sender, rng.randbytes(16), lo, hi, side, rng.choice([None, label])),
-            Rejected(topic, sender, rng.randbytes(16)),
+            Nack(
+                topic,
+                sender,
+                rng.randbytes(RECORD_KEY_BYTES),
+                lo,
+                hi,
+                side,
+                rng.choice([None, label]),
+            ),
+            Rejected(topic, sender, rng.randbytes(RECORD_KEY_BYTES)),
             Push(topic, sender, number, [said], [rng.getrandbits(32)]),
             Difference(topic, sender, number, 0, number, [said], [rng.getrandbits(32)]),
+            Estimate(topic, sender, number, state, rng.randbytes(TUG_OF_WAR_BYTES), cells),
+            Sketch(topic, sender, number, state, rng.randrange(100), cells),
+            Root(topic, sender, number, 0, state.cut, lo),
+            Compare(topic, sender, number, 0, state.cut, [part] * side, [said]),
             More(topic, sender, number, rng.randrange(100), rng.randrange(100)),
             Done(topic, sender, number),
             Deposit(topic, sender, said, number % 2 == 0, side > 0),
-            Deposit(topic, sender, batch, number % 2 == 0, side > 0, stage=True),
-            Review(topic, sender, batch),
-            Settle(topic, sender, batch, parts),
-            Reviewed(topic, sender, rng.randbytes(16), number, b"", batch, parts, parts),
-            Held(topic, sender, rng.randbytes(16)),
-            NotHeld(topic, sender, rng.randbytes(16), rng.choice(REASONS)),
+            any_batch_message(topic, ids, rng),
+            any_batch_message(topic, ids, rng),
+            Held(topic, sender, rng.randbytes(RECORD_KEY_BYTES)),
+            NotHeld(topic, sender, rng.randbytes(RECORD_KEY_BYTES), rng.choice(REASONS)),
         ]
     )

@@ -22,10 +22,12 @@ from planaria.records.record import (
     SEQUENCE_MAX,
     TIME_MAX,
     Draft,
+    Place,
     Record,
     Stream,
     seal,
 )
+from planaria.records.store import Store
 from planaria.records.window import Window
 
 CORRUPTED_MAX = 1_000  # inner nodes of a trie; one that was corrupted before may be a circle
@@ -54,7 +56,6 @@ def any_body(ids: Sequence[NodeId], rng: Random) -> bytes:
 def corrupt_holdings(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
     """Lose some records, invent others, and falsify everything derived or remembered of them."""
     store = holdings.store
-    assert isinstance(store, MemoryStore)  # a simulation has no other
     _lose(store, ids, rng)
     if rng.random() < 0.3:
         window = Window(any_integer(rng, 0), any_integer(rng, 1), any_integer(rng, 1))
@@ -66,33 +67,36 @@ def invent(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
     """Records that nobody published, and bytes that are none."""
     holdings.append([any_record(ids, rng) for _ in range(rng.randrange(4))])
     store = holdings.store
-    assert isinstance(store, MemoryStore)
     if rng.random() < 0.2:
         place = any_integer(rng, 0, 1 << PLACE_BITS)
-        store._bodies[place] = rng.choice([any_record(ids, rng).data, any_body(ids, rng)])
+        _bodies(store)[place] = rng.choice([any_record(ids, rng).data, any_body(ids, rng)])
         log = rng.choice([store.index.shown, store.index.hidden, {}])
         log[place] = Entry.of(any_record(ids, rng))
 
 
-def _lose(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
-    index = store.index
+def _bodies(store: Store) -> dict[Place, bytes]:
+    """The bytes that memory holds; those of a store on disk are out of its reach."""
+    return store._bodies if isinstance(store, MemoryStore) else {}
+
+
+def _lose(store: Store, ids: Sequence[NodeId], rng: Random) -> None:
+    index, bodies = store.index, _bodies(store)
     for place in sorted(index.shown):
         draw = rng.random()
         if draw < 0.4:
-            store._bodies.pop(place, None)
+            bodies.pop(place, None)
             del index.shown[place]
         elif draw < 0.5:
             del index.shown[place]
         elif draw < 0.6:
             index.hidden[place] = index.shown[place]
         elif draw < 0.65:
-            store._bodies[place] = any_body(ids, rng)
+            bodies[place] = any_body(ids, rng)
 
 
 def corrupt_derived(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
     """Overwrite what follows from the records: entries, order, sums, lanes, tries, sketches."""
     store = holdings.store
-    assert isinstance(store, MemoryStore)
     holdings.audit_due = any_integer(rng, 0, 10**6)
     _corrupt_index(store.index, rng)
     _corrupt_delivered(store, ids, rng)
@@ -105,7 +109,10 @@ def corrupt_derived(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> N
         sums, cells = holdings.sketch(0, TIME_MAX, 64)
         sums[rng.randrange(32)] += rng.randrange(1000)
         cells.ids[rng.randrange(64)] ^= cells.ids.dtype.type(rng.getrandbits(63) | 1)
-        holdings._sketch = (name, sums, rng.choice([cells, Cells(rng.randrange(9))]))
+        odd = Cells(64)
+        odd.checks = odd.checks[: rng.randrange(64)]
+        cells = rng.choice([cells, Cells(rng.randrange(9)), odd])
+        holdings._sketch = (name, rng.choice([sums, sums, sums[:31]]), cells)
     corrupt_trie(holdings.trie(0, TIME_MAX)._root, rng)
 
 
@@ -158,7 +165,7 @@ def _corrupt_lane(lane: Lane, rng: Random) -> None:
         lane.entries = lane.entries[: rng.randrange(3)]
 
 
-def _corrupt_delivered(store: MemoryStore, ids: Sequence[NodeId], rng: Random) -> None:
+def _corrupt_delivered(store: Store, ids: Sequence[NodeId], rng: Random) -> None:
     """False marks: of streams that are followed and of others, in the past and in the future."""
     streams = [*store.index.lanes, *(any_stream(ids, rng) for _ in range(2))]
     for stream in rng.sample(streams, rng.randrange(len(streams) + 1)):

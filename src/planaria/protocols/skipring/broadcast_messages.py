@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, defined_in
-from planaria.protocols.publications.antientropy_messages import RecordBytes
+from planaria.protocols.publications.antientropy_messages import RecordBytes, RecordKey
 from planaria.protocols.skipring.labels import Label
 
 Position = Annotated[int, Meta(ge=0)]  # msgpack bounds it to 64 bits, arithmetic is mod
@@ -41,7 +41,7 @@ class Nack(Message, frozen=True, tag="publications.nack"):
 
     topic: str
     sender: NodeId
-    key: Annotated[bytes, Meta(max_length=16)]
+    key: RecordKey
     lo: Position
     hi: Position
     side: Side

@@ -87,7 +87,7 @@ class Charters(Stateful):
         self.kept: dict[str, list[bytes]] = {}
         self.told = self.audited = 0
         self._peer, self._rng, self._judge = peer, rng, judge
-        self._judged: dict[bytes, Judged] = {}  # what was verified, by its bytes
+        self._judged: dict[bytes, Judged] = {}  # what was verified of what is kept, by its bytes
 
     def best(self, topic: str) -> Charter | None:
         """The charter that counts."""
@@ -114,18 +114,22 @@ class Charters(Stateful):
 
         What this node is a member of is not known yet; the audit drops what it does not want.
         """
-        judged = self._admitted(data)
-        if judged is not None and len(self.kept) < NAMES_MAX:
-            self._keep(judged.charter.topic, [data, *self.kept.get(judged.charter.topic, [])])
-        return judged is not None
+        judged = self._judged.get(data) or self._judge(data)
+        if judged is None or self._voiding(judged):
+            return False
+        self._add(data, judged)
+        return True
 
     def lay_down(self, data: bytes) -> list[Effect]:
         """Take a charter from an admin, obey it, and tell supervisors at once.
 
         Raises UsageError if it is not admitted.
         """
-        if not self._take(data):
+        judged = self._judge(data)
+        if judged is None or self._voiding(judged):
             raise UsageError("this charter is not signed by an admin of this cluster, or is void")
+        if self._keeps(judged.charter.topic):
+            self._add(data, judged)
         others = [id for id in self._peer.supervisors if id != self.id][:PUSH_MAX]
         told = [Send(id, CharterNews(self.id, [data])) for id in others]
         return [*told, *self.obey([*self._peer.topics])]
@@ -217,31 +221,29 @@ class Charters(Stateful):
     def _heard(self, data: bytes) -> bytes | None:
         """Take a charter that another has; if it is void, that one must hear so."""
         judged = self._judged.get(data) or self._judge(data)
-        if judged is None or self._take(data):
-            return None
-        return self._voiding(judged)
-
-    def _take(self, data: bytes) -> bool:
-        """Keep a charter in its place among the last; True if it is admitted."""
-        judged = self._admitted(data)
         if judged is None:
-            return False
-        name = judged.charter.topic
-        if self._keeps(name) and (name in self.kept or len(self.kept) < NAMES_MAX):
-            self._keep(name, [data, *self.kept.get(name, [])])
-        if data not in self.kept.get(name, []):
-            self._judged.pop(data, None)
-        return True
+            return None
+        void = self._voiding(judged)
+        if void is None and self._keeps(judged.charter.topic):
+            self._add(data, judged)
+        return void
 
-    def _keep(self, name: str, found: Iterable[bytes]) -> None:
-        """Keep the highest of those that are admitted, one of each rank."""
+    def _add(self, data: bytes, judged: Judged) -> None:
+        """Keep a charter in its place among the last of its topic, if there is room."""
+        name = judged.charter.topic
+        if name in self.kept or len(self.kept) < NAMES_MAX:
+            self._judged[data] = judged
+            self._keep(name, [data, *self.kept.get(name, [])])
+
+    def _keep(self, name: str, found: Sequence[bytes]) -> None:
+        """Keep the highest of those that are admitted, one of each rank; forget the others."""
         ranked: dict[Rank, bytes] = {}
         for data in found:
             judged = self._admitted(data)
             if judged is not None and judged.charter.topic == name:
                 ranked.setdefault(rank_of(judged.charter), data)
         kept = [ranked[rank] for rank in sorted(ranked, reverse=True)[:KEPT_MAX]]
-        for data in self.kept.get(name, []):
+        for data in (*found, *self.kept.get(name, [])):
             if data not in kept:
                 self._judged.pop(data, None)
         if kept:
@@ -263,21 +265,23 @@ class Charters(Stateful):
                 yield judged
 
     def _admitted(self, data: bytes) -> Judged | None:
-        """What bytes lay down, if somebody entitled signed them and nobody voided that."""
-        judged = self._judged.get(data)
-        if judged is None:
-            judged = self._judge(data)
-            if judged is None:
-                return None
+        """What kept bytes lay down, if somebody entitled signed them and nobody voided that."""
+        judged = self._verified(data)
+        return None if judged is None or self._voiding(judged) else judged
+
+    def _verified(self, data: bytes) -> Judged | None:
+        """What kept bytes lay down; verified once, until the audit."""
+        judged = self._judged.get(data) or self._judge(data)
+        if judged is not None:
             self._judged[data] = judged
-        return None if self._voiding(judged) else judged
+        return judged
 
     def _voiding(self, judged: Judged) -> bytes | None:
         """The record that voids a charter, if there is one."""
         if judged.charter.topic.startswith(VOID):
             return None
         for data in self.kept.get(VOID + judged.admin.hex(), []):
-            found = self._judged.get(data) or self._judge(data)
+            found = self._verified(data)
             since = None if found is None else voided_since(found.charter)
             if since is not None and judged.charter.time >= since:
                 return data

@@ -6,9 +6,8 @@ from msgspec import Meta
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, defined_in
-from planaria.protocols.publications.antientropy_messages import RecordBytes
+from planaria.protocols.publications.antientropy_messages import RecordBytes, RecordKey
 
-RecordKey = Annotated[bytes, Meta(max_length=16)]
 REASON_LENGTH_MAX = 200
 
 

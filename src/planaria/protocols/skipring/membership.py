@@ -47,7 +47,7 @@ class Membership(Stateful):
         self.awaited = False
         self._place: tuple[object, ...] | None = None  # of which `_seen` is the view
         self._seen = View(None, subscriber.id, [])
-        self._near: list[Ref] = []  # its neighbours, once more: a fault hardly changes both alike
+        self._near: list[Ref] = []  # its neighbours, once more: each must fit the other
 
     def subscribe(self) -> None:
         """The application wants this topic, and to be told when it is a member."""
@@ -63,11 +63,13 @@ class Membership(Stateful):
     def on_timeout(self) -> list[Effect]:
         """The ring's timeout, with the history's digest on every message; then the history's.
 
-        Of a calm topic the history's comes as often as its words: nothing in it is under way.
+        Of a calm topic the history's comes as often as its words: nothing in it is under way. Then
+        the view is made anew as well, in case a fault changed how it divides arcs.
         """
         doubt = self.awaited or self.history.unsettled
         effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest, doubt=doubt)]
         if self.subscriber.pace.spoke:
+            self._place = None
             neighbours = [id for _, id in self.subscriber.neighbours()]
             effects += self.history.on_timeout(neighbours)
             effects += self.history.finish(self._view())
@@ -171,14 +173,18 @@ class Membership(Stateful):
 
     def _view(self) -> View:
         """The view from my place, made anew when either has changed."""
-        one, seen = self.subscriber, self._seen
-        place = (one.label, one.pred, one.succ, one.alarmed, *one.shortcuts.items())
-        if place != self._place or seen.label != one.label or seen.neighbours != self._near:
+        one, seen, place = self.subscriber, self._seen, self._here()
+        seems = (seen.id, seen.label, seen.doubt)
+        if place != self._place or seems != place[:3] or seen.neighbours != self._near:
             one.repair()
             self._seen = view(one.label, one.id, one.neighbours(), one.alarmed)
             self._near = [*self._seen.neighbours]
-            self._place = (one.label, one.pred, one.succ, one.alarmed, *one.shortcuts.items())
+            self._place = self._here()
         return self._seen
+
+    def _here(self) -> tuple[object, ...]:
+        one = self.subscriber
+        return (one.id, one.label, one.alarmed, one.pred, one.succ, *one.shortcuts.items())
 
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {

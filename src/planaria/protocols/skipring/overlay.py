@@ -22,6 +22,7 @@ from planaria.protocols.skipring.arbitrary import (
 from planaria.protocols.skipring.arbitrary_history import (
     any_publication_message,
     corrupt_history,
+    corrupt_view,
 )
 from planaria.protocols.skipring.batch_messages import MESSAGES as BATCH_MESSAGES
 from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
@@ -172,6 +173,7 @@ class RingOverlay(Overlay):
             corrupt_subscriber(membership.subscriber, peers, rng)
             if self.histories:
                 corrupt_history(membership.history, peers, rng)
+                corrupt_view(membership, peers, rng)
 
     def _forge(
         self, ids: Sequence[NodeId], peers: Sequence[NodeId], rng: Random

@@ -1,8 +1,9 @@
 """How often a topic speaks: less and less while it is calm, in every interval while it is not.
 
-Only speaking is slowed. All counters run with the intervals, and whoever speaks promises when it
-speaks next: so one in doubt, in every interval, and its calm neighbours, each sixteenth, have the
-same patience with each other. That a process is gone its links tell, whatever its topics do.
+Speaking is slowed, and with it the timeouts of the history, in which then nothing is under way. The
+counters of the place run with the intervals, and whoever speaks promises when it speaks next: so
+one in doubt, in every interval, and its calm neighbours, each sixteenth, have the same patience
+with each other. That a process is gone its links tell, whatever its topics do.
 """
 
 from typing import Annotated

@@ -26,7 +26,7 @@ from planaria.core.node import (
 )
 from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
-from planaria.core.topics import check_filter, check_topic
+from planaria.core.topics import check_filter, check_topic, has_wildcard
 from planaria.protocols.publications.deliveries import MICROSECONDS
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
@@ -44,13 +44,13 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     speaker,
 )
-from planaria.protocols.skipring.placement import circle, clockwise, preference
+from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.records.memory import MemoryStore
 from planaria.records.record import Draft, record_key
 from planaria.records.store import Store
 
-TOPICS_MAX = 1 << 14  # rings one process takes part in: each costs about four messages an interval
+TOPICS_MAX = 1 << 14  # rings one process takes part in: about four messages whenever one speaks
 FOREVER = Retention()
 
 
@@ -166,15 +166,14 @@ class Peer(Node):
     def _know_supervisors(self, command: Supervisors) -> Effects:
         """Other supervisors than before: every topic has its own order of them."""
         self.supervisors = tuple(dict.fromkeys(command.ids))
-        places = circle(self.supervisors, self.secret)
         for topic, membership in self.topics.items():
-            membership.subscriber.prefer(clockwise(topic, places, self.secret))
+            membership.subscriber.prefer(preference(topic, self.supervisors, self.secret))
         return ()
 
     def _subscribe(self, command: Subscribe) -> Effects:
         """Join the ring of one topic; `Joined` follows when it has let me in."""
         pattern = command.pattern
-        if any(level in ("+", "#") for level in check_filter(pattern).split("/")):
+        if has_wildcard(check_filter(pattern)):
             raise UsageError(f"ring has no wildcards ({pattern!r}): name each topic, or use gossip")
         if command.where is not None:
             raise UsageError("ring has no conditions (`where`): choose on delivery, or use content")
@@ -211,7 +210,7 @@ class Peer(Node):
         return membership
 
     def _entrust(self, command: Entrust) -> Effects:
-        """Deposit a record at members of its topic, at this node itself first."""
+        """Deposit a record at members of its topic, which do not wait for the disk of this one."""
         effects: list[Effect] = []
         if self.id in command.members:
             membership = self.topics.get(command.topic)

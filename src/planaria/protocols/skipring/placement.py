@@ -6,28 +6,28 @@ names of topics that all fall to one supervisor.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from planaria.core.ids import NodeId, stable_hash
 
-Circle = Sequence[tuple[int, NodeId]]  # supervisors and their places, in order
+CIRCLES_MAX = 64  # remembered in one process: a node has one, a simulation a few
+
+Circle = tuple[tuple[int, NodeId], ...]  # supervisors and their places, in order
 
 
-def circle(supervisors: Sequence[NodeId], secret: bytes = b"") -> Circle:
-    """All supervisors at their places; the same for every topic."""
+@lru_cache(CIRCLES_MAX)
+def circle(supervisors: tuple[NodeId, ...], secret: bytes = b"") -> Circle:
+    """All supervisors at their places; the same for every topic, so it is made once."""
     key = (secret,) if secret else ()
-    return sorted((stable_hash("supervisor", id, *key), id) for id in supervisors)
-
-
-def clockwise(topic: str, circle: Circle, secret: bytes = b"") -> tuple[NodeId, ...]:
-    """The supervisors on a circle, clockwise from the topic's hash."""
-    point = stable_hash("topic", topic, *((secret,) if secret else ()))
-    after = [id for place, id in circle if place >= point]
-    before = [id for place, id in circle if place < point]
-    return tuple(after + before)
+    return tuple(sorted((stable_hash("supervisor", id, *key), id) for id in supervisors))
 
 
 def preference(
     topic: str, supervisors: Sequence[NodeId], secret: bytes = b""
 ) -> tuple[NodeId, ...]:
-    """All supervisors in the order in which they serve `topic`."""
-    return clockwise(topic, circle(supervisors, secret), secret)
+    """All supervisors in the order in which they serve `topic`: clockwise from its hash."""
+    places = circle(tuple(supervisors), secret)
+    point = stable_hash("topic", topic, *((secret,) if secret else ()))
+    after = [id for place, id in places if place >= point]
+    before = [id for place, id in places if place < point]
+    return tuple(after + before)

@@ -19,7 +19,7 @@ from planaria.core.node import (
 )
 from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
-from planaria.core.topics import check_filter
+from planaria.core.topics import check_filter, has_wildcard
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.charter import Judge, nobody
 from planaria.protocols.skipring.charter_messages import MESSAGES as CHARTER_MESSAGES
@@ -181,8 +181,3 @@ class RingNode(Node):
         if command.pattern in self.peer.topics and self.wildcards.keeps(command.pattern):
             return ()
         return self.peer.on_command(command)
-
-
-def has_wildcard(pattern: str) -> bool:
-    """Does a filter in its MQTT form select more than one topic?"""
-    return any(level in ("+", "#") for level in pattern.split("/"))

@@ -37,7 +37,7 @@ class Wildcards(Stateful):
         self.joined: dict[str, bool] = {}  # topics that nobody here has subscribed to by name
         # Patterns of which it was not yet said that they are joined, and since which turn.
         self.awaited: dict[str, int] = {}
-        self._refused: set[str] = set()  # topics for which it was said that there is no room
+        self._refused: set[str] = set()  # said since the last audit that there is no room for them
         self.audit = 0  # timeouts until all that was joined is looked at
 
     def subscribe(self, pattern: str, *, ordered: bool) -> list[Effect]:
@@ -102,7 +102,7 @@ class Wildcards(Stateful):
         return any(found) if found else None
 
     def _join(self, topics: Iterable[str]) -> list[Effect]:
-        """Join those that match and that I am not in; say so, once, if there is no room."""
+        """Join those that match and that I am not in; once in an audit, say if there is no room."""
         effects: list[Effect] = []
         for topic in topics:
             membership = self.peer.topics.get(topic)

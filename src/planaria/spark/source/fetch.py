@@ -7,18 +7,21 @@ of the next one.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing
 from typing import NamedTuple
 
 from planaria.core.errors import PlanariaError
 from planaria.network.client.channel import Access
+from planaria.network.client.client import shown
 from planaria.network.client.lacks import read_at
 from planaria.network.client.messages import LACKS_MAX, Piece, Pieces, Position, Read
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers
+from planaria.network.context import Context
 from planaria.records.batches import Slice
 from planaria.records.positions import Intervals
-from planaria.records.record import Stream, decode
+from planaria.records.record import Stream, decode_unnamed
 from planaria.spark.source.offsets import Range
 
 AHEAD = 6  # questions under way: their answers fill the window of a link
@@ -199,8 +202,35 @@ class Fetcher:
         return self.requests.channel.address
 
 
+def parts_of(
+    context: Context, ranges: Sequence[Range], condition: Condition
+) -> Generator[Part, None, None]:
+    """The same for code that waits: the event loop runs while the next part is asked for.
+
+    While nobody asks, answers fill the link's window and the node waits; a node that takes that
+    for silence is found again.
+    """
+    loop = asyncio.new_event_loop()
+    parts = _parts(context, ranges, condition)
+    try:
+        while (part := loop.run_until_complete(anext(parts, None))) is not None:
+            yield part
+    finally:
+        loop.run_until_complete(parts.aclose())
+        loop.close()
+
+
+async def _parts(
+    context: Context, ranges: Sequence[Range], condition: Condition
+) -> AsyncGenerator[Part, None]:
+    fetcher = Fetcher(Servers(context.servers), Access(*shown(context, None)), condition)
+    async with aclosing(fetcher.parts(ranges)) as parts:
+        async for part in parts:
+            yield part
+
+
 def _slice(piece: Piece) -> Slice:
-    record = decode(piece.record)
+    record = decode_unnamed(piece.record)
     return Slice(record, max(piece.lo, record.first), min(piece.hi, record.end))
 
 

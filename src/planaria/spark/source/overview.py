@@ -10,8 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from planaria.core.errors import PlanariaError
+from planaria.core.topics import has_wildcard
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
+from planaria.network.client.looping import Loop
 from planaria.network.client.messages import (
     AskExtent,
     AskStatus,
@@ -24,12 +26,10 @@ from planaria.network.client.messages import (
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.context import Context
-from planaria.protocols.skipring.ring_node import has_wildcard
 from planaria.records.positions import Mark
 from planaria.records.record import Stream
 from planaria.spark.source.offsets import Vectors, union
 from planaria.spark.source.options import TIME, Where
-from planaria.sync import Loop
 
 NEWS_SECONDS = 0.25  # for which a query that has read all waits for more
 TOPICS_SECONDS = 1.0  # between questions for topics that match a pattern

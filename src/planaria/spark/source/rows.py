@@ -1,20 +1,17 @@
 """What a task does: reads its ranges from the network and hands Arrow batches to Spark."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
-from planaria.network.client.servers import Servers
 from planaria.network.context import Context
-from planaria.spark.source.fetch import Condition, DataLoss, Fetcher, absent
+from planaria.spark.source.fetch import Condition, DataLoss, absent, parts_of
 from planaria.spark.source.offsets import Range
 from planaria.spark.source.table import Rows, Table
-from planaria.sync import Loop
 
 BATCH_ROWS = 1 << 14  # in one Arrow batch
 BATCH_BYTES = 8 << 20
@@ -36,36 +33,23 @@ def batches(
     condition: Condition,
     *,
     fail_on_data_loss: bool,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """The publications of these ranges, in order.
 
     Raises DataLoss for numbers that are no longer kept, or says in the log that they are passed.
     """
     table, rows, size, found = Table(schema), 0, 0, list[Rows]()
-    loop = Loop()
-    try:
-        access = Access(*shown(context, None))
-        fetcher = loop.run(_made(context, access, condition))
-        parts = fetcher.parts(ranges)
-        try:
-            while (part := loop.run(anext(parts, None))) is not None:
-                _tell([it for it in part.expired if not it.unsure], fail=fail_on_data_loss)
-                found.append(Rows(part.topic, part.slices))
-                rows += found[-1].size
-                size += sum(len(one.record.data) for one in part.slices)
-                if rows >= BATCH_ROWS or size >= BATCH_BYTES:
-                    yield table.batch(found)
-                    rows, size, found = 0, 0, []
-            if rows:
+    with closing(parts_of(context, ranges, condition)) as parts:
+        for part in parts:
+            _tell([it for it in part.expired if not it.unsure], fail=fail_on_data_loss)
+            found.append(Rows(part.topic, part.slices))
+            rows += found[-1].size
+            size += sum(len(one.record.data) for one in part.slices)
+            if rows >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield table.batch(found)
-        finally:
-            loop.run(parts.aclose())
-    finally:
-        loop.stop()
-
-
-async def _made(context: Context, access: Access, condition: Condition) -> Fetcher:
-    return Fetcher(Servers(context.servers), access, condition)
+                rows, size, found = 0, 0, []
+    if rows:
+        yield table.batch(found)
 
 
 def _tell(expired: Sequence[Range], *, fail: bool) -> None:

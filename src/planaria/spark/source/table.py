@@ -48,6 +48,10 @@ TYPES = {
     "headers": HEADERS_TYPE,
     "id": BinaryType(),
 }
+_HELD = {  # what records hold as columns, by their names there
+    "key": "key", "value": "payload", "publisher": "publisher", "sequence": "sequence",
+    "timestamp": "timestamp", "headers": "headers",
+}  # fmt: skip
 _ID = np.dtype([("publisher", ">i8"), ("incarnation", f"V{INCARNATION_BYTES}"), ("number", ">i8")])
 
 
@@ -112,7 +116,7 @@ class Table:
         """The rows of these parts, in their order."""
         slices = [one for part in parts for one in part.slices]
         values = members(slices, self._members) if self._members else {}
-        columns = _Columns(parts, slices)
+        columns = _Columns(parts, slices, [it.name for it in self.fields])
         arrays = [
             values[it.name] if it.name in values else columns.make(it.name, it.type)
             for it in self.schema
@@ -123,8 +127,12 @@ class Table:
 class _Columns:
     """Makes the columns that every topic has."""
 
-    def __init__(self, parts: Sequence[Rows], slices: Sequence[Slice]) -> None:
+    def __init__(
+        self, parts: Sequence[Rows], slices: Sequence[Slice], names: Sequence[str]
+    ) -> None:
         self.parts, self.slices = parts, slices
+        held = [_HELD[name] for name in names if name in _HELD]
+        self._held = to_arrow(slices, held) if held else None
 
     def make(self, name: str, type: pa.DataType) -> Any:
         """One column."""
@@ -134,10 +142,11 @@ class _Columns:
             return self._headers(type)
         if name == "id":
             return self._ids(type)
-        return self._record_column("payload" if name == "value" else name).cast(type)
+        return self._record_column(_HELD[name]).cast(type)
 
     def _record_column(self, name: str) -> Any:
-        return to_arrow(self.slices, [name]).column(0).combine_chunks()
+        assert self._held is not None
+        return self._held.column(name).combine_chunks()
 
     def _topics(self, type: pa.DataType) -> Any:
         names = [part.topic.encode() for part in self.parts]

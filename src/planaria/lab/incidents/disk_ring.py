@@ -52,6 +52,7 @@ class DiskRing(RingOverlay):
         return peer
 
     def store(self, id: NodeId) -> Store:
+        """What a peer has of the topic."""
         return self.databases[id].topic(TOPIC)
 
     def records(self, id: NodeId) -> set[Record]:
@@ -76,6 +77,7 @@ class DiskRing(RingOverlay):
         ]
 
     def close(self) -> None:
+        """Close all files."""
         for disk in self.databases.values():
             disk.close()
 
@@ -93,6 +95,7 @@ class Disks:
         self.simulator: Simulator | None = None
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
+        """Commit what a peer asks to be persisted, unless its power is cut before."""
         if not isinstance(effect, Persist) or node not in self.ring.databases:
             return
         cut = None if self.simulator is None else self.simulator.power_cuts.get(node)

@@ -1,0 +1,1 @@
+"""Breaks running networks by schedule, watches them heal, and judges what became of it all."""

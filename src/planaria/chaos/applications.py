@@ -1,0 +1,204 @@
+"""Applications of a network under chaos: clients that publish and read all the time.
+
+Some know all nodes and go on at another when theirs dies; for each node there is one that knows no
+other, so that every node is a member, and waits until it is back. What they asked and were given
+is entered into the same book as a simulation's.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from itertools import count
+from typing import Self
+
+from msgspec import Struct
+
+from planaria.chaos.target import Target
+from planaria.core.book import Book
+from planaria.core.errors import PlanariaError
+from planaria.core.node import Deliver, Delivery, Joined, Publish, Published, Subscribe
+from planaria.network.client.client import Client
+from planaria.network.client.events import Event
+from planaria.network.client.servers import Servers
+from planaria.network.client.subscription import Subscription
+
+PUBLISHERS, ROAMING = 2, 2
+PAUSE_SECONDS = 0.1  # between two publications of one application
+UNDER_WAY_MAX = 32  # publications of one application that are not acknowledged yet
+PATIENCE_SECONDS = 600.0  # for which a client looks for a node: longer than any fault
+
+
+class Asked(Struct):
+    """A publication: when it was asked for and acknowledged, and as what."""
+
+    number: int
+    payload: bytes
+    publisher: int
+    asked: float
+    acknowledged: float | None = None
+    id: bytes = b""
+
+
+class Given(Struct, frozen=True):
+    """What a subscriber was given, and when."""
+
+    time: float
+    reader: int
+    id: bytes
+    payload: bytes
+
+
+class Applications:
+    """Some that publish on one topic, and some that read it from its beginning.
+
+    They publish `bodies`, no two of which are equal; without any, words of their own.
+    """
+
+    def __init__(
+        self, target: Target, topic: str, seed: int, bodies: Iterator[bytes] | None = None
+    ) -> None:
+        self.target, self.topic, self.seed = target, topic, seed
+        self._bodies = bodies or (f"{seed} {number}".encode() for number in count())
+        self.asked: list[Asked] = []
+        self.given: list[Given] = []
+        self.failures: list[str] = []  # why something was not published
+        self._going = asyncio.Event()
+        self._started = 0.0
+        self._stack = AsyncExitStack()
+        self._publishing: list[asyncio.Task[None]] = []
+        self._reading: list[asyncio.Task[None]] = []
+
+    @property
+    def time(self) -> float:
+        """Intervals since the run began."""
+        now = asyncio.get_running_loop().time()
+        return (now - self._started) / self.target.interval
+
+    async def __aenter__(self) -> Self:
+        self._started = asyncio.get_running_loop().time()
+        self._going.set()
+        addresses = [self.target.servers(number) for number in range(ROAMING)]
+        addresses += [[member.address] for member in self.target.members.values()]
+        for number, servers in enumerate(addresses):
+            client = await self._stack.enter_async_context(self._client(servers))
+            events = client.subscribe(self.topic, since="all")
+            await self._stack.enter_async_context(events)
+            await events.ready()
+            self._reading.append(asyncio.create_task(self._read(number, events)))
+        for number in range(PUBLISHERS):
+            self._publishing.append(asyncio.create_task(self._publish(number)))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._end([*self._publishing, *self._reading])
+        await self._stack.aclose()
+
+    async def _end(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def pause(self) -> None:
+        """Begin no publication."""
+        self._going.clear()
+
+    def go_on(self) -> None:
+        """Publish again."""
+        self._going.set()
+
+    async def publish(self, number: int) -> int:
+        """Publish so many at once, from one more application; how many are acknowledged."""
+        new = [
+            Asked(
+                len(self.asked) + at,
+                b"%d burst %d" % (self.seed, len(self.asked) + at),
+                0,
+                self.time,
+            )
+            for at in range(number)
+        ]
+        self.asked += new
+        room = asyncio.Semaphore(0)
+        async with self._client(self.target.servers(0)) as client:
+            await asyncio.gather(*(self._publish_one(client, one, room) for one in new))
+        return sum(one.acknowledged is not None for one in new)
+
+    @property
+    def under_way(self) -> int:
+        """How many publications may still be acknowledged."""
+        waiting = sum(one.acknowledged is None for one in self.asked)
+        return waiting - len(self.failures)
+
+    @property
+    def acknowledged(self) -> list[Asked]:
+        """What was acknowledged so far."""
+        return [one for one in self.asked if one.acknowledged is not None]
+
+    @property
+    def readers(self) -> list[int]:
+        """Those who still can be given something: not who knows a dead node alone."""
+        pinned = enumerate(self.target.members.values(), ROAMING)
+        return [*range(ROAMING), *(number for number, member in pinned if member.alive)]
+
+    def called(self, node: int) -> str:
+        """What people call an application of the book."""
+        names = [*(f"roaming {at}" for at in range(ROAMING)), *self.target.members]
+        return f"the reader at {names[node - PUBLISHERS]}"
+
+    def _client(self, servers: Sequence[str]) -> Client:
+        return Client(
+            Servers(tuple(servers)), self.target.access._replace(patience=PATIENCE_SECONDS)
+        )
+
+    async def _publish(self, number: int) -> None:
+        """Publish again and again, also while others wait to be acknowledged."""
+        room = asyncio.Semaphore(UNDER_WAY_MAX)
+        async with (
+            self._client(self.target.servers(ROAMING + number)) as client,
+            asyncio.TaskGroup() as tasks,
+        ):
+            while True:
+                await room.acquire()
+                await self._going.wait()
+                one = Asked(len(self.asked), next(self._bodies), number, self.time)
+                self.asked.append(one)
+                tasks.create_task(self._publish_one(client, one, room))
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _publish_one(self, client: Client, one: Asked, room: asyncio.Semaphore) -> None:
+        try:
+            ack = await client.publish(self.topic, one.payload)
+        except PlanariaError as error:
+            self.failures.append(f"publication {one.number}: {error}")
+        else:
+            one.id, one.acknowledged = ack.id, self.time
+        finally:
+            room.release()
+
+    async def _read(self, reader: int, events: Subscription[Event]) -> None:
+        async for batch in events.batches():
+            time = self.time
+            self.given += [Given(time, reader, it.id, it.payload) for it in batch]
+
+    # The book
+
+    def book(self, within: float) -> Book:
+        """Everything so far. A body other than the one that was published is none."""
+        book = Book(lambda wish, one: wish.pattern == one.topic, within=within, history=True)
+        for reader in self.readers:
+            book.subscribed(PUBLISHERS + reader, Subscribe(self.topic))
+            book.effect(0.0, PUBLISHERS + reader, Joined(self.topic))
+        bodies: dict[bytes, bytes] = {}
+        for one in self.acknowledged:
+            bodies[one.id] = one.payload
+            book.command(one.asked, one.publisher, Publish(self.topic, one.payload))
+            book.effect(one.asked, one.publisher, Published(self.topic, one.id))
+        unacknowledged = {one.payload for one in self.asked if one.acknowledged is None}
+        readers = set(self.readers)
+        for it in self.given:
+            if it.payload in unacknowledged or it.reader not in readers:
+                continue  # its publisher never heard that it was stored: nobody is owed it
+            id = it.id if bodies.get(it.id, it.payload) == it.payload else it.id + it.payload
+            delivery = Delivery(id, it.payload)
+            book.effect(it.time, PUBLISHERS + it.reader, Deliver(self.topic, (delivery,)))
+        return book

@@ -1,0 +1,229 @@
+"""One run of chaos: applications, faults, the doctor's watch, and the verdict."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from planaria.chaos.applications import Applications
+from planaria.chaos.draw import overlapping
+from planaria.chaos.faults import Faults, Injection
+from planaria.chaos.judge import Judge
+from planaria.chaos.target import Target
+from planaria.chaos.watch import Watch
+from planaria.core.book import Book, Due
+from planaria.core.scenario import Action, Schedule
+from planaria.protocols.skipring.overlay import RingOverlay
+
+LATE_INTERVALS = 10.0  # after which a publication is late
+SETTLE_SECONDS = 60.0  # for everything to be delivered, once the network is legitimate
+POLL_SECONDS = 0.1
+BOUND_SECONDS_MIN = 60.0  # a machine may be slow
+PACE = 16
+SHOWN = 20  # missing deliveries that are told one by one
+
+Say = Callable[[str], None]
+
+
+class FaultReport(Struct, frozen=True):
+    """A fault, how much it affected, and the seconds from its end until all was legitimate."""
+
+    fault: str
+    affected: int
+    seconds: float | None
+
+
+class Report(Struct, frozen=True):
+    """What became of everything. `delivered`, `late`, `lost` and `twice` count pairs of a
+    publication and a subscriber; `destroyed` counts publications whose holders all lost them."""
+
+    published: int
+    acknowledged: int
+    delivered: int
+    late: int
+    lost: int
+    twice: int
+    healed: bool
+    destroyed: int
+    faults: list[FaultReport]
+
+
+class Verdict(Struct, frozen=True):
+    """The report, and what is wrong, in words."""
+
+    report: Report
+    wrong: list[str]
+    injections: list[Injection]
+
+
+class Run:
+    """Breaks `target` as a schedule says; `copies` is a directory of its own."""
+
+    def __init__(
+        self,
+        target: Target,
+        topic: str,
+        seed: int,
+        copies: Path,
+        say: Say = lambda _: None,
+        bodies: Iterator[bytes] | None = None,
+    ) -> None:
+        self.target, self.seed, self.say = target, seed, say
+        self.applications = Applications(target, topic, seed, bodies)
+        self.judge = Judge(target, self.applications)
+        self.faults = Faults(target, self.judge, seed, copies)
+        self.injections: list[Injection] = []
+        self.watch = Watch(target)
+
+    async def timed(self, schedule: Schedule) -> Verdict:
+        """Do everything at its time, in intervals from the first legitimate moment on."""
+
+        async def work() -> None:
+            start = asyncio.get_running_loop().time()
+            async with asyncio.TaskGroup() as tasks:
+                for action in schedule:
+                    due = start + action.at * self.target.interval
+                    await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+                    tasks.create_task(self._inject(action))
+
+        return await self._judged(schedule, work)
+
+    async def alone(self, schedule: Schedule, after: Awaitable[None]) -> Verdict:
+        """Do one when the network has healed from the one before, the first `after` something."""
+
+        async def work() -> None:
+            await after
+            for action in schedule:
+                await self._inject(action)
+
+        return await self._judged(schedule, work)
+
+    async def in_turn(self, schedule: Schedule) -> Verdict:
+        """Do one after the other: most of them when the network has healed from the last."""
+
+        async def work() -> None:
+            healing: list[asyncio.Task[None]] = []
+            for number, action in enumerate(schedule):
+                if not overlapping(self.seed, number, action):
+                    await asyncio.gather(*healing)
+                    healing = []
+                injection = await self._inject(action, wait=False)
+                healing.append(asyncio.create_task(self._healed(injection)))
+            await asyncio.gather(*healing)
+
+        return await self._judged(schedule, work)
+
+    @property
+    def bound(self) -> float:
+        """Seconds within which the overlay promises to be legitimate again."""
+        supervisors = sum(it.supervises for it in self.target.members.values())
+        overlay = RingOverlay(max(1, supervisors), pace=PACE)
+        n = len(self.target.members)
+        return max(BOUND_SECONDS_MIN, overlay.bound(n, 1.0) * self.target.interval)
+
+    async def _judged(
+        self, schedule: Schedule, work: Callable[[], Coroutine[Any, Any, None]]
+    ) -> Verdict:
+        async with self.applications, self.watch:
+            loop = asyncio.get_running_loop()
+            await self.watch.legitimate(loop.time(), self.bound)
+            if any(it.kind == "restart" and it["state"] == "stale" for it in schedule):
+                await self.faults.keep_copies()
+            try:
+                await work()
+            finally:
+                await self._calm()
+            healed = await self.watch.legitimate(loop.time(), self.bound)
+            self.applications.pause()
+            book = await self._settled()
+            return self._verdict(book, healed is not None)
+
+    async def _inject(self, action: Action, *, wait: bool = True) -> Injection:
+        injection = await self.faults.carry_out(action)
+        self.injections.append(injection)
+        where = ", ".join(injection.victims)
+        self.say(f"{action}: affected {injection.affected} at {where or 'nobody'}")
+        if wait:
+            await self._healed(injection)
+        return injection
+
+    async def _healed(self, injection: Injection) -> None:
+        """Wait until the network is legitimate, and note how long it took."""
+        found = await self.watch.legitimate(injection.ended, self.bound)
+        if found is not None:
+            injection.seconds = round(found - injection.ended, 2)
+            self.say(f"  legitimate {injection.seconds:.1f} s after {injection.action.kind}")
+        else:
+            self.say(
+                f"  NOT legitimate within {self.bound:.0f} s: {'; '.join(self.watch.wrong[:3])}"
+            )
+
+    async def _calm(self) -> None:
+        """End whatever lasts, and let everybody run."""
+        for member in self.target.members.values():
+            self.target.go_on(member)
+        await self.target.ask_all("calm")
+
+    async def _settled(self) -> Book:
+        """The book, as soon as nobody misses anything, or when time is up."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + SETTLE_SECONDS
+        while True:
+            book = self.applications.book(LATE_INTERVALS)
+            for id in self.judge.doomed & book.published.keys():
+                book.published[id].excused = True
+            done = not book.missed(self._late) and not self.applications.under_way
+            if done or loop.time() > end:
+                return book
+            await asyncio.sleep(POLL_SECONDS)
+
+    @property
+    def _late(self) -> float:
+        """A time at which everything is due."""
+        return self.applications.time + 2 * LATE_INTERVALS
+
+    def _verdict(self, book: Book, healed: bool) -> Verdict:
+        summary, missed = book.summary(self._late), book.missed(self._late)
+        readers = set(self.applications.readers)
+        given = {(it.reader, it.id) for it in self.applications.given}
+        got = Counter(id for reader, id in given if reader in readers)
+        doomed = self.judge.doomed & book.published.keys()
+        short = [id for id in doomed if got[id] < len(readers)]
+        report = Report(
+            published=len(self.applications.asked),
+            acknowledged=len(self.applications.acknowledged),
+            delivered=summary.delivered,
+            late=summary.late,
+            lost=len(missed),
+            twice=summary.twice,
+            healed=healed and all(it.seconds is not None for it in self.injections),
+            destroyed=len(short),
+            faults=[FaultReport(str(it.action), it.affected, it.seconds) for it in self.injections],
+        )
+        wrong = self._wrong(report, summary.never_published)
+        return Verdict(report, [*wrong, *self._missing(missed)], self.injections)
+
+    def _missing(self, missed: Sequence[Due]) -> list[str]:
+        """Who was not given what, the first of them."""
+        return [
+            f"{self.applications.called(it.client[0])} was not given "
+            f"{it.publication.command.payload.decode()!r} of interval {it.publication.time:.0f}"
+            for it in missed[:SHOWN]
+        ]
+
+    def _wrong(self, report: Report, invented: int) -> list[str]:
+        found = []
+        if not report.healed:
+            found.append(f"not legitimate again: {'; '.join(self.watch.wrong[:3])}")
+        if report.lost:
+            found.append(f"{report.lost} deliveries of acknowledged publications are missing")
+        if report.twice:
+            found.append(f"{report.twice} deliveries came twice")
+        if invented and not self.judge.invented:
+            found.append(f"{invented} deliveries of what nobody published")
+        idle = [it.fault for it in report.faults if not it.affected]
+        found += [f"`{fault}` affected nothing: it tested nothing" for fault in idle]
+        return found

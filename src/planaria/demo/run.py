@@ -1,0 +1,116 @@
+"""The demo: starts a network, publishes flights, breaks everything in turn, and judges the end."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TextIO
+
+from msgspec import Struct
+
+from planaria.chaos.local import own_network
+from planaria.chaos.run import Report, Run
+from planaria.core.scenario import parse_schedule
+from planaria.demo.aggregate import Aggregate, plain, same
+from planaria.demo.flights import bodies
+from planaria.demo.screen import Screen
+from planaria.demo.story import STORY
+from planaria.lab.contest.contest import Contest, Figures
+from planaria.network.context import Context
+
+NODES, SUPERVISORS = 12, 2
+TOPIC = "flights/nyc"
+SEED = 7
+FRAME_SECONDS = 0.5
+SPARK_SECONDS = 90.0  # for Spark to count what was published last
+BROKER_EVENTS = 40
+
+
+class Outcome(Struct, frozen=True):
+    """How it ended. `spark` says whether its answer is the right one."""
+
+    report: Report
+    wrong: list[str]
+    spark: bool
+    failure: str | None  # why Spark has no answer
+    counted: int
+    broker: Figures
+
+    @property
+    def good(self) -> bool:
+        """Nothing lost, nothing twice, all healed, Spark right."""
+        return not self.wrong and self.spark
+
+
+async def play(stream: TextIO, master: str | None) -> Outcome:
+    """All of it."""
+    spark = Aggregate(TOPIC, master)
+    spark.start()
+    try:
+        with tempfile.TemporaryDirectory(prefix="planaria-demo-") as named:
+            return await _play(stream, spark, Path(named))
+    finally:
+        await asyncio.to_thread(spark.stop)
+
+
+async def _play(stream: TextIO, spark: Aggregate, home: Path) -> Outcome:
+    async with own_network(home / "net", NODES, SUPERVISORS, None) as target:
+        await target.find()
+        async with _dashboard(target.context) as address:
+            screen = Screen(stream, address)
+            if address is not None:
+                screen.say(f"dashboard: {address}")
+            screen.say(f"{NODES} processes on this machine, {SUPERVISORS} of them supervisors")
+            run = Run(target, TOPIC, SEED, home / "copies", bodies=bodies())
+            spark.read(home / "net" / "context.toml")
+            showing = asyncio.create_task(_show(screen, run, spark))
+            try:
+                actions = "\n".join(chapter.action for chapter in STORY)
+                schedule = parse_schedule(actions, "demo")
+                verdict = await run.alone(schedule, after=_counting(spark))
+                right, counted = await _compared(run, spark)
+            finally:
+                showing.cancel()
+                screen.stop()
+    broker = await asyncio.to_thread(Contest("star", "busiest", NODES, 1, BROKER_EVENTS, SEED).run)
+    return Outcome(verdict.report, verdict.wrong, right, spark.failure, counted, broker)
+
+
+async def _counting(spark: Aggregate) -> None:
+    """Break nothing before Spark reads: it takes some seconds to start."""
+    end = asyncio.get_running_loop().time() + SPARK_SECONDS
+    while not spark.answer.rows and spark.failure is None:
+        if asyncio.get_running_loop().time() > end:
+            return
+        await asyncio.sleep(FRAME_SECONDS)
+
+
+async def _show(screen: Screen, run: Run, spark: Aggregate) -> None:
+    while True:
+        screen.show(run, spark)
+        await asyncio.sleep(FRAME_SECONDS)
+
+
+async def _compared(run: Run, spark: Aggregate) -> tuple[bool, int]:
+    """Has Spark the answer that a plain loop over what a subscriber was given has?"""
+    given = {it.id: it.payload for it in run.applications.given if it.reader == 0}
+    expected = plain(given.values())
+    end = asyncio.get_running_loop().time() + SPARK_SECONDS
+    while not same(spark.answer, expected):
+        if spark.failure is not None or asyncio.get_running_loop().time() > end:
+            return False, spark.answer.flights
+        await asyncio.sleep(FRAME_SECONDS)
+    return True, spark.answer.flights
+
+
+@asynccontextmanager
+async def _dashboard(context: Context) -> AsyncIterator[str | None]:
+    """The page that draws it, where what it needs is installed."""
+    try:
+        from planaria.web import serving
+    except ModuleNotFoundError:
+        yield None
+        return
+    async with serving.dashboard(context, "127.0.0.1:0") as address:
+        yield address

@@ -1,0 +1,1 @@
+"""Incidents of other systems as scenarios: a naive protocol stuck, and Planaria that recovers."""

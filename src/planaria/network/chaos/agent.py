@@ -1,0 +1,128 @@
+"""The part of a node that does it harm when an admin says so: memory, messages, frames, clock."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from planaria.core.chance import stream
+from planaria.core.errors import UsageError, unknown
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.network.chaos.layer import Layer
+from planaria.network.chaos.rules import make_rule
+from planaria.network.client.messages import Inject, Injected
+from planaria.network.host import Host
+
+MESSAGES_MAX = 10_000  # that one fault forges or replays
+
+log = logging.getLogger("planaria.chaos")
+
+Found = dict[str, Any]
+
+
+class Breakable(Protocol):
+    """What an overlay knows of breaking one of its running nodes."""
+
+    def corrupt(self, topics: Sequence[str], nodes: Sequence[NodeId], rng: Random) -> int:
+        """Give all variables arbitrary values, in these topics or in all; how many were changed.
+
+        `nodes` are those that may be named.
+        """
+
+    def forge(self, nodes: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message] | None:
+        """A message that nobody sent, and on whose link it comes; None: there is nothing to say."""
+
+    def held(self, topic: str) -> list[tuple[NodeId, bytes, int, int]]:
+        """Which positions it could give: publisher, incarnation, from, to."""
+
+
+class Agent:
+    """Carries out what `planaria chaos` asks of one node, and says what it changed."""
+
+    def __init__(self, host: Host, node: Breakable, layer: Layer) -> None:
+        self._host, self._node, self._layer = host, node, layer
+
+    def inject(self, message: Inject) -> Injected:
+        """Do it; raises UsageError for what cannot be done."""
+        action = _ACTIONS.get(message.fault)
+        if action is None:
+            raise unknown("fault of a node", message.fault, _ACTIONS)
+        rng = stream(message.seed, "chaos", message.fault, self._host.node.id)
+        try:
+            affected, found = action(self, message.told, rng)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"{message.fault}: {type(error).__name__} {error}") from None
+        log.warning("chaos: %s affected %d", message.fault, affected)
+        return Injected(message.request, affected, found)
+
+    # Frames
+
+    def _begin(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        rule = make_rule(str(told["rule"]), told, rng)
+        return 0, {"number": self._layer.begin(rule)}
+
+    def _end(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        return self._layer.end(int(told["number"])), {}
+
+    def _calm(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        """End whatever lasts."""
+        ahead, self._host.wall.ahead = self._host.wall.ahead, 0.0
+        rules = list(self._layer.rules)
+        for number in rules:
+            self._layer.end(number)
+        return len(rules) + bool(ahead), {}
+
+    def _replay(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        """Process messages of the past again, as if their senders had said them now."""
+        past = list(self._layer.past)
+        count = min(int(told["count"]), MESSAGES_MAX) if past else 0
+        for _ in range(count):
+            sender, body = rng.choice(past)
+            self._host.hear(self._host.codec.decode(body), sender)
+        return count, {}
+
+    def _forge(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        """Process messages that nobody sent, on the links of whom they name, and on others."""
+        affected = 0
+        for _ in range(min(int(told["count"]), MESSAGES_MAX)):
+            forged = self._node.forge(list(told["nodes"]), rng)
+            if forged is not None:
+                self._host.hear(forged[1], forged[0])
+                affected += 1
+        return affected, {}
+
+    # Memory and clock
+
+    def _corrupt(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        """Overwrite the variables of this node."""
+        return self._node.corrupt(list(told.get("topics", ())), list(told["nodes"]), rng), {}
+
+    def _skew(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        """Set the clock ahead or behind."""
+        before = self._host.wall()
+        self._host.wall.ahead = float(told["seconds"])
+        return int(abs(self._host.wall() - before) > 1), {}
+
+    # Questions
+
+    def _holdings(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        """Which positions of a topic this node could give."""
+        return 0, {"held": self._node.held(str(told["topic"]))}
+
+    def _ask(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        """Is this node one that may be broken? Says what is in force."""
+        return 0, {"rules": len(self._layer.rules), "ahead": self._host.wall.ahead}
+
+
+_ACTIONS: dict[str, Callable[[Agent, Mapping[str, Any], Random], tuple[int, Found]]] = {
+    "ask": Agent._ask,
+    "begin": Agent._begin,
+    "end": Agent._end,
+    "calm": Agent._calm,
+    "corrupt": Agent._corrupt,
+    "forge": Agent._forge,
+    "holdings": Agent._holdings,
+    "replay": Agent._replay,
+    "skew": Agent._skew,
+}

@@ -1,0 +1,33 @@
+"""What a subscription does when its node lacks numbers that it cannot know to be expired."""
+
+import pytest
+
+from client_lab import client_of, numbers, serve
+from planaria.network.client import lacks
+from planaria.network.client.events import Event
+from planaria.records.positions import Mark, vector_to_json
+from reference_gate import ReferenceGate
+
+TOPIC = "weather/europe"
+
+
+@pytest.mark.parametrize("end", [6, 8])
+def test_what_expired_before_a_node_joined_is_passed_as_soon_as_another_says_so(
+    end: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own node has never seen it, and cannot know that it will not come."""
+    monkeypatch.setattr(lacks, "ASK_SECONDS", 0.1)
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        gates[0].lacks = lambda topic, stream, number: number in (1, *range(3, end))
+        async with client_of(*gates) as client:
+            await client.publish_many(TOPIC, numbers(10))
+            (stream,) = {row[1] for row in gates[0].memory.rows}
+            start = {"floor": 0, "topics": {TOPIC: vector_to_json({stream: Mark(3, ((1, 2),))})}}
+            gates[1].expired = 6
+            events = client.subscribe(TOPIC, since=start, notices=True)
+            found = [await anext(events) for _ in range(4)]
+            assert [it.payload for it in found if isinstance(it, Event)] == numbers(4, 6)
+            assert [*events.vector()["topics"][TOPIC].values()] == [[[10], [1, 2]]]
+
+    serve(test)

@@ -1,0 +1,134 @@
+"""The dashboard of a live network: what its frames say, and who may see them."""
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+
+from live_lab import TOPIC, config, run
+from planaria.core.errors import UsageError
+from planaria.network.context import Context
+from planaria.network.doctor import BROKEN as SERIOUS
+from planaria.network.doctor import Finding
+from planaria.network.live import LiveNode
+from planaria.network.survey import Surveyor
+from planaria.web.frames import BROKEN, GOOD, OK, ONCE, SILENT
+from planaria.web.serving import dashboard
+from planaria.web.watching import INVARIANTS, Watcher, lamps
+
+
+def finding(invariant: str, node: int | None = None) -> Finding:
+    return Finding(SERIOUS, invariant, TOPIC, node, "n1", "is wrong", "heals")
+
+
+def test_a_lamp_is_broken_only_when_two_looks_saw_it() -> None:
+    once, twice = finding("ring", 1), finding("label", 2)
+    states = {lamp.name: lamp.state for lamp in lamps([once, twice], [twice])}
+    assert states["ring"] == ONCE
+    assert states["label"] == BROKEN
+    assert all(states[name] == GOOD for name in INVARIANTS if name not in ("ring", "label"))
+
+
+def test_what_is_new_to_the_list_has_a_lamp_too() -> None:
+    found = {lamp.name: lamp for lamp in lamps([finding("novelty")] * 3, [])}
+    assert found["novelty"].told.endswith("(and 2 more)")
+
+
+def test_frames_of_a_network_that_loses_a_node_and_heals(tmp_path: Path) -> None:
+    async def main() -> None:
+        first = LiveNode(config(tmp_path / "a", name="a"))
+        await first.start()
+        join = (first.listen,)
+        second = LiveNode(config(tmp_path / "b", name="b", join=join, supervise=False))
+        await second.start()
+        try:
+            for node in (first, second):
+                await node.subscribe(TOPIC).ready()
+            async with Surveyor(Context((first.listen,), insecure=True)) as surveyor:
+                await watch(Watcher(surveyor), first, second)
+        finally:
+            await second.stop(leave=False)
+            await first.stop()
+
+    run(main)
+
+
+async def watch(watcher: Watcher, first: LiveNode, second: LiveNode) -> None:
+    async def seen(holds: object) -> None:
+        while not holds():  # type: ignore[operator]
+            assert await watcher.look()
+
+    await seen(lambda: (it := watcher.frame()) and it.legitimate and len(it.edges) == 1)
+    frame = watcher.frame()
+    assert frame is not None
+    assert [node.name for node in sorted(frame.nodes, key=lambda it: it.name)] == ["a", "b"]
+    assert {node.state for node in frame.nodes} == {OK}
+    assert {node.role for node in frame.nodes} == {"supervisor", "member"}
+    assert sorted((node.x, node.y) for node in frame.nodes) == [(0, -1), (0, 1)]
+    assert frame.topic == TOPIC
+    await first.publish(TOPIC, b"hello")
+    await seen(lambda: (it := watcher.frame()) and all(n.arrived for n in it.nodes))
+    await second.stop(leave=False)
+    await seen(lambda: (it := watcher.frame()) and any(n.state == SILENT for n in it.nodes))
+    gone = watcher.frame()
+    assert gone is not None
+    assert [node.name for node in gone.nodes if node.state == SILENT] == ["b"]
+    assert any(lamp.name == "unreachable" and lamp.state != GOOD for lamp in gone.lamps)
+    assert any("b does not answer" in words for words in gone.events)
+    await seen(lambda: (it := watcher.frame()) and it.legitimate and it.healed)
+
+
+def test_only_who_has_the_token_may_look(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = LiveNode(config(tmp_path / "a", name="a"))
+        await node.start()
+        try:
+            context = Context((node.listen,), insecure=True)
+            async with dashboard(context, "127.0.0.1:0", seconds=0.1) as address:
+                await ask(address)
+        finally:
+            await node.stop()
+
+    run(main)
+
+
+async def ask(address: str) -> None:
+    base = address.split("?")[0]
+    async with httpx.AsyncClient(base_url=base) as stranger:
+        for path in ("/", "/static/main.js", "/events", "/frame", "/?token=guess"):
+            assert (await stranger.get(path)).status_code == 403
+    async with httpx.AsyncClient(base_url=base) as viewer:
+        page = await viewer.get(address)
+        assert page.status_code == 200
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert "HttpOnly" in page.headers["set-cookie"]
+        assert (await viewer.get("/static/main.js")).status_code == 200
+        assert (await viewer.get("/static/../app.py")).status_code == 404
+        assert (await viewer.post("/frame")).status_code == 405
+        while (frame := await viewer.get("/frame")).status_code == 503:
+            await asyncio.sleep(0.05)
+        assert frame.json()["nodes"][0]["name"] == "a"
+        async with viewer.stream("GET", "/events") as events:
+            lines = events.aiter_lines()
+            assert await anext(lines) == "event: history"
+            async for line in lines:
+                if line == "event: frame":
+                    break
+
+
+def test_other_machines_may_not_look_unless_told() -> None:
+    async def main() -> None:
+        with pytest.raises(UsageError, match="--open-to-others"):
+            async with dashboard(Context(), "0.0.0.0:0"):
+                pass
+        async with dashboard(Context(("127.0.0.1:1",), insecure=True), "127.0.0.1:0") as address:
+            taken = address.split("/")[2]
+            with pytest.raises(UsageError, match="cannot listen"):
+                async with dashboard(Context(insecure=True), taken):
+                    pass
+            async with httpx.AsyncClient() as viewer:
+                found = await viewer.get(address.replace("/?", "/frame?"))
+                assert found.status_code == 503, "nobody is there, and it says so"
+
+    run(main)
