@@ -95,7 +95,9 @@ def run(frame: DataFrame, batches: int, format: str, **options: str) -> list[Any
 
 
 def rate(progress: list[Any]) -> float:
-    each = [it.numInputRows / it.durationMs["triggerExecution"] * 1000 for it in progress]
+    each: list[float] = [
+        it.numInputRows / it.durationMs["triggerExecution"] * 1000 for it in progress
+    ]
     return round(median(each))
 
 

@@ -297,9 +297,9 @@ def test_a_driver_killed_between_the_sinks_commit_and_sparks_own_repeats_nothing
     query = Query(spark, tmp_path, writing, "killed")
     for _ in range(4):
         query.add(200)
-    words = [sys.executable, "-c", DRIVER, ROOT / "tests", tmp_path, writing["servers"]]
+    words = [DRIVER, str(ROOT / "tests"), str(tmp_path), writing["servers"]]
     end = subprocess.run(
-        [*words, writing["credentials"]],
+        [sys.executable, "-c", *words, writing["credentials"]],
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}"},
         capture_output=True,
         timeout=200,

@@ -46,7 +46,7 @@ class Staged(NamedTuple):
 
     topic: str
     incarnation: bytes
-    count: int
+    rows: int
     time: int  # in which second that began
 
 
@@ -110,16 +110,16 @@ class Numbering:
     ) -> Manifest:
         """Number what was staged for a batch."""
         portions: dict[str, Portion] = {}
-        rows = sorted(staged)
+        parts = sorted(staged)
         self._time = max(self._time, int(time()))
-        for part in rows:
+        for part in parts:
             name = (publisher, query, part.topic)
             drawn = (row_incarnation(query, os.urandom(INCARNATION_BYTES)), 0)
             incarnation, first = self._streams.get(name, drawn)
             portion = portions.setdefault(part.topic, Portion(incarnation, []))
-            portion.parts.append(Part(part.incarnation, part.count, first))
-            self._streams[name] = (incarnation, first + part.count)
-        since = min(part.time for part in rows)
+            portion.parts.append(Part(part.incarnation, part.rows, first))
+            self._streams[name] = (incarnation, first + part.rows)
+        since = min(part.time for part in parts)
         return seal_manifest(publisher, query, batch, portions, time=self._time, staged=since)
 
     def forget(self, query: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ from gate_lab import TOPIC, Lab, numbered, until
 from planaria.core.node import Notice
 from planaria.network.client.batches import Numbering, Staged, Stager, Unsettled, commit
 from planaria.network.client.client import Client, connect
-from planaria.records.record import Draft, seal
+from planaria.network.client.messages import AskBatch, BatchIs
+from planaria.protocols.skipring.staging import Staging
+from planaria.records.memory import MemoryStore
+from planaria.records.record import Draft, Record, Stream, seal
 
 QUERY = "a query"
 
@@ -43,12 +47,13 @@ async def stage(one: Client, *partitions: list[bytes], copies: int = 2) -> list[
     for rows in partitions:
         stager = Stager(one, copies)
         for at in range(0, len(rows), 3):
-            drafts = [Draft(row) for row in rows[at : at + 3]]
-            await stager.put(
-                TOPIC, lambda stream, first, time, them=drafts: seal(stream, first, them, time=time)
-            )
+            await stager.put(TOPIC, partial(sealed, [Draft(row) for row in rows[at : at + 3]]))
         found += await stager.finish()
     return found
+
+
+def sealed(drafts: list[Draft], stream: Stream, first: int, time: int) -> Record:
+    return seal(stream, first, drafts, time=time)
 
 
 def rows(lab: Lab, at: int) -> list[bytes]:
@@ -90,6 +95,23 @@ def test_a_batch_replayed_in_other_partitions_publishes_nothing() -> None:
             found = await stage(again, numbered(12, 20))
             assert await commit(again, Numbering(), QUERY, 1, found, copies=2)
         await everywhere(lab, numbered(20))
+
+    run(test)
+
+
+def test_a_batch_is_recognized_by_its_rows_when_its_manifest_is_gone() -> None:
+    async def test(lab: Lab) -> None:
+        async with client(lab) as one:
+            found = await stage(one, numbered(12))
+            assert await commit(one, Numbering(), QUERY, 7, found, copies=2)
+            await everywhere(lab, numbered(12))
+            for at in lab.alive:
+                staging = lab.nodes[at].peer.topics[TOPIC].history.staging
+                staging.load(Staging(MemoryStore()).state())
+            for batch in (7, 6):
+                found = await stage(one, numbered(5), numbered(5, 12))
+                assert not await commit(one, Numbering(), QUERY, batch, found, copies=2)
+            await everywhere(lab, numbered(12))
 
     run(test)
 
@@ -216,8 +238,6 @@ def test_a_batch_settles_whole_when_its_driver_dies_after_the_first_rows(
             manifest = Numbering().manifest(one.publisher, QUERY, 0, found)
             for at in (0, 1):
                 lab.nodes[at].peer.topics[TOPIC].history.stage(at, manifest.record)
-            from planaria.network.client.messages import AskBatch, BatchIs
-
             question = (TOPIC, manifest.record.data, True)
             answer = await one.requests.ask(AskBatch, BatchIs, *question)
             assert not any(has.settled for has in answer.answers)
