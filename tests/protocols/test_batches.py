@@ -205,6 +205,10 @@ def test_a_query_that_went_on_takes_no_older_batch() -> None:
     ring.agree(newer.rows)
     assert ring.review(3, older.manifest).batch == 5, "every member knows it by its rows"
     assert ring.stage(3, older.manifest.record) == TAKEN
+    for record in older.records:
+        assert ring.stage(3, record) == ""
+    assert ring.settle(3, older.manifest, 0).settled == []
+    assert sorted(ring.rows(3)) == newer.rows
 
 
 def test_stages_expire() -> None:
@@ -219,6 +223,8 @@ def test_stages_expire() -> None:
         history.on_timeout([])
     assert ring.review(0, batch.manifest).staged == []
     assert ring.stage(0, batch.records[0]) == EXPIRED
+    fast = seal(batch.records[0].stream, 0, [Draft(b"a")], time=2 * now)
+    assert ring.stage(0, fast) == EXPIRED, "it would stay for long"
     assert ring.settle(0, batch.manifest, 0).settled == []
     assert len(history.staging.holdings.store.index.shown) == 0
 

@@ -61,7 +61,8 @@ class Staging(Stateful):
 
     def hold(self, record: Record, present: int) -> str:
         """Hold a record outside of the history; returns why not, if so."""
-        if record.time < present - STAGE_SECONDS:
+        ahead = 0 < present < record.time - STAGE_SECONDS  # it would not expire for long
+        if ahead or record.time < present - STAGE_SECONDS:
             return EXPIRED
         held = self._overlapping(record.stream, record.first, record.end)
         if any(entry.place != record.place for entry in held):

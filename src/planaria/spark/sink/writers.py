@@ -56,19 +56,20 @@ class Sink:
         return self._at_nodes(query, batch, lambda client: self._stage(client, iterator))
 
     def settle(
-        self, query: str, batch: int, messages: Sequence[WriterCommitMessage | None]
+        self,
+        query: str,
+        batch: int,
+        messages: Sequence[WriterCommitMessage | None],
+        numbering: "Numbering",
     ) -> None:
         """Publish all that was staged for a batch, unless that was done before."""
-        from planaria.network.client.batches import Numbering, commit
+        from planaria.network.client.batches import commit
 
-        global _numbering
-        numbering = _numbering = _numbering or Numbering()
         staged = [it for one in messages if isinstance(one, Written) for it in one.staged]
+        how = {"copies": self.copies}
         if staged:
             self._at_nodes(
-                query,
-                batch,
-                lambda client: commit(client, numbering, query, batch, staged, copies=self.copies),
+                query, batch, lambda it: commit(it, numbering, query, batch, staged, **how)
             )
 
     async def _stage(
@@ -123,7 +124,7 @@ class StreamWriter(Sink, DataSourceStreamArrowWriter):
         """Publish the batch."""
         queries = [one.query for one in messages if isinstance(one, Written)]
         if queries:
-            self.settle(queries[0], batchId, messages)
+            self.settle(queries[0], batchId, messages, _numbering_of_this_process())
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Leave what was staged to expire."""
@@ -144,10 +145,20 @@ class BatchWriter(Sink, DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish all."""
-        self.settle(self.query, 0, messages)
+        from planaria.network.client.batches import Numbering
+
+        self.settle(self.query, 0, messages, Numbering())
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Leave what was staged to expire."""
+
+
+def _numbering_of_this_process() -> "Numbering":
+    from planaria.network.client.batches import Numbering
+
+    global _numbering
+    _numbering = _numbering or Numbering()
+    return _numbering
 
 
 def _property(name: str) -> str:
