@@ -9,10 +9,20 @@ from typing import Any
 import pytest
 
 from gate_lab import TOPIC, Lab, numbered, until
+from planaria.core.errors import UsageError
 from planaria.core.node import Notice
-from planaria.network.client.batches import Numbering, Staged, Stager, Unsettled, commit
+from planaria.network.client.batches import (
+    Numbering,
+    Staged,
+    Stager,
+    Unsettled,
+    commit,
+    named,
+)
 from planaria.network.client.client import Client, connect
-from planaria.network.client.messages import AskBatch, BatchIs
+from planaria.network.client.messages import AskBatch, BatchIs, Put
+from planaria.network.gate.publishing import Publishing
+from planaria.network.gate.session import Session
 from planaria.protocols.skipring.staging import Staging
 from planaria.records.memory import MemoryStore
 from planaria.records.record import Draft, Record, Stream, seal
@@ -41,13 +51,13 @@ def client(lab: Lab, at: int = 0) -> Client:
     return connect(servers, insecure=True, name="a driver")
 
 
-async def stage(one: Client, *partitions: list[bytes], copies: int = 2) -> list[Staged]:
+async def stage(one: Client, *partitions: list[bytes], topic: str = TOPIC) -> list[Staged]:
     """Stage each partition as a task would, in records of three rows."""
     found = []
     for rows in partitions:
-        stager = Stager(one, copies)
+        stager = Stager(one, 2)
         for at in range(0, len(rows), 3):
-            await stager.put(TOPIC, partial(sealed, [Draft(row) for row in rows[at : at + 3]]))
+            await stager.put(topic, partial(sealed, [Draft(row) for row in rows[at : at + 3]]))
         found += await stager.finish()
     return found
 
@@ -142,6 +152,22 @@ def test_a_missing_stage_fails_the_commit(monkeypatch: pytest.MonkeyPatch) -> No
         await everywhere(lab, numbered(4))
 
     run(test)
+
+
+def test_what_a_node_refuses_is_told_with_its_batch() -> None:
+    async def test(lab: Lab) -> None:
+        async with client(lab) as one:
+            for topic, said in (("a/#", "a/#"), (TOPIC, "no right to publish on news")):
+                with pytest.raises(UsageError, match=said) as told:
+                    await stage(one, numbered(2), topic=topic)
+                assert str(named("q", 7, told.value)).startswith("batch 7 of query q: ")
+
+    def refuse(session: Session, message: Put) -> None:
+        session.fail(message.request, "usage", f"no right to publish on {message.topic}")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Publishing, "put", lambda _, *given: refuse(*given))
+        run(test)
 
 
 def test_a_manifest_that_a_dead_driver_left_is_finished_by_the_next(

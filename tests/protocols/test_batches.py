@@ -226,7 +226,8 @@ def test_stages_expire() -> None:
     fast = seal(batch.records[0].stream, 0, [Draft(b"a")], time=2 * now)
     assert ring.stage(0, fast) == EXPIRED, "it would stay for long"
     assert ring.settle(0, batch.manifest, 0).settled == []
-    assert len(history.staging.holdings.store.index.shown) == 0
+    index = history.staging.holdings.store.index
+    assert [*index.shown, *index.hidden, *index.lanes] == [], "nothing is left of it"
 
 
 @pytest.mark.parametrize("crashed", [0, 1, 2, 3])

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -246,8 +247,6 @@ def test_a_missing_stage_fails_the_commit_and_publishes_nothing(
         (["id AS value"], "errors", "column value is bigint: it is string or binary"),
         (["'a' AS key"], "errors", "no column value"),
         (["'a' AS value"], None, "no topic: give a column topic"),
-        (["'a' AS value", "'a/#' AS topic"], None, r"batch 0 of query .*: .*a/#"),
-        (["'a' AS value", "repeat('k', 2000) AS key"], "errors", "batch 0 .* key of 2000: at most"),
     ],
 )
 def test_mistakes_are_named(
@@ -298,15 +297,19 @@ def test_a_driver_killed_between_the_sinks_commit_and_sparks_own_repeats_nothing
     for _ in range(4):
         query.add(200)
     words = [DRIVER, str(ROOT / "tests"), str(tmp_path), writing["servers"]]
-    end = subprocess.run(
+    driver = subprocess.Popen(
         [sys.executable, "-c", *words, writing["credentials"]],
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}"},
-        capture_output=True,
-        timeout=200,
+        start_new_session=True,
     )
-    assert end.returncode != 0
+    try:
+        said = tmp_path / "killed"
+        until(lambda: said.exists() and said.read_text().endswith("\n"), "killed", 200)
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    assert said.read_text() == "batch 2 is committed\n"
     checkpoint = tmp_path / "checkpoint"
-    assert (tmp_path / "killed").read_text() == "batch 2 is committed\n", end.stderr.decode()
     assert (checkpoint / "offsets" / "2").exists()  # Spark had begun it,
     assert not (checkpoint / "commits" / "2").exists()  # and did not know that it was committed
     found = read_back(network, "killed", 600)
