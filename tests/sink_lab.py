@@ -81,7 +81,7 @@ class KillingWriter(Marked, StreamWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         super().commit(messages, batchId)
-        if batchId == 2 and not self.marker.exists():
+        if batchId == 1 and not self.marker.exists():
             self.marker.write_text(f"batch {batchId} is committed\n")
             os.kill(_parent(os.getppid()), signal.SIGKILL)
 
