@@ -29,13 +29,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "scale": _PROTOCOLS,
     "literal": _PROTOCOLS,
     "lab": (*_DRIVERS, "literal"),
+    "verify": (*_PROTOCOLS, "simulator"),
     "spark": (*_DRIVERS, "lab"),
     "studies": (*_DRIVERS, "literal", "lab", "spark"),
     "chaos": (*_PROTOCOLS, "simulator", "network"),
     "gateway": (*_PROTOCOLS, "network"),
-    "web": (*_PROTOCOLS, "network"),
+    "web": (*_PROTOCOLS, "network", "chaos"),
     "demo": (*_DRIVERS, "lab", "spark", "chaos", "web"),
-    "cli": (*_DRIVERS, "lab", "spark", "studies", "chaos", "demo", "gateway", "web"),
+    "cli": (*_DRIVERS, "lab", "spark", "studies", "chaos", "demo", "gateway", "web", "verify"),
     "__main__": ("cli",),
 }
 PURE_ROOMS = ("core", "filters", "records", "protocols")

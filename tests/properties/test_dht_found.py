@@ -136,3 +136,20 @@ def test_whatever_memory_holds_no_handler_raises_and_all_it_says_can_be_sent(
 ) -> None:
     for seed in range(seeds(60, 3_000)):
         live_through(DhtOverlay(), stream(seed, "raw"))
+
+
+def test_neighbour_on_the_wrong_side_is_not_legitimate_although_it_is_before_and_after() -> None:
+    """Found by `planaria verify dht`: of two hosts each is both for the other; one that had it on
+    the wrong side was called legitimate and let go of it at its next input."""
+    overlay = DhtOverlay()
+    nodes = [DhtNode(id, overlay.space, (0, 1)) for id in (0, 1)]
+    give_places([node.dht for node in nodes], overlay.space)
+    states = {node.id: node.state() for node in nodes}
+    assert not overlay.violations(states, [])
+    for node in nodes:
+        ring = node.dht.ring
+        if ring.left is None:
+            ring.left, ring.ring = ring.right, None
+            assert (node.dht.predecessor, node.dht.successor) == (1 - node.id, 1 - node.id)
+    wrong = overlay.violations({node.id: node.state() for node in nodes}, [])
+    assert [it.invariant for it in wrong] == ["ring"]

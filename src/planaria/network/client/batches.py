@@ -33,6 +33,7 @@ MISSING_SECONDS = 6.0  # for which a stage may seem to be missing: its member ma
 PAUSE_SECONDS = 0.02  # between two questions; doubles up to
 PAUSE_SECONDS_MAX = 0.5
 
+STAGED = ("ring", True)  # of a `Put`: only rings settle batches, and it is one
 Sealing = Callable[[Stream, int, int], Record]  # with stream, first number and time
 Answers = dict[str, list[MemberHas]]  # by topic
 
@@ -71,7 +72,7 @@ class Stager:
         record = sealing(stream, self._counts[topic], self._times[topic])
         self._counts[topic] += record.count
         asked = self._client.requests.begin(
-            Put, topic, record.data, self._copies, False, True, True
+            Put, topic, record.data, self._copies, False, True, *STAGED
         )
         self._open[asked] = len(record.data)
         self._bytes += len(record.data)
@@ -185,7 +186,7 @@ class Commit:
     async def _settle(self, manifest: Manifest, answers: Answers) -> None:
         """Have enough members hold the manifest; only then publish."""
         answers = await self._without_missing(manifest, answers)
-        wish = (self._copies, False, True, True)
+        wish = (self._copies, False, True, *STAGED)
         for topic in manifest.portions:
             await self._client.requests.begin(Put, topic, manifest.record.data, *wish)
         await self._publish(manifest, answers)

@@ -11,8 +11,6 @@ from planaria.protocols.dht.member import (
     GROUP,
     DhtMemberState,
     pointed_at,
-    predecessor_in,
-    successor_in,
 )
 from planaria.protocols.dht.messages import Departed, Finger, Found
 from planaria.protocols.ring.messages import Check, Introduce, Remove, RingMessage
@@ -32,6 +30,13 @@ class RightRing:
     def ahead(self, id: NodeId, steps: int) -> NodeId:
         """The member `steps` after member `id`."""
         return self.line[(self.position[id] + steps) % len(self.line)]
+
+    def beside(self, id: NodeId) -> tuple[NodeId | None, NodeId | None, NodeId | None]:
+        """Left, right and the other end, of a line that is closed to a ring at its ends."""
+        at, last = self.position[id], len(self.line) - 1
+        left = self.line[at - 1] if at else None
+        right = self.line[at + 1] if at < last else None
+        return left, right, self.line[last - at] if last and at in (0, last) else None
 
     def owner(self, key: int) -> NodeId:
         """The first member whose place is not below `key`; over the end, the very first."""
@@ -77,11 +82,13 @@ def _left(id: NodeId, member: DhtMemberState) -> list[Violation]:
 
 def _present(id: NodeId, member: DhtMemberState, right: RightRing) -> list[Violation]:
     found = []
-    alone = len(right.line) == 1
-    beside = (None, None) if alone else (right.ahead(id, -1), right.ahead(id, 1))
-    believed = predecessor_in(member), successor_in(member)
-    if believed != beside:
-        found.append(Violation("ring", id, f"between {believed}, should be {beside}"))
+    # By name, not only by who is before and after: of two hosts each is both for the other, and
+    # one that has it on the wrong side lets go of it at its next input.
+    places = right.beside(id)
+    ring = member.ring
+    believed = tuple(None if it is None else it[1] for it in (ring.left, ring.right, ring.ring))
+    if believed != places:
+        found.append(Violation("ring", id, f"left, right, ring {believed}, should be {places}"))
     fingers = right.fingers(id)
     if member.fingers.known != fingers:
         found.append(Violation("fingers", id, f"{member.fingers.known}, should be {fingers}"))

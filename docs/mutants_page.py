@@ -1,0 +1,77 @@
+"""Write the table of docs/proofs/mutants.md: every rule left out once, and who noticed.
+
+python docs/mutants_page.py
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from planaria.verify.cases import Case
+from planaria.verify.mutants import BUILD_RING, MOBILE, MUTANTS, PUBLICATIONS, SKIP_RING
+from planaria.verify.mutation import Mutant, mutated
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "proofs" / "mutants.md"
+BEGIN, END = "<!-- mutants -->", "<!-- end of mutants -->"
+PARTS = {
+    "Sorted ring": BUILD_RING,
+    "Supervised skip ring": SKIP_RING,
+    "Publications": PUBLICATIONS,
+    "Mobile": MOBILE,
+}
+STATES_MAX = 300_000
+FAILED = 1  # what pytest returns when a test failed
+
+
+def caught(mutant: Mutant) -> str:
+    """What noticed that the rule is missing; empty: nothing did."""
+    if isinstance(mutant.caught, Case):
+        with mutated(mutant):
+            result = mutant.caught.search().run(STATES_MAX)
+        kinds = {it.kind: it.count for it in result.findings}
+        return ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+    place = ROOT / "tests" / mutant.caught
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "mutant_plugin", str(place)]
+    code = subprocess.run(
+        [*command, "--no-header", "-p", "no:cacheprovider"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PLANARIA_MUTANT": str(MUTANTS.index(mutant)),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")]),
+        },
+        capture_output=True,
+        check=False,
+    ).returncode
+    return "the test fails" if code == FAILED else ""
+
+
+def row(mutant: Mutant) -> str:
+    """One line of the table."""
+    by = f"`planaria verify {mutant.caught}`"
+    if isinstance(mutant.caught, str):
+        by = f"`{mutant.caught}`"
+    return f"| {mutant.name} | {mutant.rule} | {by} | {caught(mutant) or '**not caught**'} |\n"
+
+
+def main() -> None:
+    """Run all of them; only what stands between the markers changes."""
+    text = PAGE.read_text()
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    tables = ""
+    for name, mutants in PARTS.items():
+        tables += (
+            f"\n### {name}\n\n| rule | what it says | looked for by | found |\n|---|---|---|---|\n"
+        )
+        for mutant in mutants:
+            tables += row(mutant)
+            sys.stdout.write(f"{mutant.name}: {tables.splitlines()[-1].split('|')[-2].strip()}\n")
+            sys.stdout.flush()
+    PAGE.write_text(f"{head}{BEGIN}\n{tables}\n{END}{tail}")
+
+
+if __name__ == "__main__":
+    main()

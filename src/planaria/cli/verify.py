@@ -1,0 +1,140 @@
+"""`planaria verify MODEL`: search every state of a small network; does it always heal?"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import to_builtins
+
+from planaria.cli.tables import counted
+from planaria.cli.ticker import Ticker
+from planaria.core.errors import UsageError
+from planaria.verify.cases import MODELS, Case, cases_of, find_model
+from planaria.verify.check import STATES_MAX, Result, Search
+from planaria.verify.graph import Graph
+from planaria.verify.replay import counterexample, replay
+
+SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
+
+
+@click.command()
+@click.argument("model", metavar="[MODEL]", default="")
+@click.option("--n", type=click.IntRange(1), help="How many nodes.  [default: the usual cases]")
+@click.option("--starts", help="Which first states; a wrong one names those there are.")
+@click.option(
+    "--channel",
+    type=click.IntRange(0),
+    default=0,
+    help="Most messages in flight; 0: heard before the next timeout.",
+)
+@click.option(
+    "--delay",
+    type=click.IntRange(0, 3),
+    default=0,
+    help="Rounds within which a message is heard; 0: no bound.",
+)
+@click.option("--states", type=int, default=STATES_MAX, show_default=True, help="Most states.")
+@click.option("--large", is_flag=True, help="Search the cases of a campaign as well.")
+@click.option("--resume", type=Path, metavar="DIR", help="Save the search there, or resume it.")
+@click.option("--out", type=Path, metavar="DIR", help="Write counterexamples there.")
+@click.option("--replay", "again", type=Path, metavar="FILE", help="Replay a counterexample.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
+def verify(model: str, **values: Any) -> int:
+    """Search all states that MODEL reaches from a stated set of starts, under every order of steps.
+
+    It looks for runs that are fair and never legitimate, states without a way out, legitimate
+    states that do not last, exceptions and broken safety, in the protocols' own classes with
+    small constants. Exit code 0: nothing found; 1: something was; 2: the command is wrong.
+    """
+    if values["again"] is not None:
+        for line in replay(values["again"]):
+            click.echo(line)
+        return 0
+    if not model:
+        raise UsageError(f"missing MODEL: {', '.join(sorted(MODELS))}")
+    cases = _cases(model, values)
+    if values["resume"] is not None and len(cases) != 1:
+        raise UsageError("--resume needs one case: name --n and --starts")
+    results = [_searched(case, values) for case in cases]
+    if values["as_json"]:
+        click.echo(json.dumps([_as_json(it) for it in results]))
+    else:
+        click.echo("\n\n".join(map(in_words, results)))
+    return 1 if any(it.findings for it in results) else 0
+
+
+def _cases(model: str, values: dict[str, Any]) -> list[Case]:
+    """The one that the options name, or the usual ones."""
+    known = find_model(model)
+    if values["n"] is None:
+        if values["starts"] is not None:
+            raise UsageError("--starts needs --n")
+        return cases_of(model, large=values["large"])
+    start = values["starts"] or known.starts[0]
+    return [Case(model, values["n"], start, values["channel"], values["delay"])]
+
+
+def _searched(case: Case, values: dict[str, Any]) -> Result:
+    search, ticker = case.search(), Ticker()
+    due = time.monotonic() + SAVE_SECONDS
+
+    def tick(graph: Graph) -> bool:
+        nonlocal due
+        far = f"{graph.expanded:,} of {len(graph):,} states"
+        ticker.show(f"planaria: {case}: {far}")
+        if values["resume"] is not None and time.monotonic() > due:
+            graph.save(values["resume"], search.key)
+            due = time.monotonic() + SAVE_SECONDS
+        return True
+
+    result = search.run(values["states"], tick, values["resume"])
+    ticker.clear()
+    if values["out"] is not None:
+        _write(search, result, values["out"])
+    return result
+
+
+def _write(search: Search, result: Result, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for number, finding in enumerate(result.findings):
+        path = directory / f"{result.model}-{result.n}-{finding.kind}-{number}.json"
+        path.write_text(json.dumps(counterexample(search, finding)))
+        click.echo(f"planaria: wrote {path}", err=True)
+
+
+def in_words(result: Result) -> str:
+    """What people read: what was covered, exactly, and what was found."""
+    share = f"{result.expanded:,} of {result.states:,} states found"
+    whole = "all of them" if result.expanded == result.states else share
+    lines = [
+        f"{result.model}, n = {result.n}",
+        f"  starts     {result.starts:,}: {result.covered}",
+        f"  orders     {result.schedule}",
+        f"  searched   {result.states:,} states ({whole}), {result.transitions:,} steps; "
+        f"{result.legitimate:,} states are legitimate",
+    ]
+    if result.cut:
+        lines.append(f"  left out   {result.cut:,} steps that the channel has no room for")
+    if result.thinned:
+        lines.append("  left out   coins of more than 12 outcomes: ends and middle stand for all")
+    small = ", ".join(f"{name.rpartition(':')[2]} {it}" for name, it in result.constants.items())
+    lines.append(f"  constants  {small or 'as they are'}")
+    if not result.findings:
+        said = "no livelock, no trap, no exception; what is legitimate stays so"
+        lines.append(f"  found      {said}")
+    kinds: dict[str, int] = {}
+    for it in result.findings:
+        if it.kind not in kinds:
+            kinds[it.kind] = it.count
+            lines.append(f"  FOUND      {counted(it.count, it.kind)}, one of them: {it.detail}")
+    return "\n".join(lines)
+
+
+def _as_json(result: Result) -> dict[str, Any]:
+    found = to_builtins(result)
+    assert isinstance(found, dict)
+    for it in found["findings"]:
+        it["stem"], it["loop"] = len(it["stem"]), len(it["loop"])
+    return {**found, "complete": result.complete}

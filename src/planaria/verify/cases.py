@@ -1,0 +1,88 @@
+"""What is searched for each overlay: small cases in every test run, larger ones in a campaign."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from planaria.core.errors import unknown
+from planaria.verify.check import Search
+from planaria.verify.model import Model
+from planaria.verify.models.antientropy import AntiEntropyModel
+from planaria.verify.models.mobile import MobileModel
+from planaria.verify.models.skipring import SkipRingModel
+from planaria.verify.models.sorted_ring import SortedRingModel
+from planaria.verify.space import Schedule
+
+MODELS: Mapping[str, type[Model]] = {
+    it.name: it for it in (SortedRingModel, SkipRingModel, AntiEntropyModel, MobileModel)
+}
+
+
+class Case(Struct, frozen=True):
+    """One search: a model of a size, its starts, a kind of schedule; `large`: for campaigns."""
+
+    model: str
+    n: int
+    start: str
+    channel: int = 0
+    delay: int = 0
+    large: bool = False
+
+    def search(self) -> Search:
+        """The search itself."""
+        model = find_model(self.model)(self.n, self.start)
+        return Search(model, Schedule(self.channel, self.delay))
+
+    def __str__(self) -> str:
+        options = f"--n {self.n} --starts {self.start} --channel {self.channel}"
+        return f"{self.model} {options}" + (f" --delay {self.delay}" if self.delay else "")
+
+
+CASES: Sequence[Case] = (
+    Case("sorted-ring", 2, "right", channel=8),
+    Case("sorted-ring", 2, "labels"),
+    Case("sorted-ring", 2, "labels", channel=4),
+    Case("sorted-ring", 2, "garbage", channel=4),
+    Case("sorted-ring", 2, "dead", delay=1),
+    Case("sorted-ring", 2, "sides"),
+    Case("sorted-ring", 3, "right"),
+    Case("sorted-ring", 3, "equal"),
+    Case("sorted-ring", 3, "sides", large=True),
+    Case("sorted-ring", 3, "right", channel=4, large=True),
+    Case("sorted-ring", 3, "labels", large=True),
+    Case("sorted-ring", 3, "garbage", large=True),
+    Case("sorted-ring", 3, "dead", delay=1, large=True),
+    Case("sorted-ring", 4, "right", large=True),
+    Case("sorted-ring", 4, "wound"),
+    Case("ring", 1, "one", delay=1),
+    Case("ring", 1, "leavers", delay=1),
+    Case("ring", 1, "second", delay=1),
+    Case("ring", 1, "two", delay=1, large=True),
+    Case("ring", 2, "one", delay=1, large=True),
+    Case("ring", 2, "any", delay=1, large=True),
+    Case("anti-entropy", 2, "stores", delay=1),
+    Case("anti-entropy", 1, "memory", delay=1),
+    Case("anti-entropy", 1, "stale", delay=1),
+    Case("anti-entropy", 3, "stores", large=True),
+    Case("anti-entropy", 2, "stores", channel=3, delay=1, large=True),
+    Case("anti-entropy", 2, "memory", delay=1, large=True),
+    Case("anti-entropy", 3, "stale", delay=1, large=True),
+    Case("mobile", 2, "heights", delay=1),
+    Case("mobile", 2, "links", delay=1),
+    Case("mobile", 3, "heights", delay=1, large=True),
+    Case("mobile", 3, "links", delay=1, large=True),
+    Case("mobile", 3, "ring", delay=1, large=True),
+)
+
+
+def find_model(name: str) -> type[Model]:
+    """The model of this name. Raises UsageError if there is none."""
+    if name not in MODELS:
+        raise unknown("model", name, MODELS)
+    return MODELS[name]
+
+
+def cases_of(name: str, *, large: bool) -> list[Case]:
+    """The cases of one model that every test run searches; with `large` those of a campaign too."""
+    find_model(name)
+    return [it for it in CASES if it.model == name and (large or not it.large)]

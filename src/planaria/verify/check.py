@@ -1,0 +1,232 @@
+"""One search from beginning to end: explore, judge every state, look for what must not be."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from planaria.verify.graph import NOBODY, Graph
+from planaria.verify.livelock import Component, livelocks, traps
+from planaria.verify.model import Model, constants
+from planaria.verify.space import Schedule, Space
+
+STATES_MAX = 2_000_000
+SHOWN = 3  # counterexamples of one kind
+
+
+class Finding(Struct):
+    """Something that must not be: of which kind, how often, and one way there.
+
+    `stem` and `loop` are numbers of states with the actions between them.
+    """
+
+    kind: str
+    count: int
+    detail: str
+    stem: list[tuple[int, int]]
+    loop: list[tuple[int, int]] = []
+
+
+class Result(Struct):
+    """What was covered, exactly, and what was found."""
+
+    model: str
+    n: int
+    covered: str
+    schedule: str
+    constants: dict[str, Any]
+    starts: int
+    states: int
+    expanded: int
+    transitions: int
+    local_steps: int
+    legitimate: int
+    cut: int
+    thinned: bool
+    findings: list[Finding]
+
+    @property
+    def complete(self) -> bool:
+        """Was every state reached expanded, and no step left out for want of room?"""
+        return self.expanded == self.states and not self.cut
+
+
+class Search:
+    """A model under a schedule, and the graph of its states."""
+
+    def __init__(self, model: Model, schedule: Schedule) -> None:
+        self.model, self.schedule = model, schedule
+        self.graph = Graph(Space(model, schedule))
+        self.bad = bytearray()
+
+    @property
+    def key(self) -> str:
+        """What this search is, to know it again on disk."""
+        small = ", ".join(f"{name} = {value}" for name, value in self.model.constants.items())
+        return f"{self.model.name} n={self.model.n} {self.model.start} {self.schedule} {small}"
+
+    def run(
+        self,
+        most: int = STATES_MAX,
+        tick: Callable[[Graph], bool] = lambda _: True,
+        directory: Path | None = None,
+    ) -> Result:
+        """Search, with the model's small constants, and say what came of it."""
+        graph = self.graph
+        with constants(self.model.constants):
+            if directory is None or not graph.resume(directory, self.key):
+                graph.begin()
+            graph.explore(most, tick)
+            if directory is not None:
+                graph.save(directory, self.key)
+            self._judge()
+            findings = [*self._troubles(), *self._closure(), *self._traps(), *self._livelocks()]
+        return self._result(findings)
+
+    def violations(self, number: int) -> list[Any]:
+        """What is not legitimate in a state."""
+        space, state = self.graph.space, self.graph.states[number]
+        return self.model.violations(space.states(state), space.channel(state))
+
+    def _judge(self) -> None:
+        """Which states are bad; the same judge for all."""
+        graph = self.graph
+        self.bad = bytearray(len(graph))
+        for number in range(len(graph)):
+            self.bad[number] = bool(self.violations(number))
+
+    def _result(self, findings: list[Finding]) -> Result:
+        graph, space, model = self.graph, self.graph.space, self.model
+        return Result(
+            model.name,
+            model.n,
+            model.covered,
+            str(self.schedule),
+            dict(model.constants),
+            graph.starts,
+            len(graph),
+            graph.expanded,
+            graph.transitions,
+            len(space.steps),
+            len(graph) - sum(self.bad),
+            space.cut,
+            space.coins.thinned,
+            findings,
+        )
+
+    def _finding(self, kind: str, count: int, detail: str, number: int) -> Finding:
+        return Finding(kind, count, detail, self.graph.path(number))
+
+    def _troubles(self) -> list[Finding]:
+        """Exceptions, and steps that no step may be."""
+        graph = self.graph
+        found = [
+            self._finding("exception", len(graph.troubles), it.detail, it.state)
+            for it in graph.troubles[:SHOWN]
+        ]
+        wrong = []
+        judged = () if type(self.model).broken is Model.broken else graph.states
+        for number, state in enumerate(judged):
+            if detail := self.model.broken(graph.space.states(state)):
+                wrong.append((number, detail))
+        return found + [
+            self._finding("safety", len(wrong), detail, number) for number, detail in wrong[:SHOWN]
+        ]
+
+    def _closure(self) -> list[Finding]:
+        """Legitimate states that a step leaves."""
+        graph, bad = self.graph, self.bad
+        left = [
+            (s, action, t)
+            for s in range(graph.expanded)
+            if not bad[s]
+            for action, targets in graph.actions(s)
+            for t in targets
+            if bad[t]
+        ]
+        found = []
+        for s, action, t in left[:SHOWN]:
+            detail = f"{action_name(graph, action)} leads to: {self.violations(t)[0]}"
+            finding = self._finding("closure", len(left), detail, s)
+            finding.stem.append((action, t))
+            found.append(finding)
+        return found
+
+    def _traps(self) -> list[Finding]:
+        good = bytearray(not it for it in self.bad)
+        stuck = traps(self.graph, good)
+        return [
+            self._finding("trap", len(stuck), f"{self.violations(number)[0]}", number)
+            for number in stuck[:SHOWN]
+        ]
+
+    def _livelocks(self) -> list[Finding]:
+        found = livelocks(self.graph, self.bad)
+        return [self._livelock(len(found), it) for it in found[:SHOWN]]
+
+    def _livelock(self, count: int, component: Component) -> Finding:
+        entry = min(component.states)
+        size = f"fair for ever among {len(component.states):,} states"
+        if not component.timeouts:
+            size = f"messages that never end, among {len(component.states):,} states"
+        finding = self._finding("livelock", count, f"{size}: {self.violations(entry)[0]}", entry)
+        finding.loop = fair_loop(self.graph, component)
+        return finding
+
+
+def action_name(graph: Graph, action: int) -> str:
+    """An action in words."""
+    space = graph.space
+    if action == NOBODY:
+        return "start"
+    if action < space.n:
+        return f"timeout of {space.nodes[action].id}"
+    source, target, message = space.messages[action - space.n]
+    return f"{source} -> {target}: {message}"
+
+
+def fair_loop(graph: Graph, component: Component) -> list[tuple[int, int]]:
+    """A way round the component and back on which everything happens that must."""
+    inside = set(component.states)
+    at = home = min(component.states)
+    missing = {
+        action
+        for s in component.states
+        for action, targets in graph.actions(s)
+        if all(t in inside for t in targets)
+    }
+    loop: list[tuple[int, int]] = []
+    while missing:
+        way = _walk(graph, inside, at, lambda action, _: action in missing)
+        for action, _ in way:
+            missing.discard(action)
+        loop += way
+        at = loop[-1][1]
+    if at != home:
+        loop += _walk(graph, inside, at, lambda _, target: target == home)
+    return loop
+
+
+def _walk(
+    graph: Graph, inside: set[int], start: int, there: Callable[[int, int], bool]
+) -> list[tuple[int, int]]:
+    """The shortest way inside from `start` to a step that is wanted."""
+    before: dict[int, tuple[int, int]] = {}
+    queue = [start]
+    for s in queue:
+        for action, targets in graph.actions(s):
+            if not all(t in inside for t in targets):
+                continue
+            for t in targets:
+                if there(action, t):
+                    way = [(action, t)]
+                    while s != start:
+                        action, previous = before[s]
+                        way.append((action, s))
+                        s = previous
+                    return way[::-1]
+                if t not in before and t != start:
+                    before[t] = (action, s)
+                    queue.append(t)
+    raise AssertionError("an end component is connected")

@@ -1,0 +1,1 @@
+"""What is searched: for each protocol its nodes, its starts, its small constants, its judge."""

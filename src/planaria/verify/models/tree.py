@@ -1,0 +1,99 @@
+"""The tree over a DHT that is right: hosts with any parent, any children, alive, dead or none."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Node
+from planaria.core.overlay import Violation
+from planaria.core.state import State, decode_state
+from planaria.protocols.dht.overlay import give_places
+from planaria.protocols.tree.host import TreeHost, TreeHostState
+from planaria.protocols.tree.overlay import TreeOverlay
+from planaria.verify.coins import Coins
+from planaria.verify.model import First, Flying, Model
+from planaria.verify.models.dht import DEAD, SMALL, plain_member
+
+REFRESH = 3
+SMALLER = {
+    **SMALL,
+    "dht.member:NONCES": 2,
+    "dht.lookups:GAP_MAX": 2,
+    "dht.lookups:HOP_MAX": 2,
+    "tree.place:REFRESH_PERIOD": REFRESH,
+    "tree.place:SUSPECT_AGE_MAX": 2,
+}
+
+
+class TreeModel(Model):
+    """Hosts 0 to n - 1 of a DHT that is right; parent and children of each are anybody.
+
+    `links`: one child at most, no search under way. `searches`: and each believes that it searched
+    for its keyset, or searches now although nothing is asked.
+    """
+
+    name = "tree"
+    messages = TreeOverlay.messages
+    starts = ("links", "searches")
+    small = MappingProxyType({f"planaria.protocols.{name}": it for name, it in SMALLER.items()})
+
+    def __init__(self, n: int, start: str = "links") -> None:
+        super().__init__(n, start)
+        self.overlay = TreeOverlay()
+
+    @property
+    def covered(self) -> str:
+        """The starts, in one sentence."""
+        more = "" if self.start == "links" else ", its search done, under way or none"
+        return f"{self.n} hosts, parent and child of each any other, a dead one or none{more}"
+
+    def nodes(self, coins: Coins) -> list[Node]:
+        """The hosts."""
+        return [self._host(id) for id in range(self.n)]
+
+    def _host(self, id: NodeId) -> TreeHost:
+        return TreeHost(id, self.overlay.space, self.overlay.tree, (0, 1) if self.n > 1 else (0,))
+
+    def firsts(self) -> Iterator[First]:
+        """Every choice of links and searches."""
+        hosts = [self._host(id) for id in range(self.n)]
+        give_places([it.dht for it in hosts], self.overlay.space)
+        made = [list(self._places(it)) for it in hosts]
+        for states in product(*made):
+            yield First(dict(enumerate(states)))
+
+    def _places(self, host: TreeHost) -> Iterator[State]:
+        others: list[Any] = [None, DEAD, *(it for it in range(self.n) if it != host.id)]
+        mine = host.dht.keyset
+        searches: list[Any] = [(None, None)]
+        if self.start == "searches":
+            searches += [(mine, None), (None, mine), (mine, mine)]
+        for parent, child, (searched, searching) in product(others, others, searches):
+            place = host.place
+            place.parent = parent
+            place.children = () if child is None else (child,)
+            place.searched, place.searching = searched, searching
+            yield _copied(host)
+
+    def plain(self, state: State) -> State:
+        """As in the DHT; too old is too old."""
+        assert isinstance(state, TreeHostState)
+        nonce = state.dht.lookups.nonce
+        plain_member(state.dht)
+        state.dht.lookups.nonce = nonce
+        state.place.age = min(state.place.age, REFRESH)
+        return state
+
+    def violations(
+        self, states: Mapping[NodeId, State], channel: Sequence[Flying]
+    ) -> list[Violation]:
+        """As the product judges a tree."""
+        flying = [(target, message) for _, target, message in channel]
+        return self.overlay.violations(states, flying)
+
+
+def _copied(host: TreeHost) -> State:
+    """Its state as it is now: states share what they are made of with their node."""
+    return decode_state(TreeHostState, host.snapshot())

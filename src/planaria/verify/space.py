@@ -1,0 +1,234 @@
+"""States and steps of a model: each local step is taken once, by the real class, and remembered.
+
+What a node does depends on its own variables, its input and its coins alone. A state of the whole
+is one number per node, then (with rounds) who has had its timeout, then the messages in flight.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from planaria.core.codec import to_wire
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Clock, Effects, Send
+from planaria.core.state import decode_state, encode_state
+from planaria.verify.coins import Coins
+from planaria.verify.model import First, Flying, Model
+
+State = tuple[int, ...]
+Outcome = tuple[int, tuple[int, ...]]  # the node's next state, and what it sends
+AGES = 4  # of a message in flight, in ends of rounds, and how many bits' worth of room it has
+STORM = 64  # messages in flight that no schedule bounds: more is a storm
+TIMEOUT = -1
+
+
+class Schedule(Struct, frozen=True):
+    """Which orders are tried.
+
+    `channel`: at most so many messages in flight; 0: all are heard before the next timeout.
+    `delay`: 0: no bound; else everybody has one timeout in each round, in any order, and a message
+    is heard before so many further rounds have ended.
+    """
+
+    channel: int = 0
+    delay: int = 0
+
+    def __str__(self) -> str:
+        if not self.channel:
+            order = "every message heard, in every order, before the next timeout"
+        else:
+            order = f"every order of deliveries and timeouts with at most {self.channel} in flight"
+        if self.delay:
+            order += "; one timeout of each node a round"
+        if self.delay and self.channel:
+            order += f", nothing in flight for longer than {self.delay + 1} rounds"
+        return order
+
+
+class Raised(Exception):
+    """A handler raised, or did what no step may do."""
+
+
+class Space:
+    """All that one model can do under one kind of schedule."""
+
+    def __init__(self, model: Model, schedule: Schedule) -> None:
+        self.model, self.schedule = model, schedule
+        self.coins = Coins()
+        self.nodes = model.nodes(self.coins)
+        self.n = len(self.nodes)
+        self.index = {node.id: at for at, node in enumerate(self.nodes)}
+        self.head = self.n + bool(schedule.delay)  # numbers before the messages
+        self.locals: list[bytes] = []
+        self.local_of: dict[bytes, int] = {}
+        self.messages: list[Flying] = []
+        self.targets: list[int] = []
+        self.message_of: dict[tuple[NodeId | None, NodeId, bytes], int] = {}
+        self.steps: dict[tuple[int, int, int], tuple[Outcome, ...]] = {}
+        self._firsts: dict[int, tuple[Any, int]] = {}  # with the state: an id must not come again
+        self._shifts = type(model).shifted is not Model.shifted
+        self._shifted: dict[State, State] = {}
+        self._decoded: dict[tuple[int, int], Any] = {}
+        self.cut = 0  # steps not taken: more would have been in flight than the channel holds
+
+    # Numbers for values
+
+    def local(self, data: bytes) -> int:
+        """The number of a node's state."""
+        found = self.local_of.get(data)
+        if found is None:
+            found = self.local_of[data] = len(self.locals)
+            self.locals.append(data)
+        return found
+
+    def message(self, source: NodeId | None, target: NodeId, message: Message) -> int:
+        """The number of a message in flight."""
+        key = (source, target, to_wire(message))
+        found = self.message_of.get(key)
+        if found is None:
+            found = self.message_of[key] = len(self.messages)
+            self.messages.append((source, target, message))
+            self.targets.append(self.index[target])
+        return found
+
+    def first(self, first: First) -> State:
+        """The number of a first state."""
+        own = [self._own(first.states[node.id]) for node in self.nodes]
+        flying = {self.message(*it) * AGES for it in first.channel if it[1] in self.index}
+        state = (*own, *([0] if self.schedule.delay else []), *sorted(flying))
+        return state if flying or not self._shifts else self._shift(state)
+
+    def _own(self, state: Any) -> int:
+        """The number of a first state of a node; the same one stands in many first states."""
+        known = self._firsts.get(id(state))
+        if known is None:
+            known = self._firsts[id(state)] = state, self._plain(state)
+        return known[1]
+
+    def states(self, state: State) -> dict[NodeId, Any]:
+        """The variables of every node in a state of the whole."""
+        return {it.id: self._known(at, state[at]) for at, it in enumerate(self.nodes)}
+
+    def _known(self, at: int, own: int) -> Any:
+        """A node's state as a judge reads it, decoded once."""
+        found = self._decoded.get((at, own))
+        if found is None:
+            found = decode_state(self.nodes[at].state_type, self.locals[own])
+            self._decoded[at, own] = found
+        return found
+
+    def channel(self, state: State) -> list[Flying]:
+        """What is in flight in a state of the whole."""
+        return [self.messages[flying // AGES] for flying in state[self.head :]]
+
+    def _shift(self, state: State) -> State:
+        """A state without messages, counted from where the model says."""
+        found = self._shifted.get(state[: self.n])
+        if found is None:
+            kinds = [node.state_type for node in self.nodes]
+            pairs = zip(kinds, state, strict=False)
+            fresh = self.model.shifted([decode_state(it, self.locals[own]) for it, own in pairs])
+            found = state[: self.n] if fresh is None else tuple(map(self._plain, fresh))
+            self._shifted[state[: self.n]] = found
+        return (*found, *state[self.n :])
+
+    def _plain(self, state: Any) -> int:
+        return self.local(encode_state(self.model.plain(state)))
+
+    # Steps
+
+    def step(self, at: int, own: int, input: int) -> tuple[Outcome, ...]:
+        """Every outcome of one input at one node: a message by its number, or TIMEOUT."""
+        key = (at, own, input)
+        found = self.steps.get(key)
+        if found is None:
+            found = self.steps[key] = self._step(at, own, input)
+        return found
+
+    def _step(self, at: int, own: int, input: int) -> tuple[Outcome, ...]:
+        node, data = self.nodes[at], self.locals[own]
+        found: dict[Outcome, None] = {}
+        for script in self.coins.scripts():
+            node.load(decode_state(node.state_type, data))
+            self.coins.begin(script)  # what is drawn only to be overwritten does not count
+            try:
+                effects = self._input(at, input)
+            except Exception as error:
+                said = f"{type(error).__name__}: {error}"
+                raise Raised(f"node {node.id} raised {said}") from error
+            before = decode_state(node.state_type, data)
+            if wrong := self.model.forbidden(before, node.state(), effects):
+                raise Raised(f"node {node.id}: {wrong}")
+            sends = {
+                self.message(node.id, it.target, it.message): None
+                for it in effects
+                if isinstance(it, Send) and it.target in self.index
+            }
+            after = self._plain(node.state())
+            found[after, tuple(sends)] = None
+        return tuple(found)
+
+    def _input(self, at: int, input: int) -> Effects:
+        node = self.nodes[at]
+        if input != TIMEOUT:
+            source, _, message = self.messages[input]
+            return node.on_message(message, source)
+        told = node.on_command(Clock(0)) if node.reads_clock else ()
+        return [*told, *node.on_timeout()]
+
+    def after(self, state: State) -> Iterator[tuple[int, list[State]]]:
+        """Each action possible in a state, with all its outcomes.
+
+        Actions are the place of a node, for its timeout, or n and the number of a message.
+        """
+        yield from self._timeouts(state)
+        for place in range(self.head, len(state)):
+            number = state[place] // AGES
+            at = self.targets[number]
+            rest = state[:place] + state[place + 1 :]
+            reached = self._reached(rest, at, self.step(at, state[at], number))
+            if reached:
+                yield self.n + number, reached
+
+    def _timeouts(self, state: State) -> Iterator[tuple[int, list[State]]]:
+        flying = len(state) > self.head
+        if flying and not self.schedule.channel:
+            return
+        bounded = self.schedule.delay
+        for at in range(self.n):
+            start = state
+            if bounded:
+                had = state[self.n]
+                if had >> at & 1:
+                    continue
+                had |= 1 << at
+                if had == (1 << self.n) - 1:
+                    if any(it % AGES >= bounded for it in state[self.head :]):
+                        continue  # the round ends with what is due heard
+                    had, aged = 0, tuple(it + 1 for it in state[self.head :])
+                else:
+                    aged = state[self.head :]
+                start = (*state[: self.n], had, *aged)
+            reached = self._reached(start, at, self.step(at, state[at], TIMEOUT))
+            if reached:
+                yield at, reached
+
+    def _reached(self, start: State, at: int, outcomes: tuple[Outcome, ...]) -> list[State]:
+        """What each outcome leads to; nothing if one of them does not fit the channel."""
+        limit = self.schedule.channel or STORM
+        reached, head, flying = [], self.head, start[self.head :]
+        for own, sends in outcomes:
+            new = flying
+            if sends:
+                known = {it // AGES for it in flying}
+                fresh = [it * AGES for it in sends if it not in known]
+                if len(flying) + len(fresh) > limit:
+                    self.cut += 1
+                    return []
+                if fresh:
+                    new = tuple(sorted((*flying, *fresh)))
+            after = (*start[:at], own, *start[at + 1 : head], *new)
+            reached.append(after if new or not self._shifts else self._shift(after))
+        return list(dict.fromkeys(reached)) if len(reached) > 1 else reached

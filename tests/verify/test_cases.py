@@ -1,0 +1,59 @@
+"""Every case of `planaria verify` finds nothing; the large ones at night."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from planaria.cli.main import main
+from planaria.verify.cases import CASES, Case, cases_of
+from planaria.verify.model import constants
+from planaria.verify.replay import counterexample, replay
+
+SMALL = [it for it in CASES if not it.large]
+LARGE = [it for it in CASES if it.large]
+
+
+@pytest.mark.parametrize("case", SMALL, ids=str)
+def test_small_case_is_searched_to_the_end_and_nothing_is_found(case: Case) -> None:
+    result = case.search().run()
+    assert not result.findings
+    assert result.expanded == result.states > result.legitimate > 0
+
+
+@pytest.mark.parametrize("case", LARGE, ids=str)
+def test_large_case_finds_nothing(case: Case, seeds: Callable[[int, int], int]) -> None:
+    result = case.search().run(seeds(0, 4_000_000))
+    assert not result.findings
+
+
+def test_a_counterexample_is_replayed_step_by_step(tmp_path: Path) -> None:
+    """Without the amendment E23 a ring can wind twice; the file says how."""
+    path = tmp_path / "found.json"
+    with constants({"planaria.protocols.ring.sorted_ring:SortedRing.learn": _never}):
+        search = Case("sorted-ring", 2, "right").search()
+        result = search.run()
+        assert result.findings
+        livelock = next(it for it in result.findings if it.kind == "livelock")
+        path.write_text(json.dumps(counterexample(search, livelock)))
+        lines = list(replay(path))
+    assert "for ever:" in lines
+    assert lines[0] == "start"
+    assert not any("does not close" in line for line in lines)
+
+
+def _never(*_: object) -> list[object]:
+    return []
+
+
+def test_verify_prints_what_was_covered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "sorted-ring", "--n", "2", "--channel", "8"]) == 0
+    said = capsys.readouterr().out
+    assert "136 states (all of them)" in said
+    assert "no livelock" in said
+    assert main(["verify", "sorted-ring", "--n", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)[0]
+    assert found["complete"] is True
+    assert main(["verify", "nothing"]) == 2
+    assert cases_of("mobile", large=True)

@@ -1,0 +1,49 @@
+"""Every rule that is left out is missed by a search or by a test; all of them at night."""
+
+import runpy
+from collections.abc import Callable
+
+import pytest
+
+from planaria.core.errors import UsageError
+from planaria.protocols.ring.sorted_ring import SortedRing
+from planaria.verify.cases import Case
+from planaria.verify.mutants import BUILD_RING, MUTANTS
+from planaria.verify.mutation import Mutant, mutated
+from toys import ROOT
+
+page = runpy.run_path(str(ROOT / "docs" / "mutants_page.py"))
+QUICK = ("E3", "wrong side", "displaced", "contest", "older label", "R1 (H1)", "E7")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_rule_that_is_left_out_is_found_by_a_search(name: str) -> None:
+    mutant = next(it for it in MUTANTS if it.name == name)
+    assert isinstance(mutant.caught, Case)
+    assert page["caught"](mutant)
+    assert not mutant.caught.search().run().findings  # and put back
+
+
+@pytest.mark.parametrize("number", range(len(MUTANTS)))
+def test_every_rule_that_is_left_out_is_missed(
+    number: int, seeds: Callable[[int, int], int]
+) -> None:
+    seeds(0, 1)
+    assert page["caught"](MUTANTS[number])
+
+
+def test_every_mutant_fits_the_code_and_is_named_once() -> None:
+    for mutant in MUTANTS:
+        with mutated(mutant):
+            pass
+    assert len({(it.name, it.place) for it in MUTANTS}) == len(MUTANTS)
+    before = SortedRing._key
+    with mutated(next(it for it in BUILD_RING if it.name == "E3")):
+        assert SortedRing._key is not before
+    assert SortedRing._key is before
+
+
+def test_a_mutant_of_what_is_not_there_is_refused() -> None:
+    wrong = Mutant("x", "x", "ring.sorted_ring:SortedRing._key", "nothing", "", "x")
+    with pytest.raises(UsageError, match="0 times"), mutated(wrong):
+        pass

@@ -1,0 +1,171 @@
+"""The search itself, on toys of which the answer is known by hand."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Effects, Node, Send
+from planaria.core.overlay import Violation
+from planaria.core.state import State
+from planaria.verify.check import Result, Search
+from planaria.verify.coins import Coins
+from planaria.verify.model import First, Flying, Model, constants
+from planaria.verify.models.sorted_ring import SortedRingModel
+from planaria.verify.space import Schedule
+
+STEP = 1
+
+
+class Word(Message, frozen=True, tag="toy.word"):
+    """A number."""
+
+    value: int
+
+
+class ToyState(State):
+    """A number."""
+
+    value: int
+
+
+class Toy(Node):
+    """Two of them; `rule` says what they do."""
+
+    state_type = ToyState
+
+    def __init__(self, id: NodeId, rule: str, rng: Random) -> None:
+        super().__init__(id)
+        self.rule, self.rng, self.value = rule, rng, 0
+
+    def on_timeout(self) -> Effects:
+        if self.rule == "swaps":  # for ever 1, 2, 1, 2
+            self.value = 3 - self.value if self.value else 0
+        elif self.rule == "coin" and self.value:
+            self.value = 0 if self.rng.random() < 0.1 else 3 - self.value
+        elif self.rule == "tells":
+            return [Send(1 - self.id, Word(0))]
+        elif self.rule == "leaves":
+            self.value = (self.value + STEP) % 3
+        elif self.rule == "raises" and self.value == 2:
+            raise ZeroDivisionError("two")
+        elif self.rule == "chats" and self.value:
+            return [Send(1 - self.id, Word(7))]
+        return []
+
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
+        assert isinstance(message, Word)
+        if message.value == 7:
+            return [Send(1 - self.id, Word(7))]
+        self.value = message.value
+        return []
+
+
+class ToyModel(Model):
+    """Legitimate: both at 0."""
+
+    name = "toy"
+    messages = (Word,)
+    starts = ("swaps", "coin", "tells", "stuck", "leaves", "raises", "chats")
+
+    @property
+    def covered(self) -> str:
+        return "all values of 0..2"
+
+    def nodes(self, coins: Coins) -> list[Node]:
+        return [Toy(id, self.start, coins) for id in (0, 1)]
+
+    def firsts(self) -> Iterator[First]:
+        for one in range(3):
+            for other in range(3):
+                yield First({0: ToyState(one), 1: ToyState(other)})
+
+    def violations(
+        self, states: Mapping[NodeId, State], channel: Sequence[Flying]
+    ) -> list[Violation]:
+        wrong = [id for id, it in states.items() if it != ToyState(0)]
+        return [Violation("zero", id, "is not") for id in wrong]
+
+
+def searched(rule: str, channel: int = 2, delay: int = 0) -> Result:
+    return Search(ToyModel(2, rule), Schedule(channel, delay)).run()
+
+
+def kinds(result: Result) -> set[str]:
+    return {it.kind for it in result.findings}
+
+
+def test_a_loop_without_a_legitimate_state_is_a_livelock_and_a_trap() -> None:
+    result = searched("swaps")
+    assert kinds(result) == {"trap", "livelock"}
+    assert result.complete
+    livelock = next(it for it in result.findings if it.kind == "livelock")
+    assert {action for action, _ in livelock.loop} == {0, 1}  # every timeout comes in it
+    assert livelock.loop[-1][1] == livelock.stem[-1][1]  # and it closes
+
+
+def test_a_coin_ends_what_no_scheduler_would() -> None:
+    assert not searched("coin").findings
+
+
+@pytest.mark.parametrize(("channel", "delay"), [(2, 0), (1, 0), (0, 0), (2, 1), (0, 1)])
+def test_a_message_that_is_never_heard_is_no_livelock(channel: int, delay: int) -> None:
+    """Timeouts alone change nothing for ever; but what they send must be heard, and heals."""
+    result = searched("tells", channel, delay)
+    assert not result.findings
+    assert 0 < result.legitimate < result.states
+
+
+def test_a_state_that_nothing_leaves_is_a_trap() -> None:
+    assert kinds(searched("stuck")) == {"trap", "livelock"}
+
+
+def test_a_step_out_of_a_legitimate_state_breaks_closure() -> None:
+    result = searched("leaves")
+    assert kinds(result) == {"closure", "livelock"}  # one may always be elsewhere
+    finding = result.findings[0]
+    assert "zero" in finding.detail
+
+
+def test_an_exception_is_found_with_the_way_there() -> None:
+    result = searched("raises")
+    assert "exception" in kinds(result)
+    assert "two" in result.findings[0].detail
+
+
+def test_messages_that_never_end_are_found_where_no_timeout_is_due() -> None:
+    found = searched("chats", channel=0).findings
+    assert any("never end" in it.detail for it in found)
+
+
+def test_constants_are_put_back_and_must_exist() -> None:
+    with constants({f"{__name__}:STEP": 0}):
+        assert not searched("leaves").complete or STEP == 0
+    assert STEP == 1
+    with pytest.raises(UsageError, match="no constant"), constants({f"{__name__}:STEEP": 0}):
+        pass
+
+
+def test_coins_give_every_outcome_once() -> None:
+    coins = Coins()
+    seen = []
+    for _ in coins.scripts():
+        first = coins.randrange(3)
+        seen.append((first, coins.random() < 0.5 if first == 1 else None, coins.choice("ab")))
+    assert len(seen) == len(set(seen)) == 8
+    assert not coins.thinned
+
+
+def test_a_search_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    whole = Search(SortedRingModel(2, "labels"), Schedule(4)).run()
+    first = Search(SortedRingModel(2, "labels"), Schedule(4)).run(500, directory=tmp_path)
+    assert first.expanded == 500 < first.states
+    again = Search(SortedRingModel(2, "labels"), Schedule(4)).run(directory=tmp_path)
+    for name in ("starts", "states", "expanded", "transitions", "legitimate", "cut", "findings"):
+        assert getattr(again, name) == getattr(whole, name)
+    with pytest.raises(UsageError, match="another search"):
+        Search(SortedRingModel(2, "right"), Schedule(4)).run(directory=tmp_path)
