@@ -56,6 +56,7 @@ from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
+from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.pace import PACE_MAX
@@ -67,7 +68,7 @@ from planaria.records.store import Committed, Store
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit, Review, Settle)
 
 log = logging.getLogger("planaria.node")
 
