@@ -55,6 +55,7 @@ from planaria.network.resuming import Resuming
 from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
+from planaria.network.tls import Credentials
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
 from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
@@ -107,16 +108,7 @@ class LiveNode:
         self.noting = Noting(self.memberships, self._wanted, self._give)
         if config.durability == "disk":
             self.database = Database(config.dir / STORE, log.warning)
-        self.ring = RingNode(
-            handle_of(self.id),
-            (),
-            Random(secrets.randbits(256)),
-            supervise=config.supervise,
-            store=self.store,
-            secret=credentials.secret if credentials else b"",
-            pace_max=PACE_MAX,
-            judge=judge(credentials.authority if credentials else None),
-        )
+        self.ring = self._ring(config, credentials)
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
         commit = None if self.database is None else self._commit
@@ -142,6 +134,18 @@ class LiveNode:
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+
+    def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
+        return RingNode(
+            handle_of(self.id),
+            (),
+            Random(secrets.randbits(256)),
+            supervise=config.supervise,
+            store=self.store,
+            secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
+            judge=judge(credentials.authority if credentials else None),
+        )
 
     def _breakable(self, layer: Layer) -> Agent:
         parts = {it.overlay: it for it in self.node.parts.values() if isinstance(it, LivePart)}
