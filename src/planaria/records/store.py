@@ -15,7 +15,7 @@ from planaria.records.batches import Arrival, Batch, Lacks, Slice
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
 from planaria.records.positions import Delivered, Interval, Intervals, Mark, Vector
-from planaria.records.reading import check_passed, lacks_of, range_of
+from planaria.records.reading import check_parts, lacks_of, range_of
 from planaria.records.record import (
     RECORD_KEY_BITS,
     SEQUENCE_MAX,
@@ -240,18 +240,14 @@ class Store(ABC):
             end = lane.settled(mark.next)
             parts = list(islice(lane.segments(mark.next, end), LOAD_RECORDS_MAX))
             found = self._described([entry for entry, *_ in parts])
+        last = parts[-1][2] if len(parts) == LOAD_RECORDS_MAX else end
+        check_parts(lane, mark.next, parts, last)
         slices: list[Slice] = []
-        at = mark.next
         for record, (_, lo, hi) in zip(found, parts, strict=True):
-            check_passed(lane, at, lo)
             if record is None:
                 return slices, Mark(lo, mark.skipped)
             slices.append(Slice(record, lo, hi))
-            at = hi
-        if len(parts) < LOAD_RECORDS_MAX:
-            check_passed(lane, at, end)
-            at = end
-        return slices, Mark(max(mark.next, at), mark.skipped)
+        return slices, Mark(max(mark.next, last), mark.skipped)
 
     def vector(self) -> dict[Stream, Mark]:
         """How far each stream can be read without passing a number that may still come."""

@@ -81,6 +81,7 @@ class Put(ClientMessage, frozen=True, gc=False, tag="client.put"):
     copies: int = COPIES
     strict: bool = False
     durable: bool = True
+    overlay: str = ""  # empty: the one that its charter lays down, or `ring`
 
 
 class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
@@ -92,6 +93,7 @@ class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
     copies: int = COPIES
     strict: bool = False
     durable: bool = True
+    overlay: str = ""
 
 
 class Resolve(ClientMessage, frozen=True, gc=False, tag="client.resolve"):
@@ -100,6 +102,7 @@ class Resolve(ClientMessage, frozen=True, gc=False, tag="client.resolve"):
     pattern: str
     since: str
     time: int = 0
+    overlay: str = ""
 
 
 class Tail(ClientMessage, frozen=True, gc=False, tag="client.tail"):
@@ -110,6 +113,7 @@ class Tail(ClientMessage, frozen=True, gc=False, tag="client.tail"):
     floor: int = 0
     where: str | None = None
     notices: bool = False
+    overlay: str = ""
 
 
 class Vectors(ClientMessage, frozen=True, gc=False, tag="client.vectors"):
@@ -167,13 +171,19 @@ class AskExtent(ClientMessage, frozen=True, gc=False, tag="client.ask_extent"):
 
 
 class AskStatus(ClientMessage, frozen=True, gc=False, tag="client.ask_status"):
-    """How is this node, and whom does it know?"""
+    """How is this node, and whom does it know? `after`: only its topics, from this name on."""
+
+    after: str | None = None
 
 
 class AskState(ClientMessage, frozen=True, gc=False, tag="client.ask_state"):
-    """What is this node's state, for whoever judges the whole network?"""
+    """What is this node's state, for whoever judges the whole network?
+
+    Of another overlay than `ring`, that of its part in all topics.
+    """
 
     topic: str
+    overlay: str = "ring"
 
 
 class PutCharter(ClientMessage, frozen=True, gc=False, tag="client.put_charter"):
@@ -234,6 +244,7 @@ class Tailing(ClientMessage, frozen=True, gc=False, tag="client.tailing"):
     """The node is a member of these topics: whatever is published from now on comes."""
 
     topics: list[str]
+    overlay: str = "ring"
 
 
 class Pieces(ClientMessage, frozen=True, gc=False, tag="client.pieces"):
@@ -243,6 +254,17 @@ class Pieces(ClientMessage, frozen=True, gc=False, tag="client.pieces"):
     pieces: list[Piece]
     after: list[Position]
     lacks: tuple[Lack, ...] = ()
+
+
+class Passing(ClientMessage, frozen=True, gc=False, tag="client.passing"):
+    """Publications of one topic as they came, in an overlay that keeps none and has no positions.
+
+    `anonymous`: their records name nobody, and say no time.
+    """
+
+    topic: str
+    pieces: list[Piece]
+    anonymous: bool = False
 
 
 class Told(ClientMessage, frozen=True, gc=False, tag="client.told"):
@@ -288,6 +310,7 @@ class StateIs(ClientMessage, frozen=True, gc=False, tag="client.state_is"):
     supervisors: list[NodeId]
     peer: bytes | None
     supervisor: bytes | None
+    part: bytes | None = None  # in another overlay than `ring`
 
 
 class ChartersAre(ClientMessage, frozen=True, gc=False, tag="client.charters_are"):

@@ -84,7 +84,7 @@ class Queries:
     def __init__(
         self,
         memberships: Memberships,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[str | None], Any],
         clock: Callable[[], float],
         wall: Callable[[], float],
         interval: float,
@@ -314,7 +314,7 @@ class Queries:
 
     def ask_status(self, session: Session, message: AskStatus) -> None:
         """How this node is."""
-        session.answer(StatusIs(message.request, json.encode(self._status())))
+        session.answer(StatusIs(message.request, json.encode(self._status(message.after))))
 
     def ask_state(self, session: Session, message: AskState) -> None:
         """One topic's state, for whoever judges the whole network; without publications."""

@@ -77,6 +77,7 @@ def corrupt_exchanges(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Rand
     version = antientropy.holdings.version
     for id in rng.sample(list(ids), min(3, len(ids))):
         antientropy.peers[id] = (rng.choice([version, any_integer(rng)]), any_integer(rng))
+        antientropy.agreed[id] = antientropy.peers[id][1]
     for id in rng.sample(list(ids), min(EXCHANGES_MAX + 1, len(ids))):
         if rng.random() < 0.5:
             antientropy.exchanges[id] = any_exchange(rng)

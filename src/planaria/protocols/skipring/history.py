@@ -14,7 +14,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effect, Notice, Persist, Published, Send
 from planaria.core.state import State, Stateful
-from planaria.protocols.publications.antientropy import AntiEntropy, AntiEntropyState
+from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.antientropy_messages import (
     AntiEntropyMessage,
     Compare,
@@ -28,6 +28,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
 )
 from planaria.protocols.publications.deliveries import position_id
+from planaria.protocols.publications.exchange import AntiEntropyState
 from planaria.protocols.publications.holdings import Holdings, HoldingsState
 from planaria.protocols.publications.publisher import Publisher, PublisherState
 from planaria.protocols.publications.reader import Reader, ReaderState

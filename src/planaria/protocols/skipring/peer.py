@@ -27,7 +27,7 @@ from planaria.core.node import (
 from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
 from planaria.core.topics import check_filter, check_topic, has_wildcard
-from planaria.protocols.publications.deliveries import MICROSECONDS
+from planaria.protocols.publications.deliveries import MILLISECOND
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
@@ -267,7 +267,7 @@ def _draft(command: Publish) -> Draft:
         command.payload,
         command.key,
         tuple((name, value.encode()) for name, value in headers.items()) if headers else (),
-        None if timestamp is None else timestamp * MICROSECONDS,
+        None if timestamp is None else timestamp * MILLISECOND,
     )
 
 
