@@ -129,7 +129,7 @@ def _after(query: Any, batches: int) -> list[Any]:
             return done
         if query.exception() is not None:
             raise RuntimeError(query.exception())
-        sleep(0.02)
+        sleep(0.1)
 
 
 def cpu_seconds() -> float:
@@ -240,7 +240,7 @@ def measure(*, quick: bool) -> Iterator[dict[str, float]]:
     with tempfile.TemporaryDirectory() as directory, session("local[2]") as spark:
         spark.dataSource.register(PlanariaDataSource)
         with network(4, Path(directory)) as context:
-            yield throughput(spark, context, 600_000 if quick else 1_600_000, 1 if quick else 3)
+            yield throughput(spark, context, 1_200_000, 1 if quick else 4)
             yield one_row(spark, context, 8 if quick else 30)
             yield many_publishers(context, 1 if quick else 5)
 
