@@ -29,8 +29,7 @@ from planaria.core.node import (
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
-from planaria.network.chaos.node import BreakableNode
-from planaria.network.chaos.ring import BreakableRing
+from planaria.network.chaos.parts import breakable
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
@@ -131,8 +130,9 @@ class LiveNode:
             supervises=config.supervise,
             connect=Connection if layer is None else layer.connect,
         )
-        breakable = BreakableNode(BreakableRing(self.ring), self.node)
-        self.chaos = None if layer is None else Agent(self.host, breakable, layer)
+        self.chaos = None
+        if layer is not None:
+            self.chaos = Agent(self.host, breakable(self.ring, self.node), layer)
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
