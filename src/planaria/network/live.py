@@ -27,14 +27,12 @@ from planaria.core.node import (
     Restarted,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
-from planaria.network.chaos.agent import Agent, Breakable
+from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
-from planaria.network.chaos.parts import BREAKABLE
-from planaria.network.chaos.ring import BreakableRing
+from planaria.network.chaos.parts import breakable
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
-from planaria.network.client.overlays import RING
 from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
@@ -47,7 +45,6 @@ from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
-from planaria.network.overlays.part import LivePart
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
@@ -126,7 +123,9 @@ class LiveNode:
             supervises=config.supervise,
             connect=Connection if layer is None else layer.connect,
         )
-        self.chaos = None if layer is None else self._breakable(layer)
+        self.chaos = None
+        if layer is not None:
+            self.chaos = Agent(self.host, breakable(self.ring, self.node), layer)
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
@@ -146,11 +145,6 @@ class LiveNode:
             pace_max=PACE_MAX,
             judge=judge(credentials.authority if credentials else None),
         )
-
-    def _breakable(self, layer: Layer) -> Agent:
-        parts = {it.overlay: it for it in self.node.parts.values() if isinstance(it, LivePart)}
-        overlays: dict[str, Breakable] = {name: BREAKABLE[name](it) for name, it in parts.items()}
-        return Agent(self.host, {RING: BreakableRing(self.ring), **overlays}, layer)
 
     # Life
 
