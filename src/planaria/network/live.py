@@ -27,14 +27,12 @@ from planaria.core.node import (
     Restarted,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
-from planaria.network.chaos.agent import Agent, Breakable
+from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
-from planaria.network.chaos.parts import BREAKABLE
-from planaria.network.chaos.ring import BreakableRing
+from planaria.network.chaos.parts import breakable
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
-from planaria.network.client.overlays import RING
 from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
@@ -47,7 +45,6 @@ from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
-from planaria.network.overlays.part import LivePart
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
@@ -56,7 +53,9 @@ from planaria.network.rights import RightsFile
 from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
+from planaria.network.tls import Credentials
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
+from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.pace import PACE_MAX
@@ -68,7 +67,7 @@ from planaria.records.store import Committed, Store
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit, Review, Settle)
 
 log = logging.getLogger("planaria.node")
 
@@ -107,16 +106,7 @@ class LiveNode:
         self.noting = Noting(self.memberships, self._wanted, self._give)
         if config.durability == "disk":
             self.database = Database(config.dir / STORE, log.warning)
-        self.ring = RingNode(
-            handle_of(self.id),
-            (),
-            Random(secrets.randbits(256)),
-            supervise=config.supervise,
-            store=self.store,
-            secret=credentials.secret if credentials else b"",
-            pace_max=PACE_MAX,
-            judge=judge(credentials.authority if credentials else None),
-        )
+        self.ring = self._ring(config, credentials)
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
         commit = None if self.database is None else self._commit
@@ -134,7 +124,9 @@ class LiveNode:
             supervises=config.supervise,
             connect=Connection if layer is None else layer.connect,
         )
-        self.chaos = None if layer is None else self._breakable(layer)
+        self.chaos = None
+        if layer is not None:
+            self.chaos = Agent(self.host, breakable(self.ring, self.node), layer)
         self._furnish(config, commit)
 
     def _furnish(self, config: Config, commit: Commit | None) -> None:
@@ -150,10 +142,17 @@ class LiveNode:
         if self.host.credentials is not None:
             self.host.credentials.revoked_since = self.ring.charters.revoked_since
 
-    def _breakable(self, layer: Layer) -> Agent:
-        parts = {it.overlay: it for it in self.node.parts.values() if isinstance(it, LivePart)}
-        overlays: dict[str, Breakable] = {name: BREAKABLE[name](it) for name, it in parts.items()}
-        return Agent(self.host, {RING: BreakableRing(self.ring), **overlays}, layer)
+    def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
+        return RingNode(
+            handle_of(self.id),
+            (),
+            Random(secrets.randbits(256)),
+            supervise=config.supervise,
+            store=self.store,
+            secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
+            judge=judge(credentials.authority if credentials else None),
+        )
 
     # Life
 

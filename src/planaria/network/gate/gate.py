@@ -1,12 +1,10 @@
 """The gate: a node's door for clients, which are in no ring and go on elsewhere if it dies."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from planaria.core.composite import Composite, FromOverlay
@@ -15,6 +13,7 @@ from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.network.chaos.agent import Agent
 from planaria.network.client.messages import (
+    AskBatch,
     AskCharters,
     AskExtent,
     AskState,
@@ -41,12 +40,14 @@ from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import CODEC, TAILS_MAX, Session
+from planaria.network.gate.settling import Settling
 from planaria.network.gate.tails import Tails
 from planaria.network.gate.warden import Unsure, Warden
 from planaria.network.host import Host
 from planaria.network.link import Task
 from planaria.network.rights import ADMIN, PUBLISH, SUBSCRIBE, SUPERVISE, RightsFile
 from planaria.network.tls import Credentials
+from planaria.protocols.skipring.batches import Consulted
 from planaria.protocols.skipring.charter import VOID, decode_sealed
 from planaria.protocols.skipring.charters import LaidDown, LayDown
 from planaria.protocols.skipring.deposits import DepositAnswered
@@ -54,8 +55,6 @@ from planaria.protocols.skipring.ring_node import RingNode
 
 CLIENTS_MAX = 1024  # at one node: each may have a window of two mebibytes
 SILENCE_SECONDS = 30.0  # without a frame, after which a client is gone
-
-log = logging.getLogger("planaria.network")
 
 
 class Gate:
@@ -89,6 +88,7 @@ class Gate:
         self.publishing = Publishing(
             self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
         )
+        self.settling = Settling(self.memberships, host.command, loop.time, loop.call_later)
         self.overlays = Overlays(ring.charters, host.command, loop.time)
         self.warden = Warden(self.overlays, rights)
         self.tails = Tails(self.memberships, loop.time, loop.call_soon, self.warden.unreadable)
@@ -112,6 +112,9 @@ class Gate:
             self.queries.on_news(effect.topic)
         elif isinstance(effect, DepositAnswered):
             self.publishing.on_answer(effect)
+            self.settling.on_refusal(effect)
+        elif isinstance(effect, Consulted):
+            self.settling.on_answer(effect)
         elif isinstance(effect, Joined):
             self.memberships.on_joined(effect)
             self.publishing.look()
@@ -130,6 +133,7 @@ class Gate:
                 connection.close("silent")
         self.warden.on_timeout()
         self.publishing.on_timeout()
+        self.settling.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
         self.overlays.on_timeout()
@@ -175,7 +179,8 @@ class Gate:
         try:
             message = CODEC.decode(body)
         except MalformedMessage as error:
-            self._unknown(session, body, error)
+            self.malformed += 1
+            session.not_understood(body, error)
             return
         self._handle(session, message)
 
@@ -201,6 +206,7 @@ class Gate:
             if self.others is not None:
                 self.others.gone(session)
             self.publishing.gone(session)
+            self.settling.gone(session)
         self.host.closed(connection, reason)
 
     # Requests
@@ -278,6 +284,8 @@ class Gate:
         if overlay == RING:
             session.open -= 1  # counted again
             self._put_in_ring(session, message)
+        elif isinstance(message, Put) and message.stage:
+            raise UsageError(f"batches are published in rings alone: {message.topic} is {overlay}")
         elif self.others is not None:
             self.others.put(session, message, overlay)
 
@@ -352,25 +360,16 @@ class Gate:
             part = None if self.others is None else self.others.state(message.overlay)
             session.answer(StateIs(message.request, [], None, None, part))
 
+    def _batch(self, session: Session, message: AskBatch) -> None:
+        self.warden.check(session, PUBLISH, message.topic)
+        self.settling.ask(session, message)
+
     def _inject(self, session: Session, message: Inject) -> None:
         if self._chaos is None:
             raise UsageError("this node was not started with --allow-chaos: nobody may break it")
         if self.credentials is not None and ADMIN not in session.connection.roles:
             raise UsageError(f"only a certificate with the role {ADMIN!r} may break a node")
         session.answer(self._chaos.inject(message))
-
-    def _unknown(self, session: Session, body: bytes, error: MalformedMessage) -> None:
-        """Answer even what this version does not understand, if only it names its request."""
-        self.malformed += 1
-        try:
-            tag, request = msgpack.decode(body, type=list)[:2]
-        except (MsgspecError, ValueError, RecursionError):
-            session.connection.malformed += 1
-            if session.connection.malformed == 1:  # or whoever likes could fill the log
-                log.info("a client sent no message: %s", error)
-            return
-        if isinstance(request, int) and session.admit(request):
-            session.fail(request, "usage", f"this node does not understand {tag!r}: {error}")
 
 
 def _handled(
@@ -396,5 +395,6 @@ _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     AskState: Gate._state,
     AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
     PutCharter: Gate._lay_down,
+    AskBatch: Gate._batch,
     Inject: Gate._inject,
 }
