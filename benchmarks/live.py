@@ -79,15 +79,7 @@ def main() -> None:
         late = [it for it in late if it.name != "redis-streams" or contender("redis") in present]
         count = QUICK_REPLAY if arguments.quick else COUNT
         replayed = run(replays(late, Path(directory), report, count))
-    found = ratios(results)
-    for mine, theirs in product(replayed, replayed):
-        faster = {"replayed_per_s": replayed[mine] / replayed[theirs]}
-        found.setdefault(mine, {}).setdefault(theirs, {}).update(faster)
-    judged = [
-        (mark, found[mark.variant][mark.peer][mark.figure])
-        for mark in MARKS
-        if mark.figure in found.get(mark.variant, {}).get(mark.peer, {})
-    ]
+    judged = judge(ratios(results), replayed)
     if arguments.json:
         marks = [{**m._asdict(), "ratio": ratio, "met": m.met(ratio)} for m, ratio in judged]
         said = {**as_json(results, plan, load), "replayed_per_s": replayed}
@@ -100,6 +92,23 @@ def main() -> None:
         print()
     for name, speed in replayed.items():
         print(f"{name}: a late joiner replays {speed:,.0f} publications/s of {count:,}")
+    show(judged)
+
+
+def judge(
+    found: dict[str, dict[str, dict[str, float]]], replayed: dict[str, float]
+) -> list[tuple[Mark, float]]:
+    for mine, theirs in product(replayed, replayed):
+        faster = {"replayed_per_s": replayed[mine] / replayed[theirs]}
+        found.setdefault(mine, {}).setdefault(theirs, {}).update(faster)
+    return [
+        (mark, found[mark.variant][mark.peer][mark.figure])
+        for mark in MARKS
+        if mark.figure in found.get(mark.variant, {}).get(mark.peer, {})
+    ]
+
+
+def show(judged: list[tuple[Mark, float]]) -> None:
     for mark, ratio in judged:
         sign = ">=" if mark.at_least else "<="
         met = "met" if mark.met(ratio) else "NOT met"

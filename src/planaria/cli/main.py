@@ -65,7 +65,6 @@ SECTIONS = {
         "sim": "simulate an overlay: faults, corruption, replay from a seed",
         "chaos": "break a running network, and judge how it heals",
         "incidents": "repeat what happened to others, and heal from it",
-        "verify": "search all states of small networks",
         "hunt": "look for starts from which an overlay does not heal",
         "verify": "visit every state of a small network",
         "compare": "compare the overlays, a broker, flooding and gossip",
