@@ -127,15 +127,6 @@ HOSTS: Sequence[Mutant] = (
         Case("dht", 2, "living", delay=1),
     ),
     Mutant(
-        "fingers",
-        "fingers are put in order before they are used",
-        "dht.fingers:Fingers.repair",
-        "if there > far:",
-        "if True:",
-        "protocols/test_dht_lookup.py::"
-        "test_fingers_come_from_the_level_below_and_end_before_coming_round",
-    ),
-    Mutant(
         "tree 3",
         "a host searches when its keyset changed",
         "tree.place:TreePlace.review",
@@ -157,15 +148,7 @@ HOSTS: Sequence[Mutant] = (
         "tree.place:TreePlace._finish",
         "or any(id in self.suspects for id in (above, *below))",
         "",
-        f"{PLACE}test_lost_neighbour_is_not_taken_back_before_it_speaks",
-    ),
-    Mutant(
-        "tree, keyset",
-        "answers for an older keyset are not adopted",
-        "tree.place:TreePlace._finish",
-        "if mine != self.dht.keyset or",
-        "if",
-        f"{PLACE}test_answers_of_a_search_for_an_older_keyset_are_not_adopted",
+        f"{PLACE}test_search_that_finds_a_suspect_is_not_adopted_but_repeated",
     ),
 )
 
