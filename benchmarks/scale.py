@@ -26,6 +26,7 @@ from planaria.network.survey import Surveyor
 from planaria.records.record import Draft, seal
 
 TICKS = os.sysconf("SC_CLK_TCK")
+LEAVE_SECONDS = 60.0  # for a node that is told to stop
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -110,12 +111,17 @@ def million(directory: Path) -> None:
             [sys.executable, "-m", "planaria", *words], stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        assert node.stdout is not None
-        assert node.stdout.readline()
-        took = time.monotonic() - began
-        print(f"start {attempt}: serves after {took:.2f} s, {resident_mebibytes(node.pid):.0f} MiB")
-        node.terminate() if attempt != 1 else node.kill()
-        node.wait()
+        try:
+            assert node.stdout is not None
+            assert node.stdout.readline()
+            took, memory = time.monotonic() - began, resident_mebibytes(node.pid)
+            print(f"start {attempt}: serves after {took:.2f} s, {memory:.0f} MiB")
+            if attempt != 1:  # the start after it finds a store that was not closed
+                node.terminate()
+                node.wait(LEAVE_SECONDS)
+        finally:
+            node.kill()
+            node.wait()
 
 
 def main() -> None:

@@ -99,7 +99,7 @@ class Lab:
             )
             self.nodes.append(node)
             self.hosts.append(host)
-            self.gates.append(Gate(host, node, lambda at=at: {"node": at}))  # type: ignore[misc]
+            self.gates.append(Gate(host, node, lambda _, at=at: {"node": at}))  # type: ignore[misc]
         self.alive = set(range(n))
         self.clients: list[RawClient] = []
         self._ticking: asyncio.Task[None] | None = None

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from msgspec import to_builtins
-
 from loop_lab import loop_in_thread
 from planaria.core.codec import Codec
 from planaria.core.ids import NodeId
@@ -23,6 +21,7 @@ from planaria.network.gate.session import Session
 from planaria.network.host import Host
 from planaria.network.identity import handle_of
 from planaria.network.monitor import Monitor
+from planaria.network.status import OverlayStatus
 from planaria.network.store.database import Database
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.legitimacy import topic_violations
@@ -73,6 +72,9 @@ class Watched:
         self.monitor = Monitor(self)
         self._ticking: asyncio.Task[None] | None = None
 
+    def overlays(self) -> dict[str, OverlayStatus]:
+        return {}
+
     @property
     def clients(self) -> int:
         return len(self.gate.sessions) if hasattr(self, "gate") else 0
@@ -82,7 +84,7 @@ class Watched:
         return self.host.hello.addresses[0]
 
     async def start(self) -> str:
-        self.gate = Door(self.host, self.ring, lambda: to_builtins(self.monitor.status()))
+        self.gate = Door(self.host, self.ring, self.monitor.shown)
         self._ticking = asyncio.ensure_future(self._tick())
         return await self.host.start("127.0.0.1:0")
 

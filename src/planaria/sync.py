@@ -14,7 +14,6 @@ would be taken for dead. Ctrl-C interrupts any call; `with` then ends the client
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Generic, Self, TypeVar
 
-from planaria.core.errors import UsageError
 from planaria.core.node import Notice
 from planaria.network.client import client as asynchronous
 from planaria.network.client.client import Batch, Vector
@@ -52,6 +51,8 @@ class Subscription(Generic[T]):
         event = self._inner.take()
         if event is not None:
             return event
+        if self._loop.ended:
+            raise StopIteration
         found = self._loop.run(_next(self._inner), timeout)
         if found is None:
             raise StopIteration
@@ -66,8 +67,9 @@ class Subscription(Generic[T]):
         return self._loop.run(_called(self._inner.vector))
 
     def close(self) -> None:
-        """End it."""
-        self._loop.run(self._inner.close())
+        """End it; at the latest its client has."""
+        if not self._loop.ended:
+            self._loop.run(self._inner.close())
 
 
 class Client:
@@ -143,9 +145,6 @@ class Client:
         return self._run(self._inner.status())
 
     def _run(self, work: Coroutine[Any, Any, R]) -> R:
-        if self._ended:
-            work.close()
-            raise UsageError("this client is closed: connect again")
         return self._loop.run(work)
 
 

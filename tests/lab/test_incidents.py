@@ -99,7 +99,8 @@ def test_the_page_and_its_pictures_are_current(stories: list[Story]) -> None:
     text = page["PAGE"].read_text()
     assert page["written"](text, page["parts_of"](stories)) == text, "run docs/incidents_page.py"
     drawn = {f"{it.incident.name}.svg": picture(it) for it in stories}
-    assert {it.name: it.read_text() for it in page["PICTURES"].iterdir()} == drawn
+    there = {it.name: it.read_text() for it in page["PICTURES"].iterdir()}
+    assert there == drawn, "run docs/incidents_page.py"
 
 
 def test_stories_fit_into_a_terminal(stories: list[Story]) -> None:

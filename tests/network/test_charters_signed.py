@@ -1,5 +1,7 @@
 """Who may sign charters: admins of the cluster, at the time of signing; the authority voids."""
 
+import errno
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from msgspec.structs import replace
 
 from planaria.core.errors import UsageError
 from planaria.network.charters import judge, local_key, seal, seal_locally, seal_void
-from planaria.network.identity import AUTHORITY_KEY, found_cluster, issue
+from planaria.network.identity import AUTHORITY_KEY, found_cluster, issue, load_key
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.charter import Charter, Sealed, next_charter, voiding
 
@@ -72,7 +74,7 @@ def test_a_charter_is_judged_at_the_time_it_was_signed(keys: Path) -> None:
 def test_the_authority_alone_voids(keys: Path) -> None:
     admin = Credentials(issue(keys, "admin", ("admin",)))
     record = voiding(admin.identity.id, now())
-    good = seal_void(record, (keys / AUTHORITY_KEY).read_bytes())
+    good = seal_void(record, load_key(keys / AUTHORITY_KEY))
     admit = judge(admin.authority)
     found = admit(good)
     assert found is not None
@@ -95,3 +97,24 @@ def test_without_an_authority_the_key_that_signed_is_enough(tmp_path: Path) -> N
     assert judge(None)(msgpack.encode(replace(body, signer=bytes(32)))) is None
     assert judge(None)(msgpack.encode(replace(body, signer=b"short"))) is None
     assert judge(None)(seal_locally(voiding(bytes(16), now()), key)) is None
+
+
+def test_a_local_key_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config" / "key.pem"
+
+    def crash(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", crash)
+        with pytest.raises(UsageError, match=r"cannot make a key at .*No space left"):
+            local_key(path)
+    assert [*path.parent.iterdir()] == []
+    assert local_key(path).private_bytes_raw() == local_key(path).private_bytes_raw()
+    path.write_bytes(b"")
+    with pytest.raises(UsageError, match="no readable key"):
+        local_key(path)
+    with pytest.raises(UsageError, match="Not a directory"):
+        local_key(path / "below" / "key.pem")

@@ -65,7 +65,9 @@ def test_a_question_to_who_speaks_no_tls_fails_at_once(tmp_path: Path) -> None:
         async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
             address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
             access = Access(*shown(Context((address,), credentials=mine), None))
+            asker = Asker(address, access, seconds=600)
             with pytest.raises(Unanswered, match="no TLS there"):
-                await Asker(address, access, seconds=600).open()
+                await asker.open()
+            await asker.close()
 
     asyncio.run(asyncio.wait_for(main(), 30))

@@ -215,6 +215,33 @@ def test_only_what_two_looks_see_lasts() -> None:
     assert [(it.invariant, it.node) for it in found] == [("store", 1), ("version", 3)]
 
 
+def test_what_comes_and_goes_is_judged_by_the_two_last_looks_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the second look saw anew and the third saw again lasts, though the first saw neither."""
+    monkeypatch.setattr(doctor, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(doctor, "AGAIN_INTERVALS", 0)
+    stalled = StoreStatus("/s", 1, 0, "disk full", damaged=False)
+    one, two = survey(seen(1, store=stalled), seen(2)), survey(seen(1), seen(2, store=stalled))
+    both = survey(seen(1, store=stalled), seen(2, store=stalled))
+    looks = iter([one, both, two])
+
+    class Scripted(Surveyor):
+        async def look(self) -> Survey:
+            return next(looks)
+
+        async def examine(self, survey: Survey, topics: object = None) -> None:
+            """There are none."""
+
+    async def judge() -> Diagnosis:
+        ticks = iter(range(100))
+        monkeypatch.setattr(doctor, "time", lambda: next(ticks))
+        return await diagnose(Scripted(Context(("127.0.0.1:1",), insecure=True)), wait=1.5)
+
+    verdict = asyncio.run(judge())
+    assert (verdict.looks, [it.node for it in verdict.findings]) == (3, [2])
+
+
 def test_a_status_of_another_version_with_more_keys_can_be_read() -> None:
     told = json.decode(json.encode(seen(1).status))
     told["later"] = {"what": 1}

@@ -94,6 +94,7 @@ def test_a_flood_keeps_no_timeouts_from_its_node_and_is_not_taken_for_silence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(hosts, "SILENCE_SECONDS", 4 * INTERVAL)
+    monkeypatch.setattr(hosts, "BEAT_SECONDS", INTERVAL)
 
     async def flood(a: Host, b: Host) -> None:
         def slow(_: Message) -> Effects:
@@ -196,16 +197,17 @@ def test_acknowledgements_travel_in_groups_or_with_what_is_sent_anyway() -> None
 
 def test_a_silent_peer_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "SILENCE_SECONDS", 5 * INTERVAL)
+    monkeypatch.setattr(hosts, "BEAT_SECONDS", INTERVAL)
 
     async def fall_silent(a: Host, b: Host) -> None:
         await asyncio.sleep(10 * INTERVAL)
         assert b.links, "who beats is there"
         link, b.links[a.node.id].heard = b.links[a.node.id], 0.0
-        b._tick(INTERVAL)
+        b._beat(INTERVAL)
         assert not link.reason, "who comes late has not listened"
         link.heard = asyncio.get_running_loop().time()
-        assert a._timer is not None
-        a._timer.cancel()
+        assert a._beating is not None
+        a._beating.cancel()
         await until(lambda: LinkDown(a.node.id) in probe(b).told)
         assert not b.links
 

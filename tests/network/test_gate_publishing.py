@@ -197,6 +197,28 @@ def test_nothing_is_numbered_after_a_record_that_nobody_takes(
     run(publish, 3, 2)
 
 
+def test_a_token_that_is_repeated_is_on_the_way_once() -> None:
+    async def publish(lab: Lab) -> None:
+        one, two = await lab.client(2), await lab.client(2)
+        token, gate = secrets.token_bytes(16), lab.gates[2]
+        disks = Full(lab, [0, 1])
+        for client in (one, two, one):
+            assert (await client.ask(PutNew, Failed, TOPIC, token, drafts(b"a"))).code == "full"
+        assert len(gate.publishing) == 1
+        disks.full = False
+        assert (await two.ask(PutNew, Stored, TOPIC, token, drafts(b"a"))).first == 0
+        await until(lambda: not len(gate.publishing))
+        for client in (one, two):
+            client.say(PutNew, TOPIC, b"b" * 16, drafts(b"b"), copies=3, strict=True)
+        await until(lambda: len(gate.publishing) == 2)
+        one.close()
+        two.close()
+        await until(lambda: not gate.sessions)
+        assert len(gate.publishing) == 1, "it is offered on, for it has a number"
+
+    run(publish, 3, 2)
+
+
 def test_a_member_that_dies_is_replaced_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deposits, "ANSWER_SECONDS", 0.3)
 

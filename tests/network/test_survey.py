@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from planaria.cli.ls import topic_rows
 from planaria.core.errors import UsageError
 from planaria.network.client.asking import Asker, Unanswered
 from planaria.network.client.channel import Access
@@ -225,8 +226,33 @@ def test_topics_that_no_status_has_room_for_are_examined_too(
                 assert len(survey.topics()) < len(topics)
                 await surveyor.examine(survey)
             assert survey.complaints == []
-            for node in network.peers:
+            assert [row["members"] for row in topic_rows(survey)] == [2] * len(topics)
+            for node in network.nodes:
                 assert set(survey.nodes[node.id].topics) == set(topics)
+                assert set(survey.nodes[node.id].status.topics) == set(topics)
+        finally:
+            await network.stop()
+
+    asyncio.run(main())
+
+
+def test_a_node_that_does_not_show_all_of_its_topics_is_a_complaint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planaria.network.introspection.TOPICS_SHOWN", 1)
+
+    async def main() -> None:
+        network = WatchedNetwork(1, topics=("a", "b", "c"))
+        try:
+            await network.start()
+            await until(network.legitimate)
+            one = network.peers[0]
+            monkeypatch.setattr(one.gate.queries, "_status", lambda _: one.monitor.shown())
+            async with Surveyor(network.context) as surveyor:
+                survey = await surveyor.look()
+                await surveyor.list_topics(survey)
+            assert survey.complaints == [(one.id, "it shows 1 of its 3 topics")]
+            assert len(survey.nodes[network.supervisors[0].id].status.topics) == 3
         finally:
             await network.stop()
 

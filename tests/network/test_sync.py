@@ -12,6 +12,7 @@ import pytest
 import planaria
 from loop_lab import loop_in_thread
 from planaria.core.errors import UsageError
+from planaria.network.client import looping
 from planaria.network.client.errors import Unreachable
 from reference_gate import Memory, ReferenceGate
 
@@ -118,3 +119,46 @@ def test_ctrl_c_ends_a_script_that_waits(gates: list[ReferenceGate]) -> None:
     assert process.returncode == -signal.SIGINT
     assert errors.strip().endswith("KeyboardInterrupt")
     assert errors.count("Traceback") == 1
+
+
+def test_who_waits_in_another_thread_is_let_go(
+    gates: list[ReferenceGate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looping, "LAST_SECONDS", 0.05)
+    ended: list[BaseException] = []
+    with planaria.sync.connect(servers(gates), insecure=True) as client:
+        begun = threading.Event()
+
+        async def forever() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        def wait() -> None:
+            try:
+                client._loop.run(forever())
+            except BaseException as error:
+                ended.append(error)
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        assert begun.wait(30)
+    waiting.join(30)
+    assert len(ended) == 1
+
+
+def test_a_subscription_ends_with_its_client(gates: list[ReferenceGate]) -> None:
+    client = planaria.sync.connect(servers(gates), insecure=True)
+    with client:
+        client.publish(TOPIC, "0")
+        events = client.subscribe(TOPIC, since="all")
+        assert next(events).payload == b"0"
+        found: list[object] = []
+        waiting = threading.Thread(target=lambda: found.extend(events))
+        waiting.start()
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert found == list(events) == []
+    events.close()
+    for late in (events.ready, events.vector, client.status):
+        with pytest.raises(UsageError, match="closed: connect again"):
+            late()

@@ -9,9 +9,8 @@ import click
 from msgspec.structs import replace
 
 from planaria.cli.tables import aligned
-from planaria.core.errors import PlanariaError, unknown
-from planaria.network.bench.contender import Contender
-from planaria.network.bench.contenders import OURS, PEERS, contender
+from planaria.core.errors import PlanariaError
+from planaria.network.bench.contenders import OURS, PEERS, contender, peers
 from planaria.network.bench.measure import QUICK, Plan, compare
 from planaria.network.bench.report import as_json, ratio_rows, rows
 from planaria.network.loop import run
@@ -39,7 +38,7 @@ def bench(against: str, rounds: int | None, quick: bool, json_wanted: bool) -> N
     if rounds is not None:
         plan = replace(plan, rounds=rounds)
     load = os.getloadavg()[0]
-    contenders = [*map(contender, OURS), *_peers(against)]
+    contenders = [*map(contender, OURS), *peers(against, _report)]
     with tempfile.TemporaryDirectory(prefix="planaria-bench-") as directory:
         results = run(compare(contenders, plan, Path(directory), _report))
     if not results:
@@ -53,20 +52,6 @@ def bench(against: str, rounds: int | None, quick: bool, json_wanted: bool) -> N
         click.echo()
         for line in aligned(ratio_rows(results), right=range(2, 6)):
             click.echo(line)
-
-
-def _peers(against: str) -> list[type[Contender]]:
-    """The peers of these names; one that is not installed is named and left out."""
-    chosen: list[type[Contender]] = []
-    for name in dict.fromkeys(filter(None, against.split(","))):
-        if name not in PEERS:
-            raise unknown("peer", name, PEERS)
-        lacking = contender(name).lacking()
-        if lacking:
-            _report(f"left out, {lacking}")
-        else:
-            chosen.append(contender(name))
-    return chosen
 
 
 def _report(line: str) -> None:

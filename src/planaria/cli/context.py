@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from planaria.cli.access import JSON
 from planaria.cli.groups import Group
 from planaria.core.errors import UsageError
 from planaria.network.context import (
@@ -19,8 +20,6 @@ from planaria.network.context import (
     split_servers,
     write_context,
 )
-
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 
 
 @click.group(cls=Group)

@@ -35,6 +35,7 @@ def inspect(context: Context, what: str, is_topic: bool, as_json: bool) -> None:
 async def _inspect(context: Context, what: str, is_topic: bool) -> dict[str, Any]:
     async with Surveyor(context) as surveyor:
         survey = await surveyor.look()
+        await surveyor.list_topics(survey)
         seen = None if is_topic else find_node(survey, what)
         if seen is not None:
             return {"address": seen.address, "clock": seen.clock, **to_builtins(seen.status)}

@@ -10,6 +10,7 @@ from planaria.network.identity import (
     AUTHORITY,
     CERTIFICATE,
     CERTIFICATE_DAYS,
+    CLUSTER,
     ROLES,
     found_cluster,
     identify,
@@ -28,7 +29,7 @@ def keys() -> None:
 
 @keys.command("init")
 @click.argument("directory", type=DIRECTORY)
-@click.option("--cluster", default="planaria", show_default=True, help="The network's name.")
+@click.option("--cluster", default=CLUSTER, show_default=True, help="The network's name.")
 def init(directory: Path, cluster: str) -> None:
     """Make an authority in DIRECTORY. Keep it off the machines that nodes run on."""
     found_cluster(directory, cluster)

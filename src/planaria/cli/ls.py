@@ -21,7 +21,9 @@ from planaria.network.survey import Survey, Surveyor
 def ls(context: Context, pattern: str, nodes: bool, as_json: bool) -> None:
     """List the topics that match PATTERN (all), or the nodes; --json: one object each."""
     pattern = check_filter(pattern)
-    survey = run(_look(context))
+    survey = run(_look(context, topics=not nodes))
+    for node, words in survey.complaints:
+        click.echo(f"not all is shown: {survey.called(node)}: {words}", err=True)
     rows = node_rows(survey) if nodes else topic_rows(survey, pattern)
     if as_json:
         for row in rows:
@@ -31,9 +33,12 @@ def ls(context: Context, pattern: str, nodes: bool, as_json: bool) -> None:
         click.echo(line)
 
 
-async def _look(context: Context) -> Survey:
+async def _look(context: Context, *, topics: bool) -> Survey:
     async with Surveyor(context) as surveyor:
-        return await surveyor.look()
+        survey = await surveyor.look()
+        if topics:
+            await surveyor.list_topics(survey)
+    return survey
 
 
 def topic_rows(survey: Survey, pattern: str = "#") -> list[dict[str, Any]]:

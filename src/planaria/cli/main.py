@@ -49,6 +49,7 @@ SECTIONS = {
         "sub": "print what is published",
         "topic": "lay down what topics keep",
         "keys": "make keys and certificates",
+        "archive": "keep a topic as Parquet, and bring it back",
         "context": "give networks names",
     },
     "Look at it": {
@@ -60,10 +61,11 @@ SECTIONS = {
         "trace": "print, compare, draw or replay what happened",
     },
     "Try and measure": {
-        "demo": "break a network of each overlay and watch it heal",
+        "demo": "break a real network in every way, and watch it heal",
         "sim": "simulate an overlay: faults, corruption, replay from a seed",
         "chaos": "break a running network, and judge how it heals",
         "incidents": "repeat what happened to others, and heal from it",
+        "verify": "search all states of small networks",
         "hunt": "look for starts from which an overlay does not heal",
         "verify": "visit every state of a small network",
         "compare": "compare the overlays, a broker, flooding and gossip",

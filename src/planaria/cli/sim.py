@@ -20,7 +20,6 @@ from planaria.simulator.shrink import shrink_failure
 from planaria.simulator.trace import LEVELS, Recorder
 from planaria.simulator.trial import OPTIONS, Spec, Trial
 from planaria.simulator.worlds.registry import REGISTERED, Kind, Option, find_kind
-from planaria.web.drawing import places_of
 
 DEFAULTS = Spec(n=16, seed=0)
 
@@ -145,6 +144,8 @@ def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
         finally:
             trial.ticker.clear()
         for watcher in watchers:
+            from planaria.web.drawing import places_of  # it loads numpy, which most runs do not
+
             states = trial.simulator.states()
             watcher.tell("places", places_of(states))
             watcher.tell("names", {id: overlay.called(id) for id in states})

@@ -13,6 +13,7 @@ import click
 from msgspec.structs import asdict
 
 from planaria.cli.dashboard import served
+from planaria.cli.tables import aligned
 from planaria.core.errors import UsageError
 from planaria.network.context import announced, read_context
 from planaria.network.files import read_toml, toml_text, write_atomically
@@ -163,10 +164,8 @@ def _print(
     for one in started:
         role = "supervisor" if one.supervisor else "member"
         rows.append((one.name, str(one.pid), one.listen, one.http or "-", role, str(one.dir)))
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join(cells).rstrip())
+    for line in aligned(rows):
+        click.echo(line)
     if address is not None:
         click.echo(f"dashboard {address}")
     click.echo(f"context {network.context}, the default of all tools meanwhile; Ctrl-C ends it all")

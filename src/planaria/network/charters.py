@@ -4,6 +4,7 @@ A charter is judged at the time that it says it was signed: a certificate that e
 not undo it. A network without TLS has no authority; there a charter is good if its key signed it.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -11,21 +12,12 @@ from warnings import catch_warnings, simplefilter
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.utils import CryptographyDeprecationWarning
 from msgspec import msgpack
 
 from planaria.core.errors import CapacityExceeded, UsageError
-from planaria.network.identity import (
-    CERTIFICATE,
-    ID_BYTES,
-    KEY,
-    Refused,
-    identify,
-    load_certificate,
-    load_secret,
-)
+from planaria.network.identity import ID_BYTES, Refused, identify, load_key, write_key
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.charter import (
     SEALED_BYTES_MAX,
@@ -57,33 +49,28 @@ def seal(charter: Charter, credentials: Credentials) -> bytes:
             f"the certificate of {credentials.identity.name!r} is no admin's: "
             "`planaria keys issue NAME --role admin --role client` makes one"
         )
-    certificate = load_certificate(credentials.directory / CERTIFICATE)
-    key = _private_key(load_secret(credentials.directory / KEY))
-    return _sealed(charter, certificate.public_bytes(serialization.Encoding.DER), key)
+    return _sealed(charter, credentials.der, credentials.sign)
 
 
 def seal_locally(charter: Charter, key: Ed25519PrivateKey) -> bytes:
     """Sign a charter for a network without TLS."""
-    return _sealed(charter, key.public_key().public_bytes_raw(), key)
+    return _sealed(charter, key.public_key().public_bytes_raw(), key.sign)
 
 
-def seal_void(charter: Charter, authority_key: bytes) -> bytes:
-    """Sign, with the authority's key in PEM, that an admin's charters are void."""
-    return _sealed(charter, AUTHORITY_SIGNED, _private_key(authority_key))
+def seal_void(charter: Charter, authority_key: Ed25519PrivateKey) -> bytes:
+    """Sign, with the authority's key, that an admin's charters are void."""
+    return _sealed(charter, AUTHORITY_SIGNED, authority_key.sign)
 
 
 def local_key(path: Path) -> Ed25519PrivateKey:
     """The key in a file that its owner alone can read, made if there is none."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        made = Ed25519PrivateKey.generate().private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_bytes(made)
-    return _private_key(load_secret(path))
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_key(path, Ed25519PrivateKey.generate())
+    except OSError as error:
+        raise UsageError(f"cannot make a key at {path}: {error.strerror or error}") from None
+    return load_key(path)
 
 
 def judge(authority: x509.Certificate | None) -> Judge:
@@ -126,9 +113,9 @@ def _judge_certificate(data: bytes, authority: x509.Certificate) -> Judged | Non
     return Judged(charter, admin.id) if _signed(sealed, key) else None
 
 
-def _sealed(charter: Charter, signer: bytes, key: Ed25519PrivateKey) -> bytes:
+def _sealed(charter: Charter, signer: bytes, sign: Callable[[bytes], bytes]) -> bytes:
     body = encode_charter(charter)
-    data = msgpack.encode(Sealed(body, signer, key.sign(PURPOSE + body)))
+    data = msgpack.encode(Sealed(body, signer, sign(PURPOSE + body)))
     if len(data) > SEALED_BYTES_MAX:
         raise CapacityExceeded(f"a charter of {len(data)} bytes: at most {SEALED_BYTES_MAX}")
     return data
@@ -140,10 +127,3 @@ def _signed(sealed: Sealed, key: Ed25519PublicKey) -> bool:
     except InvalidSignature:
         return False
     return True
-
-
-def _private_key(pem: bytes) -> Ed25519PrivateKey:
-    key = serialization.load_pem_private_key(pem, None)
-    if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError("charters are signed with Ed25519 keys: `planaria keys issue` makes one")
-    return key

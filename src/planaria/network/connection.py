@@ -20,6 +20,7 @@ from planaria.network.link import OWED_BYTES_MAX, Link, Task
 from planaria.network.tls import Credentials
 
 VERSIONS = (1,)  # of the wire that this code speaks
+BEAT_SECONDS = 0.5  # between two words of each end, whatever else it has to say
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
 NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
 TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn

@@ -193,6 +193,12 @@ class Publishing:
             # After the node's own commit, and so after what it says when its store is full.
             self._commit(lambda error: loop.call_soon_threadsafe(self._resolve, number, error))
 
+    def refuse(self) -> None:
+        """The node is about to stop: take nothing more; what was taken is published now."""
+        self._closed = True
+        if self._waiting:
+            self._flush()
+
     def close(self) -> None:
         """The node stops: tell all who wait, as nobody else will."""
         self._closed = True
@@ -270,6 +276,10 @@ class Embedded:
                     one.joined()
         else:
             self._publishing.on_effect(effect)
+
+    def refuse(self) -> None:
+        """The node is about to stop: it publishes nothing more."""
+        self._publishing.refuse()
 
     def close(self) -> None:
         """The node stops: nothing more comes."""

@@ -29,11 +29,11 @@ from planaria.core.node import (
     Send,
     Supervisors,
 )
-from planaria.network.connection import CLIENT, VERSIONS, Connection, Handler, Hello
+from planaria.network.connection import BEAT_SECONDS, CLIENT, VERSIONS, Connection, Handler, Hello
 from planaria.network.contacts import format_address, is_unspecified, parse_address
 from planaria.network.dialling import Dialling
 from planaria.network.frames import Kind
-from planaria.network.identity import Refused, handle_of
+from planaria.network.identity import CLUSTER, Refused, handle_of
 from planaria.network.link import Task
 from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
@@ -73,7 +73,7 @@ class Host:
         application: Application,
         *,
         bulk: Sequence[type[Message]] = (),
-        cluster: str = "planaria",
+        cluster: str = CLUSTER,
         credentials: Credentials | None = None,
         commit: Commit | None = None,
         interval: float = INTERVAL_SECONDS,
@@ -95,6 +95,7 @@ class Host:
         self.contacts = self.presence.contacts
         self.clients: Handler | None = None  # serves the connections of clients
         self.late = self.malformed = self.unknown = self.dropped = 0
+        self.sent_messages = self.sent_bytes = 0  # to other nodes
         self._commit = commit
         self._bulk = frozenset(bulk)
         self._connect = connect
@@ -103,6 +104,7 @@ class Host:
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._beating: asyncio.TimerHandle | None = None
         self._stopped = asyncio.Event()
 
     # Life
@@ -128,13 +130,17 @@ class Host:
         )
         self.presence.appear(self.hello.addresses)
         self._timer = loop.call_later(self.interval, self._tick, loop.time() + self.interval)
+        self._beat(loop.time())
         return bound
 
     async def stop(self) -> None:
-        """End timeouts, dials, links and the door; returns when nothing of them is left."""
+        """End the door, timeouts, dials and links; returns when nothing of them is left."""
         self._stopped.set()
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._server is not None:
+            self._server.close()  # first: who comes now finds another node at once
+        for timer in (self._timer, self._beating):
+            if timer is not None:
+                timer.cancel()
         await self._dialling.stop()
         for connection in list(self._connections):
             connection.close("this node stops")
@@ -146,7 +152,6 @@ class Host:
                 for connection in list(self._connections):
                     connection.abort()
         if self._server is not None:
-            self._server.close()
             await self._server.wait_closed()
 
     async def join(self, address: str) -> NodeId:
@@ -321,6 +326,8 @@ class Host:
             loop.call_soon(lambda: self._perform(self.node.on_message(message, target), None))
             return
         connection, data = self.links.get(target), self.codec.encode(message)
+        self.sent_messages += 1
+        self.sent_bytes += len(data)
         if connection is None:
             self.dropped += not self._dialling.wait(target, message, len(data))
             return
@@ -343,6 +350,18 @@ class Host:
 
     # Time
 
+    def _beat(self, due: float) -> None:
+        """Say on every connection that this node lives, and see which nodes do."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._beating = loop.call_at(now + BEAT_SECONDS, self._beat, now + BEAT_SECONDS)
+        for connection in list(self.links.values()):
+            # Who comes late has not listened meanwhile, and accuses nobody of it.
+            if min(now, due) - connection.heard > SILENCE_SECONDS:
+                connection.close("silent")
+        for connection in list(self._connections):
+            connection.say(Kind.BEAT, b"")
+
     def _tick(self, due: float) -> None:
         """One timeout of the node; the next is due an interval later, however late this one is."""
         loop = asyncio.get_running_loop()
@@ -350,11 +369,6 @@ class Host:
         self.late += now - due > self.interval / 2
         following = max(due + self.interval, now + self.interval / 2)
         self._timer = loop.call_at(following, self._tick, following)
-        for connection in list(self.links.values()):
-            # Who comes late has not listened meanwhile, and accuses nobody of it.
-            if min(now, due) - connection.heard > SILENCE_SECONDS:
-                connection.close("silent")
-            connection.say(Kind.BEAT, b"")
         self.presence.on_time(now)
         if self.node.reads_clock:
             self._perform(self.node.on_command(Clock(int(self.wall()))), None)

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.x509.oid import NameOID
@@ -30,6 +30,8 @@ AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
 CLOCK_SLACK = timedelta(minutes=5)  # a certificate is good a little before it was made
 SCHEME = "planaria:"  # of the names that a certificate carries: planaria:id/…, planaria:role/…
+
+CLUSTER = "planaria"  # the name of one that was given none
 
 KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
 AUTHORITY_KEY, ISSUED = "authority-key.pem", "issued.jsonl"
@@ -73,7 +75,7 @@ def found_cluster(directory: Path, name: str) -> None:
     builder = _builder(subject, subject, key.public_key(), AUTHORITY_DAYS).add_extension(
         x509.BasicConstraints(ca=True, path_length=0), critical=True
     )
-    _write_secret(directory / AUTHORITY_KEY, _pem(key))
+    write_key(directory / AUTHORITY_KEY, key)
     _write_secret(directory / SECRET, secrets.token_hex(SECRET_BYTES).encode())
     signed = builder.sign(key, None)
     (directory / AUTHORITY).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
@@ -101,7 +103,7 @@ def issue(
     )
     signed = builder.sign(signer, None)
     target.mkdir(mode=0o700)
-    _write_secret(target / KEY, _pem(key))
+    write_key(target / KEY, key)
     _write_secret(target / SECRET, (directory / SECRET).read_bytes())
     (target / CERTIFICATE).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (target / AUTHORITY).write_bytes((directory / AUTHORITY).read_bytes())
@@ -163,6 +165,27 @@ def load_secret(path: Path) -> bytes:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
+def load_key(path: Path) -> Ed25519PrivateKey:
+    """The key in a file that nobody else may read, or `UsageError`."""
+    try:
+        key = serialization.load_pem_private_key(load_secret(path), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise UsageError(f"{path} is no readable key: {error}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageError(f"{path} is no Ed25519 key: `planaria keys issue` makes one")
+    return key
+
+
+def write_key(path: Path, key: Ed25519PrivateKey) -> None:
+    """Write a key to a file that its owner alone can read."""
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    _write_secret(path, pem)
+
+
 def _identity(certificate: x509.Certificate, name: str) -> Identity:
     key = certificate.public_key()
     try:
@@ -222,10 +245,7 @@ def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKe
         raise UsageError(
             f"{directory} has no authority: run `planaria keys init {directory}` first"
         )
-    key = serialization.load_pem_private_key(load_secret(directory / AUTHORITY_KEY), None)
-    if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError(f"{directory / AUTHORITY_KEY} is no Ed25519 key")
-    return load_certificate(directory / AUTHORITY), key
+    return load_certificate(directory / AUTHORITY), load_key(directory / AUTHORITY_KEY)
 
 
 def _checked_name(name: str) -> str:
@@ -240,16 +260,16 @@ def _common_name(certificate: x509.Certificate) -> str:
     return str(found[0].value) if found else "?"
 
 
-def _pem(key: Ed25519PrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
 def _write_secret(path: Path, data: bytes) -> None:
-    """Write a file that never was readable by others."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+    """Write a file that never was readable by others; it is there whole or not at all."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        part.replace(path)
+    except BaseException:
+        part.unlink()
+        raise

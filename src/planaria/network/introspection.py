@@ -1,12 +1,13 @@
 """Reads the status off a running node, and changes nothing.
 
 It shows at most `TOPICS_SHOWN` topics and `CONTACTS_SHOWN` contacts, those with doubts first, so
-that a status always fits a frame.
+that a status always fits a frame; whoever wants all topics asks for those after a name.
 """
 
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
+from heapq import nsmallest
 from typing import Any, Protocol
 
 from planaria import __version__
@@ -18,6 +19,7 @@ from planaria.network.identity import handle_of
 from planaria.network.status import (
     ContactStatus,
     LinkStatus,
+    OverlayStatus,
     ProcessStatus,
     Queues,
     Settled,
@@ -88,6 +90,9 @@ class Running(Protocol):
     def clients(self) -> int:
         """How many clients are connected."""
 
+    def overlays(self) -> dict[str, OverlayStatus]:
+        """Its parts in other overlays than `ring`, those that are awake."""
+
     @property
     def started(self) -> float:
         """When it started, by the monotonic clock."""
@@ -99,6 +104,8 @@ def status_of(node: Running, evidence: Evidence, *, now: float, time: float) -> 
     topics = dict(topic_statuses(node.ring, evidence))
     doubts = [*store_doubts(node.database)]
     doubts += [f"{topic}: {doubt}" for topic, its in topics.items() for doubt in its.doubts]
+    overlays = node.overlays()
+    doubts += [f"{name}: {doubt}" for name, its in overlays.items() for doubt in its.doubts]
     links = link_statuses(host, now)
     oldest = max((its.evidence_intervals for its in topics.values()), default=0)
     held = sum(link.unacknowledged for link in links)
@@ -127,6 +134,7 @@ def status_of(node: Running, evidence: Evidence, *, now: float, time: float) -> 
         late=host.late,
         requests=number(supervisor.requests) if supervisor else 0,
         answers=number(supervisor.sent) if supervisor else 0,
+        overlays=overlays,
         store=store_status(node.database),
         process=process_status(),
     )
@@ -151,12 +159,22 @@ def who(node: Running) -> dict[str, Any]:
 
 def topic_statuses(ring: Ring, evidence: Evidence) -> Iterator[tuple[str, TopicStatus]]:
     """Every topic that a node is a member of, or serves, or both."""
+    for topic in topic_names(ring):
+        yield topic, topic_status(ring, evidence, topic, ring.peer.topics.get(topic))
+
+
+def topic_names(ring: Ring) -> list[str]:
+    """Their names, each once."""
     databases = ring.supervisor.topics if ring.supervisor else {}
-    for topic, membership in ring.peer.topics.items():
-        yield topic, topic_status(ring, evidence, topic, membership)
-    for topic in databases:
-        if topic not in ring.peer.topics:
-            yield topic, topic_status(ring, evidence, topic, None)
+    return [*dict.fromkeys((*ring.peer.topics, *databases))]
+
+
+def topics_after(ring: Ring, evidence: Evidence, after: str) -> dict[str, TopicStatus]:
+    """As many as a status shows of those that follow a name, in the order of names."""
+    names = nsmallest(TOPICS_SHOWN, (name for name in topic_names(ring) if name > after))
+    return {
+        topic: topic_status(ring, evidence, topic, ring.peer.topics.get(topic)) for topic in names
+    }
 
 
 def topic_status(

@@ -18,9 +18,8 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError
 from planaria.network.context import Context, write_context
-from planaria.network.identity import AUTHORITY_KEY, found_cluster, issue
+from planaria.network.identity import AUTHORITY_KEY, CLUSTER, found_cluster, issue
 
-CLUSTER = "planaria"
 CLIENT = "client"  # the name of the certificate that tools use
 CONTEXT = "context.toml"
 LOG = "node.log"

@@ -1,4 +1,4 @@
-"""The event loop of every process: uvloop's where it is installed, which costs a third less."""
+"""The event loop of nodes and of what is measured: uvloop's where it is installed."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

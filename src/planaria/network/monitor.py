@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from planaria.core.node import Deliver, Effect, Notice
 from planaria.network.doubts import member_doubts, store_doubts, supervisor_doubts
 from planaria.network.evidence import Evidence
-from planaria.network.introspection import Running, status_of
-from planaria.network.status import Status
+from planaria.network.introspection import Running, status_of, topics_after
+from planaria.network.status import Shown, Status
 
 RECOVERY_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 NOTICE_KINDS_MAX = 32  # each is a time series for whoever scrapes; further kinds count as `other`
@@ -94,6 +94,12 @@ class Monitor:
         found = status_of(self.node, self.evidence, now=self._clock(), time=self.node.host.wall())
         return replace(found, deliveries=self.deliveries)
 
+    def shown(self, after: str | None = None) -> Status | Shown:
+        """What clients are shown: the status, or those of its topics that follow a name."""
+        if after is None:
+            return self.status()
+        return Shown(topics_after(self.node.ring, self.evidence, after))
+
     def stability(self) -> Stability:
         """Is it legitimate, as far as it can know? What was not looked at lately is older."""
         status, now = self.status(), self._clock()
@@ -120,6 +126,8 @@ class Monitor:
         """Has it any doubt? Looks no further than the first: this is done every interval."""
         ring = self.node.ring
         if any(True for _ in store_doubts(self.node.database)):
+            return True
+        if any(its.doubts for its in self.node.overlays().values()):
             return True
         if any(True for one in ring.peer.topics.values() for _ in member_doubts(one)):
             return True

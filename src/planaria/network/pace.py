@@ -8,17 +8,22 @@ from planaria.network.connection import Connection
 PACE_SECONDS = 0.25  # for which a publisher waits for a link that is half full
 
 
+def crowded(links: Iterable[Connection]) -> list[Connection]:
+    """The links that a publisher waits for."""
+    return [link for link in links if link.crowded and not link.behind]
+
+
 async def room(links: Iterable[Connection]) -> None:
     """Wait until these links take more of what is published here.
 
     For none of them longer than `PACE_SECONDS`: who is slower is left behind and catches up.
     """
-    crowded = [link for link in links if link.crowded and not link.behind]
-    if not crowded:
+    full = crowded(links)
+    if not full:
         return
-    waiting = [asyncio.ensure_future(link.eased()) for link in crowded]
+    waiting = [asyncio.ensure_future(link.eased()) for link in full]
     await asyncio.wait(waiting, timeout=PACE_SECONDS)
-    for link, task in zip(crowded, waiting, strict=True):
+    for link, task in zip(full, waiting, strict=True):
         if not task.done():
             link.behind = True
             task.cancel()

@@ -11,7 +11,7 @@ from msgspec import MsgspecError, Struct, json
 
 from planaria.core.errors import MalformedState
 from planaria.core.ids import NodeId
-from planaria.core.state import decode_state
+from planaria.core.state import State, decode_state
 from planaria.network.client.asking import Answer, Asker, Unanswered
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
@@ -19,15 +19,14 @@ from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import (
     AskState,
     AskStatus,
-    AskTopics,
     ClientMessage,
     StateIs,
     StatusIs,
-    TopicsAre,
 )
 from planaria.network.context import Context
 from planaria.network.identity import handle_of
-from planaria.network.status import Status
+from planaria.network.overlays.registry import PARTS
+from planaria.network.status import Shown, Status
 from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.supervisor import SupervisorState
 
@@ -51,6 +50,7 @@ class Seen(Struct):
     clock: float = 0.0
     trip: float = 0.0
     topics: dict[str, Parts] = {}
+    parts: dict[str, State] = {}  # in other overlays than `ring`
 
     @property
     def called(self) -> str:
@@ -125,15 +125,23 @@ class Surveyor:
         survey.silent = [it for it in survey.silent if it.node or it.addresses[0] not in seen]
         return survey
 
+    async def list_topics(self, survey: Survey) -> None:
+        """Ask for the topics too that are too many for one status."""
+        await asyncio.gather(*(self._rest(survey, handle) for handle in survey.nodes))
+
     async def examine(self, survey: Survey, topics: Sequence[str] | None = None) -> None:
         """Ask for the states of all topics too, or of some, wherever they may be."""
-        if topics is None:
-            topics = sorted({*survey.topics(), *await self._unlisted(survey)})
+        await self.list_topics(survey)
         asked = [
             self._state(survey, handle, topic)
             for handle, seen in survey.nodes.items()
-            for topic in topics
-            if topic in seen.status.topics or len(seen.status.topics) < seen.status.totals.topics
+            for topic in (seen.status.topics if topics is None else topics)
+            if topic in seen.status.topics
+        ]
+        asked += [
+            self._part(survey, handle, overlay)
+            for handle, seen in survey.nodes.items()
+            for overlay in seen.status.overlays
         ]
         await asyncio.gather(*asked)
 
@@ -179,18 +187,26 @@ class Surveyor:
         if self._askers.setdefault(handle, asker) is not asker:
             await asker.close()  # one more address of a node that has answered
         ahead = status.time - (wall + trip / 2)
-        survey.nodes.setdefault(handle, Seen(status, asker.address, ahead, trip, {}))
+        survey.nodes.setdefault(handle, Seen(status, asker.address, ahead, trip))
 
-    async def _unlisted(self, survey: Survey) -> list[str]:
-        """Topics that no status shows, if there are too many for one."""
-        found: list[str] = []
-        for handle, seen in survey.nodes.items():
-            if len(seen.status.topics) < seen.status.totals.topics:
-                try:
-                    found += (await self._askers[handle].ask(AskTopics, TopicsAre, "#")).topics
-                except Unanswered as error:
-                    survey.complaints.append((handle, str(error)))
-        return found
+    async def _rest(self, survey: Survey, handle: NodeId) -> None:
+        """The topics that a node's status has no room for, page by page."""
+        status, after = survey.nodes[handle].status, ""
+        while len(status.topics) < status.totals.topics:
+            try:
+                told = await self.ask(handle, AskStatus, StatusIs, after)
+                page = json.decode(told.status, type=Shown).topics
+            except (Unanswered, MsgspecError) as error:
+                survey.complaints.append((handle, str(error)))
+                return
+            if not page:
+                return  # it has left some meanwhile
+            if min(page) <= after:
+                shown, all = len(status.topics), status.totals.topics
+                survey.complaints.append((handle, f"it shows {shown} of its {all} topics"))
+                return
+            status.topics.update(page)
+            after = max(page)
 
     async def _state(self, survey: Survey, handle: NodeId, topic: str) -> None:
         try:
@@ -201,6 +217,15 @@ class Surveyor:
             )
         except (Unanswered, MalformedState) as error:
             survey.complaints.append((handle, f"{topic}: {error}"))
+
+    async def _part(self, survey: Survey, handle: NodeId, overlay: str) -> None:
+        try:
+            told = await self.ask(handle, AskState, StateIs, "", overlay)
+            if told.part is not None and overlay in PARTS:
+                state = decode_state(PARTS[overlay].state_type, told.part)
+                survey.nodes[handle].parts[overlay] = state
+        except (Unanswered, MalformedState) as error:
+            survey.complaints.append((handle, f"{overlay}: {error}"))
 
 
 def _next(survey: Survey, tried: set[NodeId]) -> list[Silent]:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from planaria.core.errors import UsageError
 from planaria.network.identity import (
@@ -18,6 +17,7 @@ from planaria.network.identity import (
     cluster_of,
     identify,
     load_certificate,
+    load_key,
     load_secret,
 )
 
@@ -32,7 +32,7 @@ class Credentials:
         certificate = load_certificate(directory / CERTIFICATE)
         self.identity = identify(certificate, self.authority)
         self.der = certificate.public_bytes(serialization.Encoding.DER)
-        self._key = _load_key(directory / KEY)
+        self._key = load_key(directory / KEY)
 
     @property
     def secret(self) -> bytes:
@@ -63,14 +63,3 @@ class Credentials:
         if shown is None:
             raise Refused("the other end showed no certificate: connect with --keys DIR")
         return identify(x509.load_der_x509_certificate(shown), self.authority)
-
-
-def _load_key(path: Path) -> Ed25519PrivateKey:
-    """The key in a file that nobody else may read."""
-    try:
-        key = serialization.load_pem_private_key(load_secret(path), None)
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{path} is no readable key: {error}") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError(f"{path} is no Ed25519 key: `planaria keys issue` makes one")
-    return key

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from planaria.records.batches import Lacks
 from planaria.records.index import Index
-from planaria.records.lanes import Entry, Lane
+from planaria.records.lanes import Entry, Lane, Segment
 from planaria.records.positions import START, Intervals, Mark, Vector
 from planaria.records.record import Stream
 
@@ -54,6 +55,14 @@ def range_of(
     return wanted, vector, False
 
 
+def check_parts(lane: Lane, start: int, parts: Sequence[Segment], end: int) -> None:
+    """Raise ValueError if a reader that gets these parts would pass what may still come."""
+    for _, lo, hi in parts:
+        check_passed(lane, start, lo)
+        start = hi
+    check_passed(lane, start, end)
+
+
 def check_passed(lane: Lane, lo: int, hi: int) -> None:
     """Raise ValueError if these numbers, which a reader does not get, may still come."""
     if lo < hi and not lane.passes(lo, hi):
@@ -83,3 +92,15 @@ def _settled(lane: Lane, mark: Mark, end: int) -> Mark:
     skipped = Intervals(mark.skipped)
     skipped.remove(0, lane.floor)
     return Mark(max(mark.next, end), tuple(skipped))
+
+
+def lacks_of(index: Index, after: Vector, to: Vector) -> Lacks:
+    """Which part of a range cannot be read."""
+    lacks = Lacks({}, {})
+    for stream in sorted(to):
+        lane = index.lanes.get(stream) or Lane(stream)
+        parts = lane.missing(after.get(stream, START).next, to[stream].next)
+        for kind, intervals in zip(lacks, parts, strict=True):
+            if intervals:
+                kind[stream] = intervals
+    return lacks

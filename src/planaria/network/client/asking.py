@@ -54,8 +54,9 @@ class Asker:
                 await self._opened
         except BaseException as error:
             self._opened.cancel()  # nobody waits for it any more
-            if self._connection is not None:
-                self._connection.abort()  # there is nobody to say goodbye to
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.abort()  # there is nobody to say goodbye to
             if isinstance(error, OSError | UsageError):
                 raise Unanswered(cannot(self.address, error)) from None
             raise

@@ -1,7 +1,8 @@
 """A client's connection to some node: when that one dies, to another.
 
 Whoever owns a channel is told when a node is there, and then says again whatever is unanswered.
-Both ends say that they live, twice a second; a node that is silent for two seconds is left.
+Both ends say that they live, twice a second; a node is left that was silent for three times as
+long, and another has half a second to take over: no more than two seconds are lost.
 """
 
 import asyncio
@@ -15,15 +16,14 @@ from planaria.core.message import Message
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import MESSAGES
 from planaria.network.client.servers import Servers
-from planaria.network.connection import Connection, Hello
+from planaria.network.connection import BEAT_SECONDS, Connection, Hello
 from planaria.network.contacts import parse_address
 from planaria.network.frames import Kind
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
 from planaria.network.unreached import why
 
-BEAT_SECONDS = 0.5
-SILENCE_SECONDS = 2.0  # without a frame, after which a node is left for another
+SILENCE_SECONDS = 1.5  # without a frame, after which a node is left: two beats that did not come
 DIAL_SECONDS = 3.0  # for one node to answer and to say hello
 STAGGER_SECONDS = (
     0.3  # after which the next is dialled too: one that swallows packets costs no more
@@ -65,7 +65,7 @@ class Owner(Protocol):
         """No node was found for as long as patience lasts: nothing more will come."""
 
     def tick(self, now: float) -> None:
-        """Half a second passed."""
+        """Half a second passed, or less."""
 
 
 class _NoLink(Exception):
@@ -263,17 +263,19 @@ class Channel:
     # Time
 
     def _beat(self, due: float) -> None:
-        """Say that we live, and see whether the node does."""
+        """Say that we live, and see whether the node does, at the moment when it is overdue."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        self._timer = loop.call_at(now + BEAT_SECONDS, self._beat, now + BEAT_SECONDS)
-        connection = self.connection
+        following, connection = now + BEAT_SECONDS, self.connection
         if connection is not None:
             if now - due > BEAT_SECONDS:
                 connection.heard = now  # we slept ourselves, and have not listened
-            elif now - connection.heard > SILENCE_SECONDS:
+            elif now - connection.heard >= SILENCE_SECONDS:
                 self.leave("silent")
+            else:
+                following = min(following, connection.heard + SILENCE_SECONDS)
             connection.say(Kind.BEAT, b"")
+        self._timer = loop.call_at(following, self._beat, following)
         self.owner.tick(now)
 
 

@@ -58,9 +58,10 @@ class Lacking:
         if self._search is not None and not self._search.done():
             return
         for (topic, stream), hole in list(self._holes.items()):
-            if self.owner.mark(topic, stream).next > hole.lo:
+            wanted = self.owner.mark(topic, stream).next
+            if wanted > hole.lo:
                 del self._holes[topic, stream]
-            elif now - hole.asked > ASK_SECONDS:
+            elif wanted == hole.lo and now - hole.asked > ASK_SECONDS:
                 hole.asked = now
                 self._search = asyncio.create_task(self._fill(topic, stream, hole))
                 return
@@ -83,6 +84,7 @@ class Lacking:
             moved = [it for it in after if (it.publisher, it.incarnation) == stream]
             if found is not None and moved and moved[0].next > hole.lo:
                 self.owner.put(Parcel(topic, found.pieces, moved, restart=True))
+                self._holes.pop((topic, stream), None)  # should it last, the node says so again
                 return
         if asyncio.get_running_loop().time() - hole.since > GIVE_UP_SECONDS:
             self.owner.skip(topic, stream, hole.lo, hole.hi)

@@ -6,6 +6,10 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any, TypeVar
 
+from planaria.core.errors import UsageError
+
+LAST_SECONDS = 1.0  # for what runs when a loop is ended
+
 R = TypeVar("R")
 
 
@@ -14,11 +18,18 @@ class Loop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.ended = False
         self._thread = Thread(target=self.loop.run_forever, name="planaria", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, R], timeout: float | None = None) -> R:
-        """Run it there and wait for it; whatever interrupts the wait cancels it."""
+        """Run it there and wait for it; whatever interrupts the wait cancels it.
+
+        Raises UsageError if the loop has ended.
+        """
+        if self.ended:
+            work.close()
+            raise UsageError("this client is closed: connect again")
         future: Future[R] = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(timeout)
@@ -27,7 +38,19 @@ class Loop:
             raise
 
     def stop(self) -> None:
-        """End the loop and its thread."""
+        """End the loop and its thread; who still waits in another thread is let go first."""
+        asyncio.run_coroutine_threadsafe(_last(), self.loop).result()
+        self.ended = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+
+async def _last() -> None:
+    """Let all that others wait for come to its end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        _, late = await asyncio.wait(others, timeout=LAST_SECONDS)
+        for one in late:
+            one.cancel()
+        await asyncio.gather(*late, return_exceptions=True)

@@ -32,7 +32,7 @@ from planaria.records.record import INCARNATION_BYTES, Draft, Record
 
 TOPICS_MAX = 1 << 16  # that one client publishes on
 TOKEN_HEADER = "$token"  # noqa: S105 - by it readers know what a one-shot client sent twice
-MICROSECONDS = 1_000_000
+SECOND = 1_000_000  # in the microseconds that packers count
 
 Done = Callable[[Stored | None, BaseException | None], None]
 
@@ -43,6 +43,7 @@ class Wish(NamedTuple):
     copies: int = COPIES
     strict: bool = False
     durable: bool = True
+    overlay: str = ""  # empty: where its charter lays it down, or `ring`
 
 
 class Receipt:
@@ -173,7 +174,7 @@ class Stream(Outbox):
         self._seal(now=None)
 
     def _schedule(self) -> None:
-        wait = ((self.packer.due or 0) - _microseconds()) / MICROSECONDS
+        wait = ((self.packer.due or 0) - _microseconds()) / SECOND
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(max(0.0, wait), self._on_timer)
 
@@ -213,7 +214,7 @@ class Stream(Outbox):
                     receipt.failed(error)
                 return
             self._acknowledge(record)
-            number = record.first
+            number = stored.first
             for receipt, count in receipts:
                 receipt.stored(number, count, stored)
                 number += count
@@ -267,4 +268,4 @@ class Notes(Outbox):
 
 
 def _microseconds() -> int:
-    return int(asyncio.get_running_loop().time() * MICROSECONDS)
+    return int(asyncio.get_running_loop().time() * SECOND)

@@ -2,23 +2,28 @@
 
 A record that a client sealed is the same bytes through whichever node; what one-shot clients
 publish is numbered here. Nothing is acknowledged before as many members as its client wants, or
-all that there are, have it on disk.
+all that there are, have it on disk. Clients go at the pace of this node's links.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
 
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Command
 from planaria.core.topics import check_topic
 from planaria.network.client.messages import Put, PutNew, Stored
+from planaria.network.connection import Connection
 from planaria.network.gate.numbering import Numbering
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
+from planaria.network.pace import crowded, room
 from planaria.protocols.skipring.deposits import (
     CROWDED,
     EXPIRED,
     FULL,
     MALFORMED,
+    TAKEN,
     Copies,
     DepositAnswered,
     Entrust,
@@ -34,6 +39,7 @@ REFUSALS = {
     MALFORMED: ("usage", "its members cannot read this record: upgrade them"),
     EXPIRED: ("usage", "this is older than what the topic keeps: set the clock right"),
     CROWDED: ("usage", "the topic has too many open streams: publish through fewer clients"),
+    TAKEN: ("usage", "another manifest has this batch: do two drivers write it?"),
     FULL: ("full", "too few members can store it now"),
 }
 
@@ -41,12 +47,16 @@ REFUSALS = {
 class Pending:
     """A record that members are to hold, and which request waits for that, if any."""
 
-    __slots__ = ("copies", "count", "durable", "record", "request", "session", "topic")
+    __slots__ = (
+        "copies", "count", "durable", "paced", "record", "request", "session", "stage", "topic",
+    )  # fmt: skip
 
     def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
         self.topic, self.record, self.copies = message.topic, record, copies
         self.durable, self.request = message.durable, message.request
+        self.stage = isinstance(message, Put) and message.stage
         self.count: int | None = None  # members of the topic, when last looked
+        self.paced = False  # does it wait for the links of this node?
         self.session: Session | None = session
         session.put_bytes += len(record.data)
 
@@ -68,9 +78,12 @@ class Publishing:
         clock: Callable[[], float],
         wall: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
+        links: Callable[[], Iterable[Connection]],
     ) -> None:
         self.memberships, self._command, self._clock = memberships, command, clock
-        self._later, self._looking = later, False
+        self._later, self._looking, self._links = later, False, links
+        self._paced: deque[Pending] = deque()  # in the order of their coming
+        self._pacing: asyncio.Task[None] | None = None
         self.numbering = Numbering(memberships, clock, wall)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
         self._bytes = 0  # of them
@@ -128,7 +141,7 @@ class Publishing:
         for group in list(self._pending.values()):
             for pending in [it for it in group if it.session is session]:
                 pending.release()
-                if not self.numbering.is_own(pending.record):
+                if not self._goes_on(pending):
                     self._drop(pending)
 
     # On the way
@@ -139,7 +152,29 @@ class Publishing:
         copies = Copies(wanted, self._clock(), strict=message.strict)
         pending = Pending(message, record, copies, session)
         self._pending.setdefault(record.key, []).append(pending)
-        self._step(pending)
+        if self._paced or crowded(self._links()):
+            pending.paced = True
+            self._paced.append(pending)
+            self._pacing = self._pacing or asyncio.ensure_future(self._pace())
+        else:
+            self._step(pending)
+
+    async def _pace(self) -> None:
+        """Go at the pace of this node's links: what they drop takes seconds to be caught up."""
+        while self._paced:
+            await room(self._links())
+            while self._paced and not crowded(self._links()):
+                pending = self._paced.popleft()
+                pending.paced, pending.copies.since = False, self._clock()
+                if pending in self._pending.get(pending.record.key, ()):
+                    self._step(pending)
+        self._pacing = None
+
+    def close(self) -> None:
+        """Give the node nothing more."""
+        self._paced.clear()
+        if self._pacing is not None:
+            self._pacing.cancel()
 
     def on_answer(self, effect: DepositAnswered) -> None:
         """A member said whether it holds a record."""
@@ -166,6 +201,8 @@ class Publishing:
 
     def _step(self, pending: Pending) -> None:
         """Judge what is known by now, and ask whoever else is to be asked."""
+        if pending.paced:
+            return
         members, count = self.memberships.candidates(pending.topic)
         pending.count = count
         if pending.copies.enough(count):
@@ -192,8 +229,8 @@ class Publishing:
         for spread in (True, False):
             chosen = tuple(member for member, first in asked if first == spread)
             if chosen:
-                topic, record, durable = pending.topic, pending.record, pending.durable
-                self._command(Entrust(topic, record, chosen, spread, durable))
+                how = (spread, pending.durable, pending.stage)
+                self._command(Entrust(pending.topic, pending.record, chosen, *how))
 
     def _stored(self, pending: Pending) -> None:
         record, copies, count = pending.record, len(pending.copies.held), pending.count
@@ -209,16 +246,22 @@ class Publishing:
 
     def _failed(self, pending: Pending, code: str, why: str) -> None:
         """Tell the client; what this node has numbered it goes on offering, unless that is vain."""
-        session = pending.release()
-        if code == "full" and self.numbering.is_own(pending.record):
-            pending.copies.since = self._clock()
-            if not pending.copies.held:
-                self.numbering.refused(pending.record)
-        else:
+        session, group = pending.release(), self._pending.get(pending.record.key, ())
+        if code != "full":
             self.numbering.abandon(pending.record)
+        elif not any(one.copies.held for one in group):
+            self.numbering.refused(pending.record)
+        if self._goes_on(pending):
+            pending.copies.since = self._clock()
+        else:
             self._drop(pending)
         if session is not None:
             session.fail(pending.request, code, why)
+
+    def _goes_on(self, pending: Pending) -> bool:
+        """Is this to be offered though nobody waits? Once, however often it was asked for."""
+        others = len(self._pending.get(pending.record.key, ())) > 1
+        return self.numbering.is_own(pending.record) and not others
 
     def _drop(self, pending: Pending) -> None:
         group = self._pending.get(pending.record.key, [])

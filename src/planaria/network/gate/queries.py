@@ -84,7 +84,7 @@ class Queries:
     def __init__(
         self,
         memberships: Memberships,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[str | None], Any],
         clock: Callable[[], float],
         wall: Callable[[], float],
         interval: float,
@@ -236,7 +236,8 @@ class Queries:
         until = self._clock() + patience * waits
 
         def attempt() -> bool:
-            where = self._whereabouts(message.topic, join=message.join)
+            absent = not message.join and self.memberships.get(message.topic) is None
+            where = NOBODY if absent else self._whereabouts(message.topic, join=message.join)
             if where == NOT_YET:
                 return False
             answer = self._extents(message, here=where == HERE)
@@ -313,7 +314,7 @@ class Queries:
 
     def ask_status(self, session: Session, message: AskStatus) -> None:
         """How this node is."""
-        session.answer(StatusIs(message.request, json.encode(self._status())))
+        session.answer(StatusIs(message.request, json.encode(self._status(message.after))))
 
     def ask_state(self, session: Session, message: AskState) -> None:
         """One topic's state, for whoever judges the whole network; without publications."""

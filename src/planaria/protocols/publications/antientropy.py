@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effect, Send
-from planaria.core.state import State, Stateful
+from planaria.core.state import Stateful
 from planaria.protocols.publications.antientropy_messages import (
     IDS_MAX,
     PLACE_BYTES,
@@ -33,7 +33,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
 )
 from planaria.protocols.publications.descent import short_hash
-from planaria.protocols.publications.exchange import Exchange
+from planaria.protocols.publications.exchange import AntiEntropyState, Exchange
 from planaria.protocols.publications.holdings import ID_BITS, Holdings
 from planaria.protocols.publications.push import fits_beside, frames, sound
 from planaria.protocols.publications.regions import (
@@ -66,21 +66,13 @@ NUMBER_MAX = 2**31 - 1
 Take = Callable[[list[Record]], object]
 
 
-class AntiEntropyState(State):
-    """Exchanges under way, and what was learned of peers."""
-
-    number: int
-    exchanges: dict[int, Exchange]
-    peers: dict[int, tuple[int, int]]
-
-
 class AntiEntropy(Stateful):
     """The exchanges of one subscriber `id` about one topic, on the records in `holdings`.
 
     The state may be arbitrary: every exchange ends by patience, and every cache is audited.
     """
 
-    __slots__ = ("exchanges", "holdings", "id", "number", "peers", "topic")
+    __slots__ = ("agreed", "exchanges", "holdings", "id", "number", "peers", "topic")
 
     state_type = AntiEntropyState
 
@@ -89,6 +81,7 @@ class AntiEntropy(Stateful):
         self.number = 0
         self.exchanges: dict[NodeId, Exchange] = {}
         self.peers: dict[NodeId, tuple[int, int]] = {}  # version at the end, strikes
+        self.agreed: dict[NodeId, int] = {}  # the cut at which a peer last held what we hold
 
     def digest(self, clock: int, cut: int) -> Digest:
         """M1: what to put on every periodic message; `clock` is the raw clock to advertise."""
@@ -102,6 +95,8 @@ class AntiEntropy(Stateful):
             return []  # the own digest, over a shorter time, will tell them
         if self.holdings.digest(digest.lo, digest.cut) == digest.digest:
             self.peers.pop(sender, None)
+            self.agreed.pop(sender, None)
+            self.agreed[sender] = digest.cut
             return []
         if sender in self.exchanges or len(self.exchanges) >= EXCHANGES_MAX:
             return []
@@ -149,6 +144,8 @@ class AntiEntropy(Stateful):
             del self.exchanges[peer]
         for peer in list(self.peers)[:-PEERS_MAX]:
             del self.peers[peer]
+        for peer in list(self.agreed)[:-PEERS_MAX]:
+            del self.agreed[peer]
         self.holdings.on_timeout()
 
     def _on_estimate(self, message: Estimate) -> list[Effect]:

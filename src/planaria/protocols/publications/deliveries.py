@@ -11,7 +11,7 @@ from planaria.records.batches import Slice
 from planaria.records.record import INCARNATION_BYTES, Publication
 
 _POSITION = Layout(f">q{INCARNATION_BYTES}sq")
-MICROSECONDS = 1000  # in the milliseconds that applications use
+MILLISECOND = 1000  # in the microseconds that records count
 
 
 def position_id(publisher: NodeId, incarnation: bytes, sequence: int) -> bytes:
@@ -90,5 +90,5 @@ def _delivery(said: Publication) -> Delivery:
         {},
         key,
         {name: value.decode(errors="replace") for name, value in headers},
-        timestamp // MICROSECONDS,
+        timestamp // MILLISECOND,
     )

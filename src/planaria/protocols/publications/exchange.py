@@ -1,7 +1,8 @@
-"""What one subscriber remembers of an exchange with one peer."""
+"""What one subscriber remembers of its exchanges with peers."""
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from planaria.core.state import State
 from planaria.protocols.publications.sketch import Cells
 from planaria.records.record import TIME_MAX
 
@@ -37,3 +38,12 @@ class Exchange(Struct):
                 return None
             whole = longer
         return whole
+
+
+class AntiEntropyState(State):
+    """Exchanges under way, and what was learned of peers."""
+
+    number: int
+    exchanges: dict[int, Exchange]
+    peers: dict[int, tuple[int, int]]
+    agreed: dict[int, int] = field(default_factory=dict)
