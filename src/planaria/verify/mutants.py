@@ -114,7 +114,7 @@ HOSTS: Sequence[Mutant] = (
         "labels",
         "a host's label is computed, never believed",
         "dht.member:DhtMember.repair",
-        "ring.label = ref(self.id)[0]",
+        "ring.left = ref(ring.left[1]) if is_node_id(ring.left[1]) else None",
         "pass",
         "protocols/test_dht_lookup.py::test_labels_are_computed_and_never_believed",
     ),
@@ -205,14 +205,6 @@ GOSSIP: Sequence[Mutant] = (
         "rng.random() >= parameters.p_sel(size)",
         "protocols/test_gossip_dissemination.py::"
         "test_relays_elect_themselves_with_probability_g_over_s_and_send_to_a_of_z",
-    ),
-    Mutant(
-        "ages",
-        "news is one older per hop",
-        "gossip.links:Links.merge",
-        "age = told + 1",
-        "age = told",
-        f"{LINKS}test_news_handed_round_in_circles_grows_older",
     ),
     Mutant(
         "denials",
