@@ -66,7 +66,6 @@ SECTIONS = {
         "chaos": "break a running network, and judge how it heals",
         "incidents": "repeat what happened to others, and heal from it",
         "hunt": "look for starts from which an overlay does not heal",
-        "verify": "visit every state of a small network",
         "compare": "compare the overlays, a broker, flooding and gossip",
         "reproduce": "measure what the papers claim",
         "bench": "measure nodes and clients beside other systems",
