@@ -60,7 +60,7 @@ def void(_: object) -> None:
 
 
 class Lab:
-    """Some nodes, the first `supervisors` of which supervise; each has a gate, and a disk if asked."""
+    """Some nodes, of which the first `supervisors` supervise; each has a gate, if asked a disk."""
 
     def __init__(
         self,

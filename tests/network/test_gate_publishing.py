@@ -9,7 +9,7 @@ import pytest
 
 from gate_lab import INTERVAL, TOPIC, Lab, RawClient, run, until, void
 from planaria.core.errors import CapacityExceeded
-from planaria.core.node import Restarted, Subscribe
+from planaria.core.node import Subscribe
 from planaria.network.client.messages import Failed, Put, PutNew, Stored
 from planaria.network.gate import numbering, publishing, session
 from planaria.protocols.publications.retention import Retention
@@ -71,55 +71,6 @@ def test_a_topic_that_nobody_has_is_joined_by_the_node_of_its_first_publisher() 
         assert len(lab.store(2, "fresh")) == 1
 
     run(publish, 3)
-
-
-@pytest.mark.parametrize("through", [1, 3])
-def test_a_supervisor_that_has_just_begun_anew_does_not_say_how_many_members_there_are(
-    through: int,
-) -> None:
-    async def publish(lab: Lab) -> None:
-        client, chief = await lab.client(through), lab.nodes[0].supervisor
-        assert chief is not None
-        chief.topics.clear()
-        lab.hosts[0].command(Restarted())
-        stored = await client.publish(b"one", copies=2)
-        assert stored.copies == 2, "a member, or a node without the topic, knows of nobody else"
-
-    run(publish, 4, 3)
-
-
-def test_what_is_published_while_another_supervisor_takes_over_is_held_by_two_members() -> None:
-    async def publish(lab: Lab) -> None:
-        for host in lab.hosts[2:5]:
-            host.command(Subscribe(TOPIC))
-        await until(lambda: all(lab.member(at) for at in (2, 3, 4)))
-        await until(lambda: all(len(it.supervisors) == 2 for it in lab.nodes))
-        serving = [at for at in (0, 1) if TOPIC in lab.nodes[at].supervisor.topics]  # type: ignore[union-attr]
-        clients = [await lab.client(at) for at in (2, 5)]
-        await lab.kill(serving[0])
-        for number in range(8):
-            for client in clients:
-                stored = await client.publish(b"%d" % number, copies=2)
-                assert stored.copies == 2
-            await asyncio.sleep(INTERVAL)
-
-    run(publish, 6, supervisors=2)
-
-
-def test_a_member_alone_that_reaches_no_supervisor_takes_what_it_can(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(deposits, "PATIENCE_SECONDS", 1.0)
-
-    async def publish(lab: Lab) -> None:
-        lab.hosts[1].command(Subscribe(TOPIC))
-        await until(lambda: lab.member(1))
-        client = await lab.client(1)
-        await lab.kill(0)
-        stored = await client.publish(b"one", copies=2)
-        assert stored.copies == 1
-
-    run(publish, 2)
 
 
 def test_a_record_that_is_sent_again_through_another_node_is_published_once() -> None:

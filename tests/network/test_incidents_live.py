@@ -35,7 +35,7 @@ def no_start(network: UpNetwork) -> None:
 
 def serving(network: UpNetwork) -> str:
     """Who serves the topic."""
-    shown = {name: status(it["http"])["topics"] for name, it in network.nodes.items()}
+    shown = {name: status(it["http"]).get("topics", {}) for name, it in network.nodes.items()}
     return next(name for name, its in shown.items() if its.get(TOPIC, {}).get("served"))
 
 

@@ -324,7 +324,7 @@ def test_a_number_that_is_not_certain_is_asked_for_in_every_timeout_until_it_is(
 def test_a_supervisor_says_whether_there_may_be_more_members() -> None:
     chief = supervisor(ONE, {TOPIC: [1]})
     assert chief.register is not None
-    chief.register.supervisor.topics[TOPIC].unsettle()
+    chief.register.supervisor.topics[TOPIC].unsettle(1)
     (answer,) = chief.on_message(AskMembers(ASKER, TOPIC))
     assert answer.message == Members(ONE, TOPIC, [1], 1, settled=False)
     (answer,) = chief.on_message(AskMembers(ASKER, "new"))

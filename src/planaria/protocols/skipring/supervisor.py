@@ -133,7 +133,7 @@ class Supervisor(Node):
                 self.turn += 1
             effects += self._probe(topic, probed)
             effects += self._on_timeout_of(topic)
-        self.absent = {id: min(self._absence(id) + 1, SETTLE_TIMEOUTS) for id in probed}
+        self.absent = {id: min(self._absence(id) + 1, SETTLE_TIMEOUTS) for id in sorted(probed)}
         effects += self._spend_the_rest([topic for topic in topics if topic in self.topics])
         self.sent += len(effects)
         return effects
@@ -178,7 +178,7 @@ class Supervisor(Node):
         if isinstance(command, Restarted):
             self.unsettled = SETTLE_TIMEOUTS
             for served in self.topics.values():
-                served.unsettle()
+                served.unsettle(SETTLE_TIMEOUTS)
         if isinstance(command, Supervisors):
             self.supervisors = tuple(dict.fromkeys(command.ids))
         if not isinstance(command, LinkDown):

@@ -155,7 +155,7 @@ class TopicSupervisor(Stateful):
         elif len(self.database) < MEMBERS_MAX:
             self._recognise(message.label)
             if message.label is not None:
-                self.unsettle()  # it was a member before: others may have been, too
+                self.unsettle(SETTLE_TIMEOUTS)  # it was a member before: others may have been, too
             self._changed(self.database.insert(asker))
         if self.database.label_of(asker) == 0:
             self.unheard = 0
@@ -185,7 +185,7 @@ class TopicSupervisor(Stateful):
         self.calm = max(self.calm, 0) + 1
         self.unsettled = min(max(self.unsettled, 1), SETTLE_TIMEOUTS + 1) - 1
         if self.database.repair():
-            self.unsettle()
+            self.unsettle(SETTLE_TIMEOUTS)
             self._changed([id for id in self.database.entries if id is not None])
         if self.calm % RECOUNT_EVERY == 0:
             self.database.recount()
@@ -199,7 +199,7 @@ class TopicSupervisor(Stateful):
             self._configure_owner(self.next)
         return self.flush()
 
-    def unsettle(self, timeouts: int = SETTLE_TIMEOUTS) -> None:
+    def unsettle(self, timeouts: int) -> None:
         """For so long there may be members that are not recorded."""
         self.unsettled = max(self.unsettled, timeouts)
 
