@@ -3,7 +3,8 @@
     python benchmarks/live.py [--json] [--quick] [--against zmq,nats,...]
 
 One publisher, eight subscribers, 128 bytes, each a process of its own; medians over rounds in which
-all systems take their turns. `planaria bench` measures the same and knows no marks.
+all systems take their turns; then late joiners replay what was stored, in turns too. `planaria
+bench` measures the former and knows no marks.
 """
 
 import argparse
@@ -11,14 +12,18 @@ import json
 import os
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from planaria.core.errors import UsageError
-from planaria.network.bench.contenders import OURS, PEERS, contender, peers
+from planaria.network.bench.contenders import OURS, PEERS, REPLAYS, contender, peers
 from planaria.network.bench.measure import QUICK, Plan, compare
+from planaria.network.bench.replay import COUNT, replays
 from planaria.network.bench.report import as_json, ratio_rows, ratios, rows
 from planaria.network.loop import run
+
+QUICK_REPLAY = 20_000
 
 
 class Mark(NamedTuple):
@@ -31,7 +36,7 @@ class Mark(NamedTuple):
 
     @property
     def at_least(self) -> bool:
-        return self.figure == "deliveries_per_s"
+        return self.figure.endswith("_per_s")
 
     def met(self, ratio: float) -> bool:
         return ratio >= self.bound if self.at_least else ratio <= self.bound
@@ -47,6 +52,7 @@ MARKS = (
     Mark("planaria-client-durable", "jetstream", "deliveries_per_s", 2.0),
     Mark("planaria", "zmq", "p50_ms", 2.0),
     Mark("planaria", "zmq", "p99_ms", 4.0),
+    Mark("planaria-replay", "redis-streams", "replayed_per_s", 1.0),
 )
 
 
@@ -69,21 +75,31 @@ def main() -> None:
     plan = QUICK if arguments.quick else Plan()
     with tempfile.TemporaryDirectory(prefix="planaria-bench-") as directory:
         results = run(compare([*map(contender, OURS), *present], plan, Path(directory), report))
+        late = [contender(name) for name in REPLAYS]
+        late = [it for it in late if it.name != "redis-streams" or contender("redis") in present]
+        count = QUICK_REPLAY if arguments.quick else COUNT
+        replayed = run(replays(late, Path(directory), report, count))
     found = ratios(results)
+    for mine, theirs in product(replayed, replayed):
+        faster = {"replayed_per_s": replayed[mine] / replayed[theirs]}
+        found.setdefault(mine, {}).setdefault(theirs, {}).update(faster)
     judged = [
         (mark, found[mark.variant][mark.peer][mark.figure])
         for mark in MARKS
-        if mark.peer in found.get(mark.variant, {})
+        if mark.figure in found.get(mark.variant, {}).get(mark.peer, {})
     ]
     if arguments.json:
         marks = [{**m._asdict(), "ratio": ratio, "met": m.met(ratio)} for m, ratio in judged]
-        said = {**as_json(results, plan, load), "marks": marks, "told": told}
+        said = {**as_json(results, plan, load), "replayed_per_s": replayed}
+        said |= {"marks": marks, "told": told}
         print(json.dumps(said))
         return
     for table in (rows(results), ratio_rows(results)):
         for row in table:
             print("  ".join(f"{text:>16}" for text in row))
         print()
+    for name, speed in replayed.items():
+        print(f"{name}: a late joiner replays {speed:,.0f} publications/s of {count:,}")
     for mark, ratio in judged:
         sign = ">=" if mark.at_least else "<="
         met = "met" if mark.met(ratio) else "NOT met"

@@ -4,9 +4,12 @@
 
 A network of 4 processes holds publications of 128 bytes of two publishers; Spark runs on two cores
 and writes to nowhere (`noop`). All rates are rows per second of a batch's whole time, the median of
-the batches after the first two of a query, which compile and start workers; queries take turns.
+the batches after the first two of a query; queries take turns, and their first round does not
+count: Java compiles in it.
 `source_rows_per_s`: all 8 columns; `value_rows_per_s`: `value` alone; `rate_rows_per_s`:
 `rate-micro-batch` with 8 columns of about the same sizes; `source_over_rate`: the first by that.
+`*_cpu_us`: CPU microseconds a row of all processes (driver, Java, workers, nodes), which says more
+than rates on a machine that does other things too.
 `one_row_ms`: the whole time of a batch with one row, published while the query waits, the median;
 `news_ms`: from its publication to the end of that batch.
 `plan_10k_s`: offsets and tasks for 10,000 publishers, from a first question to the node on;
@@ -25,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep, time
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -95,36 +98,77 @@ def stream(spark: SparkSession, context: Context, topic: str, **given: Any) -> D
     return spark.readStream.format("planaria").options(**told).load()
 
 
-def rates(frame: DataFrame, batches: int) -> list[float]:
-    """Rows per second of each batch of a query but the first two."""
+class Rates(NamedTuple):
+    """Rows per second of each batch but the first two, and CPU microseconds per row of these."""
+
+    rows: list[float]
+    cpu: float
+
+
+def rates(frame: DataFrame) -> Rates:
     with tempfile.TemporaryDirectory() as checkpoint:
         written = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = written.trigger(processingTime="0 seconds").start()
         try:
-            while sum(it.numInputRows > 0 for it in query.recentProgress) < batches:
-                if query.exception() is not None:
-                    raise RuntimeError(query.exception())
-                sleep(0.05)
+            first = _after(query, 2)
+            before = cpu_seconds()
+            done = _after(query, BATCHES)[len(first) :]
+            spent = cpu_seconds() - before
         finally:
             query.stop()
-        done = [it for it in query.recentProgress if it.numInputRows > 0][2:batches]
-        return [it.numInputRows / it.durationMs["triggerExecution"] * 1000 for it in done]
+    rows = sum(it.numInputRows for it in done)
+    took = [it.numInputRows / it.durationMs["triggerExecution"] * 1000 for it in done]
+    return Rates(took, 1e6 * spent / rows)
+
+
+def _after(query: Any, batches: int) -> list[Any]:
+    """The batches with rows, when there are so many."""
+    while True:
+        done = [it for it in query.recentProgress if it.numInputRows > 0]
+        if len(done) >= batches:
+            return done
+        if query.exception() is not None:
+            raise RuntimeError(query.exception())
+        sleep(0.1)
+
+
+def cpu_seconds() -> float:
+    """What this process and all that it started have used: driver, Java, workers, nodes."""
+    parents, used = dict[int, int](), dict[int, float]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        parents[int(path.parent.name)] = int(fields[1])
+        used[int(path.parent.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+    def ours(pid: int) -> bool:
+        while pid > 1 and pid != os.getpid():
+            pid = parents.get(pid, 0)
+        return pid == os.getpid()
+
+    return sum(spent for pid, spent in used.items() if ours(pid))
 
 
 def throughput(spark: SparkSession, context: Context, rows: int, rounds: int) -> dict[str, float]:
     batch = rows // BATCHES
     publish(context, "bench/rows", rows)
-    found: dict[str, list[float]] = {"source": [], "value": [], "rate": []}
-    for _ in range(rounds):
+    found: dict[str, list[Rates]] = {"source": [], "value": [], "rate": []}
+    for _ in range(rounds + 1):  # Java compiles in the first, which does not count
         limit = {"maxRowsPerTrigger": batch}
-        found["source"] += rates(stream(spark, context, "bench/rows", **limit), BATCHES)
+        found["source"].append(rates(stream(spark, context, "bench/rows", **limit)))
         value = stream(spark, context, "bench/rows", **limit, columns="value")
-        found["value"] += rates(value, BATCHES)
-        ours = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", batch)
-        found["rate"] += rates(ours.option("numPartitions", 2).load().selectExpr(*RATE), BATCHES)
-    middle = {name: median(values) for name, values in found.items()}
-    told = {f"{name}_rows_per_s": round(value) for name, value in middle.items()}
-    return told | {"source_over_rate": round(middle["source"] / middle["rate"], 2)}
+        found["value"].append(rates(value))
+        spark_own = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", batch)
+        own = spark_own.option("numPartitions", 2).load().selectExpr(*RATE)
+        found["rate"].append(rates(own))
+    told: dict[str, float] = {}
+    for name, (_, *them) in found.items():
+        told[f"{name}_rows_per_s"] = round(median(rate for one in them for rate in one.rows))
+        told[f"{name}_cpu_us"] = round(median(one.cpu for one in them), 2)
+    told["source_over_rate"] = round(told["source_rows_per_s"] / told["rate_rows_per_s"], 2)
+    return told
 
 
 def one_row(spark: SparkSession, context: Context, batches: int) -> dict[str, float]:
@@ -174,7 +218,9 @@ def many_publishers(context: Context, rows: int) -> dict[str, float]:
     reader.prepareForTriggerAvailableNow()  # returns when its node has a copy
     again: Any = source.streamReader(source.schema())
     before = perf_counter()
-    end = again.latestOffset(start, ReadAllAvailable())
+    end = start
+    while end == start:  # a node that is busy is asked again
+        end = again.latestOffset(start, ReadAllAvailable())
     tasks = again.partitions(start, end)
     planned = perf_counter() - before
     before = perf_counter()
@@ -190,14 +236,13 @@ def many_publishers(context: Context, rows: int) -> dict[str, float]:
     }
 
 
-def measure(*, quick: bool) -> dict[str, float]:
+def measure(*, quick: bool) -> Iterator[dict[str, float]]:
     with tempfile.TemporaryDirectory() as directory, session("local[2]") as spark:
         spark.dataSource.register(PlanariaDataSource)
         with network(4, Path(directory)) as context:
-            found = throughput(spark, context, 600_000 if quick else 1_600_000, 1 if quick else 3)
-            found |= one_row(spark, context, 8 if quick else 30)
-            found |= many_publishers(context, 1 if quick else 5)
-    return found
+            yield throughput(spark, context, 1_200_000, 1 if quick else 4)
+            yield one_row(spark, context, 8 if quick else 30)
+            yield many_publishers(context, 1 if quick else 5)
 
 
 def main() -> None:
@@ -205,12 +250,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
-    found = measure(quick=arguments.quick)
+    found: dict[str, float] = {}
+    for part in measure(quick=arguments.quick):
+        found |= part
+        if not arguments.json:
+            for name, value in part.items():
+                print(f"{name:20} {value:>12,}", flush=True)
     if arguments.json:
         print(json.dumps(found))
-        return
-    for name, value in found.items():
-        print(f"{name:20} {value:>12,}")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ async def first(events: Subscription[Event], count: int) -> AsyncIterator[Event]
 
 def in_order(events: list[Event]) -> bool:
     """Do the numbers of each stream of each topic ascend from 0 without a hole?"""
-    streams: dict[tuple[str, int, bytes], list[int]] = {}
+    streams: dict[tuple[str, int | None, bytes], list[int | None]] = {}
     for event in events:
         name = (event.topic, event.publisher, event.incarnation)
         streams.setdefault(name, []).append(event.sequence)

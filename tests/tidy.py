@@ -34,7 +34,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "studies": (*_DRIVERS, "literal", "lab", "spark"),
     "chaos": (*_PROTOCOLS, "simulator", "network"),
     "gateway": (*_PROTOCOLS, "network"),
-    "web": (*_PROTOCOLS, "network"),
+    "web": (*_PROTOCOLS, "network", "chaos"),
     "demo": (*_DRIVERS, "lab", "spark", "chaos", "web"),
     "cli": (*_DRIVERS, "lab", "spark", "studies", "chaos", "demo", "gateway", "web", "verify"),
     "__main__": ("cli",),

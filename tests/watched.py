@@ -21,6 +21,7 @@ from planaria.network.gate.session import Session
 from planaria.network.host import Host
 from planaria.network.identity import handle_of
 from planaria.network.monitor import Monitor
+from planaria.network.status import OverlayStatus
 from planaria.network.store.database import Database
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.legitimacy import topic_violations
@@ -70,6 +71,9 @@ class Watched:
         )
         self.monitor = Monitor(self)
         self._ticking: asyncio.Task[None] | None = None
+
+    def overlays(self) -> dict[str, OverlayStatus]:
+        return {}
 
     @property
     def clients(self) -> int:

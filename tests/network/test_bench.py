@@ -4,18 +4,21 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from planaria.cli.main import main, planaria
 from planaria.network.bench import contender as module
+from planaria.network.bench import replay
 from planaria.network.bench.brokers import Nats
-from planaria.network.bench.clients import Clients
+from planaria.network.bench.clients import Clients, ReplayingClients
 from planaria.network.bench.contender import Contender
-from planaria.network.bench.contenders import OURS, PEERS, contender
+from planaria.network.bench.contenders import OURS, PEERS, REPLAYS, contender
 from planaria.network.bench.embedded import Embedded
 from planaria.network.bench.measure import Plan, Round, System, compare
+from planaria.network.bench.processes import Failed
 from planaria.network.bench.report import as_json, ratios
 
 TINY = Plan(rounds=1, burst_seconds=0.02, steady_seconds=0.1, subscribers=2)
@@ -72,7 +75,8 @@ def test_ratios_are_of_ours_to_each_peer() -> None:
 
 
 def test_every_name_is_that_of_its_system() -> None:
-    assert [contender(name).name for name in (*OURS, *PEERS)] == [*OURS, *PEERS]
+    names = [*OURS, *PEERS, *REPLAYS]
+    assert [contender(name).name for name in names] == names
 
 
 def test_what_is_missing_is_named_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +94,42 @@ def test_the_command_refuses_peers_that_nobody_knows(capsys: pytest.CaptureFixtu
     assert "unknown peer 'rabbit'" in capsys.readouterr().err
     shown = CliRunner().invoke(planaria, ["bench", "--help"]).output
     assert all(name in shown for name in PEERS)
+
+
+def test_late_joiners_read_all_of_the_past_and_leave_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    pasts: list[replay.Past] = []
+    made = replay.Past
+
+    def kept(*given: Any) -> replay.Past:
+        pasts.append(made(*given))
+        return pasts[-1]
+
+    monkeypatch.setattr(replay, "Past", kept)
+    monkeypatch.setattr(replay, "LATE_SECONDS", 0.0)
+    contenders: list[type[Contender]] = [ReplayingClients, Nonsense]
+    found = asyncio.run(replay.replays(contenders, tmp_path, said.append, count=600, rounds=1))
+    assert [*found] == ["planaria-replay"]
+    assert min(found.values()) > 0
+    assert any(line.startswith("nonsense hub ended") for line in said)
+    pids = [pid for past in pasts for it in past._processes for pid in it.pids]
+    assert len(set(pids)) >= 6, "hub, three nodes, publisher and reader"
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_late_joiner_that_misses_something_is_told(tmp_path: Path) -> None:
+    class Short(replay.Past):
+        async def _process(self, role: str) -> Any:
+            return Answering()
+
+    class Answering:
+        async def tell(self, do: str, **_: object) -> dict[str, float]:
+            return {"count": 5, "seconds": 1.0}
+
+        async def end(self) -> None:
+            """It is none."""
+
+    with pytest.raises(Failed, match="a late reader got 5 of 6"):
+        asyncio.run(Short(Embedded, tmp_path, 6).read())

@@ -48,7 +48,7 @@ def test_batches_and_single_publications_are_numbered_and_acknowledged_in_order(
             assert await node.publish_many(TOPIC, []) is None
             with pytest.raises(UsageError, match="at most"):
                 await node.publish_many(TOPIC, [b"good", bytes(2 << 20)])
-            got: list[tuple[int, bytes]] = []
+            got: list[tuple[int | None, bytes]] = []
             while len(got) < count + 65:
                 got += [(one.sequence, one.payload) for one in await anext(events)]
         assert [number for number, _ in got] == list(range(count + 65))

@@ -25,7 +25,10 @@ from planaria.simulator.schedule import compose, load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial
 from records_lab import NOW, A, record, shuffled
 
-FAULTS = ("partition", "blip", "crash", "restart", "churn", "replay", "lossy", "pause", "skew")
+FAULTS = (
+    "partition", "blip", "crash", "restart", "churn", "replay", "lossy", "pause", "skew", "bitflip",
+    "corrupt",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +187,21 @@ def test_publications_on_disk_survive(nemesis: str, tmp_path: Path) -> None:
         assert len(ring.store(alive[0])) >= 6
         assert disks.commits > 8
     assert ring.said == []
+
+
+def test_arbitrary_memory_of_all_peers_at_once_costs_nothing_that_is_on_disk(
+    tmp_path: Path, seeds: Callable[[int, int], int]
+) -> None:
+    """Found by `planaria chaos`: an index was mended from its own damaged entries, not the file."""
+    faults = parse_schedule("at 0 publish count=8\nat 6 corrupt share=1\nat 30 corrupt share=1")
+    for seed in range(seeds(3, 400)):
+        with closing(DiskRing(tmp_path / str(seed))) as ring:
+            trial = Trial(ring, Spec(4, seed, "legitimate", faults, intervals=200), [Disks(ring)])
+            assert trial.run().failure is None, seed
+            for id in ring.databases:
+                held = {one.payload for one in ring.store(id).read({}).publications()}
+                assert {f"publication {number}".encode() for number in range(8)} <= held, seed
+        assert ring.said == []
 
 
 def test_a_state_holds_no_record_that_is_on_disk(network: Callable[..., Network]) -> None:

@@ -60,7 +60,7 @@ def test_a_partition_shorter_than_the_memory_loses_nothing_though_trees_fall_apa
 ) -> None:
     for seed in range(seeds(1, 20)):
         overlay = WatchedWorld(subscriptions=30, brokers=7)
-        lasts = int(share * overlay._timing(7).memory)
+        lasts = int(share * overlay.timing_of(7).memory)
         faults = parse_schedule(f"at 2 for {lasts} partition groups=2")
         spec = Spec(7, seed, "legitimate", faults, closure=RECONFIGURATION)
         _, book = run(overlay, spec)
@@ -72,7 +72,7 @@ def test_a_partition_shorter_than_the_memory_loses_nothing_though_trees_fall_apa
 
 def test_a_partition_longer_than_the_memory_is_reported_to_everybody() -> None:
     overlay, gaps = WatchedWorld(subscriptions=30, brokers=7), Gaps()
-    faults = parse_schedule(f"at 2 for {3 * overlay._timing(7).memory} partition groups=2")
+    faults = parse_schedule(f"at 2 for {3 * overlay.timing_of(7).memory} partition groups=2")
     spec = Spec(7, 0, "legitimate", faults, closure=RECONFIGURATION)
     _, book = run(overlay, spec, [gaps])
     end = max(it.time for it in book.published.values())

@@ -21,7 +21,14 @@ from planaria.core.node import (
 )
 from planaria.protocols.dht.keys import KeySpace, Members
 from planaria.protocols.dht.lookups import GAP_MAX, PENDING_MAX, Lookups, Pending, patience
-from planaria.protocols.dht.member import CALL_PERIOD, DhtMember, Located, Unlocated, speaker
+from planaria.protocols.dht.member import (
+    CALL_PERIOD,
+    GROUP,
+    DhtMember,
+    Located,
+    Unlocated,
+    speaker,
+)
 from planaria.protocols.dht.messages import (
     HOPS_MAX,
     LEVELS_MAX,
@@ -229,11 +236,11 @@ def test_host_that_does_not_know_its_predecessor_owns_nothing() -> None:
 
 def test_labels_are_computed_and_never_believed() -> None:
     node = DhtNode(8, TINY)
-    node.on_message(Check("dht", (TINY.label(15), 3), TINY.label(0), False), 3)
-    node.on_message(Introduce("dht", (TINY.label(1), 12), False, 0), 12)
+    node.on_message(Check(GROUP, (TINY.label(15), 3), TINY.label(0), False), 3)
+    node.on_message(Introduce(GROUP, (TINY.label(1), 12), False, 0), 12)
     assert node.dht.ring.neighbours() == [(TINY.label(3), 3), (TINY.label(12), 12)]
     node.dht.ring.left = (TINY.label(14), 3)
-    node.on_message(Introduce("dht", (TINY.label(8), 8), False, 0), 8)
+    node.on_message(Introduce(GROUP, (TINY.label(8), 8), False, 0), 8)
     assert node.dht.ring.left == (TINY.label(3), 3)
 
 
@@ -265,7 +272,7 @@ def test_leaver_makes_its_neighbours_neighbours_and_says_so_to_whoever_asks() ->
         nodes[id].on_message(message, 5)
     assert (nodes[1].dht.successor, nodes[9].dht.predecessor) == (9, 1)
     assert nodes[5].on_timeout() == []
-    refused = nodes[5].on_message(Check("dht", (TINY.label(1), 1), TINY.label(5), False), 1)
+    refused = nodes[5].on_message(Check(GROUP, (TINY.label(1), 1), TINY.label(5), False), 1)
     assert refused == [Send(1, Departed(5, (1, 9)))]
     for _ in range(20):
         nodes[5].on_timeout()
@@ -313,9 +320,9 @@ def test_state_survives_a_restart() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Check("dht", (TINY.label(7), 7), TINY.label(1), False),
-        Introduce("dht", (TINY.label(7), 7), False, 0),
-        Remove("dht", 9),
+        Check(GROUP, (TINY.label(7), 7), TINY.label(1), False),
+        Introduce(GROUP, (TINY.label(7), 7), False, 0),
+        Remove(GROUP, 9),
         AskFinger(9, 0),
         Finger(9, 0, 5),
         Departed(9, (5,)),

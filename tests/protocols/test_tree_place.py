@@ -25,7 +25,7 @@ from planaria.lab.tree import (
     reconfiguration_area,
 )
 from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.dht.member import Located, Unlocated
+from planaria.protocols.dht.member import GROUP, Located, Unlocated
 from planaria.protocols.dht.node import Lookup
 from planaria.protocols.ring.messages import Introduce
 from planaria.protocols.tree.host import TreeHost
@@ -92,7 +92,7 @@ def test_change_of_the_own_keyset_is_a_reason_to_search_at_once() -> None:
     """The amendment to the notifications of the paper (erratum 3)."""
     hosts = network([5, 9, 13])
     assert hosts[9].place.searching is None
-    hosts[9].on_message(Introduce("dht", (SPACE.label(7), 7), False, 0), 7)
+    hosts[9].on_message(Introduce(GROUP, (SPACE.label(7), 7), False, 0), 7)
     assert hosts[9].place.searching == (7, 9)
 
 

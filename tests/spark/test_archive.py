@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from gate_lab import TOPIC, Lab, RawClient, publish, run, until
+from planaria.cli.main import main
 from planaria.core.errors import UsageError
 from planaria.network import files
 from planaria.network.client.messages import Put, Stored
@@ -178,7 +179,10 @@ def test_an_archive_is_restored_once_however_often_it_is_interrupted(
         await until(lambda: len(lab.store(0)) > 0)
         new, total = await apart(restore, context(lab), found, TOPIC, 1)
         assert 0 < new < total == 20
-        assert await apart(restore, context(lab), found, TOPIC, 1) == (0, 20)
+        with monkeypatch.context() as patch:
+            calls = 3
+            patch.setattr(restoring, "seal", dying)  # nothing is left to publish
+            assert await apart(restore, context(lab), found, TOPIC, 1) == (0, 20)
         again = tmp_path / "again"
         await apart(write, lab, again)
         assert summary(read(again)) == summary(read(tmp_path / f"topic={TOPIC}"))
@@ -195,3 +199,25 @@ def summary(rows: list[dict[str, Any]]) -> Counter[str]:
     """What was published, whoever did."""
     names = ("payload", "key", "headers", "timestamp")
     return Counter(json.dumps([repr(row[name]) for name in names]) for row in rows)
+
+
+def test_the_command_writes_says_how_much_and_restores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def use(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await dated(writer, 5)
+        network = ("-s", context(lab).servers[0], "--insecure")
+        words = ["archive", TOPIC, str(tmp_path / "a"), *network]
+        assert await apart(main, [*words, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"rows": 5, "batches": 1}
+        assert await apart(main, words) == 0
+        assert "nothing new" in capsys.readouterr().out
+        assert await apart(main, [*words, "--restore"]) == 0
+        assert "news: 5 of 5 published" in capsys.readouterr().out
+        await until(lambda: len(lab.store(0)) == 10)
+        nothing = ["archive", "else", str(tmp_path / "a"), *network, "--restore"]
+        assert await apart(main, nothing) == 2
+        assert "has nothing of else" in capsys.readouterr().err
+
+    run(use, 1, 1)

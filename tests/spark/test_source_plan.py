@@ -67,6 +67,17 @@ def test_rows_of_a_batch_are_what_its_end_has_read_and_its_start_has_not(
     assert len(found) == len({*found})
 
 
+def test_what_nobody_was_promised_is_marked() -> None:
+    one, other = STREAMS[:2]
+    start = {"a": {one: Mark(5, ((2, 3),))}}
+    found = between(start, {"a": {one: Mark(7), other: Mark(2)}})
+    assert [(it.lo, it.hi, it.unsure) for it in found] == [
+        (2, 3, True),
+        (5, 7, False),
+        (0, 2, True),
+    ]
+
+
 @given(vectors, vectors)
 def test_readers_together_and_in_common_have_what_their_sets_have(
     one: dict[str, dict[Stream, Mark]], other: dict[str, dict[Stream, Mark]]

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from gate_lab import TOPIC, Lab, RawClient, numbered, publish, run, until
 from planaria.core.errors import PlanariaError, UsageError
-from planaria.network.client.messages import Put, Read, Stored
+from planaria.network.client.messages import Lack, Pieces, Put, Read, Stored
 from planaria.network.context import Context
 from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.publications.retention import Retention
@@ -267,10 +267,12 @@ def test_what_a_node_lacks_is_read_at_another(monkeypatch: pytest.MonkeyPatch) -
         writer = await lab.client(0)
         await publish(writer, 5)
         await until(lambda: len(lab.store(1)) == 5)
-        entries = lab.store(0).index
-        for place in list(entries.shown)[1:3]:
-            entries.discard(entries.shown[place])
-        assert len(lab.store(0)) == 3
+
+        def lacking(message: Read, *_: Any) -> Pieces:
+            lacks = tuple(Lack(*writer.stream, it.next, 5, False) for it in message.after)
+            return Pieces(message.request, TOPIC, [], [], lacks)
+
+        monkeypatch.setattr(lab.gates[0].queries, "_range", lacking)
         end: Any = {"s": {TOPIC: {f"{writer.stream[0]}/{writer.stream[1].hex()}": 5}}}
         reader = await apart(lambda: stream(lab, 0, 1))
         end |= {"sub": reader.options.fingerprint, "v": 1}
@@ -358,6 +360,31 @@ def test_a_thousand_streams_are_asked_for_together(monkeypatch: pytest.MonkeyPat
         found = await apart(lambda: rows(reader, Empty.of(reader), end))
         assert values(found) == [b"a", b"b"] * count
         assert asked < 20
+        await apart(reader.stop)
+
+    run(read, 1, 1)
+
+
+def test_a_node_that_answers_slowly_is_heard_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "NEWS_SECONDS", 0.02)
+
+    async def read(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await publish(writer, 3)
+        reader = await apart(lambda: stream(lab))
+        queries = lab.gates[0].queries
+        honest = queries.ask_extent
+
+        def slow(*given: Any) -> None:
+            asyncio.get_running_loop().call_later(0.5, honest, *given)
+
+        monkeypatch.setattr(queries, "ask_extent", slow)
+        found = list[Row]()
+        for _ in range(40):
+            found, _ = await apart(follow, reader, Empty.of(reader))
+            if found:
+                break
+        assert values(found) == numbered(3)
         await apart(reader.stop)
 
     run(read, 1, 1)

@@ -109,6 +109,8 @@ async def ask(address: str) -> None:
         while (frame := await viewer.get("/frame")).status_code == 503:
             await asyncio.sleep(0.05)
         assert frame.json()["nodes"][0]["name"] == "a"
+        refused = await viewer.post("/chaos?fault=corrupt", headers={"X-Planaria": "chaos"})
+        assert refused.status_code == 403, "it was not started to be broken"
         async with viewer.stream("GET", "/events") as events:
             lines = events.aiter_lines()
             assert await anext(lines) == "event: history"
@@ -132,3 +134,33 @@ def test_other_machines_may_not_look_unless_told() -> None:
                 assert found.status_code == 503, "nobody is there, and it says so"
 
     run(main)
+
+
+def test_buttons_break_only_what_may_be_broken(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = LiveNode(config(tmp_path / "a", name="a", allow_chaos=True))
+        await node.start()
+        try:
+            await node.subscribe(TOPIC).ready()
+            context = Context((node.listen,), insecure=True)
+            async with dashboard(context, "127.0.0.1:0", seconds=0.1) as address:
+                await push(address)
+        finally:
+            await node.stop()
+
+    run(main)
+
+
+async def push(address: str) -> None:
+    base, header = address.split("?")[0], {"X-Planaria": "chaos"}
+    async with httpx.AsyncClient(base_url=base, timeout=30) as viewer:
+        await viewer.get(address)
+        asked = f"/chaos?fault=corrupt&topic={TOPIC}"
+        assert (await viewer.post(asked)).status_code == 403, "a form of another site"
+        wrong = await viewer.post("/chaos?fault=bribe", headers=header)
+        assert (wrong.status_code, "'bribe'" in wrong.text) == (409, True)
+        done = await viewer.post(asked, headers=header)
+        assert (done.status_code, done.text) == (200, "corrupt: a\n")
+        told: list[str] = []
+        while "corrupt: a" not in told:
+            told = (await viewer.get("/frame")).json().get("events", [])

@@ -8,16 +8,22 @@ from msgspec import to_builtins
 
 from planaria import __version__
 from planaria.cli.main import BROKEN, INTERRUPTED
-from planaria.cli.tables import command, filled, folded
+from planaria.cli.tables import aligned, command, filled, folded
 from planaria.core.errors import UsageError
 from planaria.spark.sessions import LABORATORY, MASTER_HELP, require, session
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planaria.studies.compare import Verdict
+    from planaria.studies.compare_live import LiveFigures
+
+SIMULATED, LIVE = 24, 8  # nodes, if nobody says how many
 
 
 @click.command()
-@click.option("--n", type=int, default=24, show_default=True, help="How many nodes.")
+@click.option("--n", type=int, help="How many nodes  [default: 24, live 8]")
+@click.option("--live", is_flag=True, help="The four overlays on sockets of this machine instead.")
 @click.option(
     "--topics", type=int, default=3, show_default=True, help="How many, in chains of three."
 )
@@ -28,7 +34,8 @@ if TYPE_CHECKING:
 @click.option("--cell", metavar="KEY", help="Repeat one cell alone and print its result.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
 def compare(
-    n: int,
+    n: int | None,
+    live: bool,
     topics: int,
     events: int,
     seeds: int,
@@ -43,12 +50,16 @@ def compare(
     the busiest process, loss, a partition, arbitrary state everywhere. An interrupted run resumes
     when the command is repeated. Exit code 0: the overlays kept their promises, whether the others
     did or not; 1: one did not, or a run raised an exception; 2: the command is wrong.
+
+    --live needs no Spark: all nodes run in this process, and a quarter of them is ended.
     """
+    if live:
+        return _live(n or LIVE, topics, events, as_json)
     require()
     from planaria.spark.watch import Stopped
     from planaria.studies.compare import Comparison
 
-    comparison = Comparison(n, topics, events, seeds, out or "")
+    comparison = Comparison(n or SIMULATED, topics, events, seeds, out or "")
     if cell is not None:
         result = comparison.one_cell(cell)
         if result is None:
@@ -68,6 +79,34 @@ def compare(
     else:
         click.echo(in_words(verdict))
     return 0 if verdict.good else BROKEN
+
+
+def _live(n: int, topics: int, events: int, as_json: bool) -> int:
+    from planaria.lab.contest.workload import make_workload
+    from planaria.network.loop import run
+    from planaria.studies.compare_live import compare_live
+
+    workload = make_workload(n, topics, events, seed=1)
+    found = run(compare_live(workload, lambda line: click.echo(f"planaria: {line}", err=True)))
+    if as_json:
+        click.echo(json.dumps({"live": to_builtins(found), "n": n, "version": __version__}))
+    else:
+        click.echo("\n".join(live_rows(found)))
+    kept = [it for it in found if it.overlay in ("ring", "mobile")]
+    good = not any(it.lost_after for it in kept) and not any(it.twice for it in found)
+    return 0 if good else BROKEN
+
+
+def live_rows(found: "Sequence[LiveFigures]") -> list[str]:
+    """What people read."""
+    rows = [["overlay", "p50 ms", "p99 ms", "bytes", "messages", "lost", "in the fault", "after",
+             "twice", "healed"]]  # fmt: skip
+    for it in found:
+        lost = [f"{100 * share:.1f} %" for share in (it.lost, it.lost_in_fault, it.lost_after)]
+        healed = "no" if it.recovery_seconds is None else f"{it.recovery_seconds:.1f} s"
+        figures = [f"{it.p50_ms:.1f}", f"{it.p99_ms:.1f}", f"{it.bytes:,.0f}", f"{it.messages:.1f}"]
+        rows.append([it.overlay, *figures, *lost, str(it.twice), healed])
+    return [*aligned(rows, right=range(1, len(rows[0])))]
 
 
 def in_words(verdict: "Verdict") -> str:

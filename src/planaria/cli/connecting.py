@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from planaria.network.client.overlays import OVERLAYS
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
@@ -21,6 +23,11 @@ _OPTIONS = (
     ),
     click.option("--insecure", is_flag=True, default=None, help="Talk without TLS."),
 )  # fmt: skip
+
+
+overlay_option = click.option(
+    "--overlay", type=click.Choice(OVERLAYS), help="Where the topic is; its charter says it."
+)
 
 
 def connecting(command: F) -> F:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from planaria.network.client.overlays import OVERLAYS
 from planaria.network.config import LEVELS, Config, load_config, misspelt
 from planaria.network.live import LiveNode
 from planaria.network.loop import run
@@ -28,6 +29,15 @@ ADDRESS = "HOST:PORT"
 @click.option("--advertise", metavar=ADDRESS, multiple=True, help="Where others can dial it.")
 @click.option("--join", metavar=ADDRESS, multiple=True, help="A node of the network; several.")
 @click.option("--supervise/--no-supervise", default=None, help="Serve topics as a supervisor.")
+@click.option(
+    "--overlay",
+    type=click.Choice(OVERLAYS),
+    multiple=True,
+    help="One that it takes part in; all, if not told.",
+)
+@click.option("--link", metavar=ADDRESS, multiple=True, help="A neighbour in mobile; several.")
+@click.option("--discover/--no-discover", default=None, help="Find neighbours on this network.")
+@click.option("--walk", type=int, help="Hops of a publication in mobile before all get it [0].")
 @click.option("--http", metavar=ADDRESS, help="Where to answer /metrics, /healthz, /stablez.")
 @click.option("--keys", type=DIRECTORY, help="Made by `planaria keys issue`; else --dir has them.")
 @click.option("--insecure", count=True, help="Without TLS; twice: not on loopback alone.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from planaria.cli.connecting import connecting
+from planaria.cli.connecting import connecting, overlay_option
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_topic
 from planaria.network.client.client import Client, connect
@@ -34,6 +34,7 @@ CHUNK_BYTES = 1 << 16  # read at a time
     type=click.IntRange(1, 64),
     help="Members of the topic that must hold it before it counts as published.",
 )
+@overlay_option
 def pub(
     topic: str,
     payload: str | None,
@@ -45,6 +46,7 @@ def pub(
     key: str | None,
     headers: tuple[str, ...],
     copies: int,
+    overlay: str | None,
 ) -> None:
     """Publish PAYLOAD on TOPIC; without it, the standard input, whole or by --lines.
 
@@ -58,23 +60,29 @@ def pub(
         servers, context=context, credentials=credentials, insecure=insecure, oneshot=not lines
     )
     body = None if lines else os.fsencode(payload) if payload is not None else _whole()
-    ack = asyncio.run(_publish(client, topic, draft, body, copies))
-    if ack is not None and ack.copies < copies:
+    ack = asyncio.run(_publish(client, topic, draft, body, copies, overlay))
+    if ack is not None and 0 < ack.copies < copies:
         members = f"{ack.members} member{'s' * (ack.members != 1)}"
         held = f"{ack.copies} of {copies} copies: the topic has {members}"
         click.echo(f"planaria: {held}", err=True)
 
 
 async def _publish(
-    client: Client, topic: str, draft: Draft, body: bytes | None, copies: int
+    client: Client,
+    topic: str,
+    draft: Draft,
+    body: bytes | None,
+    copies: int,
+    overlay: str | None,
 ) -> Ack | None:
     """Publish one body, or, if it is None, all lines that come in."""
     async with client:
         if body is None:
             drafts = (draft._replace(payload=line) async for line in _lines())
-            return await client.publish_many(topic, drafts, copies=copies)
-        headers = dict(draft.headers)
-        return await client.publish(topic, body, key=draft.key, headers=headers, copies=copies)
+            return await client.publish_many(topic, drafts, copies=copies, overlay=overlay)
+        return await client.publish(
+            topic, body, key=draft.key, headers=dict(draft.headers), copies=copies, overlay=overlay
+        )
 
 
 def _pairs(headers: tuple[str, ...]) -> Headers:

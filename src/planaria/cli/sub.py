@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from planaria.cli.connecting import connecting
+from planaria.cli.connecting import connecting, overlay_option
 from planaria.core.errors import UsageError
 from planaria.core.node import Notice
 from planaria.core.topics import check_filter
@@ -34,6 +34,7 @@ TIMED_OUT = 27  # as mosquitto_sub says it
     help="Where to begin; TIME as 2026-11-16T09:00, or with its zone.",
 )
 @click.option("--where", metavar="CONDITION", help="Such as \"delay > 60 AND carrier = 'UA'\".")
+@overlay_option
 @click.option("-C", "--count", type=click.IntRange(1), help="End after so many publications.")
 @click.option(
     "-W",
@@ -52,6 +53,7 @@ def sub(
     insecure: bool | None,
     since: str,
     where: str | None,
+    overlay: str | None,
     count: int | None,
     timeout: float | None,
     as_json: bool,
@@ -61,7 +63,7 @@ def sub(
     check_filter(pattern)
     begin = read_since(since)
     client = connect(servers, context=context, credentials=credentials, insecure=insecure)
-    options = {"since": begin, "where": where, "notices": verbose}
+    options = {"since": begin, "where": where, "notices": verbose, "overlay": overlay}
     printer = Printer(as_json=as_json, verbose=verbose)
     try:
         return asyncio.run(_print(client, pattern, options, printer, count, timeout))

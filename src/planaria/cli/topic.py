@@ -18,6 +18,7 @@ from planaria.core.errors import UsageError
 from planaria.core.topics import check_filter, check_topic
 from planaria.network.charters import judge, local_key, seal, seal_locally, seal_void
 from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
+from planaria.network.client.overlays import OVERLAYS, RING
 from planaria.network.context import Context, contexts_directory
 from planaria.network.identity import AUTHORITY_KEY, ID_BYTES, load_key
 from planaria.network.survey import Survey, Surveyor
@@ -40,7 +41,7 @@ def topic() -> None:
 @click.option("--keep", metavar="AGE", help="90s, 15m, 12h, 7d, 2w or forever.")
 @click.option("--count", metavar="N", help="Publications in all, or `all`.")
 @click.option("--per-publisher", metavar="N", help="Publications of one publisher, or `all`.")
-@click.option("--overlay", type=click.Choice(["ring"]), help="Where it lives; there is one yet.")
+@click.option("--overlay", type=click.Choice(OVERLAYS), help="Where it and all below it live.")
 @click.option("--version", type=click.IntRange(1), help="The next, if not told.")
 @JSON
 @reaches_network
@@ -63,9 +64,9 @@ def set_one(
     }
     told = {key for key, value in zip(changes, (keep, count, per_publisher), strict=True) if value}
     if not told and overlay is None:
-        raise UsageError("nothing to lay down: say --keep, --count or --per-publisher")
+        raise UsageError("nothing to lay down: say --keep, --count, --per-publisher or --overlay")
     wanted = {key: changes[key] for key in told}
-    charter, held, known = run(_set(context, name, wanted, version))
+    charter, held, known = run(_set(context, name, wanted, overlay, version))
     if as_json:
         click.echo(json.encode({**shown(charter), "supervisors": [held, known]}).decode())
     else:
@@ -83,8 +84,10 @@ def ls(context: Context, pattern: str, as_json: bool) -> None:
         for versions in found.values():
             click.echo(json.encode(shown(versions[0])).decode())
         return
-    rows = [["topic", "version", "keeps", "count", "per publisher"]]
-    rows += [[it[0].topic, str(it[0].version), *_limits(it[0].retention)] for it in found.values()]
+    rows = [["topic", "version", "overlay", "keeps", "count", "per publisher"]]
+    for it, *_ in found.values():
+        limits = _limits(it.retention) if it.overlay == RING else ["-", "-", "-"]
+        rows.append([it.topic, str(it.version), it.overlay, *limits])
     click.echo("\n".join(aligned(rows, right=(1,))))
 
 
@@ -142,7 +145,11 @@ def admin_id(text: str) -> bytes:
 
 
 async def _set(
-    context: Context, name: str, wanted: dict[str, int | None], version: int | None
+    context: Context,
+    name: str,
+    wanted: dict[str, int | None],
+    overlay: str | None,
+    version: int | None,
 ) -> tuple[Charter, int, int]:
     """Sign the next charter, hand it to a node, and wait until all supervisors hold it."""
     async with Surveyor(context) as surveyor:
@@ -150,6 +157,7 @@ async def _set(
         before = (await _asked(surveyor, survey, name)).get(name, [None])[0]
         blank = next_charter(name, before, int(time.time()), version)
         charter = replace(blank, retention=replace(blank.retention, **wanted))
+        charter = replace(charter, overlay=overlay or charter.overlay)
         credentials = surveyor.access.credentials
         if credentials is not None:
             sealed = seal(charter, credentials)
@@ -232,6 +240,8 @@ def line_of(charter: Charter) -> str:
     """A charter for people."""
     age, count, each = _limits(charter.retention)
     limits = f"keeps {age}, count {count}, per publisher {each}"
+    if charter.overlay != RING:
+        limits = f"is in {charter.overlay}"
     return f"{charter.topic} version {charter.version}: {limits}"
 
 

@@ -15,11 +15,13 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict
 
 from planaria.core.errors import UsageError, unknown
+from planaria.network.client.overlays import OVERLAYS, check_overlay
 from planaria.network.contacts import parse_address
 from planaria.network.context import parse_flag, split_servers
 from planaria.network.files import path_from, read_toml, toml_text, write_atomically
 from planaria.network.host import INTERVAL_SECONDS
 from planaria.network.identity import CERTIFICATE
+from planaria.protocols.mobile.overlay import WALK_MAX
 
 FILE = "node.toml"
 PREFIX = "PLANARIA_"
@@ -38,6 +40,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     listen: str = "127.0.0.1:7400"
     advertise: tuple[str, ...] = ()
     join: tuple[str, ...] = ()
+    overlay: tuple[str, ...] = OVERLAYS
+    link: tuple[str, ...] = ()
+    discover: bool = False
+    walk: int = 0
     supervise: bool = False
     http: str | None = None
     keys: Path | None = None
@@ -56,7 +62,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 OPTIONS = tuple(it for it in Config.__struct_fields__ if it not in ("dir", "allow_chaos"))
-_LISTS = ("advertise", "join")
+_LISTS = ("advertise", "join", "overlay", "link")
+_FLAGS = ("supervise", "discover")
 _PATHS = ("keys",)
 
 
@@ -139,7 +146,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             continue
         if name in _LISTS:
             found[name] = list(split_servers(text))
-        elif name == "supervise":
+        elif name in _FLAGS:
             found[name] = parse_flag(text)
         elif name == "insecure":
             found[name] = int(text) if text.isdigit() else int(parse_flag(text) or 0)
@@ -162,8 +169,13 @@ def _from_file(path: Path) -> dict[str, object]:
 
 def _checked(config: Config) -> Config:
     """Raises UsageError for what no node can run with."""
-    for address in (config.listen, *config.advertise, *config.join, *filter(None, [config.http])):
+    named = (*config.advertise, *config.join, *config.link, *filter(None, [config.http]))
+    for address in (config.listen, *named):
         parse_address(address)
+    for name in config.overlay:
+        check_overlay(name)
+    if not 0 <= config.walk <= WALK_MAX:
+        raise UsageError(f"walk {config.walk}: from 0 to {WALK_MAX}")
     if not INTERVAL_SECONDS_MIN <= config.interval <= INTERVAL_SECONDS_MAX:
         bounds = f"{INTERVAL_SECONDS_MIN} to {INTERVAL_SECONDS_MAX}"
         raise UsageError(f"interval of {config.interval} seconds: {bounds}")

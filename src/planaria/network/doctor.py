@@ -18,6 +18,7 @@ from msgspec import Struct
 from planaria.core.ids import NodeId
 from planaria.core.overlay import Violation
 from planaria.core.state import State
+from planaria.network.overlays.registry import PARTS
 from planaria.network.status import Settled
 from planaria.network.survey import Parts, Survey, Surveyor
 from planaria.protocols.skipring.legitimacy import topic_violations
@@ -93,6 +94,8 @@ def findings(survey: Survey, secret: bytes = b"", now: datetime | None = None) -
         yield from topic_findings(survey, topic, secret)
         yield from publication_findings(survey, topic)
         yield from charter_findings(survey, topic)
+    for overlay in PARTS:
+        yield from overlay_findings(survey, overlay)
     yield from silent_findings(survey)
     yield from store_findings(survey)
     yield from clock_findings(survey)
@@ -173,6 +176,22 @@ def charter_findings(survey: Survey, topic: str) -> Iterator[Finding]:
             detail = f"obeys version {version}, there is version {highest}"
             expect = f"supervisors tell it: {_healing(survey)}"
             yield _finding(survey, BROKEN, "charter", topic, handle, detail, expect)
+
+
+# The other overlays
+
+
+def overlay_findings(survey: Survey, overlay: str) -> Iterator[Finding]:
+    """What the overlay's own judge says of the parts of all nodes that are awake in it."""
+    states = {h: seen.parts[overlay] for h, seen in survey.nodes.items() if overlay in seen.parts}
+    if not states:
+        return
+    expect = _heals(survey, PARTS[overlay].bound(len(states), DELAY))
+    for found in PARTS[overlay].violations(states):
+        detail = _named(survey, found.detail)
+        yield _finding(
+            survey, BROKEN, f"{overlay} {found.invariant}", None, found.node, detail, expect
+        )
 
 
 # What only a live network has
@@ -265,9 +284,7 @@ def certificate_findings(survey: Survey, now: datetime | None = None) -> Iterato
 
 def _judged(survey: Survey, topic: str, violation: Violation) -> Finding:
     """A violation in words for people: nodes by name, and what to expect of it."""
-    detail = violation.detail.removeprefix(f"{topic}: ")
-    for handle in sorted(survey.nodes, reverse=True):
-        detail = detail.replace(str(handle), survey.nodes[handle].status.name or str(handle))
+    detail = _named(survey, violation.detail.removeprefix(f"{topic}: "))
     if violation.invariant == "supervisor" and violation.node is None:
         expect = (
             "start a supervisor (`planaria node --supervise`): members keep their ring meanwhile"
@@ -277,11 +294,21 @@ def _judged(survey: Survey, topic: str, violation: Violation) -> Finding:
     return _finding(survey, BROKEN, violation.invariant, topic, violation.node, detail, expect)
 
 
+def _named(survey: Survey, detail: str) -> str:
+    """The same words with nodes by name."""
+    for handle in sorted(survey.nodes, reverse=True):
+        detail = detail.replace(str(handle), survey.nodes[handle].status.name or str(handle))
+    return detail
+
+
 def _healing(survey: Survey) -> str:
-    """How long it takes at most, if nothing more happens."""
+    """How long rings take at most, if nothing more happens."""
     pace = max((seen.status.pace for seen in survey.nodes.values()), default=1)
     overlay = RingOverlay(max(1, len(supervisors(survey))), pace=pace)
-    bound = overlay.bound(max(1, len(survey.nodes)), DELAY)
+    return _heals(survey, overlay.bound(max(1, len(survey.nodes)), DELAY))
+
+
+def _heals(survey: Survey, bound: int) -> str:
     seconds = bound * _interval(survey)
     return (
         f"heals by itself, at the latest {bound} intervals ({seconds:.0f} s) after the last fault"

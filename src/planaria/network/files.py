@@ -10,12 +10,19 @@ from typing import Any
 from planaria.core.errors import UsageError
 
 
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Put `content` at `path`; a reader sees the old file or the new one, never half of it."""
+def write_atomically(path: Path, content: str | bytes, *, durable: bool = False) -> None:
+    """Put `content` at `path`; a reader sees the old file or the new one, never half of it.
+
+    `durable`: it is on disk when this returns.
+    """
     raw = content.encode() if isinstance(content, str) else content
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(raw)
+        with part.open("wb") as file:
+            file.write(raw)
+            if durable:
+                file.flush()
+                os.fdatasync(file.fileno())
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)

@@ -95,6 +95,7 @@ class Host:
         self.contacts = self.presence.contacts
         self.clients: Handler | None = None  # serves the connections of clients
         self.late = self.malformed = self.unknown = self.dropped = 0
+        self.sent_messages = self.sent_bytes = 0  # to other nodes
         self._commit = commit
         self._bulk = frozenset(bulk)
         self._connect = connect
@@ -325,6 +326,8 @@ class Host:
             loop.call_soon(lambda: self._perform(self.node.on_message(message, target), None))
             return
         connection, data = self.links.get(target), self.codec.encode(message)
+        self.sent_messages += 1
+        self.sent_bytes += len(data)
         if connection is None:
             self.dropped += not self._dialling.wait(target, message, len(data))
             return

@@ -19,6 +19,7 @@ from planaria.network.identity import handle_of
 from planaria.network.status import (
     ContactStatus,
     LinkStatus,
+    OverlayStatus,
     ProcessStatus,
     Queues,
     Settled,
@@ -89,6 +90,9 @@ class Running(Protocol):
     def clients(self) -> int:
         """How many clients are connected."""
 
+    def overlays(self) -> dict[str, OverlayStatus]:
+        """Its parts in other overlays than `ring`, those that are awake."""
+
     @property
     def started(self) -> float:
         """When it started, by the monotonic clock."""
@@ -100,6 +104,8 @@ def status_of(node: Running, evidence: Evidence, *, now: float, time: float) -> 
     topics = dict(topic_statuses(node.ring, evidence))
     doubts = [*store_doubts(node.database)]
     doubts += [f"{topic}: {doubt}" for topic, its in topics.items() for doubt in its.doubts]
+    overlays = node.overlays()
+    doubts += [f"{name}: {doubt}" for name, its in overlays.items() for doubt in its.doubts]
     links = link_statuses(host, now)
     oldest = max((its.evidence_intervals for its in topics.values()), default=0)
     held = sum(link.unacknowledged for link in links)
@@ -128,6 +134,7 @@ def status_of(node: Running, evidence: Evidence, *, now: float, time: float) -> 
         late=host.late,
         requests=number(supervisor.requests) if supervisor else 0,
         answers=number(supervisor.sent) if supervisor else 0,
+        overlays=overlays,
         store=store_status(node.database),
         process=process_status(),
     )

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from planaria.core.codec import Codec
+from planaria.core.composite import FromOverlay
 from planaria.core.errors import CapacityExceeded
 from planaria.core.message import Message
 from planaria.core.node import (
@@ -29,7 +29,7 @@ from planaria.core.node import (
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
-from planaria.network.chaos.ring import BreakableRing
+from planaria.network.chaos.parts import breakable
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
@@ -45,14 +45,18 @@ from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
+from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
+from planaria.network.overlays.registry import codec
+from planaria.network.overlays.several import Several
 from planaria.network.resuming import Resuming
-from planaria.network.status import Status
+from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
+from planaria.network.tls import Credentials
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
+from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
-from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.pace import PACE_MAX
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
@@ -62,7 +66,7 @@ from planaria.records.store import Committed, Store
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit, Review, Settle)
 
 log = logging.getLogger("planaria.node")
 
@@ -101,7 +105,37 @@ class LiveNode:
         self.noting = Noting(self.memberships, self._wanted, self._give)
         if config.durability == "disk":
             self.database = Database(config.dir / STORE, log.warning)
-        self.ring = RingNode(
+        self.ring = self._ring(config, credentials)
+        self.several = Several(config, self.ring, Random(secrets.randbits(256)))
+        self.node = self.several.node
+        commit = None if self.database is None else self._commit
+        layer = Layer() if config.allow_chaos else None
+        self.host = Host(
+            self.node,
+            self.id,
+            codec(),
+            self._application,
+            bulk=(*BULK, *OVERLAYS_BULK),
+            cluster=cluster,
+            credentials=credentials,
+            commit=commit,
+            interval=config.interval,
+            supervises=config.supervise,
+            connect=Connection if layer is None else layer.connect,
+        )
+        self.chaos = None
+        if layer is not None:
+            self.chaos = Agent(self.host, breakable(self.ring, self.node), layer)
+        self.charters = CharterFile(config.dir, self.ring.charters)
+        self.resuming = Resuming(self.memberships.names, self.host.command)
+        self.joining = Joining(self.host, config.join, config.dir)
+        self.handover = Handover(self.ring, self.host.command)
+        self.monitor = Monitor(self)
+        self._pages = HttpServer(monitoring(self.monitor))
+        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+
+    def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
+        return RingNode(
             handle_of(self.id),
             (),
             Random(secrets.randbits(256)),
@@ -111,29 +145,6 @@ class LiveNode:
             pace_max=PACE_MAX,
             judge=judge(credentials.authority if credentials else None),
         )
-        commit = None if self.database is None else self._commit
-        layer = Layer() if config.allow_chaos else None
-        self.host = Host(
-            self.ring,
-            self.id,
-            Codec(RingOverlay.messages),
-            self._application,
-            bulk=BULK,
-            cluster=cluster,
-            credentials=credentials,
-            commit=commit,
-            interval=config.interval,
-            supervises=config.supervise,
-            connect=Connection if layer is None else layer.connect,
-        )
-        self.chaos = None if layer is None else Agent(self.host, BreakableRing(self.ring), layer)
-        self.charters = CharterFile(config.dir, self.ring.charters)
-        self.resuming = Resuming(self.memberships.names, self.host.command)
-        self.joining = Joining(self.host, config.join, config.dir)
-        self.handover = Handover(self.ring, self.host.command)
-        self.monitor = Monitor(self)
-        self._pages = HttpServer(monitoring(self.monitor))
-        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
 
     # Life
 
@@ -143,7 +154,15 @@ class LiveNode:
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
         self.broken = asyncio.get_running_loop().create_future()
-        self.gate = Gate(self.host, self.ring, self.monitor.shown, self.embedded.wants, self.chaos)
+        self.gate = Gate(
+            self.host,
+            self.ring,
+            self.monitor.shown,
+            self.embedded.wants,
+            self.chaos,
+            self.node,
+            self.several.keeping.soon,
+        )
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
         self.listen = await self.host.start(self.config.listen, named)
@@ -155,6 +174,7 @@ class LiveNode:
         self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())
         self._spawn(self.charters.keep())
+        await self.several.start(self.host, self._spawn)
         if self.config.http is not None:
             self.http = await self._pages.start(self.config.http)
         log.info("%s listens on %s", self.name, self.listen)
@@ -172,7 +192,7 @@ class LiveNode:
         if leave and self.gate is not None:
             self.embedded.refuse()
             await self.handover.run()
-        if leave and self.ring.peer.topics:
+        if leave and (self.ring.peer.topics or self.node.awake()):
             log.info("leaving %d topics", len(self.ring.peer.topics))
             self.host.command(Leave())
             await self._until_left()
@@ -184,6 +204,7 @@ class LiveNode:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.charters.write()
         self.embedded.close()
+        await self.several.stop()
         self.joining.close()
         await self._pages.stop()
         await self.host.stop()
@@ -235,6 +256,11 @@ class LiveNode:
         """How this node is now, as it knows itself."""
         return self.monitor.status()
 
+    def overlays(self) -> dict[str, OverlayStatus]:
+        """This node's parts in other overlays than `ring`, those that are awake."""
+        others = None if self.gate is None else self.gate.others
+        return {} if others is None else others.statuses()
+
     @property
     def clients(self) -> int:
         """How many clients are connected."""
@@ -257,7 +283,7 @@ class LiveNode:
 
     async def _until_left(self) -> None:
         patience = monotonic() + LEAVE_SECONDS
-        while self.ring.peer.topics and monotonic() < patience:
+        while (self.ring.peer.topics or self.several.leaving()) and monotonic() < patience:
             await asyncio.sleep(self.config.interval / 10)
         for topic in self.ring.peer.topics:
             log.warning("%s: not let go in time; its members will notice", topic)
@@ -290,8 +316,9 @@ class LiveNode:
             if self.noting.joined(effect):
                 self._spawn(self.noting.try_to_note())
             return
-        if isinstance(effect, Notice):
-            log.info("%s: %s %s", effect.topic or "node", effect.kind, effect.detail)
+        said = effect.effect if isinstance(effect, FromOverlay) else effect
+        if isinstance(said, Notice):
+            log.info("%s: %s %s", said.topic or "node", said.kind, said.detail)
         self._give(effect)
 
     def _give(self, effect: Effect) -> None:

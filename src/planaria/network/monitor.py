@@ -127,6 +127,8 @@ class Monitor:
         ring = self.node.ring
         if any(True for _ in store_doubts(self.node.database)):
             return True
+        if any(its.doubts for its in self.node.overlays().values()):
+            return True
         if any(True for one in ring.peer.topics.values() for _ in member_doubts(one)):
             return True
         served = ring.supervisor.topics.values() if ring.supervisor else ()

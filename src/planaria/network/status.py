@@ -96,6 +96,29 @@ class Totals(Struct, frozen=True):
         return not self.doubtful
 
 
+class OverlayTopic(Struct, frozen=True):
+    """What a node takes part in: how many there are, as far as it knows, and whom it knows."""
+
+    members: int | None = None
+    neighbours: int = 0
+
+
+class OverlayStatus(Struct, frozen=True):
+    """A node's part in an overlay other than `ring`.
+
+    `lost` counts what clients did not get because they were too slow; no store could help them.
+    """
+
+    topics: dict[str, OverlayTopic] = {}
+    neighbours: list[NodeId] = []
+    legitimate: bool = True
+    doubts: list[str] = []
+    clients: int = 0
+    published: int = 0
+    deliveries: int = 0
+    lost: int = 0
+
+
 class StoreStatus(Struct, frozen=True):
     """The store on disk; `stalled` says why it cannot write."""
 
@@ -152,5 +175,6 @@ class Status(Struct, frozen=True, kw_only=True):
     deliveries: int = 0
     requests: int
     answers: int
+    overlays: dict[str, OverlayStatus] = {}  # those beside `ring` in which it is awake
     store: StoreStatus | None
     process: ProcessStatus

@@ -11,7 +11,7 @@ from msgspec import MsgspecError, Struct, json
 
 from planaria.core.errors import MalformedState
 from planaria.core.ids import NodeId
-from planaria.core.state import decode_state
+from planaria.core.state import State, decode_state
 from planaria.network.client.asking import Answer, Asker, Unanswered
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
@@ -25,6 +25,7 @@ from planaria.network.client.messages import (
 )
 from planaria.network.context import Context
 from planaria.network.identity import handle_of
+from planaria.network.overlays.registry import PARTS
 from planaria.network.status import Shown, Status
 from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.supervisor import SupervisorState
@@ -49,6 +50,7 @@ class Seen(Struct):
     clock: float = 0.0
     trip: float = 0.0
     topics: dict[str, Parts] = {}
+    parts: dict[str, State] = {}  # in other overlays than `ring`
 
     @property
     def called(self) -> str:
@@ -136,6 +138,11 @@ class Surveyor:
             for topic in (seen.status.topics if topics is None else topics)
             if topic in seen.status.topics
         ]
+        asked += [
+            self._part(survey, handle, overlay)
+            for handle, seen in survey.nodes.items()
+            for overlay in seen.status.overlays
+        ]
         await asyncio.gather(*asked)
 
     async def ask(
@@ -180,7 +187,7 @@ class Surveyor:
         if self._askers.setdefault(handle, asker) is not asker:
             await asker.close()  # one more address of a node that has answered
         ahead = status.time - (wall + trip / 2)
-        survey.nodes.setdefault(handle, Seen(status, asker.address, ahead, trip, {}))
+        survey.nodes.setdefault(handle, Seen(status, asker.address, ahead, trip))
 
     async def _rest(self, survey: Survey, handle: NodeId) -> None:
         """The topics that a node's status has no room for, page by page."""
@@ -210,6 +217,15 @@ class Surveyor:
             )
         except (Unanswered, MalformedState) as error:
             survey.complaints.append((handle, f"{topic}: {error}"))
+
+    async def _part(self, survey: Survey, handle: NodeId, overlay: str) -> None:
+        try:
+            told = await self.ask(handle, AskState, StateIs, "", overlay)
+            if told.part is not None and overlay in PARTS:
+                state = decode_state(PARTS[overlay].state_type, told.part)
+                survey.nodes[handle].parts[overlay] = state
+        except (Unanswered, MalformedState) as error:
+            survey.complaints.append((handle, f"{overlay}: {error}"))
 
 
 def _next(survey: Survey, tried: set[NodeId]) -> list[Silent]:

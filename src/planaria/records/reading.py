@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from planaria.records.batches import Lacks
 from planaria.records.index import Index
-from planaria.records.lanes import Entry, Lane
+from planaria.records.lanes import Entry, Lane, Segment
 from planaria.records.positions import START, Intervals, Mark, Vector
 from planaria.records.record import Stream
 
@@ -53,6 +53,14 @@ def range_of(
         if end > mark.next or mark.skipped:
             vector[stream] = _settled(lane, vector.get(stream, mark), end)
     return wanted, vector, False
+
+
+def check_parts(lane: Lane, start: int, parts: Sequence[Segment], end: int) -> None:
+    """Raise ValueError if a reader that gets these parts would pass what may still come."""
+    for _, lo, hi in parts:
+        check_passed(lane, start, lo)
+        start = hi
+    check_passed(lane, start, end)
 
 
 def check_passed(lane: Lane, lo: int, hi: int) -> None:

@@ -1,4 +1,6 @@
-"""The dashboard's server: the page, and what it shows as server-sent events. It changes nothing.
+"""The dashboard's server: the page, and what it shows as server-sent events.
+
+It changes nothing, but for networks that were started to be broken.
 
 Whoever has the token may look. It is in the address that is printed; the page keeps it in a cookie
 that no script can read and no other site can use.
@@ -15,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from planaria.core.errors import PlanariaError
+from planaria.web.breaking import BUTTONS, Breaker
 from planaria.web.page import POLICY, asset, served
 from planaria.web.watching import Watcher
 
@@ -32,8 +36,12 @@ HEADERS = {
 class Dashboard:
     """Serves one network to some viewers, looking at it once for all of them."""
 
-    def __init__(self, watcher: Watcher, token: str, title: str, seconds: float) -> None:
-        self.watcher, self.token, self.title, self.seconds = watcher, token, title, seconds
+    def __init__(
+        self, watcher: Watcher, breaker: Breaker, token: str, title: str, seconds: float
+    ) -> None:
+        self.watcher, self.breaker = watcher, breaker
+        self.token, self.title, self.seconds = token, title, seconds
+        self.breakable = False
         self.viewers = 0
         self.changed = asyncio.Condition()
         self.app = Starlette(
@@ -43,11 +51,13 @@ class Dashboard:
                 Route("/static/{name:path}", self._guarded(self._asset)),
                 Route("/events", self._guarded(self._events)),
                 Route("/frame", self._guarded(self._frame)),
+                Route("/chaos", self._guarded(self._chaos), methods=["POST"]),
             ],
         )
 
     @asynccontextmanager
     async def _looking(self, app: Starlette) -> AsyncIterator[None]:
+        self.breakable = await self.breaker.allowed()
         work = asyncio.ensure_future(self.watcher.run(self.seconds, self.changed))
         try:
             yield
@@ -91,6 +101,18 @@ class Dashboard:
             return PlainTextResponse(f"{self.watcher.failure or 'not looked yet'}\n", 503)
         return Response(json.encode(frame), media_type="application/json")
 
+    async def _chaos(self, request: Request) -> Response:
+        """Break something. A form of another site cannot set this header."""
+        if not self.breakable or request.headers.get("x-planaria") != "chaos":
+            return PlainTextResponse("this network may not be broken: up --allow-chaos\n", 403)
+        asked = request.query_params
+        try:
+            done = await self.breaker.carry_out(asked.get("fault", ""), asked.get("topic", ""))
+        except PlanariaError as error:
+            return PlainTextResponse(f"{error}\n", 409)
+        self.watcher.note(done)
+        return PlainTextResponse(f"{done}\n")
+
     async def _events(self, request: Request) -> Response:
         if self.viewers >= VIEWERS_MAX:
             return PlainTextResponse(f"{VIEWERS_MAX} pages are open: close one\n", 503)
@@ -101,6 +123,7 @@ class Dashboard:
         self.viewers += 1
         try:
             yield event("history", json.encode(list(self.watcher.history)))
+            yield event("faults", json.encode(BUTTONS if self.breakable else ()))
             seen = -1
             while True:
                 async with self.changed:

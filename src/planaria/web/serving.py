@@ -6,6 +6,8 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvicorn
 
@@ -14,6 +16,7 @@ from planaria.network.contacts import format_address, parse_address
 from planaria.network.context import Context
 from planaria.network.survey import Surveyor
 from planaria.web.app import Dashboard
+from planaria.web.breaking import Breaker
 from planaria.web.watching import Watcher
 
 TOKEN_BYTES = 16
@@ -37,18 +40,22 @@ async def dashboard(
     if not open_to_others and not _loopback(host):
         raise UsageError(f"{host} can be reached by others: say --open-to-others if you mean it")
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    async with Surveyor(context) as surveyor:
-        board = Dashboard(Watcher(surveyor), token, context.cluster or "planaria", seconds)
-        with _bound(host, port) as door:
-            address = format_address(host, door.getsockname()[1])
-            settings = uvicorn.Config(board.app, log_level="warning", timeout_graceful_shutdown=1)
-            server = _Server(settings)
-            work = asyncio.ensure_future(server.serve([door]))
-            try:
-                yield f"http://{address}/?token={token}"
-            finally:
-                server.should_exit = True
-                await work
+    with TemporaryDirectory(prefix="planaria-dashboard-") as copies:
+        async with Surveyor(context) as surveyor:
+            breaker, name = Breaker(context, Path(copies)), context.cluster or "planaria"
+            board = Dashboard(Watcher(surveyor), breaker, token, name, seconds)
+            with _bound(host, port) as door:
+                address = format_address(host, door.getsockname()[1])
+                settings = uvicorn.Config(
+                    board.app, log_level="warning", timeout_graceful_shutdown=1
+                )
+                server = _Server(settings)
+                work = asyncio.ensure_future(server.serve([door]))
+                try:
+                    yield f"http://{address}/?token={token}"
+                finally:
+                    server.should_exit = True
+                    await work
 
 
 def _bound(host: str, port: int) -> socket.socket:

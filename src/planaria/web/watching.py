@@ -62,6 +62,7 @@ class Watcher:
         self._keys: set[tuple[str, str | None, NodeId | None]] = set()
         self._names: dict[NodeId, str] = {}
         self._broken_since: float | None = None
+        self._notes: list[str] = []
 
     async def look(self) -> bool:
         """Look once more; False if no node answers, and `failure` says why."""
@@ -89,6 +90,10 @@ class Watcher:
                 changed.notify_all()
             await asyncio.sleep(seconds)
 
+    def note(self, words: str) -> None:
+        """Let the next frame tell what was done."""
+        self._notes.append(words)
+
     def frame(self, topic: str = "") -> Frame | None:
         """The last look, with one topic drawn: the one that is named, or the first there is."""
         if self._survey is None or self._frame is None:
@@ -104,7 +109,8 @@ class Watcher:
         self._broken = [one for one in found if one.severity == FINDING_BROKEN]
         lasting = [one for one in self._broken if one.key in self._keys]
         self._keys = {one.key for one in self._broken}
-        events = [*self._changes(survey), *self._episode(survey.time)]
+        events = [*self._notes, *self._changes(survey), *self._episode(survey.time)]
+        self._notes = []
         return Frame(
             time=survey.time,
             legitimate=not lasting,

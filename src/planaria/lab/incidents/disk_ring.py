@@ -11,6 +11,7 @@ from planaria.core.overlay import Channel, Violation
 from planaria.core.state import State
 from planaria.network.store.database import Database
 from planaria.network.store.writer import Pending, Writer
+from planaria.protocols.publications.holdings import CONTRADICTION
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.peer import Peer, PeerState
@@ -56,9 +57,12 @@ class DiskRing(RingOverlay):
         return self.databases[id].topic(TOPIC)
 
     def records(self, id: NodeId) -> set[Record]:
-        """What a peer can read from its disk."""
+        """What a peer can read from its disk; nothing while its index contradicts itself."""
         store = self.store(id)
-        return {*store.get(store.places(0, TIME_MAX))}
+        try:
+            return {*store.get(store.places(0, TIME_MAX))}
+        except CONTRADICTION:
+            return set()
 
     def violations(self, states: Mapping[NodeId, State], channel: Channel) -> list[Violation]:
         """What is wrong with the ring; then, whose disk lacks what another one has."""

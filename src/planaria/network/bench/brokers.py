@@ -9,6 +9,7 @@ from typing import Any
 from planaria.network.bench.contender import TOPIC, Contender, Server, Take, free_port
 
 PIPELINE = 128  # commands in one write to Redis
+STREAM_ENTRIES = 1000  # of a stream that are read at once
 UNACKNOWLEDGED = 4000  # publications on their way to JetStream
 PENDING_BYTES = 1 << 30  # what nats-py keeps for a slow callback: nothing may be dropped
 
@@ -165,6 +166,41 @@ class Redis(Brokered):
                 take(message["data"])
 
         self._task = asyncio.create_task(run())
+
+
+class RedisStreams(Redis):
+    """Streams of Redis: everything is kept in memory and read from the beginning."""
+
+    name = "redis-streams"
+    durable = False
+
+    async def burst(self, payloads: Sequence[bytes]) -> None:
+        """Add all in pipelines."""
+        for at in range(0, len(payloads), PIPELINE):
+            pipeline = self._client.pipeline(transaction=False)
+            for payload in payloads[at : at + PIPELINE]:
+                pipeline.xadd(TOPIC, {"payload": payload})
+            await pipeline.execute()
+
+    async def one(self, payload: bytes) -> None:
+        """Add it."""
+        await self._client.xadd(TOPIC, {"payload": payload})
+
+    async def subscribe(self, take: Take) -> None:
+        """Read on from the beginning, with the blocking client, which is the faster one."""
+        from redis import Redis as Client
+
+        client, last = Client.from_url(self.address), b"0"
+
+        def run() -> None:
+            nonlocal last
+            while True:
+                for _, entries in client.xread({TOPIC: last}, count=STREAM_ENTRIES, block=0):
+                    for number, fields in entries:
+                        take(fields[b"payload"])
+                        last = number
+
+        Thread(target=run, daemon=True).start()
 
 
 class Mosquitto(Brokered):

@@ -19,6 +19,7 @@ class Clients(Contender):
     name = "planaria-client"
     has_hub = True
     durability = "memory"
+    since = "now"
     _network: LocalNetwork | None = None
     _client: Client | None = None
 
@@ -55,7 +56,7 @@ class Clients(Contender):
     async def subscribe(self, take: Take) -> None:
         """Tail the topic, batch by batch."""
         client = await self._connect()
-        events = client.subscribe(TOPIC, since="now")
+        events = client.subscribe(TOPIC, since=self.since)
         await events.__aenter__()
         await events.ready()
 
@@ -80,3 +81,10 @@ class DurableClients(Clients):
     name = "planaria-client-durable"
     durability = "disk"
     durable = True
+
+
+class ReplayingClients(DurableClients):
+    """The same; subscribers begin with the first publication that is stored."""
+
+    name = "planaria-replay"
+    since = "all"

@@ -9,6 +9,7 @@ from planaria.network.bench.contender import Contender
 OURS = (
     "planaria", "planaria-tls", "planaria-client", "planaria-durable", "planaria-client-durable",
 )  # fmt: skip
+REPLAYS = ("planaria", "planaria-replay", "redis-streams")  # who keeps what late joiners read
 PEERS = ("zmq", "zmq-blocking", "nats", "jetstream", "redis", "mosquitto", "zenoh")
 _PLACES = {
     "planaria": "embedded:Embedded",
@@ -16,6 +17,8 @@ _PLACES = {
     "planaria-durable": "embedded:EmbeddedDurable",
     "planaria-client": "clients:Clients",
     "planaria-client-durable": "clients:DurableClients",
+    "planaria-replay": "clients:ReplayingClients",
+    "redis-streams": "brokers:RedisStreams",
     "zmq": "brokerless:ZeroMQ",
     "zmq-blocking": "brokerless:ZeroMQBlocking",
     "nats": "brokers:Nats",

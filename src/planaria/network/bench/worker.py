@@ -71,6 +71,22 @@ class Subscriber:
         return {"count": self._count, "last": self._last or silent, "latencies": self._latencies}
 
 
+class Reader(Subscriber):
+    """A subscriber that comes late: it subscribes when it is told to."""
+
+    async def start(self) -> Answer:
+        """Be ready to subscribe."""
+        return {}
+
+    async def do(self, told: dict[str, Any]) -> Answer:
+        """`replay`: subscribe, and read `count` that were published in bursts before."""
+        await super().do({"do": "expect", "kind": BURST, "count": told["count"]})
+        began = monotonic_ns()
+        await self._contender.subscribe(self._take)
+        answer = await super().do({"do": "wait"})
+        return {"count": answer["count"], "seconds": (answer["last"] - began) / 1e9}
+
+
 class Publisher:
     """Publishes what it is told to."""
 
@@ -116,6 +132,7 @@ class Hub:
 ROLES: dict[str, Callable[[Contender], Hub | Publisher | Subscriber]] = {
     "hub": Hub,
     "publisher": Publisher,
+    "reader": Reader,
     "subscriber": Subscriber,
 }
 

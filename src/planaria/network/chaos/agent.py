@@ -12,6 +12,7 @@ from planaria.core.message import Message
 from planaria.network.chaos.layer import Layer
 from planaria.network.chaos.rules import make_rule
 from planaria.network.client.messages import Inject, Injected
+from planaria.network.client.overlays import RING
 from planaria.network.host import Host
 
 MESSAGES_MAX = 10_000  # that one fault forges or replays
@@ -40,8 +41,8 @@ class Breakable(Protocol):
 class Agent:
     """Carries out what `planaria chaos` asks of one node, and says what it changed."""
 
-    def __init__(self, host: Host, node: Breakable, layer: Layer) -> None:
-        self._host, self._node, self._layer = host, node, layer
+    def __init__(self, host: Host, overlays: Mapping[str, Breakable], layer: Layer) -> None:
+        self._host, self._overlays, self._layer = host, overlays, layer
 
     def inject(self, message: Inject) -> Injected:
         """Do it; raises UsageError for what cannot be done."""
@@ -86,7 +87,7 @@ class Agent:
         """Process messages that nobody sent, on the links of whom they name, and on others."""
         affected = 0
         for _ in range(min(int(told["count"]), MESSAGES_MAX)):
-            forged = self._node.forge(list(told["nodes"]), rng)
+            forged = self._of(told).forge(list(told["nodes"]), rng)
             if forged is not None:
                 self._host.hear(forged[1], forged[0])
                 affected += 1
@@ -96,7 +97,8 @@ class Agent:
 
     def _corrupt(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Overwrite the variables of this node."""
-        return self._node.corrupt(list(told.get("topics", ())), list(told["nodes"]), rng), {}
+        topics, nodes = list(told.get("topics", ())), list(told["nodes"])
+        return self._of(told).corrupt(topics, nodes, rng), {}
 
     def _skew(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Set the clock ahead or behind."""
@@ -108,7 +110,14 @@ class Agent:
 
     def _holdings(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Which positions of a topic this node could give."""
-        return 0, {"held": self._node.held(str(told["topic"]))}
+        return 0, {"held": self._of(told).held(str(told["topic"]))}
+
+    def _of(self, told: Mapping[str, Any]) -> Breakable:
+        """The part that is meant."""
+        name = str(told.get("overlay", RING))
+        if name not in self._overlays:
+            raise unknown("overlay", name, self._overlays)
+        return self._overlays[name]
 
     def _ask(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Is this node one that may be broken? Says what is in force."""

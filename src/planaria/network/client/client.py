@@ -36,6 +36,7 @@ from planaria.network.client.messages import (
     from_wire,
     to_wire,
 )
+from planaria.network.client.overlays import check_overlay
 from planaria.network.client.places import Since, beginning
 from planaria.network.client.publishing import TOPICS_MAX, Notes, Outbox, Receipt, Stream
 from planaria.network.client.requests import Requests
@@ -69,7 +70,7 @@ class Client:
         self.publisher = handle_of(access.hello.id)
         self.incarnation = os.urandom(INCARNATION_BYTES)
         self._requests = Requests(servers, access)
-        self._outboxes: dict[str, Outbox] = {}
+        self._outboxes: dict[tuple[str, str], Outbox] = {}  # by topic and overlay
         self._subscriptions: list[Subscription[Any]] = []
         self._learner: asyncio.Task[None] | None = None
         self._closed = False
@@ -105,6 +106,11 @@ class Client:
         """The address of the node that this client talks to now."""
         return self._requests.channel.address
 
+    @property
+    def requests(self) -> Requests:
+        """The questions of this client, for those parts of this package that ask their own."""
+        return self._requests
+
     # Publishing
 
     async def publish(
@@ -118,15 +124,18 @@ class Client:
         copies: int = COPIES,
         strict: bool = False,
         durability: str = "disk",
+        overlay: str | None = None,
     ) -> Ack:
         """Publish, and return when `copies` members hold it; waits while there is no room.
 
         With fewer members the ack says how many hold it; `strict` waits for more. `timestamp` is in
         milliseconds since 1970, by default now. `durability="memory"` does not wait for disks.
+        `overlay` is needed only for topics without a charter that says it; overlays beside `ring`
+        hold no copies, and the ack says so.
         """
-        receipt, wish = Receipt(topic), wish_of(copies, strict, durability)
+        receipt, wish = Receipt(topic), wish_of(copies, strict, durability, overlay)
         draft = draft_of(payload, key, headers, timestamp)
-        await self._outbox(topic).put((draft,), receipt, wish)
+        await self._outbox(topic, wish.overlay).put((draft,), receipt, wish)
         return await receipt.future
 
     def try_publish(
@@ -140,10 +149,11 @@ class Client:
         copies: int = COPIES,
         strict: bool = False,
         durability: str = "disk",
+        overlay: str | None = None,
     ) -> asyncio.Future[Ack]:
         """Publish without waiting; the ack can be awaited. Raises CapacityExceeded when full."""
-        receipt, wish = Receipt(topic), wish_of(copies, strict, durability)
-        outbox = self._outbox(topic)
+        receipt, wish = Receipt(topic), wish_of(copies, strict, durability, overlay)
+        outbox = self._outbox(topic, wish.overlay)
         if outbox.turn.locked():
             raise CapacityExceeded("others wait to publish on this topic already: slow down")
         outbox.offer((draft_of(payload, key, headers, timestamp),), receipt, wish)
@@ -157,14 +167,15 @@ class Client:
         copies: int = COPIES,
         strict: bool = False,
         durability: str = "disk",
+        overlay: str | None = None,
     ) -> Ack | None:
         """Publish all of them, in order; returns when all are held as `publish` promises.
 
         The ack has the position of the first, how many they are, and the fewest copies of any; it
         is None if there were none.
         """
-        receipt, wish = Receipt(topic, None), wish_of(copies, strict, durability)
-        outbox = self._outbox(topic)
+        receipt, wish = Receipt(topic, None), wish_of(copies, strict, durability, overlay)
+        outbox = self._outbox(topic, wish.overlay)
         number = 0
         async for drafts in packs(payloads):
             await outbox.put(drafts, receipt, wish)
@@ -176,8 +187,8 @@ class Client:
         receipt.complete(number)
         return await receipt.future
 
-    def _outbox(self, topic: str) -> Outbox:
-        outbox = self._outboxes.get(topic)
+    def _outbox(self, topic: str, overlay: str) -> Outbox:
+        outbox = self._outboxes.get((topic, overlay))
         if self._closed:
             raise UsageError("this client is closed: connect again")
         if self._requests.error is not None:
@@ -186,29 +197,44 @@ class Client:
             check_topic(topic)
             if len(self._outboxes) >= TOPICS_MAX:
                 raise CapacityExceeded(f"one client publishes on {TOPICS_MAX} topics at most")
-            outbox = (
-                Notes(topic, self._requests)
-                if self.oneshot
-                else Stream(topic, self._requests, self.publisher, self.incarnation)
-            )
-            self._outboxes[topic] = outbox
+            if self.oneshot:
+                outbox = Notes(topic, self._requests)
+            else:
+                # Numbers that one overlay has must not be missing in another.
+                start = os.urandom(INCARNATION_BYTES) if overlay else self.incarnation
+                outbox = Stream(topic, self._requests, self.publisher, start)
+            self._outboxes[topic, overlay] = outbox
         return outbox
 
     # Subscribing
 
     @overload
     def subscribe(
-        self, *patterns: str, since: Since = ..., where: str | None = ...
+        self,
+        *patterns: str,
+        since: Since = ...,
+        where: str | None = ...,
+        overlay: str | None = ...,
     ) -> Subscription[Event]: ...
 
     @overload
     def subscribe(
-        self, *patterns: str, since: Since = ..., where: str | None = ..., notices: Literal[False]
+        self,
+        *patterns: str,
+        since: Since = ...,
+        where: str | None = ...,
+        notices: Literal[False],
+        overlay: str | None = ...,
     ) -> Subscription[Event]: ...
 
     @overload
     def subscribe(
-        self, *patterns: str, since: Since = ..., where: str | None = ..., notices: bool
+        self,
+        *patterns: str,
+        since: Since = ...,
+        where: str | None = ...,
+        notices: bool,
+        overlay: str | None = ...,
     ) -> Subscription[Event | Notice]: ...
 
     def subscribe(
@@ -217,13 +243,15 @@ class Client:
         since: Since = "now",
         where: str | None = None,
         notices: bool = False,
+        overlay: str | None = None,
     ) -> Subscription[Any]:
         """Subscribe to topics; each publication comes once, whichever patterns it matches.
 
         `since`: `all` there is, `now`, the `last` of each topic first, a time (a datetime, or
         seconds since 1970), or a vector of a subscription. `where` is a condition such as
         `delay > 60 AND carrier = 'UA'` on JSON payloads or headers. `notices`: tell of gaps and of
-        lost nodes too, as `Notice`s in the same stream.
+        lost nodes too, as `Notice`s in the same stream. `overlay` is needed only for topics
+        without a charter that says it; those beside `ring` know no `since` but `now`.
         """
         if self._closed:
             raise UsageError("this client is closed: connect again")
@@ -236,6 +264,7 @@ class Client:
             beginning(since),
             where=where,
             notices=notices,
+            overlay=check_overlay(overlay),
             servers=self.servers,
             access=self.access,
             closed=self._subscriptions.remove,

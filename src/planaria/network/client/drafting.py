@@ -5,6 +5,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from time import time_ns
 
 from planaria.core.errors import UsageError
+from planaria.network.client.overlays import check_overlay
 from planaria.network.client.publishing import Wish
 from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
 from planaria.records.record import Draft
@@ -32,13 +33,13 @@ def _bytes(value: bytes | str) -> bytes:
     return bytes(value)
 
 
-def wish_of(copies: int, strict: bool, durability: str) -> Wish:
+def wish_of(copies: int, strict: bool, durability: str, overlay: str | None = None) -> Wish:
     """How safe it is to be; raises UsageError for what cannot be meant."""
     if copies < 1:
         raise UsageError(f"{copies} copies: at least 1")
     if durability not in ("disk", "memory"):
         raise UsageError(f"durability {durability!r}: disk or memory")
-    return Wish(copies, strict, durability == "disk")
+    return Wish(copies, strict, durability == "disk", check_overlay(overlay))
 
 
 async def packs(

@@ -4,32 +4,37 @@ Used by clients and by applications that embed a node alike.
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from planaria.core.ids import NodeId
 from planaria.protocols.publications.deliveries import MILLISECOND, position_id
 from planaria.records.record import HEADERS, KEYS, Record
+
+NOBODY = 0  # the publisher in records that name none
 
 
 class Event(Struct, frozen=True, gc=False):
     """One publication as its subscriber sees it; its identity is its position.
 
     `timestamp` is in milliseconds since 1970. `late`: its turn in its publisher's order is over.
+    Where publishers are anonymous, `publisher`, `sequence` and `timestamp` are None, and
+    `incarnation` is a random number of this publication alone.
     """
 
     topic: str
     payload: bytes
     key: bytes | None
     headers: dict[str, str]
-    publisher: NodeId
+    publisher: NodeId | None
     incarnation: bytes
-    sequence: int
-    timestamp: int
+    sequence: int | None
+    timestamp: int | None
     late: bool = False
 
     @property
     def id(self) -> bytes:
         """The same for this publication at every subscriber, and for no other one."""
-        return position_id(self.publisher, self.incarnation, self.sequence)
+        return position_id(self.publisher or NOBODY, self.incarnation, self.sequence or 0)
 
 
 class Ack(Struct, frozen=True, gc=False):
@@ -50,6 +55,11 @@ class Ack(Struct, frozen=True, gc=False):
     def id(self) -> bytes:
         """The id of the event that subscribers get."""
         return position_id(self.publisher, self.incarnation, self.sequence)
+
+
+def anonymous(event: Event) -> Event:
+    """The same publication without what its record does not say."""
+    return replace(event, publisher=None, sequence=None, timestamp=None)
 
 
 def events_of(topic: str, record: Record, lo: int, hi: int, *, late: bool = False) -> list[Event]:

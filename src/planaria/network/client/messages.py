@@ -49,6 +49,21 @@ class Lack(Struct, frozen=True, array_like=True, gc=False):
     expired: bool
 
 
+class MemberHas(Struct, frozen=True, array_like=True, gc=False):
+    """What one member has of a manifest: parts staged, and parts in its history.
+
+    `batch` is the last one of the query in its history, -1 if there is none, `last` the key of that
+    one's manifest, `rival` another manifest that it holds for the same batch, or nothing.
+    """
+
+    member: int
+    batch: int
+    last: bytes
+    rival: bytes
+    staged: list[int]
+    settled: list[int]
+
+
 class Extent(Struct, frozen=True, array_like=True, gc=False):
     """Which numbers of a stream a node has: those from `low` to before `next` but for `holes`.
 
@@ -81,6 +96,8 @@ class Put(ClientMessage, frozen=True, gc=False, tag="client.put"):
     copies: int = COPIES
     strict: bool = False
     durable: bool = True
+    overlay: str = ""  # empty: the one that its charter lays down, or `ring`
+    stage: bool = False  # to be held outside of the history, until a manifest settles it
 
 
 class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
@@ -92,6 +109,21 @@ class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
     copies: int = COPIES
     strict: bool = False
     durable: bool = True
+    overlay: str = ""
+
+
+class AskBatch(ClientMessage, frozen=True, gc=False, tag="client.ask_batch"):
+    """What have members of this manifest? `settle`: they are to publish what they have staged.
+
+    `members` are to be asked, or those that the node finds; `spread` says who broadcasts which
+    parts.
+    """
+
+    topic: str
+    manifest: bytes
+    settle: bool = False
+    members: tuple[int, ...] = ()
+    spread: dict[int, list[int]] = field(default_factory=dict)
 
 
 class Resolve(ClientMessage, frozen=True, gc=False, tag="client.resolve"):
@@ -100,6 +132,7 @@ class Resolve(ClientMessage, frozen=True, gc=False, tag="client.resolve"):
     pattern: str
     since: str
     time: int = 0
+    overlay: str = ""
 
 
 class Tail(ClientMessage, frozen=True, gc=False, tag="client.tail"):
@@ -110,6 +143,7 @@ class Tail(ClientMessage, frozen=True, gc=False, tag="client.tail"):
     floor: int = 0
     where: str | None = None
     notices: bool = False
+    overlay: str = ""
 
 
 class Vectors(ClientMessage, frozen=True, gc=False, tag="client.vectors"):
@@ -173,9 +207,13 @@ class AskStatus(ClientMessage, frozen=True, gc=False, tag="client.ask_status"):
 
 
 class AskState(ClientMessage, frozen=True, gc=False, tag="client.ask_state"):
-    """What is this node's state, for whoever judges the whole network?"""
+    """What is this node's state, for whoever judges the whole network?
+
+    Of another overlay than `ring`, that of its part in all topics.
+    """
 
     topic: str
+    overlay: str = "ring"
 
 
 class PutCharter(ClientMessage, frozen=True, gc=False, tag="client.put_charter"):
@@ -213,6 +251,13 @@ class Stored(ClientMessage, frozen=True, gc=False, tag="client.stored"):
     count: int
 
 
+class BatchIs(ClientMessage, frozen=True, gc=False, tag="client.batch_is"):
+    """What each member that answered has of a manifest; how many were asked."""
+
+    answers: list[MemberHas]
+    asked: int
+
+
 class Failed(ClientMessage, frozen=True, gc=False, tag="client.failed"):
     """It cannot be done, and why; `code` is `usage`, `full` (try again) or `elsewhere`."""
 
@@ -236,6 +281,7 @@ class Tailing(ClientMessage, frozen=True, gc=False, tag="client.tailing"):
     """The node is a member of these topics: whatever is published from now on comes."""
 
     topics: list[str]
+    overlay: str = "ring"
 
 
 class Pieces(ClientMessage, frozen=True, gc=False, tag="client.pieces"):
@@ -245,6 +291,17 @@ class Pieces(ClientMessage, frozen=True, gc=False, tag="client.pieces"):
     pieces: list[Piece]
     after: list[Position]
     lacks: tuple[Lack, ...] = ()
+
+
+class Passing(ClientMessage, frozen=True, gc=False, tag="client.passing"):
+    """Publications of one topic as they came, in an overlay that keeps none and has no positions.
+
+    `anonymous`: their records name nobody, and say no time.
+    """
+
+    topic: str
+    pieces: list[Piece]
+    anonymous: bool = False
 
 
 class Told(ClientMessage, frozen=True, gc=False, tag="client.told"):
@@ -290,6 +347,7 @@ class StateIs(ClientMessage, frozen=True, gc=False, tag="client.state_is"):
     supervisors: list[NodeId]
     peer: bytes | None
     supervisor: bytes | None
+    part: bytes | None = None  # in another overlay than `ring`
 
 
 class ChartersAre(ClientMessage, frozen=True, gc=False, tag="client.charters_are"):

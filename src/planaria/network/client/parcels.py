@@ -7,7 +7,7 @@ from msgspec import structs
 
 from planaria.core.node import Notice
 from planaria.network.client.events import Event, events_of
-from planaria.network.client.messages import Piece, Position
+from planaria.network.client.messages import Passing, Piece, Position
 from planaria.network.client.publishing import TOKEN_HEADER
 from planaria.network.connection import Connection
 from planaria.network.link import Task
@@ -26,7 +26,26 @@ class Parcel(NamedTuple):
     frame: tuple[Connection, Task] | None = None
     notice: Notice | None = None
     retained: bool = False  # the last one before the places begin: it moves none
+    passing: Passing | None = None  # it came in an overlay without positions
     restart: bool = False  # begin the tails anew after it: the places moved without the node
+
+
+class Ids:
+    """The ids of publications that were seen, where no position says what was."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, bytes], None] = {}
+
+    def is_new(self, name: tuple[str, bytes]) -> bool:
+        """Was this one never seen, as far as it is remembered? Then it is from now on."""
+        if name in self._seen:
+            return False
+        self._seen[name] = None
+        if len(self._seen) > TOKENS_MAX:
+            del self._seen[next(iter(self._seen))]
+        return True
 
 
 class Tokens:
@@ -52,12 +71,12 @@ class Tokens:
         token = event.headers.get(TOKEN_HEADER) if event.headers else None
         if token is None:
             return True
-        name, here = (event.topic, token), (event.id, event.timestamp)
+        name, here = (event.topic, token), (event.id, event.timestamp or 0)
         id, time = self._seen.pop(name, here)
         self._seen[name] = (id, time)
         if len(self._seen) > TOKENS_MAX:
             del self._seen[next(iter(self._seen))]
-        return id == event.id or abs(event.timestamp - time) > TOKEN_MILLISECONDS
+        return id == event.id or abs(here[1] - time) > TOKEN_MILLISECONDS
 
     def _stripped(self, event: Event) -> Event:
         if TOKEN_HEADER not in event.headers:

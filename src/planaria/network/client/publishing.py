@@ -43,6 +43,7 @@ class Wish(NamedTuple):
     copies: int = COPIES
     strict: bool = False
     durable: bool = True
+    overlay: str = ""  # empty: where its charter lays it down, or `ring`
 
 
 class Receipt:
@@ -213,7 +214,7 @@ class Stream(Outbox):
                     receipt.failed(error)
                 return
             self._acknowledge(record)
-            number = record.first
+            number = stored.first
             for receipt, count in receipts:
                 receipt.stored(number, count, stored)
                 number += count

@@ -21,6 +21,7 @@ from planaria.network.client.lacks import Lacking
 from planaria.network.client.messages import (
     ClientMessage,
     Failed,
+    Passing,
     Piece,
     Pieces,
     Resolve,
@@ -33,15 +34,17 @@ from planaria.network.client.messages import (
     in_parts,
     to_wire,
 )
-from planaria.network.client.parcels import Parcel, Tokens
+from planaria.network.client.overlays import RING
+from planaria.network.client.parcels import Parcel
 from planaria.network.client.patterns import Patterns
 from planaria.network.client.places import Beginning, Places
 from planaria.network.client.requests import ANSWER_SECONDS, FULL_SECONDS_MAX
 from planaria.network.client.servers import Servers
+from planaria.network.client.unpacking import Unpacking
 from planaria.network.connection import Connection
 from planaria.network.link import Task
 from planaria.records.positions import Mark
-from planaria.records.record import MalformedRecord, Record, Stream, decode
+from planaria.records.record import MalformedRecord, Stream, decode
 
 T = TypeVar("T", bound=Event | Notice)
 
@@ -56,17 +59,17 @@ class Subscription(Generic[T]):
         *,
         where: str | None,
         notices: bool,
+        overlay: str,
         servers: Servers,
         access: Access,
         closed: Callable[["Subscription[Any]"], None],
     ) -> None:
         self.patterns = Patterns(patterns)
-        self.where, self.notices = where, notices
+        self.where, self.notices, self.overlay = where, notices, overlay
         self.channel = Channel(servers, access, self)
         self.topics: list[str] = []  # that are read now
-        self._begin, self._places = begin, begin.places
+        self._begin, self._places, self._patience = begin, begin.places, access.patience
         self._resolving = begin.word is not None
-        self._patience = access.patience
         self._numbers = count(1)
         self._asked: dict[int, str] = {}  # request to pattern, not answered yet
         self._tails: dict[int, str] = {}
@@ -75,7 +78,8 @@ class Subscription(Generic[T]):
         self._current = Parcel()
         self._events: list[Any] = []
         self._at = 0
-        self._tokens = Tokens()
+        self._unpacking = Unpacking()
+        self._passing = ""  # the overlay without positions in which a pattern of ours is, if any
         self._lacking = Lacking(self, servers, access)
         self._wake = asyncio.Event()
         self._ready = asyncio.Event()
@@ -144,11 +148,15 @@ class Subscription(Generic[T]):
 
         Raises UsageError while no node has said where `now`, `last` or a time is: await `ready`.
         """
+        if self._passing:
+            raise UsageError(f"{self._passing} has no positions: there is no vector to go on from")
         if self._resolving:
             raise UsageError(f"since {self._begin.word!r} has no vector yet: await ready() first")
         places = self._places.copy()
         for event in reversed(self._events[self._at :]):
             if isinstance(event, Event) and not self._current.retained:
+                assert event.publisher is not None  # only what passes by is anonymous
+                assert event.sequence is not None
                 stream = (event.publisher, event.incarnation)
                 places.back(event.topic, stream, event.sequence, late=event.late)
         return places.to_json()
@@ -204,28 +212,11 @@ class Subscription(Generic[T]):
                 connection.finish(task)
 
     def _unpack(self, parcel: Parcel) -> list[Event]:
-        """Take what is new in a parcel: the places move as if the application had all of it."""
-        topic, events = parcel.topic, list[Event]()
-        record: Record | None = None
-        for piece in parcel.pieces:
-            try:
-                if record is None or record.data != piece.record:
-                    record = decode(piece.record)
-            except MalformedRecord as error:
-                self._void()
-                self.channel.leave(f"it sent what is no record: {error}")
-                return events
-            stream = record.stream
-            lo, hi = max(piece.lo, record.first), min(piece.hi, record.end)
-            if parcel.retained:
-                events += self._tokens.events(topic, record, lo, hi)
-                continue
-            for start, end, late in self._places.unread(topic, stream, lo, hi):
-                events += self._tokens.events(topic, record, start, end, late=late)
-            if lo < hi:
-                self._places.take(topic, stream, lo, hi)
-        for position in parcel.after:
-            self._places.move(topic, position)
+        """What is new in a parcel; who sends what is no record is left for another node."""
+        events, error = self._unpacking.unpack(parcel, self._places)
+        if error is not None:
+            self._void()
+            self.channel.leave(f"it sent what is no record: {error}")
         return events
 
     def put(self, parcel: Parcel) -> None:
@@ -260,7 +251,8 @@ class Subscription(Generic[T]):
             self._asked[number] = pattern
             if self._resolving:
                 assert self._begin.word is not None
-                ask: ClientMessage = Resolve(number, pattern, self._begin.word, self._begin.time)
+                word, time = self._begin.word, self._begin.time
+                ask: ClientMessage = Resolve(number, pattern, word, time, self.overlay)
             else:
                 vectors = {
                     topic: to_wire(marks)
@@ -270,7 +262,7 @@ class Subscription(Generic[T]):
                 *before, rest = in_parts(vectors)
                 self._unsent += [Vectors(number, part) for part in before]
                 floor = self._places.floor
-                ask = Tail(number, pattern, rest, floor, self.where, self.notices)
+                ask = Tail(number, pattern, rest, floor, self.where, self.notices, self.overlay)
                 self._tails[number] = pattern
             self._unsent.append(ask)
         self._began = asyncio.get_running_loop().time()
@@ -299,7 +291,7 @@ class Subscription(Generic[T]):
 
     def received(self, message: Message, connection: Connection, task: Task) -> None:
         """Publications wait for the application; all else is done with at once."""
-        if isinstance(message, Pieces | Told) and message.request in self._tails:
+        if isinstance(message, Pieces | Passing | Told) and message.request in self._tails:
             self._arrived(message, connection, task)
             return
         connection.finish(task)
@@ -335,19 +327,28 @@ class Subscription(Generic[T]):
             self.channel.leave(f"no answer for {ANSWER_SECONDS:.0f} s")
         self._lacking.tick(now)
 
-    def _arrived(self, message: Pieces | Told, connection: Connection, task: Task) -> None:
+    def _arrived(
+        self, message: Pieces | Passing | Told, connection: Connection, task: Task
+    ) -> None:
         frame = (connection, task)
         if isinstance(message, Told):
             notice = Notice(message.topic, message.kind, message.detail)
             self.put(Parcel(message.topic, frame=frame, notice=notice))
         elif self.patterns.of(message.topic) != self._tails[message.request]:
             connection.finish(task)  # another pattern of ours brings it
+        elif isinstance(message, Passing):
+            self.put(Parcel(message.topic, message.pieces, frame=frame, passing=message))
         else:
             self._lacking.note(message.topic, message.lacks)
             self.put(Parcel(message.topic, message.pieces, message.after, frame))
 
     def _tailing(self, message: Tailing) -> None:
         self._asked.pop(message.request, None)
+        if message.overlay != RING:
+            self._passing = message.overlay
+            if self._begin.word is None:
+                self.failed(UsageError(f"since a vector: {message.overlay} has no positions"))
+                return
         self.topics = sorted({*self.topics, *message.topics})
         if not self._asked:
             if self._ready.is_set() and self._unserved is not None:

@@ -3,17 +3,20 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
+from planaria.core.composite import Composite, FromOverlay
 from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.core.topics import check_filter
 from planaria.network.chaos.agent import Agent
 from planaria.network.client.messages import (
+    AskBatch,
     AskCharters,
     AskExtent,
     AskState,
@@ -28,20 +31,25 @@ from planaria.network.client.messages import (
     PutNew,
     Read,
     Resolve,
+    StateIs,
     Stop,
     Tail,
     Vectors,
 )
 from planaria.network.connection import Connection, Hello
+from planaria.network.gate.laid import RING, Laid, Overlays
+from planaria.network.gate.others import Others
 from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import CODEC, TAILS_MAX, Session
+from planaria.network.gate.settling import Settling
 from planaria.network.gate.tails import Tails
 from planaria.network.host import Host
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
-from planaria.protocols.skipring.charters import LayDown
+from planaria.protocols.skipring.batches import Consulted
+from planaria.protocols.skipring.charters import LaidDown, LayDown
 from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.ring_node import RingNode
 
@@ -63,11 +71,14 @@ class Gate:
         status: Callable[[str | None], Any],
         keeps: Callable[[str], bool] = lambda _: False,
         chaos: Agent | None = None,
+        node: Composite | None = None,
+        keep: Callable[[Callable[[], None]], None] = lambda done: done(),
     ) -> None:
         """`status` is asked what clients are shown, as `Monitor.shown` answers.
 
         `keeps`: does this node's own application want this topic or pattern? `chaos` does this
-        node harm when an admin says so; None: nobody may.
+        node harm when an admin says so; None: nobody may. `node` has the parts in other
+        overlays, which `keep` puts on disk; without it there is `ring` alone.
         """
         loop = asyncio.get_running_loop()
         self._keeps, self._chaos = keeps, chaos
@@ -78,8 +89,11 @@ class Gate:
         self.publishing = Publishing(
             self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
         )
+        self.settling = Settling(self.memberships, host.command, loop.time, loop.call_later)
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
         self.queries = Queries(self.memberships, status, loop.time, host.wall, host.interval)
+        self.others = None if node is None else Others(node, host.command, loop.time, keep)
+        self.overlays = Overlays(ring.charters, host.command, loop.time)
         self._clock = loop.time
         host.clients = self
 
@@ -87,17 +101,25 @@ class Gate:
 
     def on_effect(self, effect: Effect) -> None:
         """Something happened at this node."""
-        if isinstance(effect, Deliver):
+        if isinstance(effect, FromOverlay):
+            if self.others is not None:
+                self.others.on_effect(effect.overlay, effect.effect)
+        elif isinstance(effect, Deliver):
             self.tails.on_deliver(effect)
             self.queries.on_news(effect.topic)
         elif isinstance(effect, DepositAnswered):
             self.publishing.on_answer(effect)
+            self.settling.on_refusal(effect)
+        elif isinstance(effect, Consulted):
+            self.settling.on_answer(effect)
         elif isinstance(effect, Joined):
             self.memberships.on_joined(effect)
             self.publishing.look()
             self.tails.on_joined()
         elif isinstance(effect, Notice):
             self.tails.on_notice(effect)
+        elif isinstance(effect, LaidDown):
+            self.overlays.on_laid_down(effect)
 
     def on_timeout(self) -> None:
         """Once per interval: try again whatever waits; the host tells clients that it lives."""
@@ -106,8 +128,12 @@ class Gate:
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
         self.publishing.on_timeout()
+        self.settling.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
+        self.overlays.on_timeout()
+        if self.others is not None:
+            self.others.on_timeout()
         self.memberships.release(self.tails.patterns(), self._keeps)
 
     def close(self) -> None:
@@ -162,6 +188,8 @@ class Gate:
             session.flush()
             for tail in session.tails.values():
                 self.tails.wake(tail)
+            if self.others is not None:
+                self.others.ready(session)
 
     def closed(self, connection: Connection, reason: str) -> None:
         """A client is gone, and with it all that it asked."""
@@ -169,31 +197,127 @@ class Gate:
         if session is not None:
             session.closed = True
             self.tails.gone(session)
+            if self.others is not None:
+                self.others.gone(session)
             self.publishing.gone(session)
+            self.settling.gone(session)
         self.host.closed(connection, reason)
 
     # Requests
 
     def _handle(self, session: Session, message: Message) -> None:
-        if isinstance(message, Put):
-            self.publishing.put(session, message)
-        elif isinstance(message, PutNew):
-            self.publishing.put_new(session, message)
+        if isinstance(message, Put | PutNew):
+            self._put(session, message)
         elif isinstance(message, Stop):
             self.tails.stop(session, message.request)
+            if self.others is not None:
+                self.others.stop(session, message.request)
         elif isinstance(message, ClientMessage) and session.admit(message.request):
             handler = _HANDLERS.get(type(message))
-            try:
-                if handler is None:
-                    raise UsageError(f"{type(message).__name__} is for clients, not for nodes")
-                handler(self, session, message)
-            except UsageError as error:
-                session.fail(message.request, "usage", str(error))
-            except CapacityExceeded as error:
-                session.fail(message.request, "full", str(error))
+            self._try(session, message, lambda: _handled(handler, self, session, message))
+
+    def _try(self, session: Session, message: ClientMessage, act: Callable[[], None]) -> None:
+        """Do what a client asks, or tell it why that cannot be."""
+        try:
+            act()
+        except UsageError as error:
+            session.fail(message.request, "usage", str(error))
+        except CapacityExceeded as error:
+            session.fail(message.request, "full", str(error))
+
+    def _where(
+        self,
+        session: Session,
+        message: Put | PutNew | Tail | Resolve | Read | AskVector | AskExtent,
+        topic: str,
+        act: Callable[[str], None],
+        size: int = 0,
+    ) -> None:
+        """Do something as soon as it is known in which overlay a topic is."""
+
+        def go_on(laid: Laid) -> None:
+            if session.closed:
+                return
+            overlay = laid.agreed(topic, getattr(message, "overlay", ""))
+            if overlay != RING and (self.others is None or not self.others.serves(overlay)):
+                reason = f"this node takes no part in {overlay}: ask another"
+                session.fail(message.request, "elsewhere", reason)
+                return
+            act(overlay)
+
+        if self.others is None:
+            self._try(session, message, lambda: go_on(Laid(RING, False)))
+        elif not self.overlays.when(
+            topic, lambda laid: self._try(session, message, lambda: go_on(laid)), size
+        ):
+            session.fail(message.request, "full", "no supervisor says what is laid down: wait")
+
+    def _put(self, session: Session, message: Put | PutNew) -> None:
+        """Publish; most topics are known to be in rings."""
+        if self.others is not None:
+            laid = self.overlays.settled(message.topic)
+            if laid is None or laid.overlay != RING or message.overlay not in ("", RING):
+                size = len(message.record) if isinstance(message, Put) else 0
+                if session.admit(message.request, size):
+                    self._where(
+                        session,
+                        message,
+                        message.topic,
+                        partial(self._put_in, session, message),
+                        size,
+                    )
+                return
+        self._put_in_ring(session, message)
+
+    def _put_in(self, session: Session, message: Put | PutNew, overlay: str) -> None:
+        if overlay == RING:
+            session.open -= 1  # counted again
+            self._put_in_ring(session, message)
+        elif isinstance(message, Put) and message.stage:
+            raise UsageError(f"batches are published in rings alone: {message.topic} is {overlay}")
+        elif self.others is not None:
+            self.others.put(session, message, overlay)
+
+    def _put_in_ring(self, session: Session, message: Put | PutNew) -> None:
+        if isinstance(message, Put):
+            self.publishing.put(session, message)
+        else:
+            self.publishing.put_new(session, message)
+
+    def _resolve(self, session: Session, message: Resolve) -> None:
+        def resolve(overlay: str) -> None:
+            if overlay == RING or self.others is None:
+                self.queries.resolve(session, message)
+            else:
+                self.others.resolve(session, message, overlay)
+
+        self._where(session, message, check_filter(message.pattern), resolve)
+
+    def _history(self, session: Session, message: Read | AskVector | AskExtent) -> None:
+        def answer(overlay: str) -> None:
+            if overlay != RING:
+                raise UsageError(f"{overlay} keeps no history: there is nothing to read")
+            if isinstance(message, Read):
+                self.queries.read(session, message)
+            elif isinstance(message, AskExtent):
+                self.queries.ask_extent(session, message)
+            else:
+                self.queries.ask_vector(session, message)
+
+        self._where(session, message, message.topic, answer)
 
     def _tail(self, session: Session, message: Tail) -> None:
         pattern = check_filter(message.pattern)
+
+        def follow(overlay: str) -> None:
+            if overlay == RING or self.others is None:
+                self._tail_ring(session, message, pattern)
+            else:
+                self.others.follow(session, message, pattern, overlay)
+
+        self._where(session, message, pattern, follow)
+
+    def _tail_ring(self, session: Session, message: Tail, pattern: str) -> None:
         if len(session.tails) >= TAILS_MAX:
             raise UsageError(f"{TAILS_MAX} tails of one client: stop one first")
         self.memberships.join(pattern)
@@ -207,6 +331,13 @@ class Gate:
     def _lay_down(self, session: Session, message: PutCharter) -> None:
         self.host.command(LayDown(message.sealed))
         session.answer(ChartersAre(message.request, [message.sealed]))
+
+    def _state(self, session: Session, message: AskState) -> None:
+        if message.overlay == RING:
+            self.queries.ask_state(session, message)
+        else:
+            part = None if self.others is None else self.others.state(message.overlay)
+            session.answer(StateIs(message.request, [], None, None, part))
 
     def _inject(self, session: Session, message: Inject) -> None:
         if self._chaos is None:
@@ -227,17 +358,29 @@ class Gate:
             session.fail(request, "usage", f"this node does not understand {tag!r}: {error}")
 
 
+def _handled(
+    handler: "Callable[[Gate, Session, Any], None] | None",
+    gate: Gate,
+    session: Session,
+    message: ClientMessage,
+) -> None:
+    if handler is None:
+        raise UsageError(f"{type(message).__name__} is for clients, not for nodes")
+    handler(gate, session, message)
+
+
 _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     Tail: Gate._tail,
     Vectors: Gate._vectors,
-    Resolve: lambda gate, session, message: gate.queries.resolve(session, message),
-    Read: lambda gate, session, message: gate.queries.read(session, message),
+    Resolve: Gate._resolve,
+    Read: Gate._history,
     AskTopics: lambda gate, session, message: gate.queries.ask_topics(session, message),
-    AskVector: lambda gate, session, message: gate.queries.ask_vector(session, message),
-    AskExtent: lambda gate, session, message: gate.queries.ask_extent(session, message),
+    AskVector: Gate._history,
+    AskExtent: Gate._history,
     AskStatus: lambda gate, session, message: gate.queries.ask_status(session, message),
-    AskState: lambda gate, session, message: gate.queries.ask_state(session, message),
+    AskState: Gate._state,
     AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
     PutCharter: Gate._lay_down,
+    AskBatch: lambda gate, session, message: gate.settling.ask(session, message),
     Inject: Gate._inject,
 }

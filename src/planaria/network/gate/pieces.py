@@ -34,7 +34,7 @@ class Condition:
 
     def selects(self, topic: str, one: Publication) -> bool:
         """Does this publication satisfy it? What it lacks satisfies nothing, as NULL does."""
-        attributes = _attributes(topic, one)
+        attributes = attributes_of(topic, one)
         return any(matches(filter, attributes) for filter in self._filters)
 
     def cut(self, topic: str, parts: Iterable[Slice]) -> list[Slice]:
@@ -124,7 +124,8 @@ def lacks_of(lacks: Lacks) -> tuple[Lack, ...]:
     return tuple(found[:LACKS_MAX])
 
 
-def _attributes(topic: str, one: Publication) -> dict[str, Value]:
+def attributes_of(topic: str, one: Publication) -> dict[str, Value]:
+    """What a condition can be about: the members of a JSON object, headers, and the topic."""
     attributes: dict[str, Value] = {
         name: value.decode(errors="replace") for name, value in one.headers
     }

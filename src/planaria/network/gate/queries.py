@@ -236,7 +236,8 @@ class Queries:
         until = self._clock() + patience * waits
 
         def attempt() -> bool:
-            where = self._whereabouts(message.topic, join=message.join)
+            absent = not message.join and self.memberships.get(message.topic) is None
+            where = NOBODY if absent else self._whereabouts(message.topic, join=message.join)
             if where == NOT_YET:
                 return False
             answer = self._extents(message, here=where == HERE)

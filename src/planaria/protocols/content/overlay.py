@@ -69,7 +69,7 @@ class ContentOverlay(Overlay):
         self.brokers, self.subscription_count, self.rho = brokers, subscriptions, rho
         self.options = {"strategy": strategy, "hierarchical": hierarchical}
         self.space, self.tree = KeySpace(), BinaryTree(160)
-        self.timing = self._timing(2)
+        self.timing = self.timing_of(2)
         self.members = 1
         self.seed = 0
         self._judge = self.judge(UNIVERSE)
@@ -97,7 +97,7 @@ class ContentOverlay(Overlay):
         """The first state called `name`, of `brokers` brokers if that was asked."""
         n = self.brokers or n
         self.members = n
-        self.timing = self._timing(n)
+        self.timing = self.timing_of(n)
         self.seed = protocol.getrandbits(64)
         found = super().start(name, n, rng, protocol)
         if name == "corrupt" and rng.random() < 0.25:  # beliefs that confirm each other
@@ -197,7 +197,7 @@ class ContentOverlay(Overlay):
         nobody published is replayed for two periods of the memory, then on its way (d*dmax).
         """
         members = self.brokers or n
-        found, spread = self._timing(members), ceil(self._diameter(members) * (delay + 1))
+        found, spread = self.timing_of(members), ceil(self._diameter(members) * (delay + 1))
         routed = healing_bound(members, delay) + 2 * found.pi + spread
         return max(routed, 2 * found.memory + spread)
 
@@ -211,7 +211,7 @@ class ContentOverlay(Overlay):
             "bound_intervals": self.timing.delta,
         }
 
-    def _timing(self, n: int) -> Timing:
+    def timing_of(self, n: int) -> Timing:
         """Leases for the longest path that is likely among `n` hashed brokers."""
         flooding = self.options["strategy"] == "flooding"
         found = timing(self.rho, INTERVALS, self._diameter(n), flooding=flooding)

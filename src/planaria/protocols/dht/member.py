@@ -29,7 +29,7 @@ from planaria.protocols.dht.messages import (
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingMessage
 from planaria.protocols.ring.sorted_ring import SortedRing, SortedRingState
 
-GROUP = "dht"  # the sorted ring of all hosts, beside whatever rings they are in for topics
+GROUP = "$SYS/dht"  # the sorted ring of all hosts: no topic, beside whose rings it is, is called so
 CALL_PERIOD = 16  # timeouts between calls to a contact: they join rings that know nothing of
 # each other, which only a long partition or a fault makes
 TIMES = 1 << 32  # timeouts are counted up to here, then from 0 again

@@ -7,7 +7,13 @@ from planaria.core.chance import any_integer
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.protocols.skipring.charter import HASH_BYTES, VOID, Charter, encode_charter
-from planaria.protocols.skipring.charter_messages import AskCharters, CharterHints, CharterNews
+from planaria.protocols.skipring.charter_messages import (
+    AskCharters,
+    CharterHints,
+    CharterNews,
+    ChartersFound,
+    SeekCharters,
+)
 from planaria.protocols.skipring.charters import Charters
 
 NAMES = ("ghost", "", "news/+", "$SYS/x", f"{VOID}00", f"{VOID}zz", "x" * 2000)
@@ -41,5 +47,7 @@ def any_charter_message(topics: Sequence[str], ids: Sequence[NodeId], rng: Rando
             CharterHints(sender, [hint]),
             AskCharters(sender, [name]),
             CharterNews(sender, [any_bytes(topics, rng)]),
+            SeekCharters(sender, [name]),
+            ChartersFound(sender, [name], [any_bytes(topics, rng)]),
         ]
     )

@@ -33,7 +33,7 @@ class Charter(Struct, frozen=True, array_like=True):
     version: Number
     previous: Annotated[int, Meta(ge=0, le=VERSION_MAX)]
     time: Second
-    overlay: Literal["ring"] = "ring"
+    overlay: Literal["ring", "gossip", "content", "mobile"] = "ring"
     retention: Retention = Retention()
 
 

@@ -41,4 +41,21 @@ class CharterNews(Message, frozen=True, tag="skipring.charter_news"):
     ]
 
 
+class SeekCharters(Message, frozen=True, tag="skipring.seek_charters"):
+    """Which charters of these topics have you, if any? I keep none of them."""
+
+    sender: NodeId
+    topics: Annotated[list[str], Meta(max_length=HINTS_MAX)]
+
+
+class ChartersFound(Message, frozen=True, tag="skipring.charters_found"):
+    """Of these topics I keep these charters, sealed, and no others."""
+
+    sender: NodeId
+    topics: Annotated[list[str], Meta(max_length=HINTS_MAX)]
+    sealed: Annotated[
+        list[Annotated[bytes, Meta(max_length=SEALED_BYTES_MAX)]], Meta(max_length=HINTS_MAX)
+    ]
+
+
 MESSAGES = defined_in(globals())

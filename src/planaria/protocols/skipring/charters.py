@@ -31,12 +31,15 @@ from planaria.protocols.skipring.charter_messages import (
     AskCharters,
     CharterHints,
     CharterNews,
+    ChartersFound,
+    SeekCharters,
 )
 from planaria.protocols.skipring.peer import FOREVER, Peer
 
 NAMES_MAX = 1 << 16  # topics with a charter: as many as one supervisor serves
 KEPT_MAX = 3  # versions of one topic: what an operator may want to go back to
 AUDIT_SLICE = 4  # names verified again at each timeout
+SOUGHT_MAX = 3  # supervisors that are asked at once: the first answer will do
 PUSH_MAX = 64  # supervisors that are told of a new charter at once; the others ask
 
 
@@ -44,6 +47,19 @@ class LayDown(Command, frozen=True, gc=False):
     """Obey this charter and tell all; refused with UsageError if nobody entitled signed it."""
 
     sealed: bytes
+
+
+class SeekOverlays(Command, frozen=True, gc=False):
+    """Ask supervisors what is laid down for these topics; `LaidDown` tells."""
+
+    topics: tuple[str, ...]
+
+
+class LaidDown(Effect, frozen=True, gc=False):
+    """What a supervisor keeps of what was sought: these charters, and none of the others."""
+
+    topics: tuple[str, ...]
+    charters: tuple[Charter, ...]
 
 
 class ChartersState(State):
@@ -145,7 +161,31 @@ class Charters(Stateful):
         if isinstance(message, CharterNews):
             void = self._news(sender, [self._heard(data) for data in message.sealed])
             return [*void, *self.obey([*self._peer.topics])]
+        if isinstance(message, SeekCharters):
+            kept = [data for it in message.topics if (data := self.sealed(it)) is not None]
+            return [Send(sender, ChartersFound(self.id, message.topics, kept))]
+        if isinstance(message, ChartersFound) and sender in self._peer.supervisors:
+            return [self._found(message)]
         return []
+
+    def seek(self, topics: Sequence[str]) -> list[Effect]:
+        """Ask supervisors for charters of topics in which this node takes no part."""
+        if self.everything:
+            return [self._laid_down(topics)]
+        others = [id for id in self._peer.supervisors if id != self.id]
+        asked = self._rng.sample(others, min(SOUGHT_MAX, len(others)))
+        return [Send(id, SeekCharters(self.id, list(topics)[:HINTS_MAX])) for id in asked]
+
+    def _laid_down(self, topics: Sequence[str]) -> LaidDown:
+        found = [self.best(topic) for topic in topics]
+        return LaidDown(tuple(topics), tuple(it for it in found if it is not None))
+
+    def _found(self, message: ChartersFound) -> LaidDown:
+        """What was signed by somebody entitled; nothing of it is kept."""
+        judged = [self._judge(data) for data in message.sealed]
+        good = [it for it in judged if it is not None and not self._voiding(it)]
+        charters = [it.charter for it in good if it.charter.topic in message.topics]
+        return LaidDown(tuple(message.topics), tuple(charters))
 
     def on_timeout(self) -> list[Effect]:
         """Verify a few again, obey them, and tell a supervisor the ranks of some."""

@@ -23,7 +23,7 @@ from planaria.core.topics import check_filter, has_wildcard
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.charter import Judge, nobody
 from planaria.protocols.skipring.charter_messages import MESSAGES as CHARTER_MESSAGES
-from planaria.protocols.skipring.charters import Charters, ChartersState, LayDown
+from planaria.protocols.skipring.charters import Charters, ChartersState, LayDown, SeekOverlays
 from planaria.protocols.skipring.directory import Directory, DirectoryState
 from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.messages import (
@@ -122,6 +122,8 @@ class RingNode(Node):
             return self._unsubscribe(command)
         if isinstance(command, LayDown):
             return self.charters.lay_down(command.sealed)
+        if isinstance(command, SeekOverlays):
+            return self.charters.seek(command.topics)
         if isinstance(command, Leave):
             self.wildcards.clear()
         if isinstance(command, Supervisors):

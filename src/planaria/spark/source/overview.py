@@ -60,6 +60,7 @@ class Overview:
         self._versions: dict[str, bytes] = {}
         self._topics = {it: None for it in patterns if not has_wildcard(it)}
         self._asked = float("-inf")  # when topics were asked for
+        self._asking: dict[str, asyncio.Task[bool]] = {}  # questions for news under way
         self._asked_others: dict[str, float] = {}
         self._holes: dict[tuple[str, Stream, int, int], float] = {}  # since when they are missing
         self._loop = Loop()
@@ -79,9 +80,15 @@ class Overview:
     def close(self) -> None:
         """Hang up."""
         try:
-            self._loop.run(self._requests.channel.close())
+            self._loop.run(self._close())
         finally:
             self._loop.stop()
+
+    async def _close(self) -> None:
+        for asked in self._asking.values():
+            asked.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await self._requests.channel.close()
 
     # Questions
 
@@ -122,21 +129,20 @@ class Overview:
     async def _news(self, start: Vectors) -> dict[str, Seen]:
         await self._find_topics(whole=False)
         wait = 0 if self._ahead(start) else int(1000 * NEWS_SECONDS)
-        asked = [asyncio.create_task(self._newer(topic, wait)) for topic in self._topics]
-        try:
-            until = asyncio.get_running_loop().time() + 2 * NEWS_SECONDS
-            pending = set(asked)
-            while pending and not any(it.done() and it.result() for it in asked):
-                left = until - asyncio.get_running_loop().time()
-                if left <= 0:  # a node that gets its copy only now: we are called again
-                    break
-                _, pending = await asyncio.wait(
-                    pending, timeout=left, return_when=asyncio.FIRST_COMPLETED
-                )
-        finally:
-            for one in asked:
-                one.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
+        for topic in self._topics:
+            if topic not in self._asking:
+                self._asking[topic] = asyncio.create_task(self._newer(topic, wait))
+        loop = asyncio.get_running_loop()
+        until = loop.time() + 2 * NEWS_SECONDS
+        while True:
+            done = [topic for topic, asked in self._asking.items() if asked.done()]
+            news = [self._asking.pop(topic).result() for topic in done]
+            left = until - loop.time()
+            if any(news) or not self._asking or left <= 0:
+                break  # what takes longer goes on, and is there for the next call
+            await asyncio.wait(
+                self._asking.values(), timeout=left, return_when=asyncio.FIRST_COMPLETED
+            )
         await self._look_for_holes()
         return self.seen
 

@@ -57,9 +57,29 @@
     source?.close();
     source = new EventSource(address);
     source.addEventListener("history", (event) => { history = JSON.parse(event.data); });
+    source.addEventListener("faults", (event) => buttons(JSON.parse(event.data)));
     source.addEventListener("frame", (event) => liveFrame(whole(JSON.parse(event.data))));
     source.addEventListener("failure", (event) => trouble(JSON.parse(event.data) ?? "looking for the network"));
     source.addEventListener("error", () => trouble("the dashboard does not answer; trying again"));
+  }
+
+  // Only where the network allows it.
+  function buttons(names) {
+    const place = byId("faults");
+    place.hidden = !names.length;
+    place.querySelectorAll("button").forEach((button) => button.remove());
+    for (const name of names) {
+      const button = document.createElement("button");
+      button.type = "button"; button.textContent = name;
+      button.addEventListener("click", () => chaos(name));
+      place.append(button);
+    }
+  }
+
+  async function chaos(name) {
+    const query = new URLSearchParams({ fault: name, topic: frame?.topic ?? "" });
+    const answer = await fetch(`chaos?${query}`, { method: "POST", headers: { "X-Planaria": "chaos" } });
+    if (!answer.ok) Panels.happened("", (await answer.text()).trim());
   }
 
   function liveFrame(next) {

@@ -1,0 +1,133 @@
+"""In which overlay a topic is: what its charter lays down, or that of the nearest topic above it.
+
+A supervisor keeps all charters; others ask one, and believe the answer for a while. A charter that
+nobody can tell of within two seconds counts as none, and the topic as one of `ring`: a network
+without supervisors goes on.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from planaria.core.errors import UsageError
+from planaria.core.node import Command
+from planaria.core.topics import ancestors, check_filter
+from planaria.protocols.skipring.charter import Charter, rank_of
+from planaria.protocols.skipring.charters import Charters, LaidDown, SeekOverlays
+
+FRESH_SECONDS = 10.0  # for which an answer is believed
+PATIENCE_SECONDS = 2.0  # for an answer
+AGAIN_SECONDS = 0.5  # between questions for the same topic
+TOPICS_MAX = 1 << 16  # remembered; then all are asked for anew
+WAITING_MAX = 4096  # requests that wait for an answer
+WAITING_BYTES_MAX = 64 << 20
+RING = "ring"
+
+
+class Laid(NamedTuple):
+    """An overlay, and whether a charter says so."""
+
+    overlay: str
+    chartered: bool
+
+    def agreed(self, topic: str, wanted: str) -> str:
+        """The overlay that is meant; raises UsageError if a charter contradicts a wish."""
+        if self.chartered and wanted not in ("", self.overlay):
+            raise UsageError(f"{topic!r} is in {self.overlay} by its charter, not in {wanted}")
+        return wanted or self.overlay
+
+
+Act = Callable[[Laid], None]
+
+
+class Overlays:
+    """What is known of charters at one node, and who waits to know more."""
+
+    def __init__(
+        self, charters: Charters, command: Callable[[Command], None], clock: Callable[[], float]
+    ) -> None:
+        self._charters, self._command, self._clock = charters, command, clock
+        self._known: dict[str, tuple[Charter | None, float]] = {}
+        self._settled: dict[str, tuple[Laid, float]] = {}
+        self._asked: dict[str, tuple[float, float]] = {}  # first, and last
+        self._waiting: dict[str, list[tuple[int, Act]]] = {}  # with the bytes that each holds
+        self._count = self._bytes = 0
+
+    def settled(self, pattern: str) -> Laid | None:
+        """Where a pattern is, if that is known and nobody waits to know it."""
+        found = self._settled.get(pattern)
+        if found is not None and found[1] > self._clock():
+            return found[0]
+        return None if pattern in self._waiting else self._find(pattern)
+
+    def when(self, pattern: str, act: Act, size: int = 0) -> bool:
+        """Do something as soon as it is known where a pattern is; False if too many wait."""
+        found = self.settled(pattern)
+        if found is not None:
+            act(found)
+            return True
+        if self._count >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
+            return False
+        self._waiting.setdefault(pattern, []).append((size, act))
+        self._count += 1
+        self._bytes += size
+        return True
+
+    def on_laid_down(self, effect: LaidDown) -> None:
+        """A supervisor answers; of two charters the higher counts."""
+        told = {it.topic: it for it in effect.charters}
+        until = self._clock() + FRESH_SECONDS
+        for topic in effect.topics:
+            mine, fresh = self._known.get(topic, (None, 0.0))
+            its = told.get(topic)
+            if mine is not None and fresh > self._clock():
+                its = mine if its is None or rank_of(mine) > rank_of(its) else its
+            self._known[topic] = (its, until)
+        self.on_timeout()
+
+    def on_timeout(self) -> None:
+        """Go on with whatever can go on, in the order in which it came."""
+        for pattern in list(self._waiting):
+            found = self._find(pattern)
+            if found is not None:
+                for size, act in self._waiting.pop(pattern):
+                    self._count -= 1
+                    self._bytes -= size
+                    act(found)
+        if len(self._known) > TOPICS_MAX or len(self._settled) > TOPICS_MAX:
+            self._known, self._settled = {}, {}
+
+    def _find(self, pattern: str) -> Laid | None:
+        """Look at what is known; ask for the rest."""
+        now, found = self._clock(), None
+        names = _names(pattern)
+        unknown = [name for name in names if not self._is_known(name, now)]
+        first, last = self._asked.get(pattern, (now, 0.0))
+        if not unknown or now - first > PATIENCE_SECONDS:
+            charter = next((it for name in names if (it := self._charter(name, now))), None)
+            found = Laid(RING, False) if charter is None else Laid(charter.overlay, True)
+            self._settled[pattern] = (found, now + FRESH_SECONDS)
+            self._asked.pop(pattern, None)
+        elif now - last > AGAIN_SECONDS:
+            self._asked[pattern] = (first, now)
+            self._command(SeekOverlays(tuple(unknown)))
+        return found
+
+    def _is_known(self, name: str, now: float) -> bool:
+        known = self._known.get(name)
+        return self._charters.everything or (known is not None and known[1] > now)
+
+    def _charter(self, name: str, now: float) -> Charter | None:
+        mine, (told, until) = self._charters.best(name), self._known.get(name, (None, 0.0))
+        both = [it for it in (mine, told if until > now else None) if it is not None]
+        return max(both, key=rank_of, default=None)
+
+
+def _names(pattern: str) -> list[str]:
+    """The topics whose charters count for a pattern, the nearest first; none for `#` or garbage."""
+    try:
+        levels = check_filter(pattern).split("/")
+    except UsageError:
+        return []
+    plain = [level for at, level in enumerate(levels) if not {"+", "#"} & {*levels[: at + 1]}]
+    base = "/".join(plain)
+    return [base, *ancestors(base)] if base else []

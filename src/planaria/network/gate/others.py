@@ -1,0 +1,367 @@
+"""Clients in the overlays beside `ring`: they get what passes while they listen.
+
+Nothing is kept for a client but what its link does not take at once, up to a bound. A publication
+travels in a record, by whose key a repeat is known: a client that publishes again through another
+node, because the first did not answer, publishes nothing twice.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import blake2b
+from time import time
+
+from msgspec.structs import replace
+
+from planaria.core.composite import Composite, InOverlay
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.ids import NodeId
+from planaria.core.node import (
+    Command,
+    Deliver,
+    Delivery,
+    Effect,
+    Joined,
+    Notice,
+    Subscribe,
+    Unsubscribe,
+)
+from planaria.core.state import encode_state
+from planaria.core.topics import check_topic, matches
+from planaria.network.client.messages import (
+    COPIES,
+    Passing,
+    Piece,
+    Put,
+    PutNew,
+    Resolve,
+    Resolved,
+    Stored,
+    Tail,
+    Tailing,
+    Told,
+)
+from planaria.network.gate.session import TAILS_MAX, Session
+from planaria.network.overlays.part import LivePart
+from planaria.network.status import OverlayStatus
+from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, decode, seal
+
+BEHIND_BYTES_MAX = 8 << 20  # of what one tail's client has not taken yet
+HELD_MAX = 1024  # requests that wait for a part to meet others
+HELD_SECONDS = 10.0
+SEEN_MAX = 1 << 16  # keys of records that were handed out; then the oldest is forgotten
+
+Wish = tuple[str, str]  # an overlay and what is subscribed to there
+
+
+class Follower:
+    """One tail of a client; `client` is its number in an overlay that tells clients apart."""
+
+    __slots__ = (
+        "behind", "bytes", "client", "lost", "notices", "overlay", "pattern", "request",
+        "session", "tailing", "where", "wish",
+    )  # fmt: skip
+
+    def __init__(self, session: Session, asked: Tail, pattern: str, part: LivePart, client: int):
+        self.session, self.request, self.pattern = session, asked.request, pattern
+        self.overlay, self.wish = part.overlay, part.wish(pattern)
+        self.where, self.notices, self.client = asked.where, asked.notices, client
+        self.behind: deque[Passing] = deque()
+        self.bytes = self.lost = 0
+        self.tailing = False  # was the client told that whatever is published now comes?
+
+    def pass_on(self, message: Passing, size: int) -> int:
+        """Send, or keep for when there is room; returns how many publications were lost."""
+        if not self.behind and self.session.send(message):
+            return 0
+        if self.bytes + size > BEHIND_BYTES_MAX:
+            lost = sum(it.hi - it.lo for it in message.pieces)
+            self.lost += lost
+            return lost
+        self.behind.append(message)
+        self.bytes += size
+        return 0
+
+    def flush(self) -> None:
+        """The client takes more."""
+        while self.behind and self.session.send(self.behind[0]):
+            self.bytes -= sum(len(it.record) for it in self.behind.popleft().pieces)
+        if self.lost and not self.behind:
+            told = Told(self.request, "", "gap", {"lost": self.lost})
+            if not self.notices or self.session.send(told):
+                self.lost = 0
+
+
+class Others:
+    """All clients of a node in its overlays beside `ring`."""
+
+    def __init__(
+        self,
+        node: Composite,
+        command: Callable[[Command], None],
+        clock: Callable[[], float],
+        keep: Callable[[Callable[[], None]], None] = lambda done: done(),
+    ) -> None:
+        """`keep` puts what the parts hold on disk and calls back."""
+        self._keep = keep
+        self._node, self._command, self._clock = node, command, clock
+        self._followers: dict[Follower, None] = {}
+        self._groups: dict[tuple[str, int], list[Follower]] = {}  # by overlay and client
+        # Joined for clients, now or before this process began, and when last used.
+        self._used: dict[Wish, float] = {
+            (part.overlay, wish): clock() for part in self._parts() for wish in part.wishes()
+        }
+        self._seen: dict[tuple[str, int, bytes], None] = {}
+        self._counts: dict[str, Counter[str]] = {}
+        self._held: dict[Wish, deque[tuple[float, Session, Put | PutNew]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._followers)
+
+    def statuses(self) -> dict[str, OverlayStatus]:
+        """How the parts are that are awake, and what went through them."""
+        return {
+            part.overlay: replace(
+                part.status(),
+                clients=sum(it.overlay == part.overlay for it in self._followers),
+                **dict(self._counts.get(part.overlay, Counter())),
+            )
+            for part in self._parts()
+        }
+
+    def serves(self, overlay: str) -> bool:
+        """Has this node a part in an overlay, awake or not?"""
+        return overlay in self._node.parts
+
+    def state(self, overlay: str) -> bytes | None:
+        """What a judge needs of the part in an overlay; None if it sleeps, or there is none."""
+        found = next((it for it in self._parts() if it.overlay == overlay), None)
+        return None if found is None else encode_state(found.judged())
+
+    def part(self, overlay: str) -> LivePart:
+        """This node's part in an overlay that it serves, awake or not."""
+        part = self._node.parts[overlay]
+        assert isinstance(part, LivePart)
+        return part
+
+    # Reading
+
+    def resolve(self, session: Session, message: Resolve, overlay: str) -> None:
+        """There is no beginning but now."""
+        if message.since != "now":
+            raise UsageError(f"since {message.since!r}: {_no_history(overlay)}")
+        session.answer(Resolved(message.request, {}, max(1, int(time())), {}))
+
+    def follow(self, session: Session, message: Tail, pattern: str, overlay: str) -> None:
+        """Hand a client what passes from now on."""
+        if not message.floor:
+            raise UsageError(f"since 'all': {_no_history(overlay)}")
+        if sum(it.session is session for it in self._followers) >= TAILS_MAX:
+            raise UsageError(f"{TAILS_MAX} tails of one client: stop one first")
+        part = self.part(overlay)
+        numbers = {it.client for it in self._followers}
+        client = 0
+        if part.has_conditions:  # each client has conditions of its own
+            client = next(it for it in range(1, len(numbers) + 2) if it not in numbers)
+        one = Follower(session, message, pattern, part, client)
+        self.stop(session, message.request)
+        self._followers[one] = None
+        self._groups.setdefault((overlay, client), []).append(one)
+        try:
+            wanted = Subscribe(one.wish, where=message.where, client=client)
+            self._command(InOverlay(overlay, wanted))
+        except (UsageError, CapacityExceeded):
+            self._forget(one)
+            raise
+        if not client:
+            self._used[overlay, one.wish] = self._clock()
+
+    def stop(self, session: Session, request: int) -> None:
+        """End a tail, if it is there."""
+        for one in [it for it in self._followers if it.session is session]:
+            if one.request == request:
+                self._end(one)
+
+    def gone(self, session: Session) -> None:
+        """A client is gone."""
+        for one in [it for it in self._followers if it.session is session]:
+            self._end(one)
+
+    def _end(self, one: Follower) -> None:
+        one.session.open -= not one.tailing
+        self._forget(one)
+        if one.client:
+            ended = Unsubscribe(one.wish, where=one.where, client=one.client)
+            self._command(InOverlay(one.overlay, ended))
+
+    def _forget(self, one: Follower) -> None:
+        del self._followers[one]
+        group = self._groups[one.overlay, one.client]
+        group.remove(one)
+        if not group:
+            del self._groups[one.overlay, one.client]
+
+    # Publishing
+
+    def put(self, session: Session, message: Put | PutNew, overlay: str) -> None:
+        """Publish a record; raises UsageError or CapacityExceeded if it cannot be."""
+        check_topic(message.topic)
+        record = record_of(message, session.publisher)
+        if message.strict or message.copies > COPIES:
+            raise UsageError(f"{overlay} promises no copies: publish without strict and copies")
+        part = self.part(overlay)
+        place = (overlay, message.topic)
+        self._join(overlay, part.joins(message.topic))
+        if place in self._held or not part.acquainted(message.topic):
+            self._hold(place, session, message)
+        else:
+            self._publish(session, message, record, part)
+
+    def _hold(self, place: Wish, session: Session, message: Put | PutNew) -> None:
+        """Publish when the part has met others, or has tried for long enough."""
+        if sum(map(len, self._held.values())) >= HELD_MAX:
+            raise CapacityExceeded(f"{place[0]} looks for who wants {place[1]}: publish later")
+        self._held.setdefault(place, deque()).append((self._clock(), session, message))
+
+    def _release(self) -> None:
+        for place in [*self._held]:
+            part, waiting = self.part(place[0]), self._held[place]
+            over = self._clock() - waiting[0][0] > HELD_SECONDS
+            if over or part.acquainted(place[1]):
+                for _, session, message in self._held.pop(place):
+                    self._try_to_publish(session, message, part)
+
+    def _try_to_publish(self, session: Session, message: Put | PutNew, part: LivePart) -> None:
+        if session.closed:
+            return
+        try:
+            self._publish(session, message, record_of(message, session.publisher), part)
+        except UsageError as error:
+            session.fail(message.request, "usage", str(error))
+        except CapacityExceeded as error:
+            session.fail(message.request, "full", str(error))
+
+    def _publish(
+        self, session: Session, message: Put | PutNew, record: Record, part: LivePart
+    ) -> None:
+        overlay = part.overlay
+        first: Record | None = None
+        for command, told in [*part.published(message.topic, record)]:
+            self._command(InOverlay(overlay, command))
+            first = first or told
+        assert first is not None  # no record is empty
+        self._count(overlay, "published", record.count)
+        where = (first.publisher, first.incarnation, first.first)
+        stored = Stored(message.request, 0, 0, *where, record.count)
+        if part.durable and message.durable:
+            self._keep(partial(session.answer, stored))
+        else:
+            session.answer(stored)
+
+    def _join(self, overlay: str, wish: str | None) -> None:
+        """Be a member where only members publish."""
+        if wish is not None:
+            if (overlay, wish) not in self._used:
+                self._command(InOverlay(overlay, Subscribe(wish)))
+            self._used[overlay, wish] = self._clock()
+
+    # What the parts tell
+
+    def on_effect(self, overlay: str, effect: Effect) -> None:
+        """Something came, or a subscription is in force."""
+        if isinstance(effect, Deliver):
+            for delivery in effect.publications:
+                self._deliver(overlay, effect, delivery)
+        elif isinstance(effect, Joined):
+            for one in self._groups.get((overlay, effect.client), ()):
+                if one.wish == effect.pattern and not one.tailing:
+                    one.tailing = True
+                    one.session.answer(Tailing(one.request, [one.pattern], overlay))
+        elif isinstance(effect, Notice):
+            for one in self._of(overlay):
+                if one.notices and (
+                    effect.topic in ("", "#") or matches(one.pattern, effect.topic)
+                ):
+                    one.session.send(Told(one.request, effect.topic, effect.kind, effect.detail))
+
+    def _deliver(self, overlay: str, effect: Deliver, delivery: Delivery) -> None:
+        part = self._node.parts[overlay]
+        assert isinstance(part, LivePart)
+        record = part.record(delivery)
+        if record is None or not self._is_new((overlay, effect.client, record.key)):
+            return
+        if part.carries:  # what passes here for others is of use too
+            self._used[overlay, effect.topic] = self._clock()
+        piece = Piece(record.data, record.first, record.end)
+        self._count(overlay, "deliveries", record.count)
+        for one in self._groups.get((overlay, effect.client), ()):
+            if matches(one.pattern, effect.topic):
+                message = Passing(one.request, effect.topic, [piece], part.anonymous)
+                self._count(overlay, "lost", one.pass_on(message, len(record.data)))
+
+    def _is_new(self, name: tuple[str, int, bytes]) -> bool:
+        if name in self._seen:
+            return False
+        self._seen[name] = None
+        if len(self._seen) > SEEN_MAX:
+            del self._seen[next(iter(self._seen))]
+        return True
+
+    # Time
+
+    def ready(self, session: Session) -> None:
+        """A client that was behind takes more."""
+        for one in self._followers:
+            if one.session is session:
+                one.flush()
+
+    def on_timeout(self) -> None:
+        """Publish what waited, and leave what nobody has used for long."""
+        now = self._clock()
+        self._release()
+        for one in self._followers:
+            one.flush()
+            if not one.client:
+                self._used[one.overlay, one.wish] = now
+        for part in self._parts():
+            for wish in part.wishes():  # also what it carries for neighbours, or a fault left
+                self._used.setdefault((part.overlay, wish), now)
+        for (overlay, wish), last in [*self._used.items()]:
+            if now - last > self.part(overlay).release_seconds:
+                del self._used[overlay, wish]
+                self._command(InOverlay(overlay, Unsubscribe(wish)))
+
+    def _of(self, overlay: str) -> list[Follower]:
+        return [it for it in self._followers if it.overlay == overlay]
+
+    def _parts(self) -> Iterator[LivePart]:
+        return (part for part in self._node.awake() if isinstance(part, LivePart))
+
+    def _count(self, overlay: str, what: str, number: int) -> None:
+        self._counts.setdefault(overlay, Counter())[what] += number
+
+
+def record_of(message: Put | PutNew, publisher: NodeId) -> Record:
+    """What a client publishes, sealed if it did not do that: the same bytes through any node.
+
+    Raises UsageError if it is nothing that can be published.
+    """
+    if isinstance(message, Put):
+        try:
+            record = decode(message.record)
+        except MalformedRecord as error:
+            raise UsageError(str(error)) from None
+        if record.publisher != publisher:
+            raise UsageError(
+                f"a record of {record.publisher}: this client publishes as {publisher}"
+            )
+        return record
+    if not message.drafts:
+        raise UsageError("nothing to publish")
+    stamp = message.drafts[0].timestamp
+    token = blake2b(message.token, digest_size=INCARNATION_BYTES).digest()
+    return seal((publisher, token), 0, message.drafts, time=(stamp or 0) // 1_000_000)
+
+
+def _no_history(overlay: str) -> str:
+    return f"{overlay} keeps no history: subscribe since now, or use ring"

@@ -1,0 +1,1 @@
+"""The overlays beside `ring` that a node of the live network takes part in."""

@@ -1,0 +1,209 @@
+"""`mobile` on the live network: neighbours, carried topics, anonymity on the wire, partitions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live_lab import config, run
+from overlays_lab import at, diagnosis, network, part_of, payloads, until
+from planaria.core.errors import UsageError
+from planaria.core.message import Message
+from planaria.network.live import LiveNode
+from planaria.network.overlays.mobile import MobilePart
+from planaria.protocols.mobile.messages import MobileMessage
+
+
+async def line(home: Path, n: int) -> list[LiveNode]:
+    """Nodes in a line: each knows the one before it, and no other."""
+    nodes: list[LiveNode] = []
+    for number in range(n):
+        link = tuple(it.listen for it in nodes[-1:])
+        told: dict[str, Any] = {"link": link, "join": link, "supervise": number == 0}
+        node = LiveNode(config(home / f"n{number}", name=f"n{number}", **told))
+        part = node.node.parts["mobile"]
+        assert isinstance(part, MobilePart)
+        part.near = set()  # the first is told nobody, and must not take whom it has links to
+        nodes.append(node)
+        await node.start()
+    return nodes
+
+
+async def stop(nodes: list[LiveNode]) -> None:
+    for node in nodes:
+        await node.stop(leave=False)
+
+
+def listened(node: LiveNode) -> list[bytes]:
+    """All messages of mobile that come to a node from now on, as they come."""
+    heard: list[bytes] = []
+    inner = node.host.codec.decode
+
+    def hear(data: bytes) -> Message:
+        message = inner(data)
+        if isinstance(message, MobileMessage):
+            heard.append(data)
+        return message
+
+    node.host.codec.decode = hear  # type: ignore[method-assign]
+    return heard
+
+
+def test_a_publication_crosses_nodes_that_do_not_read_it_and_names_nobody(tmp_path: Path) -> None:
+    async def main() -> None:
+        nodes = await line(tmp_path, 4)
+        try:
+            async with at(nodes[0]) as publisher, at(nodes[3]) as reader:
+                async with reader.subscribe("secret", overlay="mobile") as events:
+                    await events.ready()
+                    heard = listened(nodes[2])
+                    ack = await publisher.publish("secret", b"x" * 40, overlay="mobile")
+                    event = await anext(events)
+                    assert (event.payload, event.id) == (b"x" * 40, ack.id)
+                    assert (event.publisher, event.sequence, event.timestamp) == (None,) * 3
+                    assert (event.key, event.headers) == (None, {})
+                    await publisher.publish_many("secret", [b"1", b"2", b"3"], overlay="mobile")
+                    assert await payloads(events, 3) == [b"1", b"2", b"3"]
+                wire = b"".join(heard)
+                assert b"x" * 40 in wire
+                for name in (publisher.publisher, nodes[0].ring.id):
+                    assert name.to_bytes(8, "little") not in wire
+                    assert name.to_bytes(8, "big") not in wire
+            found = await diagnosis(*nodes)
+            assert found.legitimate, found.findings
+            assert nodes[1].status().overlays["mobile"].topics["secret"].neighbours == 2
+        finally:
+            await stop(nodes)
+
+    run(main)
+
+
+def test_what_mobile_cannot_do_it_refuses_in_one_line(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with network(tmp_path, 1) as (node,), at(node) as client:
+            wrong: tuple[tuple[dict[str, Any], str], ...] = (
+                ({"strict": True}, "promises no copies"),
+                ({"key": b"k"}, "no keys and headers"),
+                ({"headers": {"a": "b"}}, "no keys and headers"),
+            )
+            for options, words in wrong:
+                with pytest.raises(UsageError, match=words):
+                    await client.publish("a", b"", overlay="mobile", **options)
+            with pytest.raises(UsageError, match="in mobile at most"):
+                await client.publish("a", bytes(1 << 18), overlay="mobile")
+            for pattern, options, words in (
+                ("a", {"since": "all"}, "keeps no history"),
+                ("a", {"where": "a = 1"}, "mobile has no conditions"),
+                ("a/#", {}, "mobile has no wildcards"),
+            ):
+                async with client.subscribe(pattern, overlay="mobile", **options) as events:
+                    with pytest.raises(UsageError, match=words):
+                        await events.ready()
+
+    run(main)
+
+
+def test_what_was_published_while_a_neighbour_was_away_comes_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        nodes = await line(tmp_path, 3)
+        try:
+            async with (
+                at(nodes[0]) as one,
+                at(nodes[2]) as other,
+                other.subscribe("news", overlay="mobile") as events,
+            ):
+                await events.ready()
+                await one.publish("news", b"before", overlay="mobile")
+                assert await payloads(events, 1) == [b"before"]
+                home, options = nodes[1].listen, nodes[1].config
+                await nodes[1].host.stop()  # as if it was killed
+                await nodes[1].stop(leave=False)
+                await until(lambda: not part_of(nodes[0], "mobile").reach)
+                await one.publish("news", b"apart", overlay="mobile")
+                await other.publish("news", b"too", overlay="mobile")
+                assert await payloads(events, 1) == [b"too"]
+                again = LiveNode(
+                    config(options.dir, listen=home, link=options.link, supervise=False)
+                )
+                await again.start()
+                nodes[1] = again
+                assert await payloads(events, 1) == [b"apart"]
+        finally:
+            await stop(nodes)
+
+    run(main)
+
+
+def test_an_acknowledged_publication_outlives_its_node_and_comes_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        alone = LiveNode(config(tmp_path / "alone"))
+        await alone.start()
+        async with at(alone) as client:
+            await client.publish("news", b"kept", overlay="mobile")
+        alone.several.keeping.write = lambda *_, **__: None  # type: ignore[method-assign]
+        await alone.host.stop()  # as if it was killed: nothing more is written
+        await alone.stop(leave=False)
+        async with (
+            network(tmp_path, 1) as (node,),
+            at(node) as reader,
+            reader.subscribe("news", overlay="mobile") as events,
+        ):
+            await events.ready()
+            async with LiveNode(config(tmp_path / "alone", link=(node.listen,))):
+                assert await payloads(events, 1) == [b"kept"]
+                async with at(node) as other:
+                    await other.publish("news", b"next", overlay="mobile")
+                assert await payloads(events, 1) == [b"next"]
+
+    run(main)
+
+
+def test_a_publication_can_walk_before_it_is_flooded(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with network(tmp_path, 3, walk=2) as nodes, at(nodes[1]) as one, at(nodes[2]) as two:
+            async with two.subscribe("news", overlay="mobile") as events:
+                await events.ready()
+                await one.publish_many("news", [b"a", b"b", b"c"], overlay="mobile")
+                assert await payloads(events, 3) == [b"a", b"b", b"c"]
+            assert {part_of(it, "mobile").layers["news"].news.walk for it in nodes} == {2}
+
+    run(main)
+
+
+def test_two_networks_meet_and_are_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        left, right = await line(tmp_path / "a", 2), await line(tmp_path / "b", 2)
+        try:
+            async with (
+                at(left[0]) as one,
+                at(right[1]) as other,
+                other.subscribe("news", overlay="mobile") as events,
+            ):
+                await events.ready()
+                await one.publish("news", b"early", overlay="mobile")
+                bridge = config(tmp_path / "bridge", link=(left[1].listen, right[0].listen))
+                async with LiveNode(bridge):
+                    assert await payloads(events, 1) == [b"early"]
+        finally:
+            await stop([*left, *right])
+
+    run(main)
+
+
+def test_a_node_is_in_several_overlays_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with network(tmp_path, 3) as nodes, at(nodes[1]) as publisher, at(nodes[2]) as reader:
+            subscriptions = {
+                it: reader.subscribe("same", overlay=it) for it in ("ring", "gossip", "mobile")
+            }
+            for overlay, events in subscriptions.items():
+                await events.ready()
+                await publisher.publish("same", overlay.encode(), overlay=overlay)
+            for overlay, events in subscriptions.items():
+                assert await payloads(events, 1) == [overlay.encode()]
+                await events.close()
+            assert nodes[2].overlays().keys() == {"gossip", "mobile"}
+
+    run(main)
