@@ -133,13 +133,17 @@ class LiveNode:
         )
         breakable = BreakableNode(BreakableRing(self.ring), self.node)
         self.chaos = None if layer is None else Agent(self.host, breakable, layer)
+        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+        self._accompany(config)
+
+    def _accompany(self, config: Config) -> None:
+        """What works for the node beside its protocol and its driver."""
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.handover = Handover(self.ring, self.host.command)
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
-        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
 
     # Life
 
