@@ -8,8 +8,7 @@ from msgspec import json
 
 from live_lab import run
 from overlays_lab import at, diagnosis, network, payloads, until
-from planaria.network.chaos.node import BreakableNode
-from planaria.network.chaos.ring import BreakableRing
+from planaria.network.chaos.parts import breakable
 
 
 @pytest.mark.parametrize("overlay", ["gossip", "content", "mobile"])
@@ -28,7 +27,7 @@ def test_a_network_heals_from_arbitrary_memory_and_messages(overlay: str, tmp_pa
             await until(lambda: all(overlay in it.overlays() for it in nodes))
             rng, ids = Random(7), [it.ring.id for it in nodes]
             for node in nodes:
-                broken = BreakableNode(BreakableRing(node.ring), node.node)
+                broken = breakable(node.ring, node.node)[overlay]
                 assert broken.corrupt((), ids, rng) == 1
                 assert json.encode(node.status())  # it can be asked, whatever its memory holds
                 for _ in range(20):

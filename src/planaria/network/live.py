@@ -29,8 +29,7 @@ from planaria.core.node import (
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
-from planaria.network.chaos.node import BreakableNode
-from planaria.network.chaos.ring import BreakableRing
+from planaria.network.chaos.parts import breakable
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
@@ -53,7 +52,9 @@ from planaria.network.resuming import Resuming
 from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
+from planaria.network.tls import Credentials
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
+from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.pace import PACE_MAX
@@ -65,7 +66,7 @@ from planaria.records.store import Committed, Store
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit, Review, Settle)
 
 log = logging.getLogger("planaria.node")
 
@@ -104,16 +105,7 @@ class LiveNode:
         self.noting = Noting(self.memberships, self._wanted, self._give)
         if config.durability == "disk":
             self.database = Database(config.dir / STORE, log.warning)
-        self.ring = RingNode(
-            handle_of(self.id),
-            (),
-            Random(secrets.randbits(256)),
-            supervise=config.supervise,
-            store=self.store,
-            secret=credentials.secret if credentials else b"",
-            pace_max=PACE_MAX,
-            judge=judge(credentials.authority if credentials else None),
-        )
+        self.ring = self._ring(config, credentials)
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
         commit = None if self.database is None else self._commit
@@ -131,19 +123,28 @@ class LiveNode:
             supervises=config.supervise,
             connect=Connection if layer is None else layer.connect,
         )
-        breakable = BreakableNode(BreakableRing(self.ring), self.node)
-        self.chaos = None if layer is None else Agent(self.host, breakable, layer)
-        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
-        self._accompany(config)
-
-    def _accompany(self, config: Config) -> None:
-        """What works for the node beside its protocol and its driver."""
+        self.chaos = None
+        if layer is not None:
+            self.chaos = Agent(self.host, breakable(self.ring, self.node), layer)
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.handover = Handover(self.ring, self.host.command)
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
+        self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+
+    def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
+        return RingNode(
+            handle_of(self.id),
+            (),
+            Random(secrets.randbits(256)),
+            supervise=config.supervise,
+            store=self.store,
+            secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
+            judge=judge(credentials.authority if credentials else None),
+        )
 
     # Life
 

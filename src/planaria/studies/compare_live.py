@@ -21,6 +21,7 @@ from planaria.core.node import Publish
 from planaria.lab.contest.contenders import OVERLAYS
 from planaria.lab.contest.workload import AFTER, CALM, EVERY, FAULT, Event, Workload, number_of
 from planaria.network.client.client import Client, connect
+from planaria.network.client.events import Event as Delivered
 from planaria.network.client.subscription import Subscription
 from planaria.network.config import Config
 from planaria.network.context import Context
@@ -82,11 +83,11 @@ class Live:
                 reader.cancel()
             await asyncio.gather(*self._readers, return_exceptions=True)
         cuts = quantiles([1000 * it for it in slow], n=100) if len(slow) > 1 else [0.0] * 99
-        lost = [self._lost(phase) for phase in (CALM, FAULT, AFTER)]
         per = max(1, delivered)
         return LiveFigures(
             self.overlay, round(cuts[49], 1), round(cuts[98], 1), round(sent["bytes"] / per),
-            round(sent["messages"] / per, 1), *lost, self.twice,
+            round(sent["messages"] / per, 1), self._lost(CALM), self._lost(FAULT),
+            self._lost(AFTER), self.twice,
             None if recovery is None else round(recovery, 1),
         )  # fmt: skip
 
@@ -151,9 +152,9 @@ class Live:
         topic, payload, overlay = command.topic, command.payload, self.overlay
         await self.clients[node].publish(topic, payload, copies=1, overlay=overlay)
 
-    async def _read(self, id: NodeId, events: Subscription[object]) -> None:  # type: ignore[type-var]
+    async def _read(self, id: NodeId, events: Subscription[Delivered]) -> None:
         async for event in events:
-            number = number_of(Publish("", event.payload))  # type: ignore[attr-defined]
+            number = number_of(Publish("", event.payload))
             self.twice += (id, number) in self.taken
             self.taken.setdefault((id, number), monotonic())
 
