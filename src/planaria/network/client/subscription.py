@@ -250,8 +250,7 @@ class Subscription(Generic[T]):
             number = next(self._numbers)
             self._asked[number] = pattern
             if self._resolving:
-                assert self._begin.word is not None
-                word, time = self._begin.word, self._begin.time
+                word, time = self._begin.word or "", self._begin.time
                 ask: ClientMessage = Resolve(number, pattern, word, time, self.overlay)
             else:
                 vectors = {
