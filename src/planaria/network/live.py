@@ -52,6 +52,7 @@ from planaria.network.resuming import Resuming
 from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
+from planaria.network.tls import Credentials
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
@@ -115,6 +116,16 @@ class LiveNode:
         )
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
+        self._drive(config, credentials, cluster)
+        self.charters = CharterFile(config.dir, self.ring.charters)
+        self.resuming = Resuming(self.memberships.names, self.host.command)
+        self.joining = Joining(self.host, config.join, config.dir)
+        self.handover = Handover(self.ring, self.host.command)
+        self.monitor = Monitor(self)
+        self._pages = HttpServer(monitoring(self.monitor))
+
+    def _drive(self, config: Config, credentials: Credentials | None, cluster: str) -> None:
+        """Make the driver, and whoever speaks to the node through it alone."""
         commit = None if self.database is None else self._commit
         layer = Layer() if config.allow_chaos else None
         self.host = Host(
@@ -133,12 +144,6 @@ class LiveNode:
         self.chaos = None
         if layer is not None:
             self.chaos = Agent(self.host, breakable(self.ring, self.node), layer)
-        self.charters = CharterFile(config.dir, self.ring.charters)
-        self.resuming = Resuming(self.memberships.names, self.host.command)
-        self.joining = Joining(self.host, config.join, config.dir)
-        self.handover = Handover(self.ring, self.host.command)
-        self.monitor = Monitor(self)
-        self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
 
     # Life
