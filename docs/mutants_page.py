@@ -9,18 +9,12 @@ import sys
 from pathlib import Path
 
 from planaria.verify.cases import Case
-from planaria.verify.mutants import BUILD_RING, MOBILE, MUTANTS, PUBLICATIONS, SKIP_RING
+from planaria.verify.mutants import MUTANTS, PARTS
 from planaria.verify.mutation import Mutant, mutated
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "proofs" / "mutants.md"
 BEGIN, END = "<!-- mutants -->", "<!-- end of mutants -->"
-PARTS = {
-    "Sorted ring": BUILD_RING,
-    "Supervised skip ring": SKIP_RING,
-    "Publications": PUBLICATIONS,
-    "Mobile": MOBILE,
-}
 STATES_MAX = 300_000
 FAILED = 1  # what pytest returns when a test failed
 
@@ -34,7 +28,7 @@ def caught(mutant: Mutant) -> str:
         return ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
     place = ROOT / "tests" / mutant.caught
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "mutant_plugin", str(place)]
-    code = subprocess.run(
+    code = subprocess.run(  # noqa: S603
         [*command, "--no-header", "-p", "no:cacheprovider"],
         cwd=ROOT,
         env={

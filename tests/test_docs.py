@@ -19,6 +19,7 @@ from planaria.simulator.schedule import ACTIONS
 from planaria.simulator.trace import COLUMNS, LEVELS
 
 ROOT = Path(__file__).resolve().parent.parent
+PROOFS = ROOT / "docs/proofs"
 PAGES = sorted(
     path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 )
@@ -159,6 +160,28 @@ def test_the_model_names_functions_and_tests_that_exist() -> None:
     text = (ROOT / "docs/model.md").read_text()
     assert "_labels.py::" in text
     assert missing_names(text) == []
+
+
+def named_tests(text: str) -> list[str]:
+    """Every `file.py::test` that a page names."""
+    return re.findall(r"`([\w/]+\.py::\w+)`", text)
+
+
+@pytest.mark.parametrize("page", sorted(it.name for it in PROOFS.glob("*.md")))
+def test_the_proofs_name_tests_that_exist(page: str) -> None:
+    tests = named_tests((PROOFS / page).read_text())
+    assert tests or page == "index.md"
+    missing = [it for it in tests if missing_names(f"| x | `core` | `{it}` |") != ["core"]]
+    assert missing == []
+
+
+def test_every_lemma_says_how_far_it_is_shown_and_names_a_test() -> None:
+    marks = ("proved", "searched", "**open**", "as [")
+    for page in PROOFS.glob("*.md"):
+        for row in re.findall(r"^\| [LTS]\d+ \| .*$", page.read_text(), re.MULTILINE):
+            _, _, status, _, test = row.split(" | ")
+            assert status.startswith(marks), row
+            assert "::" in test, row
 
 
 def test_the_page_on_simulation_names_every_fault_scheduler_and_trace_column() -> None:

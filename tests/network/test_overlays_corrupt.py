@@ -8,7 +8,11 @@ from msgspec import json
 
 from live_lab import run
 from overlays_lab import at, diagnosis, network, payloads, until
-from planaria.network.chaos.parts import breakable
+from planaria.network.chaos.agent import Breakable
+from planaria.network.chaos.parts import BREAKABLE
+from planaria.network.chaos.ring import BreakableRing
+from planaria.network.live import LiveNode
+from planaria.network.overlays.part import LivePart
 
 
 @pytest.mark.parametrize("overlay", ["gossip", "content", "mobile"])
@@ -27,11 +31,14 @@ def test_a_network_heals_from_arbitrary_memory_and_messages(overlay: str, tmp_pa
             await until(lambda: all(overlay in it.overlays() for it in nodes))
             rng, ids = Random(7), [it.ring.id for it in nodes]
             for node in nodes:
-                broken = breakable(node.ring, node.node)[overlay]
-                assert broken.corrupt((), ids, rng) == 1
+                whole: list[Breakable] = [
+                    BreakableRing(node.ring),
+                    BREAKABLE[overlay](part_of(node, overlay)),
+                ]
+                assert sum(it.corrupt((), ids, rng) for it in whole) >= 1
                 assert json.encode(node.status())  # it can be asked, whatever its memory holds
-                for _ in range(20):
-                    forged = broken.forge(ids, rng)
+                for number in range(20):
+                    forged = whole[number % 2].forge(ids, rng)
                     if forged is not None:
                         node.host.hear(forged[1], forged[0])
             found = await diagnosis(*nodes)
@@ -40,3 +47,9 @@ def test_a_network_heals_from_arbitrary_memory_and_messages(overlay: str, tmp_pa
             assert await payloads(events, 1) == [b"after"]
 
     run(main)
+
+
+def part_of(node: LiveNode, overlay: str) -> LivePart:
+    parts = [it for it in node.node.parts.values() if isinstance(it, LivePart)]
+    (found,) = [it for it in parts if it.overlay == overlay]
+    return found

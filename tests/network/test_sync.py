@@ -12,6 +12,7 @@ import pytest
 import planaria
 from loop_lab import loop_in_thread
 from planaria.core.errors import UsageError
+from planaria.network.client import looping
 from planaria.network.client.errors import Unreachable
 from reference_gate import Memory, ReferenceGate
 
@@ -123,7 +124,7 @@ def test_ctrl_c_ends_a_script_that_waits(gates: list[ReferenceGate]) -> None:
 def test_who_waits_in_another_thread_is_let_go(
     gates: list[ReferenceGate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planaria.sync, "LAST_SECONDS", 0.05)
+    monkeypatch.setattr(looping, "LAST_SECONDS", 0.05)
     ended: list[BaseException] = []
     with planaria.sync.connect(servers(gates), insecure=True) as client:
         begun = threading.Event()

@@ -93,3 +93,12 @@ def test_what_mobile_cannot_do_is_refused_in_one_line_and_changes_nothing(
 
 def test_every_refusal_is_tested() -> None:
     assert set(REFUSED) == {word for _, word in REFUSALS} - {"wildcards"}
+
+
+def test_a_node_that_takes_itself_for_a_neighbour_gets_over_it() -> None:
+    """Found by `planaria chaos`: no driver reports it as gone, and no judge was ever content."""
+    node = MobileNode(1, Random(1))
+    node.on_command(Subscribe("news"))
+    node.reach = {1: None, 2: None}
+    node.on_timeout()
+    assert node.reach == {2: None}

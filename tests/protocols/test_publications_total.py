@@ -16,6 +16,7 @@ from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.retention import Rejected, Retention
 from planaria.protocols.skipring.arbitrary_history import any_publication_message, corrupt_history
 from planaria.protocols.skipring.arcs import Share
+from planaria.protocols.skipring.batch_messages import Reviewed
 from planaria.protocols.skipring.broadcast import Handed, Seen, View
 from planaria.protocols.skipring.deposit_messages import Held, NotHeld
 from planaria.protocols.skipring.history import PUBLICATION_MESSAGES, History
@@ -221,6 +222,6 @@ def test_memory_that_was_corrupted_before_can_be_corrupted_again() -> None:
 
 def test_every_kind_of_message_about_publications_is_drawn() -> None:
     drawn = [any_publication_message("t", (0, 1, 2), Random(seed)) for seed in range(400)]
-    assert {type(it) for it in drawn} == {*PUBLICATION_MESSAGES, Held, NotHeld}
+    assert {type(it) for it in drawn} == {*PUBLICATION_MESSAGES, Held, NotHeld, Reviewed}
     codec = Codec(RingOverlay.messages)
     assert all(codec.decode(codec.encode(it)) == it for it in drawn)

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+import planaria.sync
 from planaria.spark.cluster import standalone
+from process_lab import Processes, UpNetwork
 from spark_lab import contents, small_hunt
 from toys import ROOT
 
@@ -30,11 +33,27 @@ with session(master) as spark:
 """
 
 
+READ = """
+import sys
+from planaria.spark import PlanariaDataSource, session
+
+master, servers, credentials = sys.argv[1:]
+with session(master) as spark:
+    spark.dataSource.register(PlanariaDataSource)
+    told = {"servers": servers, "credentials": credentials, "subscribe": "a", "minPartitions": "4"}
+    print(spark.read.format("planaria").options(**told).load().select("id").distinct().count())
+"""
+
+
 def sweep(master: str, out: Path) -> str:
     """Run the hunt on that master; says where its workers found the package."""
+    return run(SWEEP, master, out)
+
+
+def run(script: str, *words: object) -> str:
     path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-c", SWEEP, master, str(out)],
+        [sys.executable, "-c", script, *map(str, words)],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -54,3 +73,15 @@ def test_a_standalone_cluster_gives_the_bytes_of_a_local_one(
     here = contents(tmp_path / "local")
     assert len(here) > 2
     assert contents(tmp_path / "cluster") == here
+
+
+def test_a_standalone_cluster_reads_topics(
+    tmp_path: Path, seeds: Callable[[int, int], int]
+) -> None:
+    seeds(0, 1)
+    with Processes(tmp_path) as processes, standalone(workers=2) as master:
+        context = UpNetwork(processes, 2, 1).context
+        servers = ",".join(context.servers)
+        with planaria.sync.connect(servers, credentials=context.credentials) as client:
+            client.publish_many("a", [b"x"] * 20_000)
+        assert run(READ, master, servers, context.credentials).split() == ["20000"]

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from planaria.cli.main import main
-from planaria.verify.cases import CASES, Case, cases_of
+from planaria.verify.adversary import attack
+from planaria.verify.cases import CASES, Case, cases_of, find_model
 from planaria.verify.model import constants
+from planaria.verify.mutants import MUTANTS
+from planaria.verify.mutation import mutated
 from planaria.verify.replay import counterexample, replay
 
 SMALL = [it for it in CASES if not it.large]
@@ -47,6 +50,27 @@ def _never(*_: object) -> list[object]:
     return []
 
 
+@pytest.mark.parametrize(
+    ("model", "n", "start"),
+    [("sorted-ring", 5, "right"), ("sorted-ring", 4, "labels"), ("mobile", 3, "links")],
+)
+def test_adversarial_schedulers_hold_up_nobody(
+    model: str, n: int, start: str, seeds: Callable[[int, int], int]
+) -> None:
+    for outcome in attack(find_model(model)(n, start), seeds(6, 2_000), 100):
+        assert outcome.failed == []
+        assert outcome.raised == []
+        assert outcome.most > 0
+
+
+def test_adversarial_schedulers_hold_up_what_does_not_heal() -> None:
+    mutant = next(it for it in MUTANTS if it.name == "displaced")
+    with mutated(mutant):
+        model = find_model("sorted-ring")(4, "right")
+        found = {it.strategy: len(it.failed) for it in attack(model, 12, 30)}
+    assert all(found[name] for name in ("greedy", "drawn", "phases", "late"))
+
+
 def test_verify_prints_what_was_covered(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "sorted-ring", "--n", "2", "--channel", "8"]) == 0
     said = capsys.readouterr().out
@@ -55,5 +79,7 @@ def test_verify_prints_what_was_covered(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["verify", "sorted-ring", "--n", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)[0]
     assert found["complete"] is True
+    assert main(["verify", "sorted-ring", "--n", "4", "--tries", "3"]) == 0
+    assert "greedy" in capsys.readouterr().out
     assert main(["verify", "nothing"]) == 2
     assert cases_of("mobile", large=True)

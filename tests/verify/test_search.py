@@ -1,6 +1,6 @@
 """The search itself, on toys of which the answer is known by hand."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -14,7 +14,7 @@ from planaria.core.overlay import Violation
 from planaria.core.state import State
 from planaria.verify.check import Result, Search
 from planaria.verify.coins import Coins
-from planaria.verify.model import First, Flying, Model, constants
+from planaria.verify.model import Flying, Model, constants
 from planaria.verify.models.sorted_ring import SortedRingModel
 from planaria.verify.space import Schedule
 
@@ -79,10 +79,9 @@ class ToyModel(Model):
     def nodes(self, coins: Coins) -> list[Node]:
         return [Toy(id, self.start, coins) for id in (0, 1)]
 
-    def firsts(self) -> Iterator[First]:
-        for one in range(3):
-            for other in range(3):
-                yield First({0: ToyState(one), 1: ToyState(other)})
+    def choices(self) -> dict[NodeId, list[State]]:
+        values: list[State] = [ToyState(it) for it in range(3)]
+        return {0: values, 1: values}
 
     def violations(
         self, states: Mapping[NodeId, State], channel: Sequence[Flying]

@@ -19,6 +19,7 @@ from planaria.core.errors import PlanariaError
 from planaria.core.node import Deliver, Delivery, Joined, Publish, Published, Subscribe
 from planaria.network.client.client import Client
 from planaria.network.client.events import Event
+from planaria.network.client.overlays import RING
 from planaria.network.client.servers import Servers
 from planaria.network.client.subscription import Subscription
 
@@ -55,10 +56,15 @@ class Applications:
     """
 
     def __init__(
-        self, target: Target, topic: str, seed: int, bodies: Iterator[bytes] | None = None
+        self,
+        target: Target,
+        topic: str,
+        seed: int,
+        bodies: Iterator[bytes] | None = None,
+        overlay: str = RING,
     ) -> None:
-        self.target, self.topic, self.seed = target, topic, seed
-        self._bodies = bodies or (f"{seed} {number}".encode() for number in count())
+        self.target, self.topic, self.seed, self.overlay = target, topic, seed, overlay
+        self._bodies = bodies or (b'{"run": %d, "n": %d}' % (seed, number) for number in count())
         self.asked: list[Asked] = []
         self.given: list[Given] = []
         self.failures: list[str] = []  # why something was not published
@@ -74,6 +80,10 @@ class Applications:
         now = asyncio.get_running_loop().time()
         return (now - self._started) / self.target.interval
 
+    def when(self, moment: float) -> float:
+        """The same for a moment of the loop's clock."""
+        return (moment - self._started) / self.target.interval
+
     async def __aenter__(self) -> Self:
         self._started = asyncio.get_running_loop().time()
         self._going.set()
@@ -81,7 +91,8 @@ class Applications:
         addresses += [[member.address] for member in self.target.members.values()]
         for number, servers in enumerate(addresses):
             client = await self._stack.enter_async_context(self._client(servers))
-            events = client.subscribe(self.topic, since="all")
+            since = "all" if self.overlay == RING else "now"  # others keep no history
+            events = client.subscribe(self.topic, since=since, overlay=self.overlay)
             await self._stack.enter_async_context(events)
             await events.ready()
             self._reading.append(asyncio.create_task(self._read(number, events)))
@@ -136,7 +147,12 @@ class Applications:
 
     @property
     def readers(self) -> list[int]:
-        """Those who still can be given something: not who knows a dead node alone."""
+        """Those who are owed something: not who knows a dead node alone.
+
+        Where there is no history, who knows one node alone is owed nothing: it may be away.
+        """
+        if self.overlay != RING:
+            return [*range(ROAMING)]
         pinned = enumerate(self.target.members.values(), ROAMING)
         return [*range(ROAMING), *(number for number, member in pinned if member.alive)]
 
@@ -167,7 +183,7 @@ class Applications:
 
     async def _publish_one(self, client: Client, one: Asked, room: asyncio.Semaphore) -> None:
         try:
-            ack = await client.publish(self.topic, one.payload)
+            ack = await client.publish(self.topic, one.payload, overlay=self.overlay)
         except PlanariaError as error:
             self.failures.append(f"publication {one.number}: {error}")
         else:

@@ -32,6 +32,7 @@ class Injection(Struct):
     action: Action
     victims: list[str] = []
     affected: int = 0
+    began: float = 0.0
     ended: float = 0.0
     seconds: float | None = None  # from its end until the network was legitimate
 
@@ -43,6 +44,10 @@ class Faults:
         self.target, self.judge, self.seed, self.copies = target, judge, seed, copies
         self._rng = Random(seed)
         self._repeated: Counter[str] = Counter()
+
+    @property
+    def _overlay(self) -> dict[str, Any]:
+        return {"overlay": self.judge.applications.overlay}
 
     async def keep_copies(self) -> None:
         """Copy all stores as they are now, for `state=stale`."""
@@ -56,6 +61,7 @@ class Faults:
         text, injection = str(action), Injection(action)
         self._repeated[text] += 1
         rng = stream(self.seed, "fault", text, self._repeated[text])
+        injection.began = asyncio.get_running_loop().time()
         self.judge.invented = self.judge.invented or action.kind in INVENTING
         await getattr(self, f"_{action.kind}")(action, injection, rng)
         injection.ended = asyncio.get_running_loop().time()
@@ -154,7 +160,7 @@ class Faults:
         shares = Counter(rng.choice(members).name for _ in range(int(action.number("count"))))
         for name, count in sorted(shares.items()):
             member, seed = self.target.members[name], rng.getrandbits(62)
-            told = {"count": count, "nodes": self.target.handles}
+            told = {"count": count, "nodes": self.target.handles, **self._overlay}
             injection.affected += await self._harm(member, action.kind, seed, **told)
 
     # Memory and clocks
@@ -165,6 +171,7 @@ class Faults:
         async with self.judge.destroying(victims):
             for member in victims:
                 told, seed = {"nodes": nodes, "topics": topics}, rng.getrandbits(62)
+                told |= self._overlay
                 injection.affected += await self._harm(member, "corrupt", seed, **told)
 
     async def _skew(self, action: Action, injection: Injection, rng: Random) -> None:
@@ -234,6 +241,7 @@ class Faults:
                 await self.target.kill(member)
                 injection.affected += await asyncio.to_thread(change(member), directory)
                 await self.target.start(member)
+                injection.affected += action.kind == "restart"  # whatever its old copy is like
 
     # Applications
 

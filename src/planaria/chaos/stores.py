@@ -5,32 +5,31 @@ from pathlib import Path
 from random import Random
 
 STORE = "store"
+KEPT = (STORE, "overlays")  # of rings, and of the parts in other overlays
+LOCK = "lock"  # says who uses a store, not what is in it
 
 
 def wipe(directory: Path) -> int:
-    """Remove a node's store; how many bytes of it there were."""
-    store = directory / STORE
-    size = sum(path.stat().st_size for path in _files(store))
-    shutil.rmtree(store, ignore_errors=True)
+    """Remove what a node keeps of publications; how many bytes of it there were."""
+    size = sum(len(data) for data in _contents(directory).values())
+    for name in KEPT:
+        shutil.rmtree(directory / name, ignore_errors=True)
     return size
 
 
 def keep_copy(directory: Path, copy: Path) -> None:
-    """Copy a store as it is now, to bring it back later."""
+    """Copy that as it is now, to bring it back later."""
     shutil.rmtree(copy, ignore_errors=True)
-    if (directory / STORE).exists():
-        shutil.copytree(directory / STORE, copy)
+    _copy(directory, copy)
 
 
 def bring_back(directory: Path, copy: Path) -> int:
-    """Put an old copy in a store's place; how many files are other than they were."""
-    store = directory / STORE
-    before = {path.name: path.read_bytes() for path in _files(store)}
-    shutil.rmtree(store, ignore_errors=True)
-    if copy.exists():
-        shutil.copytree(copy, store)
-    after = {path.name: path.read_bytes() for path in _files(store)}
-    return sum(before.get(name) != after.get(name) for name in {*before, *after} - {"lock"})
+    """Put an old copy in its place; how many files are other than they were."""
+    before = _contents(directory)
+    wipe(directory)
+    _copy(copy, directory)
+    after = _contents(directory)
+    return sum(before.get(name) != after.get(name) for name in {*before, *after})
 
 
 def flip(directory: Path, bits: int, rng: Random) -> int:
@@ -57,6 +56,18 @@ def truncate(directory: Path, keep: float) -> int:
             file.truncate(int(size * keep))
         gone += size - path.stat().st_size
     return gone
+
+
+def _copy(source: Path, target: Path) -> None:
+    for name in KEPT:
+        if (source / name).exists():
+            shutil.copytree(source / name, target / name)
+
+
+def _contents(directory: Path) -> dict[str, bytes]:
+    """All files, by their names."""
+    files = [path for name in KEPT for path in _files(directory / name) if path.name != LOCK]
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 def _files(store: Path) -> list[Path]:

@@ -85,6 +85,11 @@ class Target:
         return [it for it in self.members.values() if it.running]
 
     @property
+    def supervisors(self) -> int:
+        """How many supervise, dead or alive."""
+        return sum(it.supervises for it in self.members.values())
+
+    @property
     def handles(self) -> list[NodeId]:
         """The ids of all nodes, dead or alive."""
         return [it.handle for it in self.members.values()]

@@ -18,11 +18,11 @@ from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.tables import aligned
 from planaria.core.errors import UsageError
 from planaria.core.scenario import Schedule, print_schedule
+from planaria.network.client.overlays import OVERLAYS
 from planaria.network.context import Context
 from planaria.network.local import NODES_MAX
 
 FAULTS_DEFAULT = 20
-OVERLAYS = ("ring",)
 TOPIC = "chaos"
 
 
@@ -50,7 +50,7 @@ def chaos(
     seed: int,
     up: int | None,
     supervisors: int,
-    overlay: str,  # noqa: ARG001
+    overlay: str,
     interval: float | None,
     faults: int | None,
     topic: str | None,
@@ -70,7 +70,8 @@ def chaos(
     if show:
         click.echo(print_schedule(planned), nl=False)
         return 0
-    plan = Plan(planned, seed, topic or f"{TOPIC}/{seed}", in_turn=schedule is None, quiet=as_json)
+    topic = topic or f"{TOPIC}/{seed}"
+    plan = Plan(planned, seed, topic, overlay, in_turn=schedule is None, quiet=as_json)
     found = run(plan.own(up, supervisors, interval, directory) if up else plan.running(context))
     if as_json:
         click.echo(json.encode(found.report).decode())
@@ -85,9 +86,16 @@ class Plan:
     """What is to be done, and to which network."""
 
     def __init__(
-        self, schedule: Schedule, seed: int, topic: str, *, in_turn: bool, quiet: bool
+        self,
+        schedule: Schedule,
+        seed: int,
+        topic: str,
+        overlay: str,
+        *,
+        in_turn: bool,
+        quiet: bool,
     ) -> None:
-        self.schedule, self.seed, self.topic = schedule, seed, topic
+        self.schedule, self.seed, self.topic, self.overlay = schedule, seed, topic, overlay
         self.in_turn, self.quiet = in_turn, quiet
 
     async def own(
@@ -111,7 +119,7 @@ class Plan:
 
     async def _break(self, target: Target, copies: Path) -> Verdict:
         await target.find()
-        work = Run(target, self.topic, self.seed, copies, self._say)
+        work = Run(target, self.topic, self.seed, copies, self._say, overlay=self.overlay)
         return await (work.in_turn if self.in_turn else work.timed)(self.schedule)
 
     def _say(self, line: str) -> None:

@@ -67,6 +67,7 @@ SECTIONS = {
         "incidents": "repeat what happened to others, and heal from it",
         "verify": "search all states of small networks",
         "hunt": "look for starts from which an overlay does not heal",
+        "verify": "visit every state of a small network",
         "compare": "compare the overlays, a broker, flooding and gossip",
         "reproduce": "measure what the papers claim",
         "bench": "measure nodes and clients beside other systems",

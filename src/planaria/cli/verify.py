@@ -8,14 +8,16 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from planaria.cli.tables import counted
+from planaria.cli.tables import aligned, counted
 from planaria.cli.ticker import Ticker
 from planaria.core.errors import UsageError
+from planaria.verify.adversary import attack
 from planaria.verify.cases import MODELS, Case, cases_of, find_model
 from planaria.verify.check import STATES_MAX, Result, Search
 from planaria.verify.graph import Graph
 from planaria.verify.replay import counterexample, replay
 
+ROUNDS_MAX = 100  # of an adversarial run
 SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
 
 
@@ -37,6 +39,19 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
 )
 @click.option("--states", type=int, default=STATES_MAX, show_default=True, help="Most states.")
 @click.option("--large", is_flag=True, help="Search the cases of a campaign as well.")
+@click.option(
+    "--tries",
+    type=click.IntRange(0),
+    default=0,
+    help="Let adversarial schedulers try so many drawn first states instead.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=ROUNDS_MAX,
+    show_default=True,
+    help="Within which each of those must heal.",
+)
 @click.option("--resume", type=Path, metavar="DIR", help="Save the search there, or resume it.")
 @click.option("--out", type=Path, metavar="DIR", help="Write counterexamples there.")
 @click.option("--replay", "again", type=Path, metavar="FILE", help="Replay a counterexample.")
@@ -54,6 +69,8 @@ def verify(model: str, **values: Any) -> int:
         return 0
     if not model:
         raise UsageError(f"missing MODEL: {', '.join(sorted(MODELS))}")
+    if values["tries"]:
+        return _attacked(model, values)
     cases = _cases(model, values)
     if values["resume"] is not None and len(cases) != 1:
         raise UsageError("--resume needs one case: name --n and --starts")
@@ -63,6 +80,29 @@ def verify(model: str, **values: Any) -> int:
     else:
         click.echo("\n\n".join(map(in_words, results)))
     return 1 if any(it.findings for it in results) else 0
+
+
+def _attacked(model: str, values: dict[str, Any]) -> int:
+    """Adversarial schedulers, where there are too many states to visit them all."""
+    if values["n"] is None:
+        raise UsageError("--tries needs --n")
+    known = find_model(model)
+    tried = known(values["n"], values["starts"] or known.starts[0])
+    outcomes = attack(tried, values["tries"], values["rounds"])
+    if values["as_json"]:
+        click.echo(json.dumps(to_builtins(outcomes)))
+    else:
+        names = ["scheduler", "tries", "failed", "p50", "most"]
+        rows = [
+            [it.strategy, f"{it.tries:,}", str(len(it.failed)), f"{it.p50:g}", str(it.most)]
+            for it in outcomes
+        ]
+        click.echo("\n".join([f"{model}, n = {tried.n}, drawn of: {tried.covered}", ""]))
+        click.echo("\n".join(aligned([names, *rows], range(1, len(names)))))
+        for it in outcomes:
+            for what in (*(f"seed {seed} did not heal" for seed in it.failed), *it.raised):
+                click.echo(f"{it.strategy}: {what}")
+    return 1 if any(it.failed or it.raised for it in outcomes) else 0
 
 
 def _cases(model: str, values: dict[str, Any]) -> list[Case]:

@@ -27,12 +27,14 @@ from planaria.core.node import (
     Restarted,
 )
 from planaria.network.belongings import load_credentials, local_id, take_directory
-from planaria.network.chaos.agent import Agent
+from planaria.network.chaos.agent import Agent, Breakable
 from planaria.network.chaos.layer import Layer
-from planaria.network.chaos.parts import breakable
+from planaria.network.chaos.parts import BREAKABLE
+from planaria.network.chaos.ring import BreakableRing
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.client.events import Ack
+from planaria.network.client.overlays import RING
 from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
@@ -45,6 +47,7 @@ from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
+from planaria.network.overlays.part import LivePart
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
@@ -54,6 +57,7 @@ from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
+from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.pace import PACE_MAX
@@ -65,7 +69,7 @@ from planaria.records.store import Committed, Store
 STORE = "store"  # in the node's directory
 LEAVE_SECONDS = 5.0  # for the rings to let go of a node that stops
 # Messages that carry publications, all of them: one of a mebibyte never fits the window of control.
-BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit)
+BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposit, Review, Settle)
 
 log = logging.getLogger("planaria.node")
 
@@ -104,28 +108,9 @@ class LiveNode:
         self.noting = Noting(self.memberships, self._wanted, self._give)
         if config.durability == "disk":
             self.database = Database(config.dir / STORE, log.warning)
-        self.ring = RingNode(
-            handle_of(self.id),
-            (),
-            Random(secrets.randbits(256)),
-            supervise=config.supervise,
-            store=self.store,
-            secret=credentials.secret if credentials else b"",
-            pace_max=PACE_MAX,
-            judge=judge(credentials.authority if credentials else None),
-        )
+        self.ring = self._ring(config, credentials)
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
-        self._drive(config, credentials, cluster)
-        self.charters = CharterFile(config.dir, self.ring.charters)
-        self.resuming = Resuming(self.memberships.names, self.host.command)
-        self.joining = Joining(self.host, config.join, config.dir)
-        self.handover = Handover(self.ring, self.host.command)
-        self.monitor = Monitor(self)
-        self._pages = HttpServer(monitoring(self.monitor))
-
-    def _drive(self, config: Config, credentials: Credentials | None, cluster: str) -> None:
-        """Make the driver, and whoever speaks to the node through it alone."""
         commit = None if self.database is None else self._commit
         layer = Layer() if config.allow_chaos else None
         self.host = Host(
@@ -141,10 +126,31 @@ class LiveNode:
             supervises=config.supervise,
             connect=Connection if layer is None else layer.connect,
         )
-        self.chaos = None
-        if layer is not None:
-            self.chaos = Agent(self.host, breakable(self.ring, self.node), layer)
+        self.chaos = None if layer is None else self._breakable(layer)
+        self.charters = CharterFile(config.dir, self.ring.charters)
+        self.resuming = Resuming(self.memberships.names, self.host.command)
+        self.joining = Joining(self.host, config.join, config.dir)
+        self.handover = Handover(self.ring, self.host.command)
+        self.monitor = Monitor(self)
+        self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+
+    def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
+        return RingNode(
+            handle_of(self.id),
+            (),
+            Random(secrets.randbits(256)),
+            supervise=config.supervise,
+            store=self.store,
+            secret=credentials.secret if credentials else b"",
+            pace_max=PACE_MAX,
+            judge=judge(credentials.authority if credentials else None),
+        )
+
+    def _breakable(self, layer: Layer) -> Agent:
+        parts = {it.overlay: it for it in self.node.parts.values() if isinstance(it, LivePart)}
+        overlays: dict[str, Breakable] = {name: BREAKABLE[name](it) for name, it in parts.items()}
+        return Agent(self.host, {RING: BreakableRing(self.ring), **overlays}, layer)
 
     # Life
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from planaria.records.positions import Abandoned, Interval, Mark
+from planaria.records.positions import Abandoned, Interval, Intervals, Mark
 from planaria.records.record import Publication, Record, Stream
 
 
@@ -50,3 +50,16 @@ class Lacks(NamedTuple):
 
     coming: dict[Stream, list[Interval]]
     expired: dict[Stream, list[Interval]]
+
+
+def disputed(record: Record, others: Sequence[Record]) -> list[Interval]:
+    """The numbers of a record that one of the others gives another body."""
+    found = Intervals()
+    for other in others:
+        lo, hi = max(record.first, other.first), min(record.end, other.end)
+        if lo < hi:  # else its entry is wrong: the audit mends it
+            pairs = zip(record.publications(lo, hi), other.publications(lo, hi), strict=True)
+            for mine, held in pairs:
+                if mine[3:6] != held[3:6]:  # payload, key and headers
+                    found.add(mine.sequence, mine.sequence + 1)
+    return list(found)

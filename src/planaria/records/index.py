@@ -192,6 +192,14 @@ class Index:
         if self.lanes.pop(stream, None) is not None:
             del self.names[bisect_left(self.names, stream)]
 
+    def drop(self, stream: Stream) -> None:
+        """Hold nothing of a stream any more, and forget that there was one."""
+        lane = self.lanes.get(stream)
+        for entry in list(lane.entries) if lane is not None else ():
+            self.discard(entry)
+            self.erased.append(entry)
+        self.forget(stream)
+
     def _show(self, entry: Entry, lane: Lane) -> None:
         place, order = entry.place, self.order
         self.shown[place] = entry

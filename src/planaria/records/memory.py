@@ -87,6 +87,10 @@ class MemoryStore(Store, Stateful):
         """Nothing is more durable than memory here: done at once."""
         done(None)
 
+    def staging(self) -> "MemoryStore":
+        """Another one, in memory as well."""
+        return MemoryStore()
+
     def _admit(self, records: Sequence[Record]) -> None:
         return
 

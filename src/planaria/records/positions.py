@@ -264,6 +264,10 @@ class Delivered(Stateful):
         self._streams[stream] = (numbers, newest, _check(numbers, newest))
         return new
 
+    def drop(self, stream: Stream) -> None:
+        """Forget a stream."""
+        self._streams.pop(stream, None)
+
     def numbers(self, stream: Stream) -> Intervals:
         """The delivered numbers of a stream; not to be changed."""
         found = self._streams.get(stream)

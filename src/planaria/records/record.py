@@ -11,6 +11,7 @@ The record, not the publication, is hashed, stored, forwarded and reconciled. It
                 names and of values                          (if any publication has one)
     validity    one bit per publication, least significant first: has it a key?
     data        payloads, keys, names, values, each without separators
+    batch       the key of a manifest, a batch, where it begins (if it settled with a batch)
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,8 @@ _MARK, _VERSION = b"PR", 1
 _BEGIN = _MARK + bytes([_VERSION])
 _ONE = Layout("<II")  # the offsets of a single payload
 _HASH = blake2b(digest_size=RECORD_KEY_BYTES, person=b"planaria record")
-KEYS, HEADERS, TIMESTAMPS = 1, 2, 4  # columns that may be left out
+KEYS, HEADERS, TIMESTAMPS, BATCH = 1, 2, 4, 8  # columns that may be left out
+BATCH_LAYOUT = Layout("<16sqq")
 PAYLOAD_BYTES_MAX = 1 << 20  # of one publication; the rest of its record is for key and headers
 
 
@@ -258,6 +260,14 @@ def seal(stream: Stream, first: int, drafts: Sequence[Draft], *, time: int, low:
         raise UsageError(f"cannot seal this record: {error}") from None
 
 
+def encode_head(
+    stream: Stream, first: int, time: int, columns: int, count: int, pairs: int, low: int = 0
+) -> bytes:
+    """The head of a record of `count` publications with so many headers."""
+    head = (columns, count, stream[0], first, low, time, stream[1], pairs)
+    return _HEAD.pack(_MARK, _VERSION, *head)
+
+
 def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low: int) -> bytes:
     count, columns = len(drafts), 0
     payloads, keys, headers, timestamps = zip(*drafts, strict=True) if drafts else ((),) * 4
@@ -268,7 +278,7 @@ def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low:
         tables.append(_table(cells))
         data += cells
     pairs = [pair for row in headers for pair in row]
-    validity = b""
+    validity = times = b""
     if columns & KEYS:
         bits = sum((key is not None) << row for row, key in enumerate(keys))
         validity = bits.to_bytes((count + 7) // 8, "little")
@@ -277,15 +287,11 @@ def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low:
         names, values = [name.encode() for name, _ in pairs], [value for _, value in pairs]
         tables += [_table(headers), _table(names), _table(values)]
         data += [*names, *values]
-    times = b""
     if timestamps.count(None) < count:
         columns |= TIMESTAMPS
         stamps = [time * 1_000_000 if at is None else at for at in timestamps]
         times = pack(f"<{count}q", *stamps)
-    publisher, incarnation = stream
-    head = _HEAD.pack(
-        _MARK, _VERSION, columns, count, publisher, first, low, time, incarnation, len(pairs)
-    )
+    head = encode_head(stream, first, time, columns, count, len(pairs), low)
     return b"".join([head, times, *tables, validity, *data])
 
 
@@ -339,7 +345,7 @@ def _check_head(record: Record) -> None:
         raise MalformedRecord(f"number {record.first} from low {record.low}: out of range")
     if not 0 <= record.time <= TIME_MAX:
         raise MalformedRecord(f"time {record.time} out of range")
-    if record.columns & ~(KEYS | HEADERS | TIMESTAMPS):
+    if record.columns & ~(KEYS | HEADERS | TIMESTAMPS | BATCH):
         raise MalformedRecord(f"unknown columns {record.columns:#x}")
     if bool(record.pairs) != bool(record.columns & HEADERS):
         raise MalformedRecord(f"{record.pairs} headers in columns {record.columns:#x}")
@@ -349,8 +355,8 @@ def _check_head(record: Record) -> None:
 
 def _check_columns(record: Record) -> None:
     at, count, pairs, data = record.offsets(), record.count, record.pairs, record.data
-    if at.end != len(data):
-        raise MalformedRecord(f"columns end at {at.end}, the record at {len(data)}")
+    if (end := at.end + BATCH_LAYOUT.size * bool(record.columns & BATCH)) != len(data):
+        raise MalformedRecord(f"columns end at {end}, the record at {len(data)}")
     _check_table("payload", data, at.payloads, count, PAYLOAD_BYTES_MAX)
     if record.columns & KEYS:
         lengths = _check_table("key", data, at.keys, count, PUBLICATION_KEY_BYTES_MAX)

@@ -11,10 +11,10 @@ from itertools import islice
 
 from planaria.core.errors import CapacityExceeded
 from planaria.records.audit import Audit
-from planaria.records.batches import Arrival, Batch, Lacks, Slice
+from planaria.records.batches import Arrival, Batch, Lacks, Slice, disputed
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane
-from planaria.records.positions import Delivered, Interval, Intervals, Mark, Vector
+from planaria.records.positions import Delivered, Interval, Mark, Vector
 from planaria.records.reading import check_parts, lacks_of, range_of
 from planaria.records.record import (
     RECORD_KEY_BITS,
@@ -72,6 +72,10 @@ class Store(ABC):
     @abstractmethod
     def commit(self, done: Committed) -> None:
         """Call `done` once all that was appended so far is on disk, or with what prevents it."""
+
+    @abstractmethod
+    def staging(self) -> "Store":
+        """The store of what is staged for this topic and not published yet."""
 
     # Writing
 
@@ -131,18 +135,8 @@ class Store(ABC):
         """The numbers of a new record that a held one gives another body."""
         if not lane.covered.common(record.first, record.end):
             return []
-        found = Intervals()
         others = list(islice(lane.overlapping(record.first, record.end), DISPUTES_MAX))
-        for other in self._load(others):
-            if other is None:
-                continue
-            lo, hi = max(record.first, other.first), min(record.end, other.end)
-            if lo < hi:  # else its entry is wrong: the audit mends it
-                pairs = zip(record.publications(lo, hi), other.publications(lo, hi), strict=True)
-                for mine, held in pairs:
-                    if mine[3:6] != held[3:6]:  # payload, key and headers
-                        found.add(mine.sequence, mine.sequence + 1)
-        return list(found)
+        return disputed(record, [it for it in self._load(others) if it is not None])
 
     def show(self, window: Window) -> None:
         """Show what `window` keeps of all that is held, and hide the rest at once."""
@@ -161,6 +155,12 @@ class Store(ABC):
         for stream in self.delivered.forget(before, self.index.holds):
             self.index.forget(stream)
             self._note(stream)
+
+    def drop(self, stream: Stream) -> None:
+        """Hold nothing of a stream any more, and forget that there was one."""
+        self.index.drop(stream)
+        self.delivered.drop(stream)
+        self._erase_dropped()
 
     def _erase_dropped(self) -> None:
         unshown, self.index.unshown = self.index.unshown, []

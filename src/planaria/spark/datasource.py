@@ -6,7 +6,13 @@
 Spark starts several processes around each query, and each imports this module: it stays light.
 """
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
 from pyspark.sql.types import StructType
 
 
@@ -38,3 +44,17 @@ class PlanariaDataSource(DataSource):
         from planaria.spark.source.stream import StreamReader
 
         return StreamReader(ReadOptions.parse(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Publish rows, once and all together."""
+        from planaria.spark.sink.writers import BatchWriter
+
+        return BatchWriter(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
+        """Publish the rows of each batch, once and all together."""
+        from planaria.spark.sink.writers import StreamWriter
+
+        return StreamWriter(self.options, schema)

@@ -43,6 +43,8 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.speculation": "false",  # it would run simulations twice
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Else a list or map column is measured anew with every row: in time quadratic in a batch's.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 # For the laboratory. Simulations run in Python; Java only starts, coordinates and sums up. Without

@@ -8,13 +8,25 @@ from planaria.core.errors import unknown
 from planaria.verify.check import Search
 from planaria.verify.model import Model
 from planaria.verify.models.antientropy import AntiEntropyModel
+from planaria.verify.models.dht import DhtModel
+from planaria.verify.models.leases import LeasesModel
 from planaria.verify.models.mobile import MobileModel
 from planaria.verify.models.skipring import SkipRingModel
 from planaria.verify.models.sorted_ring import SortedRingModel
+from planaria.verify.models.tree import TreeModel
 from planaria.verify.space import Schedule
 
 MODELS: Mapping[str, type[Model]] = {
-    it.name: it for it in (SortedRingModel, SkipRingModel, AntiEntropyModel, MobileModel)
+    it.name: it
+    for it in (
+        SortedRingModel,
+        SkipRingModel,
+        DhtModel,
+        TreeModel,
+        LeasesModel,
+        AntiEntropyModel,
+        MobileModel,
+    )
 }
 
 
@@ -53,15 +65,26 @@ CASES: Sequence[Case] = (
     Case("sorted-ring", 3, "garbage", large=True),
     Case("sorted-ring", 3, "dead", delay=1, large=True),
     Case("sorted-ring", 4, "right", large=True),
-    Case("sorted-ring", 4, "wound"),
-    Case("ring", 1, "one", delay=1),
+    Case("sorted-ring", 4, "wound", large=True),
+    Case("ring", 1, "one", delay=1, large=True),
     Case("ring", 1, "leavers", delay=1),
-    Case("ring", 1, "second", delay=1),
+    Case("ring", 1, "second", delay=1, large=True),
     Case("ring", 1, "two", delay=1, large=True),
     Case("ring", 2, "one", delay=1, large=True),
     Case("ring", 2, "any", delay=1, large=True),
+    Case("dht", 1, "living", delay=1),
+    Case("dht", 2, "living", delay=1),
+    Case("dht", 2, "dead", delay=1, large=True),
+    Case("dht", 3, "living", delay=1, large=True),
+    Case("tree", 1, "links", delay=1),
+    Case("tree", 2, "links", delay=1, large=True),
+    Case("tree", 2, "searches", delay=1, large=True),
+    Case("tree", 3, "links", delay=1, large=True),
+    Case("leases", 2, "entries", delay=1),
+    Case("leases", 2, "told", delay=1, large=True),
+    Case("leases", 3, "entries", delay=1, large=True),
     Case("anti-entropy", 2, "stores", delay=1),
-    Case("anti-entropy", 1, "memory", delay=1),
+    Case("anti-entropy", 1, "memory", delay=1, large=True),
     Case("anti-entropy", 1, "stale", delay=1),
     Case("anti-entropy", 3, "stores", large=True),
     Case("anti-entropy", 2, "stores", channel=3, delay=1, large=True),

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import product
+from random import Random
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -59,8 +61,18 @@ class Model(ABC):
         """Everybody alive, as made; the search loads the states."""
 
     @abstractmethod
+    def choices(self) -> Mapping[NodeId, Sequence[State]]:
+        """What each node may be in a first state."""
+
     def firsts(self) -> Iterator[First]:
-        """Every first state of the set."""
+        """Every first state of the set: every choice of every node."""
+        choices = self.choices()
+        for states in product(*choices.values()):
+            yield First(dict(zip(choices, states, strict=True)))
+
+    def draw(self, choices: Mapping[NodeId, Sequence[State]], rng: Random) -> First:
+        """One of them at random, where there are too many to try them all."""
+        return First({id: rng.choice(states) for id, states in choices.items()})
 
     @abstractmethod
     def violations(

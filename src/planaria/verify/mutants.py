@@ -4,319 +4,7 @@ from collections.abc import Sequence
 
 from planaria.verify.cases import Case
 from planaria.verify.mutation import Mutant
-
-RING = "ring.sorted_ring:SortedRing"
-DEAD = Case("sorted-ring", 2, "dead", delay=1)
-LABELS = Case("sorted-ring", 2, "labels")
-SKIP = "skipring"
-ONE = Case("ring", 1, "one", delay=1)
-LEAVERS = Case("ring", 1, "leavers", delay=1)
-FOUND = "properties/test_ring_counterexamples.py::"
-SORTED = "protocols/test_sorted_ring.py::"
-SUBSCRIBER = "protocols/test_ring_subscriber.py::"
-
-BUILD_RING: Sequence[Mutant] = (
-    Mutant(
-        "E2",
-        "no reference to oneself is kept",
-        f"{RING}._ring_edge_fits",
-        "if ref[1] == self.id:",
-        "if False:",
-        f"{SORTED}test_reference_to_oneself_is_dropped_on_any_input",
-    ),
-    Mutant(
-        "E3",
-        "the order is total: (label, id)",
-        f"{RING}._key",
-        "self._order(ref[0]), ref[1]",
-        "self._order(ref[0]), 0",
-        Case("sorted-ring", 2, "equal"),
-    ),
-    Mutant(
-        "E21",
-        "a neighbour that stays silent is dropped",
-        f"{RING}._drop_silent",
-        "if not 0 <= silent <= SILENCE_MAX",
-        "if silent < 0",
-        DEAD,
-    ),
-    Mutant(
-        "E22",
-        "what others say of a neighbour's label does not move it",
-        f"{RING}._introduce",
-        "if self._believes_otherwise(ref):",
-        "if False:",
-        f"{SORTED}test_hearsay_about_a_neighbour_does_not_move_it_and_the_neighbour_itself_does",
-    ),
-    Mutant(
-        "E23",
-        "an end hands its ring edge inward",
-        f"{RING}.on_timeout",
-        "if far.ref != inward:",
-        "if far.ref != inward and self.ring is None:",
-        Case("sorted-ring", 4, "wound"),
-    ),
-    Mutant(
-        "0042",
-        "whom silence took only its own word brings back",
-        f"{RING}._introduce",
-        "if ref[1] in self.lost and (known is None or self._between(ref, known)):",
-        "if False:",
-        f"{SORTED}test_hearsay_does_not_bring_back_whom_silence_took_but_its_own_word_does",
-    ),
-    Mutant(
-        "answer",
-        "a CHECK that believes a wrong label is answered with the right one",
-        f"{RING}._check",
-        "if message.believed != self.label:",
-        "if False:",
-        f"{SORTED}test_wrong_belief_is_answered_by_its_owner_once",
-    ),
-    Mutant(
-        "older label",
-        "a neighbour that speaks under another label is the same neighbour",
-        f"{RING}._check",
-        "if self._believes_otherwise(sender):",
-        "if False:",
-        LABELS,
-    ),
-    Mutant(
-        "wrong side",
-        "what is on the wrong side is handed on, never lost",
-        f"{RING}.repair",
-        "return [send for ref in loose for send in self.learn(ref, shortcuts)]",
-        "return []",
-        Case("sorted-ring", 2, "sides"),
-    ),
-    Mutant(
-        "displaced",
-        "whom a closer one displaces is told to it",
-        f"{RING}.learn",
-        "return [self._ask(ref, cyclic=False), Send(ref[1], told)]",
-        "return [self._ask(ref, cyclic=False)]",
-        Case("sorted-ring", 3, "right"),
-    ),
-    Mutant(
-        "delegate",
-        "whom one does not keep is handed on",
-        f"{RING}._delegate",
-        "return [Send(best[1], Introduce(self.group, ref, False, hops + 1))]",
-        "return []",
-        Case("sorted-ring", 4, "wound"),
-    ),
-    Mutant(
-        "contest",
-        "of two that claim the other end the farther wins",
-        f"{RING}._contest",
-        "if self._between(self.ring, ref)",
-        "if self._between(ref, self.ring)",
-        Case("sorted-ring", 3, "right"),
-    ),
-    Mutant(
-        "hops",
-        "a reference that wandered too far is garbage",
-        f"{RING}._introduce",
-        "or not 0 <= hops < HOPS_MAX",
-        "",
-        f"{SORTED}test_reference_that_wandered_too_far_is_garbage",
-    ),
-)
-
-SKIP_RING: Sequence[Mutant] = (
-    Mutant(
-        "R1 (H1)",
-        "counters come back into their range",
-        f"{SKIP}.inquiry:Inquiry.repair",
-        "self.waiting = min(max(self.waiting, 0), self.waiting_max)",
-        "pass",
-        ONE,
-    ),
-    Mutant(
-        "R2 (H2)",
-        "a neighbour whose label is none is dropped",
-        f"{SKIP}.place:Place.sound",
-        " or not 0 <= ref[0] <= LABEL_MAX",
-        "",
-        f"{FOUND}test_f2_neighbour_with_a_label_that_is_none_is_dropped",
-    ),
-    Mutant(
-        "R3 (H3)",
-        "a supervisor farther away is heeded only after all patience",
-        f"{SKIP}.inquiry:Inquiry.heed",
-        "if rank > self.contact and self.waiting < PATIENCE:",
-        "if rank > self.contact and not self.waiting:",
-        f"{FOUND}test_f7_configuration_overtaken_by_moved_is_not_heeded",
-    ),
-    Mutant(
-        "R4 (H4)",
-        "patience does not run while the question waits in the queue",
-        f"{SKIP}.topic_supervisor:TopicSupervisor._judge_suspects",
-        "if id in self.probes or self.outbox.get(id):",
-        "if False:",
-        "protocols/test_ring_supervisor.py::test_nobody_is_removed_before_it_was_asked",
-    ),
-    Mutant(
-        "R5 (H5)",
-        "the owner of label 0 is doubted when it is not heard",
-        f"{SKIP}.topic_supervisor:TopicSupervisor._doubt_the_unheard",
-        "if rounds >= 0 and not rest:",
-        "if False:",
-        f"{FOUND}test_f4_dead_alone_are_forgotten",
-    ),
-    Mutant(
-        "R6 (H6)",
-        "a slot is filled by the member between me and it alone",
-        f"{SKIP}.subscriber:Subscriber.on_introduce_shortcut",
-        "if label not in self.ways_to(slot):",
-        "if not self.ways_to(slot):",
-        f"{FOUND}test_f6_no_set_of_false_shortcuts_confirms_itself",
-    ),
-    Mutant(
-        "E2",
-        "a peer is not its own neighbour",
-        f"{SKIP}.place:Place.may_be_neighbour",
-        "id != self.id and ",
-        "",
-        "properties/test_ring_named_states.py::test_single_node_that_points_at_itself_is_recorded",
-    ),
-    Mutant(
-        "E6",
-        "whoever asks for itself is recorded",
-        f"{SKIP}.topic_supervisor:TopicSupervisor.on_get_configuration",
-        "self._changed(self.database.insert(asker))",
-        "pass",
-        ONE,
-    ),
-    Mutant(
-        "E7",
-        "a leaver is always answered",
-        f"{SKIP}.topic_supervisor:TopicSupervisor.on_unsubscribe",
-        "return [Send(leaver, self._bottom()), *self.flush()]",
-        "return self.flush()",
-        LEAVERS,
-    ),
-    Mutant(
-        "E8, E9",
-        "empty and double entries of the database are repaired",
-        f"{SKIP}.topic_supervisor:TopicSupervisor.on_timeout",
-        "if self.database.repair():",
-        "if False:",
-        "paper/test_ring_lemmas.py::test_lemma_9_database_is_not_corrupt_after_one_timeout",
-    ),
-    Mutant(
-        "E14",
-        "label 0 asks every other time",
-        f"{SKIP}.place:Place.probability",
-        "return 0.5",
-        "return 0.0",
-        f"{FOUND}test_living_owner_of_label_0_is_never_doubted",
-    ),
-    Mutant(
-        "E21",
-        "a ring neighbour that stays silent is missed by name",
-        f"{SKIP}.subscriber:Subscriber._notice_trouble",
-        "self._miss(ref[1])",
-        "pass",
-        "properties/test_ring_named_states.py::"
-        "test_unrecorded_node_is_found_when_its_only_neighbour_crashed",
-    ),
-    Mutant(
-        "3.3",
-        "a suspect that does not answer is removed",
-        f"{SKIP}.topic_supervisor:TopicSupervisor._judge_suspects",
-        "if id not in self.database or patience < 0:",
-        "if id not in self.database:",
-        ONE,
-    ),
-    Mutant(
-        "3.3, answer",
-        "a suspect that asks is no suspect",
-        f"{SKIP}.topic_supervisor:TopicSupervisor.on_get_configuration",
-        "self.suspects.pop(asker, None)",
-        "pass",
-        ONE,
-    ),
-    Mutant(
-        "versions",
-        "an older configuration is refused for a while only",
-        f"{SKIP}.inquiry:Inquiry.heed",
-        "and self.version_age < VERSION_AGE_MAX ",
-        "",
-        ONE,
-    ),
-    Mutant(
-        "failover",
-        "without an answer the next supervisor is asked",
-        f"{SKIP}.inquiry:Inquiry._try_next",
-        "(self.contact + 1)",
-        "self.contact",
-        Case("ring", 1, "second", delay=1),
-    ),
-    Mutant(
-        "hand over",
-        "a database that a closer supervisor should have is given up",
-        f"{SKIP}.supervisor:Supervisor._on_probe_reply",
-        "self.moved[topic] = (message.sender, MOVED_AGE_MAX)",
-        "pass",
-        f"{FOUND}test_supervisors_that_know_each_other_leave_one_database",
-    ),
-    Mutant(
-        "A1",
-        "a CHECK that disagrees lets both ends ask",
-        f"{SKIP}.subscriber:Subscriber.on_greeting",
-        "self.inquiry.alarm(window)",
-        "pass",
-        f"{SUBSCRIBER}test_check_that_disagrees_lets_both_ask",
-    ),
-    Mutant(
-        "A2 (E18)",
-        "whom a configuration displaces is woken",
-        f"{SKIP}.subscriber:Subscriber.on_set_data",
-        "effects = spread or [Send(id, Wake(self.topic, message.window)) for id in woken]",
-        "effects = spread",
-        f"{SUBSCRIBER}test_configuration_replaces_everything_and_wakes_whom_it_displaces",
-    ),
-    Mutant(
-        "A3 (E19)",
-        "whose gaps are those of no skip ring asks",
-        f"{SKIP}.subscriber:Subscriber._notice_trouble",
-        "if not self.around.plausible:",
-        "if False:",
-        f"{SUBSCRIBER}test_implausible_gaps_raise_the_alarm",
-    ),
-    Mutant(
-        "A4 (E17)",
-        "two claimants of a shortcut both ask",
-        f"{SKIP}.subscriber:Subscriber.on_introduce_shortcut",
-        "if known is None or known == claimant:",
-        "if True:",
-        f"{SUBSCRIBER}test_shortcut_fills_its_slot_and_two_claimants_both_ask",
-    ),
-    Mutant(
-        "E4",
-        "a level neighbour is the end of the chain",
-        f"{SKIP}.place:Place._end",
-        "if not chain:",
-        "if True:",
-        "paper/test_ring_lemmas.py::test_lemma_12_shortcuts_grow_level_by_level",
-    ),
-    Mutant(
-        "E10, S1",
-        "whoever a removal touches is configured, looked up after the move",
-        f"{SKIP}.database:Database.remove",
-        "touched += [moved, *self._beside(gap)]",
-        "pass",
-        "protocols/test_ring_database.py::test_change_names_everybody_whose_configuration_it_changes",
-    ),
-    Mutant(
-        "E11",
-        "a joiner does not decline",
-        f"{SKIP}.subscriber:Subscriber._decline",
-        "return [] if joining else",
-        "return",
-        f"{SUBSCRIBER}test_stranger_declines_to_be_a_neighbour_but_a_joiner_waits",
-    ),
-)
+from planaria.verify.ring_mutants import BUILD_RING, SKIP_RING
 
 PUBLICATIONS: Sequence[Mutant] = (
     Mutant(
@@ -350,7 +38,7 @@ PUBLICATIONS: Sequence[Mutant] = (
         "self.peers[peer] = (self.holdings.version, 0)\n    return True",
         "return False",
         "protocols/test_antientropy_faults.py::"
-        "test_stores_with_arbitrarily_corrupted_caches_end_equal_and_lose_nothing",
+        "test_exchanges_that_change_nothing_lead_to_descent_without_any_audit",
     ),
 )
 
@@ -417,4 +105,158 @@ MOBILE: Sequence[Mutant] = (
     ),
 )
 
-MUTANTS: Sequence[Mutant] = (*BUILD_RING, *SKIP_RING, *PUBLICATIONS, *MOBILE)
+LEASES = Case("leases", 2, "entries", delay=1)
+LINKS = "protocols/test_gossip_links.py::"
+PLACE = "protocols/test_tree_place.py::"
+
+HOSTS: Sequence[Mutant] = (
+    Mutant(
+        "labels",
+        "a host's label is computed, never believed",
+        "dht.member:DhtMember.repair",
+        "ring.label = ref(self.id)[0]",
+        "pass",
+        "protocols/test_dht_lookup.py::test_labels_are_computed_and_never_believed",
+    ),
+    Mutant(
+        "calls",
+        "a contact is called now and then",
+        "dht.member:DhtMember.on_timeout",
+        "if self.contacts and (alone or self.time % CALL_PERIOD == 0):",
+        "if False:",
+        Case("dht", 2, "living", delay=1),
+    ),
+    Mutant(
+        "fingers",
+        "fingers are put in order before they are used",
+        "dht.fingers:Fingers.repair",
+        "if there > far:",
+        "if True:",
+        "protocols/test_dht_lookup.py::"
+        "test_fingers_come_from_the_level_below_and_end_before_coming_round",
+    ),
+    Mutant(
+        "tree 3",
+        "a host searches when its keyset changed",
+        "tree.place:TreePlace.review",
+        "if not self.dirty and mine == self.searched:",
+        "if not self.dirty:",
+        f"{PLACE}test_change_of_the_own_keyset_is_a_reason_to_search_at_once",
+    ),
+    Mutant(
+        "tree, refresh",
+        "a host searches for no reason now and then",
+        "tree.place:TreePlace.on_timeout",
+        "if not 0 <= self.age < REFRESH_PERIOD:",
+        "if False:",
+        f"{PLACE}test_host_searches_for_no_reason_now_and_then",
+    ),
+    Mutant(
+        "tree, suspects",
+        "a lost neighbour is not taken back before it speaks",
+        "tree.place:TreePlace._finish",
+        "or any(id in self.suspects for id in (above, *below))",
+        "",
+        f"{PLACE}test_lost_neighbour_is_not_taken_back_before_it_speaks",
+    ),
+    Mutant(
+        "tree, keyset",
+        "answers for an older keyset are not adopted",
+        "tree.place:TreePlace._finish",
+        "if mine != self.dht.keyset or",
+        "if",
+        f"{PLACE}test_answers_of_a_search_for_an_older_keyset_are_not_adopted",
+    ),
+)
+
+ROUTING: Sequence[Mutant] = (
+    Mutant(
+        "1",
+        "a broker renews what it told, once in rho",
+        "routing.broker:Broker.on_timeout",
+        "everything=self.round == 0",
+        "everything=False",
+        LEASES,
+    ),
+    Mutant(
+        "second chance",
+        "an entry that is not renewed is gone at the second overrun",
+        "routing.leases:LeaseTable._overrun",
+        "if lease.flag == 1}",
+        "}",
+        LEASES,
+    ),
+    Mutant(
+        "7",
+        "a renewal replaces the filter",
+        "routing.leases:LeaseTable.insert",
+        "leases[id] = Lease(filter, 1, stamp)",
+        "leases[id] = Lease(filter if old is None else old.filter, 1, stamp)",
+        LEASES,
+    ),
+    Mutant(
+        "14",
+        "a clock out of range overruns at once",
+        "routing.leases:_advanced",
+        "(clock + 1) % pi if 0 <= clock < pi else 0",
+        "(clock + 1) % pi",
+        "paper/test_errata_leases.py::test_erratum_14_a_clock_counts_whole_steps",
+    ),
+    Mutant(
+        "cancels",
+        "a lease that its cancel overtook does not come back",
+        "routing.leases:LeaseTable.insert",
+        "if cancel is not None and not newer(stamp, cancel[0]) and id not in (leases or {}):",
+        "if False:",
+        "properties/test_routing_convergence.py::"
+        "test_a_lease_that_its_cancel_overtook_does_not_come_back",
+    ),
+)
+
+GOSSIP: Sequence[Mutant] = (
+    Mutant(
+        "1",
+        "relays are elected with probability below p_sel",
+        "gossip.dissemination:disseminate",
+        "rng.random() < parameters.p_sel(size)",
+        "rng.random() >= parameters.p_sel(size)",
+        "protocols/test_gossip_dissemination.py::"
+        "test_relays_elect_themselves_with_probability_g_over_s_and_send_to_a_of_z",
+    ),
+    Mutant(
+        "ages",
+        "news is one older per hop",
+        "gossip.links:Links.merge",
+        "age = told + 1",
+        "age = told",
+        f"{LINKS}test_news_handed_round_in_circles_grows_older",
+    ),
+    Mutant(
+        "denials",
+        "what a contact denied is believed again only by younger news",
+        "gossip.links:Links.merge",
+        "if self._is_denied(id, topic, age):",
+        "if False:",
+        f"{LINKS}test_what_a_contact_denied_is_believed_again_only_by_news_that_is_younger",
+    ),
+    Mutant(
+        "0022",
+        "an event that came far enough goes no further",
+        "gossip.dissemination:disseminate",
+        "if event.hops >= EVENT_HOPS_MAX:",
+        "if False:",
+        "protocols/test_gossip_memory.py::"
+        "test_event_that_came_far_enough_is_delivered_and_goes_no_further",
+    ),
+)
+
+PARTS = {
+    "Sorted ring": BUILD_RING,
+    "Supervised skip ring": SKIP_RING,
+    "Publications": PUBLICATIONS,
+    "Mobile": MOBILE,
+    "DHT and tree": HOSTS,
+    "Leases": ROUTING,
+    "Gossip": GOSSIP,
+}
+MUTANTS: Sequence[Mutant] = tuple(mutant for part in PARTS.values() for mutant in part)

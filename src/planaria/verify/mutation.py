@@ -55,7 +55,8 @@ def mutated(mutant: Mutant) -> Iterator[None]:
 
 def _bent(home: Any, before: Any, mutant: Mutant) -> Any:
     """The function with its text changed in one place. Raises UsageError if that is not there."""
-    source = dedent(inspect.getsource(before.fget if isinstance(before, property) else before))
+    function: Any = before.fget if isinstance(before, property) else before
+    source = dedent(inspect.getsource(function))
     if source.count(mutant.old) != 1:
         times = source.count(mutant.old)
         raise UsageError(f"mutant {mutant.name}: {mutant.old!r} is {times} times in the rule")

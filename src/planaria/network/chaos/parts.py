@@ -4,12 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from random import Random
 
-from planaria.core.composite import Composite
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.network.chaos.agent import Breakable
-from planaria.network.chaos.ring import BreakableRing
-from planaria.network.client.overlays import RING
 from planaria.network.overlays.content import OVERLAY, ContentPart
 from planaria.network.overlays.gossip import GossipPart
 from planaria.network.overlays.mobile import MobilePart
@@ -17,7 +13,6 @@ from planaria.network.overlays.part import LivePart
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.messages import speaker as gossip_speaker
 from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
-from planaria.protocols.skipring.ring_node import RingNode
 
 NAMED = 0.75  # of what is forged comes from whom it names
 
@@ -38,9 +33,9 @@ class BreakablePart(ABC):
 
     def forge(self, nodes: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message] | None:
         """Any message, often on the link of whom it names."""
-        if not self._part.awake:
+        message = self._forge([*nodes], rng) if self._part.awake else None
+        if message is None:
             return None
-        message = self._forge([*nodes], rng)
         named = self._speaker(message)
         if named is not None and rng.random() < NAMED:
             return named, message
@@ -55,8 +50,8 @@ class BreakablePart(ABC):
         """Give all variables arbitrary values."""
 
     @abstractmethod
-    def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
-        """Any message."""
+    def _forge(self, nodes: list[NodeId], rng: Random) -> Message | None:
+        """Any message; None: there is nothing to speak of."""
 
     def _speaker(self, message: Message) -> NodeId | None:
         return None
@@ -106,8 +101,9 @@ class BreakableMobile(BreakablePart):
         for layer in node.layers.values():
             scramble(layer, nodes, rng, scramble_heights)
 
-    def _forge(self, nodes: list[NodeId], rng: Random) -> Message:
-        return forged(rng.choice([*self._part.wishes(), "ghost"]), nodes, rng)
+    def _forge(self, nodes: list[NodeId], rng: Random) -> Message | None:
+        topics = self._part.wishes()
+        return forged(rng.choice(topics), nodes, rng) if topics else None
 
 
 BREAKABLE: dict[str, type[BreakablePart]] = {
@@ -115,12 +111,3 @@ BREAKABLE: dict[str, type[BreakablePart]] = {
     "content": BreakableContent,
     "mobile": BreakableMobile,
 }
-
-
-def breakable(ring: RingNode, node: Composite) -> dict[str, Breakable]:
-    """A running node, by its overlays."""
-    found: dict[str, Breakable] = {RING: BreakableRing(ring)}
-    for name, part in node.parts.items():
-        assert isinstance(part, LivePart)
-        found[name] = BREAKABLE[name](part)
-    return found

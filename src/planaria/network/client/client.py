@@ -106,6 +106,11 @@ class Client:
         """The address of the node that this client talks to now."""
         return self._requests.channel.address
 
+    @property
+    def requests(self) -> Requests:
+        """The questions of this client, for those parts of this package that ask their own."""
+        return self._requests
+
     # Publishing
 
     async def publish(

@@ -49,6 +49,21 @@ class Lack(Struct, frozen=True, array_like=True, gc=False):
     expired: bool
 
 
+class MemberHas(Struct, frozen=True, array_like=True, gc=False):
+    """What one member has of a manifest: parts staged, and parts in its history.
+
+    `batch` is the last one of the query in its history, -1 if there is none, `last` the key of that
+    one's manifest, `rival` another manifest that it holds for the same batch, or nothing.
+    """
+
+    member: int
+    batch: int
+    last: bytes
+    rival: bytes
+    staged: list[int]
+    settled: list[int]
+
+
 class Extent(Struct, frozen=True, array_like=True, gc=False):
     """Which numbers of a stream a node has: those from `low` to before `next` but for `holes`.
 
@@ -82,6 +97,7 @@ class Put(ClientMessage, frozen=True, gc=False, tag="client.put"):
     strict: bool = False
     durable: bool = True
     overlay: str = ""  # empty: the one that its charter lays down, or `ring`
+    stage: bool = False  # to be held outside of the history, until a manifest settles it
 
 
 class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
@@ -94,6 +110,20 @@ class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
     strict: bool = False
     durable: bool = True
     overlay: str = ""
+
+
+class AskBatch(ClientMessage, frozen=True, gc=False, tag="client.ask_batch"):
+    """What have members of this manifest? `settle`: they are to publish what they have staged.
+
+    `members` are to be asked, or those that the node finds; `spread` says who broadcasts which
+    parts.
+    """
+
+    topic: str
+    manifest: bytes
+    settle: bool = False
+    members: tuple[int, ...] = ()
+    spread: dict[int, list[int]] = field(default_factory=dict)
 
 
 class Resolve(ClientMessage, frozen=True, gc=False, tag="client.resolve"):
@@ -219,6 +249,13 @@ class Stored(ClientMessage, frozen=True, gc=False, tag="client.stored"):
     incarnation: bytes
     first: int
     count: int
+
+
+class BatchIs(ClientMessage, frozen=True, gc=False, tag="client.batch_is"):
+    """What each member that answered has of a manifest; how many were asked."""
+
+    answers: list[MemberHas]
+    asked: int
 
 
 class Failed(ClientMessage, frozen=True, gc=False, tag="client.failed"):

@@ -14,7 +14,7 @@ from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.message import Message
 from planaria.network.client.channel import Access, Channel
 from planaria.network.client.errors import Unreachable
-from planaria.network.client.messages import ClientMessage, Failed, Put, PutNew
+from planaria.network.client.messages import AskBatch, ClientMessage, Failed, Put, PutNew
 from planaria.network.client.servers import Servers
 from planaria.network.connection import Connection
 from planaria.network.link import Task
@@ -41,7 +41,7 @@ class Request:
     @property
     def bulk(self) -> bool:
         """Does it carry publications?"""
-        return isinstance(self.message, Put | PutNew)
+        return isinstance(self.message, Put | PutNew | AskBatch)
 
     @property
     def patient(self) -> bool:

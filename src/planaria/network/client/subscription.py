@@ -68,9 +68,8 @@ class Subscription(Generic[T]):
         self.where, self.notices, self.overlay = where, notices, overlay
         self.channel = Channel(servers, access, self)
         self.topics: list[str] = []  # that are read now
-        self._begin, self._places = begin, begin.places
+        self._begin, self._places, self._patience = begin, begin.places, access.patience
         self._resolving = begin.word is not None
-        self._patience = access.patience
         self._numbers = count(1)
         self._asked: dict[int, str] = {}  # request to pattern, not answered yet
         self._tails: dict[int, str] = {}

@@ -16,6 +16,7 @@ from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.core.topics import check_filter
 from planaria.network.chaos.agent import Agent
 from planaria.network.client.messages import (
+    AskBatch,
     AskCharters,
     AskExtent,
     AskState,
@@ -42,10 +43,12 @@ from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import CODEC, TAILS_MAX, Session
+from planaria.network.gate.settling import Settling
 from planaria.network.gate.tails import Tails
 from planaria.network.host import Host
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
+from planaria.protocols.skipring.batches import Consulted
 from planaria.protocols.skipring.charters import LaidDown, LayDown
 from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.ring_node import RingNode
@@ -74,8 +77,8 @@ class Gate:
         """`status` is asked what clients are shown, as `Monitor.shown` answers.
 
         `keeps`: does this node's own application want this topic or pattern? `chaos` does this
-        node harm when an admin says so; None: nobody may. `node` has the parts in other overlays,
-        which `keep` puts on disk; without it there is `ring` alone.
+        node harm when an admin says so; None: nobody may. `node` has the parts in other
+        overlays, which `keep` puts on disk; without it there is `ring` alone.
         """
         loop = asyncio.get_running_loop()
         self._keeps, self._chaos = keeps, chaos
@@ -86,6 +89,7 @@ class Gate:
         self.publishing = Publishing(
             self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
         )
+        self.settling = Settling(self.memberships, host.command, loop.time, loop.call_later)
         self.tails = Tails(self.memberships, loop.time, loop.call_soon)
         self.queries = Queries(self.memberships, status, loop.time, host.wall, host.interval)
         self.others = None if node is None else Others(node, host.command, loop.time, keep)
@@ -105,6 +109,9 @@ class Gate:
             self.queries.on_news(effect.topic)
         elif isinstance(effect, DepositAnswered):
             self.publishing.on_answer(effect)
+            self.settling.on_refusal(effect)
+        elif isinstance(effect, Consulted):
+            self.settling.on_answer(effect)
         elif isinstance(effect, Joined):
             self.memberships.on_joined(effect)
             self.publishing.look()
@@ -121,6 +128,7 @@ class Gate:
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
         self.publishing.on_timeout()
+        self.settling.on_timeout()
         self.queries.on_timeout()
         self.tails.on_timeout()
         self.overlays.on_timeout()
@@ -192,6 +200,7 @@ class Gate:
             if self.others is not None:
                 self.others.gone(session)
             self.publishing.gone(session)
+            self.settling.gone(session)
         self.host.closed(connection, reason)
 
     # Requests
@@ -264,6 +273,8 @@ class Gate:
         if overlay == RING:
             session.open -= 1  # counted again
             self._put_in_ring(session, message)
+        elif isinstance(message, Put) and message.stage:
+            raise UsageError(f"batches are published in rings alone: {message.topic} is {overlay}")
         elif self.others is not None:
             self.others.put(session, message, overlay)
 
@@ -370,5 +381,6 @@ _HANDLERS: dict[type[Message], Callable[[Gate, Session, Any], None]] = {
     AskState: Gate._state,
     AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
     PutCharter: Gate._lay_down,
+    AskBatch: lambda gate, session, message: gate.settling.ask(session, message),
     Inject: Gate._inject,
 }

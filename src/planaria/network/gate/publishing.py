@@ -23,6 +23,7 @@ from planaria.protocols.skipring.deposits import (
     EXPIRED,
     FULL,
     MALFORMED,
+    TAKEN,
     Copies,
     DepositAnswered,
     Entrust,
@@ -38,6 +39,7 @@ REFUSALS = {
     MALFORMED: ("usage", "its members cannot read this record: upgrade them"),
     EXPIRED: ("usage", "this is older than what the topic keeps: set the clock right"),
     CROWDED: ("usage", "the topic has too many open streams: publish through fewer clients"),
+    TAKEN: ("usage", "another manifest has this batch: do two drivers write it?"),
     FULL: ("full", "too few members can store it now"),
 }
 
@@ -45,11 +47,14 @@ REFUSALS = {
 class Pending:
     """A record that members are to hold, and which request waits for that, if any."""
 
-    __slots__ = ("copies", "count", "durable", "paced", "record", "request", "session", "topic")
+    __slots__ = (
+        "copies", "count", "durable", "paced", "record", "request", "session", "stage", "topic",
+    )  # fmt: skip
 
     def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
         self.topic, self.record, self.copies = message.topic, record, copies
         self.durable, self.request = message.durable, message.request
+        self.stage = isinstance(message, Put) and message.stage
         self.count: int | None = None  # members of the topic, when last looked
         self.paced = False  # does it wait for the links of this node?
         self.session: Session | None = session
@@ -224,8 +229,8 @@ class Publishing:
         for spread in (True, False):
             chosen = tuple(member for member, first in asked if first == spread)
             if chosen:
-                topic, record, durable = pending.topic, pending.record, pending.durable
-                self._command(Entrust(topic, record, chosen, spread, durable))
+                how = (spread, pending.durable, pending.stage)
+                self._command(Entrust(pending.topic, pending.record, chosen, *how))
 
     def _stored(self, pending: Pending) -> None:
         record, copies, count = pending.record, len(pending.copies.held), pending.count

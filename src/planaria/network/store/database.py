@@ -15,7 +15,14 @@ from pathlib import Path
 from planaria.core.errors import CapacityExceeded
 from planaria.network.store.directory import CLEAN, DAMAGED, IN_USE, Directory
 from planaria.network.store.opening import Report, is_damage, open_anew, open_file
-from planaria.network.store.rows import entry_of, head_of, pack_state, topic_id, unpack_state
+from planaria.network.store.rows import (
+    entry_of,
+    head_of,
+    pack_state,
+    staging_id,
+    topic_id,
+    unpack_state,
+)
 from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
 from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
@@ -58,12 +65,16 @@ class Database:
         """The store of a topic."""
         if name not in self._stores:
             number = topic_id(name)
-            store = SqliteStore(self, number)
-            store.restore(self._heads.pop(number, []), self._states.pop(number, {}))
-            self._stores[name] = store
+            self._stores[name] = self.opened(number)
             if self.writer is not None:
                 self.writer.name(number, name)
         return self._stores[name]
+
+    def opened(self, number: int) -> "SqliteStore":
+        """A store of that number, with what the file has of it."""
+        store = SqliteStore(self, number)
+        store.restore(self._heads.pop(number, []), self._states.pop(number, {}))
+        return store
 
     def topics(self) -> list[str]:
         """The names of all topics that were ever opened here."""
@@ -203,6 +214,13 @@ class SqliteStore(Store):
         self._database = database
         self._topic = topic
         self._rows: set[int] = set()  # that the file has of it, or will have
+        self._staging: SqliteStore | None = None
+
+    def staging(self) -> "SqliteStore":
+        """What is staged for this topic, in the same file under another number."""
+        if self._staging is None:
+            self._staging = self._database.opened(staging_id(self._topic))
+        return self._staging
 
     def restore(self, heads: Iterable[tuple[Entry, int]], states: dict[Stream, State]) -> None:
         """Take what the file has of this topic."""
@@ -268,6 +286,11 @@ class SqliteStore(Store):
         """Delete what no window would show, together."""
         with self._together():
             super().purge(windows)
+
+    def drop(self, stream: Stream) -> None:
+        """Hold nothing of a stream; all of it is deleted together."""
+        with self._together():
+            super().drop(stream)
 
     def _together(self) -> AbstractContextManager[object]:
         writer = self._database.writer

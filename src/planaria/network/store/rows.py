@@ -27,6 +27,11 @@ def topic_id(name: str) -> int:
     return stable_hash("topic", name, bits=63)
 
 
+def staging_id(topic: int) -> int:
+    """The number under which is kept what is staged for a topic."""
+    return stable_hash("staging", topic, bits=63)
+
+
 def head_of(topic: int, record: Record) -> bytes:
     """What a row says of its record beside the bytes, with a checksum."""
     head = _HEAD.pack(

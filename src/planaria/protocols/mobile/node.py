@@ -115,6 +115,7 @@ class MobileNode(Node):
 
     def on_timeout(self) -> Effects:
         """Every layer in turn; a layer that everybody let go of is forgotten."""
+        self.reach.pop(self.id, None)  # nobody is a neighbour of its own
         effects: list[Effect] = []
         for layer in self.layers.values():
             effects += layer.on_timeout(self.reach, self.rng)

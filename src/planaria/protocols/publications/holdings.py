@@ -226,12 +226,12 @@ class Holdings(Stateful):
         self._forget_derived()
         self.audit_due = len(self.store.index.shown)
 
-    def on_timeout(self) -> None:
+    def on_timeout(self, least: int = AUDIT_SLICE) -> None:
         """Check the next records: few, or all soon if something is in doubt."""
         held = len(self.store.index.shown) + len(self.store.index.hidden)
         self.audit_due = max(0, min(self.audit_due, held))
         due = max(self.audit_due, held // AUDIT_TIMEOUTS)
-        limit = max(AUDIT_SLICE, min(due, AUDIT_SLICE_MAX))
+        limit = max(least, min(due, AUDIT_SLICE_MAX))
         self.audit_due = max(0, self.audit_due - limit)
         if self._sure(lambda: self.store.audit(limit)):
             self.audit_due = held

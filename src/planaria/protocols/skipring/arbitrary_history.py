@@ -40,6 +40,7 @@ from planaria.protocols.skipring.arbitrary_holdings import (
     invent,
 )
 from planaria.protocols.skipring.arcs import Share
+from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
 from planaria.protocols.skipring.broadcast import HOPS_MAX, Broadcast, Handed, Seen, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
@@ -47,8 +48,23 @@ from planaria.protocols.skipring.deposits import REASONS
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.labels import CIRCLE, LABEL_MAX, position
 from planaria.protocols.skipring.membership import Membership
+from planaria.records.manifest import (
+    Manifest,
+    Part,
+    Portion,
+    row_incarnation,
+    seal_manifest,
+    stage_incarnation,
+)
 from planaria.records.positions import Mark
-from planaria.records.record import RECORD_KEY_BYTES, SEQUENCE_MAX, TIME_MAX
+from planaria.records.record import (
+    INCARNATION_BYTES,
+    RECORD_KEY_BYTES,
+    SEQUENCE_MAX,
+    TIME_MAX,
+    Draft,
+    seal,
+)
 
 INVENTORS = 16  # about so many members of a network invent: all of a small one, a few of a large
 
@@ -63,6 +79,41 @@ def corrupt_history(history: History, ids: Sequence[NodeId], rng: Random) -> Non
     corrupt_broadcast(history.broadcast, ids, rng)
     corrupt_reader(history.reader, ids, rng)
     corrupt_publisher(history.publisher, ids, rng)
+    if rng.random() * len(ids) < INVENTORS:
+        corrupt_staging(history, ids, rng)
+
+
+def corrupt_staging(history: History, ids: Sequence[NodeId], rng: Random) -> None:
+    """Stage what nobody staged, manifests of it and of nothing, and falsify what is derived."""
+    staged = history.staging.holdings
+    manifest = any_manifest(history.topic, ids, rng)
+    for part in manifest.portions[history.topic].parts:
+        if rng.random() < 0.7:
+            drafts = [Draft(rng.randbytes(3)) for _ in range(part.count)]
+            stream = (manifest.publisher, part.incarnation)
+            staged.append([seal(stream, 0, drafts, time=manifest.record.time)])
+    invent(staged, ids, rng)
+    if rng.random() < 0.7:
+        staged.append([manifest.record])
+    if rng.random() < 0.5:
+        corrupt_holdings(staged, ids, rng)
+
+
+def any_manifest(topic: str, ids: Sequence[NodeId], rng: Random) -> Manifest:
+    """A manifest of one of few queries, batches and numbers."""
+    query, batch = f"q{rng.randrange(2)}", rng.randrange(3)
+    drawn = bytes([rng.randrange(2)]) * INCARNATION_BYTES
+    parts, first = list[Part](), rng.randrange(3)
+    for _ in range(rng.randrange(1, 4)):
+        count = rng.randrange(1, 4)
+        incarnation = stage_incarnation(bytes([rng.randrange(4)]) * INCARNATION_BYTES)
+        parts.append(Part(incarnation, count, first))
+        first += rng.choice([count, count, 0])
+    portions = {topic: Portion(row_incarnation(query, drawn), parts)}
+    if rng.random() < 0.2:
+        portions["elsewhere"] = portions[topic]
+    time = rng.choice([0, 0, rng.randrange(100), rng.randrange(1 << 33)])
+    return seal_manifest(rng.choice(ids), query, batch, portions, time=time, staged=time)
 
 
 def corrupt_caches(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Random) -> None:
@@ -177,6 +228,22 @@ def corrupt_publisher(publisher: Publisher, ids: Sequence[NodeId], rng: Random) 
     publisher.rejectable[said.key] = (body, any_integer(rng, 0, 3))
 
 
+def any_batch_message(topic: str, ids: Sequence[NodeId], rng: Random) -> Message:
+    """A message about batches with any content."""
+    sender, manifest = rng.choice(ids), any_manifest(topic, ids, rng).record.data
+    said = rng.choice([manifest, manifest, any_record(ids, rng).data, any_body(ids, rng)])
+    parts, number = [rng.randrange(-1, 4)], rng.randrange(4)
+    key = rng.randbytes(RECORD_KEY_BYTES)
+    return rng.choice(
+        [
+            Deposit(topic, sender, said, number % 2 == 0, number > 1, stage=True),
+            Review(topic, sender, said),
+            Settle(topic, sender, said, parts),
+            Reviewed(topic, sender, key, number, b"", said, parts, parts),
+        ]
+    )
+
+
 def any_publication_message(topic: str, ids: Sequence[NodeId], rng: Random) -> Message:
     """A message about publications of any kind with any content."""
     sender, said = rng.choice(ids), any_record(ids, rng).data
@@ -209,6 +276,8 @@ def any_publication_message(topic: str, ids: Sequence[NodeId], rng: Random) -> M
             More(topic, sender, number, rng.randrange(100), rng.randrange(100)),
             Done(topic, sender, number),
             Deposit(topic, sender, said, number % 2 == 0, side > 0),
+            any_batch_message(topic, ids, rng),
+            any_batch_message(topic, ids, rng),
             Held(topic, sender, rng.randbytes(RECORD_KEY_BYTES)),
             NotHeld(topic, sender, rng.randbytes(RECORD_KEY_BYTES), rng.choice(REASONS)),
         ]

@@ -14,7 +14,7 @@ REASON_LENGTH_MAX = 200
 class Deposit(Message, frozen=True, gc=False, tag="publications.deposit"):
     """Hold this record, with `spread` also begin its broadcast, and tell me when it is on disk.
 
-    Without `durable`, tell me when it is in memory.
+    Without `durable`, tell me when it is in memory. With `stage`, hold it outside of the history.
     """
 
     topic: str
@@ -22,6 +22,7 @@ class Deposit(Message, frozen=True, gc=False, tag="publications.deposit"):
     record: RecordBytes
     spread: bool
     durable: bool = True
+    stage: bool = False
 
 
 class Held(Message, frozen=True, gc=False, tag="publications.held"):

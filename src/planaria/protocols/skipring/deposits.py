@@ -21,8 +21,9 @@ MALFORMED = "malformed"
 EXPIRED = "expired"  # older than what the topic keeps
 FULL = "full"  # its store takes nothing now
 CROWDED = "crowded"  # the topic has too many open streams
-REASONS = (STRANGER, MALFORMED, EXPIRED, FULL, CROWDED)
-FINAL = (MALFORMED, EXPIRED, CROWDED)  # any other member would say the same
+TAKEN = "taken"  # a batch that another manifest has
+REASONS = (STRANGER, MALFORMED, EXPIRED, FULL, CROWDED, TAKEN)
+FINAL = (MALFORMED, EXPIRED, CROWDED, TAKEN)  # any other member would say the same
 
 
 class Entrust(Command, frozen=True):
@@ -36,6 +37,7 @@ class Entrust(Command, frozen=True):
     members: tuple[NodeId, ...]
     spread: bool
     durable: bool = True
+    stage: bool = False
 
 
 class DepositAnswered(Effect, frozen=True, gc=False):
@@ -49,8 +51,8 @@ class DepositAnswered(Effect, frozen=True, gc=False):
 
 def deposit(command: Entrust, sender: NodeId, member: NodeId) -> Send:
     """What goes to another member."""
-    message = Deposit(command.topic, sender, command.record.data, command.spread, command.durable)
-    return Send(member, message)
+    how = (command.spread, command.durable, command.stage)
+    return Send(member, Deposit(command.topic, sender, command.record.data, *how))
 
 
 def answer(topic: str, id: NodeId, sender: NodeId, key: bytes, reason: str = "") -> Effect:
@@ -130,8 +132,8 @@ class Copies:
     def refusal(self, members: Sequence[NodeId], now: float) -> str | None:
         """Why it is not to be had: a final reason, or FULL if trying on helps nobody now."""
         final = [reason for reason in self.refused.values() if reason in FINAL]
-        if final and not self.held:
-            return final[0]
+        if final and (not self.held or TAKEN in final):
+            return TAKEN if TAKEN in final else final[0]
         if members and all(self.refused.get(one) == FULL for one in members):
             return FULL
         late = now - self.since > PATIENCE_SECONDS

@@ -33,12 +33,24 @@ from planaria.protocols.publications.holdings import Holdings, HoldingsState
 from planaria.protocols.publications.publisher import Publisher, PublisherState
 from planaria.protocols.publications.reader import Reader, ReaderState
 from planaria.protocols.publications.retention import Horizon, HorizonState, Rejected, Retention
+from planaria.protocols.skipring.batch_messages import Review, Settle
+from planaria.protocols.skipring.batches import Batches
 from planaria.protocols.skipring.broadcast import Broadcast, BroadcastState, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.deposits import CROWDED, EXPIRED, FULL, MALFORMED, answer
+from planaria.protocols.skipring.staging import Staging, StagingState
 from planaria.records.batches import Arrival
-from planaria.records.record import Draft, MalformedRecord, Record, decode, record_key
+from planaria.records.manifest import Manifest, Portion
+from planaria.records.record import (
+    BATCH,
+    Draft,
+    MalformedRecord,
+    Record,
+    Stream,
+    decode,
+    record_key,
+)
 from planaria.records.store import Store
 
 OPEN_STREAMS_MAX = 1 << 15  # of one topic: vectors and what is remembered grow with them
@@ -53,6 +65,7 @@ class HistoryState(State):
     horizon: HorizonState
     reader: ReaderState
     publisher: PublisherState
+    staging: StagingState
 
 
 class History(Stateful):
@@ -60,12 +73,14 @@ class History(Stateful):
 
     __slots__ = (
         "antientropy",
+        "batches",
         "broadcast",
         "holdings",
         "horizon",
         "id",
         "publisher",
         "reader",
+        "staging",
         "topic",
     )
 
@@ -88,6 +103,8 @@ class History(Stateful):
         self.horizon = Horizon(retention)
         self.reader = Reader(topic, self.holdings, ordered=ordered)
         self.publisher = Publisher(id, rng)
+        self.staging = Staging(store.staging())
+        self.batches = Batches(topic, id, self.holdings, self.staging)
         self._show_window()
 
     def state(self) -> HistoryState:
@@ -147,6 +164,33 @@ class History(Stateful):
             taken.append(Persist())
         return [*sent, *taken, held]
 
+    def stage(self, sender: NodeId, record: Record) -> list[Effect]:
+        """Hold a record for `sender` outside of the history, and say so once it is on disk."""
+        reason = self.batches.refusal(record) or self._unnumbered(record)
+        reason = reason or self.staging.hold(record, self.horizon.present)
+        held = answer(self.topic, self.id, sender, record.key, reason)
+        return [held] if reason else [Persist(), held]
+
+    def finish(self, view: View) -> list[Effect]:
+        """Go on with what manifests have begun to settle, whoever told this node to has gone."""
+        effects: list[Effect] = []
+        for manifest, portion in self.batches.begun():
+            effects += self._settle(view, manifest, portion, range(len(portion.parts)))
+        return effects
+
+    def review(self, view: View, sender: NodeId, question: Review | Settle) -> list[Effect]:
+        """Say what is here of a manifest; if it is to settle, publish what is staged of it first.
+
+        Some at a time: whoever wants the rest published asks again.
+        """
+        found = self.batches.read(question.manifest)
+        if found is None:
+            return []
+        effects: list[Effect] = []
+        if isinstance(question, Settle):
+            effects = [*self._settle(view, *found, question.spread), Persist()]
+        return [*effects, self.batches.answer(*found, sender)]
+
     def on_message(self, view: View, message: Message) -> list[Effect]:
         """Take any message about publications, however false."""
         handler = _HANDLERS.get(type(message))
@@ -174,6 +218,7 @@ class History(Stateful):
     def on_timeout(self, neighbours: list[NodeId]) -> list[Effect]:
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
+        self.staging.on_timeout(self.horizon.present)
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
@@ -211,13 +256,46 @@ class History(Stateful):
         except MalformedRecord:
             key = record_key(message.record)
             return [answer(self.topic, self.id, message.sender, key, MALFORMED)]
+        if message.stage:
+            return self.stage(message.sender, record)
         spread, durable = message.spread, message.durable
         return self.deposit(view, message.sender, record, spread=spread, durable=durable)
 
+    def _on_review(self, view: View, message: Review | Settle) -> list[Effect]:
+        """Somebody commits a batch."""
+        return self.review(view, message.sender, message)
+
+    def _settle(
+        self, view: View, manifest: Manifest, portion: Portion, spread: Sequence[int]
+    ) -> list[Effect]:
+        """Publish some of what is staged of a manifest; nothing while a neighbour is behind."""
+        if spread and len(self.broadcast.busy):
+            return []
+        due = self.batches.due(manifest, portion, self.horizon.present)
+        taken = self._take([record for _, record in due])
+        sends: list[Effect] = []
+        if not _full(taken):
+            for at, record in due:
+                if at in spread and record.key not in self.broadcast.seen:
+                    sends += self.broadcast.publish(view, record)
+            self.batches.tidy(manifest, portion)
+        return [*sends, *taken]
+
+    def _unnumbered(self, record: Record) -> str:
+        """Why the rows of a manifest could not be numbered here, if so."""
+        manifest = self.batches.read(record.data)
+        if manifest is None:
+            return ""
+        stream = (record.publisher, manifest[1].incarnation)
+        return CROWDED if self._is_crowded(stream) else ""
+
     def _crowded(self, record: Record) -> bool:
         """Would this record open one stream too many?"""
+        return self._is_crowded(record.stream)
+
+    def _is_crowded(self, stream: Stream) -> bool:
         lanes = self.holdings.store.index.lanes
-        return len(lanes) >= OPEN_STREAMS_MAX and record.stream not in lanes
+        return len(lanes) >= OPEN_STREAMS_MAX and stream not in lanes
 
     def _on_nack(self, view: View, message: Nack) -> list[Effect]:
         return self.broadcast.on_nack(view, message)
@@ -276,6 +354,8 @@ class History(Stateful):
             arrivals: list[Arrival] = self.holdings.append(records)
         except CapacityExceeded as error:
             return [*effects, Notice(self.topic, "full", {"reason": str(error)})]
+        if any(arrival.record.columns & BATCH for arrival in arrivals):
+            effects += self.batches.notices(arrivals)
         effects += self.reader.arrived(arrivals, history=history)
         return [*effects, Persist()] if effects else []
 
@@ -304,6 +384,8 @@ _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {
     Deposit: History._on_deposit,
     Nack: History._on_nack,
     Rejected: History._on_rejected,
+    Review: History._on_review,
+    Settle: History._on_review,
 }
 
 PUBLICATION_MESSAGES = tuple(_HANDLERS)

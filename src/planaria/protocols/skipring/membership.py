@@ -8,6 +8,8 @@ from planaria.core.message import Message
 from planaria.core.node import Effect, Joined
 from planaria.core.state import State, Stateful
 from planaria.protocols.ring.messages import Check, Introduce, Remove
+from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
+from planaria.protocols.skipring.batches import Consult, Consulted, question
 from planaria.protocols.skipring.broadcast import View, view
 from planaria.protocols.skipring.broadcast_messages import Nack
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
@@ -70,6 +72,7 @@ class Membership(Stateful):
             self._place = None
             neighbours = [id for _, id in self.subscriber.neighbours()]
             effects += self.history.on_timeout(neighbours)
+            effects += self.history.finish(self._view())
         return effects + self._joined() if self.awaited else effects
 
     def publish(self, *drafts: Draft) -> list[Effect]:
@@ -83,8 +86,18 @@ class Membership(Stateful):
         if not self.holds:
             return [answer(self.subscriber.topic, id, id, record.key, STRANGER)]
         self.subscriber.pace.reset()
+        if command.stage:
+            return self.history.stage(id, record)
         spread, durable = command.spread, command.durable
         return self.history.deposit(self._view(), id, record, spread=spread, durable=durable)
+
+    def consult(self, command: Consult) -> list[Effect]:
+        """Answer this node's own application what is here of a manifest."""
+        id, key = self.subscriber.id, command.manifest.key
+        if not self.holds:
+            return [answer(self.subscriber.topic, id, id, key, STRANGER)]
+        self.subscriber.pace.reset()
+        return self.history.review(self._view(), id, question(command, id, id))
 
     @property
     def holds(self) -> bool:
@@ -138,6 +151,17 @@ class Membership(Stateful):
         one, key = self.subscriber, record_key(message.record)
         return [answer(one.topic, one.id, message.sender, key, STRANGER)]
 
+    def _on_review(self, message: Review | Settle) -> list[Effect]:
+        """Somebody commits a batch."""
+        if self.holds:
+            return self._on_publication(message)
+        one, key = self.subscriber, record_key(message.manifest)
+        return [answer(one.topic, one.id, message.sender, key, STRANGER)]
+
+    def _on_reviewed(self, message: Reviewed) -> list[Effect]:
+        """A member answers what it has of a manifest."""
+        return [Consulted(message)]
+
     def _on_answer(self, message: Held | NotHeld) -> list[Effect]:
         """A member answers a deposit of mine."""
         return [told(message)]
@@ -172,6 +196,9 @@ _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
     IntroduceShortcut: Membership._on_greeting,
     Nack: Membership._on_nack,
     Deposit: Membership._on_deposit,
+    Review: Membership._on_review,
+    Settle: Membership._on_review,
+    Reviewed: Membership._on_reviewed,
     Held: Membership._on_answer,
     NotHeld: Membership._on_answer,
 }

@@ -24,6 +24,7 @@ from planaria.protocols.skipring.arbitrary_history import (
     corrupt_history,
     corrupt_view,
 )
+from planaria.protocols.skipring.batch_messages import MESSAGES as BATCH_MESSAGES
 from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
 from planaria.protocols.skipring.charter_messages import MESSAGES as CHARTER_MESSAGES
 from planaria.protocols.skipring.deposit_messages import MESSAGES as DEPOSIT_MESSAGES
@@ -58,6 +59,7 @@ class RingOverlay(Overlay):
         *BROADCAST_MESSAGES,
         *ANTIENTROPY_MESSAGES,
         *DEPOSIT_MESSAGES,
+        *BATCH_MESSAGES,
         *DIRECTORY_MESSAGES,
         *CHARTER_MESSAGES,
         Rejected,

@@ -30,6 +30,8 @@ from planaria.core.topics import check_filter, check_topic, has_wildcard
 from planaria.protocols.publications.deliveries import MILLISECOND
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
+from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
+from planaria.protocols.skipring.batches import Consult, Consulted, question
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
 from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, deposit, told
 from planaria.protocols.skipring.history import History
@@ -221,6 +223,19 @@ class Peer(Node):
         others = [member for member in command.members if member != self.id]
         return [*(deposit(command, self.id, member) for member in others), *effects]
 
+    def _consult(self, command: Consult) -> Effects:
+        """Ask members of a topic what they have of a manifest, this node itself first."""
+        effects: list[Effect] = []
+        if self.id in command.members:
+            membership, key = self.topics.get(command.topic), command.manifest.key
+            effects += (
+                [answer(command.topic, self.id, self.id, key, STRANGER)]
+                if membership is None
+                else membership.consult(command)
+            )
+        others = [member for member in command.members if member != self.id]
+        return [*(Send(it, question(command, self.id, it)) for it in others), *effects]
+
     def _read_clock(self, command: Clock) -> Effects:
         """The time for every topic."""
         found = [one.history.read_clock(command.seconds) for one in self.topics.values()]
@@ -252,8 +267,13 @@ class Peer(Node):
         if isinstance(message, Deposit):
             key = record_key(message.record)
             return [answer(message.topic, self.id, message.sender, key, STRANGER)]
+        if isinstance(message, Review | Settle):
+            key = record_key(message.manifest)
+            return [answer(message.topic, self.id, message.sender, key, STRANGER)]
         if isinstance(message, Held | NotHeld):
             return [told(message)]
+        if isinstance(message, Reviewed):
+            return [Consulted(message)]
         return ()
 
 
@@ -277,6 +297,7 @@ _COMMANDS: dict[type[Command], Callable[[Peer, Any], Effects]] = {
     Leave: Peer._leave,
     Publish: Peer._publish,
     Entrust: Peer._entrust,
+    Consult: Peer._consult,
     PublishMany: Peer._publish_many,
     Clock: Peer._read_clock,
     LinkDown: Peer._link_down,

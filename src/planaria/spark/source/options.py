@@ -80,20 +80,21 @@ class ReadOptions(NamedTuple):
         if ending.kind == EARLIEST:
             raise UsageError("option endingOffsets: a range does not end at the earliest")
         return cls(
-            _network(options),
+            network_of(options),
             tuple(sorted(patterns)),
             None if columns is None else tuple(it.strip() for it in columns.split(",")),
             options.get("schema"),
             filter,
             None if starting is None else _where("startingOffsets", starting),
             ending,
-            _number("maxRowsPerTrigger", options.get("maxrowspertrigger")),
+            number_of("maxRowsPerTrigger", options.get("maxrowspertrigger")),
             _flag("failOnDataLoss", options.get("failondataloss", "true")),
-            _number("minPartitions", options.get("minpartitions"), PARTITIONS_MAX),
+            number_of("minPartitions", options.get("minpartitions"), PARTITIONS_MAX),
         )
 
 
-def _network(options: Mapping[str, str]) -> Network:
+def network_of(options: Mapping[str, str]) -> Network:
+    """Which network options name."""
     servers = options.get("servers")
     insecure = options.get("insecure")
     return Network(
@@ -111,7 +112,8 @@ def _flag(name: str, text: str) -> bool:
         raise UsageError(f"option {name}: {text!r} is neither true nor false") from None
 
 
-def _number(name: str, text: str | None, largest: int = 1 << 62) -> int | None:
+def number_of(name: str, text: str | None, largest: int = 1 << 62) -> int | None:
+    """The number that an option gives, if it is given; raises UsageError if it is none."""
     if text is None:
         return None
     if not text.isdecimal() or not 1 <= int(text) <= largest:

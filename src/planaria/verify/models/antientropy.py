@@ -102,15 +102,18 @@ class AntiEntropyModel(Model):
     def firsts(self) -> Iterator[First]:
         """Every pair of stores, with what is remembered and in flight."""
         stale = list(self._stale()) if self.start == "stale" else []
-        mine = [self._subscribers(id) for id in (0, 1)]
-        for one, other in product(*mine):
+        for one, other in product(*self.choices().values()):
             if self.start != "stale":
                 yield First({0: one, 1: other})
             for flying in stale:
                 yield First({0: one, 1: other}, (flying,))
 
-    def _subscribers(self, id: NodeId) -> list[SubscriberState]:
-        found = []
+    def choices(self) -> dict[NodeId, list[State]]:
+        """Every store, with what is remembered."""
+        return {id: self._subscribers(id) for id in (0, 1)}
+
+    def _subscribers(self, id: NodeId) -> list[State]:
+        found: list[State] = []
         for held in range(1 << self.n):
             one = Subscriber(id)
             one.holdings.append([record(it) for it in range(self.n) if held >> it & 1])
@@ -123,7 +126,7 @@ class AntiEntropyModel(Model):
                 assert isinstance(state, SubscriberState)
                 state.exchanges = AntiEntropyState(0, exchange, peers)
                 found.append(state)
-        return found  # type: ignore[return-value]
+        return found
 
     def _beliefs(self, id: NodeId, version: int) -> list[dict[int, tuple[int, int]]]:
         return [{}, {1 - id: (5, 1)}, *({1 - id: (version, n)} for n in STRIKES)]

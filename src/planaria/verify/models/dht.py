@@ -13,7 +13,7 @@ from planaria.protocols.dht.member import DhtMember, DhtMemberState
 from planaria.protocols.dht.node import DhtNode, DhtNodeState
 from planaria.protocols.dht.overlay import DhtOverlay
 from planaria.verify.coins import Coins
-from planaria.verify.model import First, Flying, Model
+from planaria.verify.model import Flying, Model
 
 DEAD = 9
 SILENT = 2  # timeouts in a row while a neighbour has none
@@ -57,11 +57,9 @@ class DhtModel(Model):
     def _host(self, id: NodeId) -> DhtNode:
         return DhtNode(id, self.overlay.space, (0, 1) if self.n > 1 else (0,))
 
-    def firsts(self) -> Iterator[First]:
+    def choices(self) -> dict[NodeId, list[State]]:
         """Every choice of references."""
-        made = [list(self._places(id)) for id in range(self.n)]
-        for states in product(*made):
-            yield First(dict(enumerate(states)))
+        return {id: list(self._places(id)) for id in range(self.n)}
 
     def _places(self, id: NodeId) -> Iterator[State]:
         others: list[Any] = [None, *(it for it in range(self.n) if it != id)]

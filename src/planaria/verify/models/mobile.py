@@ -81,11 +81,15 @@ class MobileModel(Model):
         return [MobileNode(id, coins) for id in range(self.n)]
 
     def firsts(self) -> Iterator[First]:
-        """Every state of the set."""
+        """Every state of the set, with local identifiers that are equal, rise or fall."""
         for lids in ([0] * self.n, list(range(self.n)), list(range(self.n))[::-1]):
             made = [list(self._layers(id, lids)) for id in range(self.n)]
             for layers in product(*made):
                 yield First(dict(enumerate(layers)))
+
+    def choices(self) -> dict[NodeId, list[State]]:
+        """Every layer, with local identifiers that rise."""
+        return {id: list(self._layers(id, range(self.n))) for id in range(self.n)}
 
     def _layers(self, id: NodeId, lids: Sequence[int]) -> Iterator[State]:
         near = self.near[id]

@@ -23,7 +23,7 @@ from planaria.protocols.skipring.topic_supervisor import (
     TopicSupervisorState,
 )
 from planaria.verify.coins import Coins
-from planaria.verify.model import Constants, First, Flying, Model
+from planaria.verify.model import Constants, Flying, Model
 
 TOPIC = "t"
 HERE = "planaria.protocols.skipring"
@@ -98,13 +98,10 @@ class SkipRingModel(Model):
         peers: list[Node] = [Peer(id, self.order, coins) for id in range(self.n)]
         return [*peers, *(Supervisor(id, self.order) for id in self.alive)]
 
-    def firsts(self) -> Iterator[First]:
-        """Every state of the set."""
-        peers = [list(self._peers(id)) for id in range(self.n)]
-        supervisors = [list(self._supervisors(id)) for id in self.alive]
-        ids = [*range(self.n), *self.alive]
-        for states in product(*peers, *supervisors):
-            yield First(dict(zip(ids, states, strict=True)))
+    def choices(self) -> dict[NodeId, list[State]]:
+        """Every place of a peer, every database of a supervisor."""
+        peers = {id: list(self._peers(id)) for id in range(self.n)}
+        return peers | {id: list(self._supervisors(id)) for id in self.alive}
 
     def _peers(self, id: NodeId) -> Iterator[State]:
         others = [it for it in (*range(self.n), DEAD) if it != id]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from random import Random
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
@@ -50,7 +51,8 @@ class Member(Node):
 class SortedRingModel(Model):
     """Members 0 to n - 1 whose label is their id; references among them that connect all.
 
-    `right`: every reference under its right label, on its right side. `sides`: on any side.
+    `right`: every reference under its right label, on its right side. `sides`: on any side, or
+    to oneself.
     `equal`: as `right`, and all have the same label. `wound`: those of them in
     which everybody has two neighbours who have it as theirs: every ring, however often it winds
     round the order. `labels`: under any label of
@@ -78,7 +80,7 @@ class SortedRingModel(Model):
             refs
             + {
                 "right": ", labels right, sides right",
-                "sides": ", labels right, on any side",
+                "sides": " or oneself, labels right, on any side",
                 "equal": ", all under one label, sides right",
                 "wound": ", all mutual and nobody at an end, labels right, sides right",
                 "labels": f", each under any label of 0..{self.n}",
@@ -107,6 +109,18 @@ class SortedRingModel(Model):
                 if self._harmless(places, flying):
                     yield First(states, (flying,))
 
+    def choices(self) -> dict[NodeId, list[State]]:
+        """Every place of every member, whether it connects them or not."""
+        return {id: [self._state(id, it) for it in self._places(id)] for id in range(self.n)}
+
+    def draw(self, choices: Mapping[NodeId, Sequence[State]], rng: Random) -> First:
+        """Drawn again until it connects them."""
+        while True:
+            found = super().draw(choices, rng)
+            states = [it for it in found.states.values() if isinstance(it, SortedRingState)]
+            if self._connected([(it.left, it.right, it.ring) for it in states]):
+                return found
+
     def _places(self, id: NodeId) -> Iterator[tuple[Ref | None, Ref | None, Ref | None]]:
         """Left, right and ring as a repair leaves them, or (labels) as a fault does."""
         others = [it for it in range(self.n + (self.start == "dead")) if it != id]
@@ -118,12 +132,12 @@ class SortedRingModel(Model):
                 if not ring.repair() and (ring.left, ring.right, ring.ring) == place:
                     yield place
             return
-        refs = [(self._label(it), it) for it in others]
+        named: list[Ref] = [(self._label(it), it) for it in others]
         if self.start == "sides":
-            yield from product([None, *refs], repeat=3)
+            yield from product([None, (id, id), *named], repeat=3)
             return
-        below = [None, *(it for it in refs if it[1] < id)]
-        above = [None, *(it for it in refs if it[1] > id)]
+        below: list[Ref | None] = [None, *(it for it in named if it[1] < id)]
+        above: list[Ref | None] = [None, *(it for it in named if it[1] > id)]
         for left, right in product(below, above):
             yield left, right, None
             if (left is None) != (right is None):
@@ -215,7 +229,8 @@ class SortedRingModel(Model):
         return (self._label(id), id) if 0 <= id < self.n else None
 
     def _state(self, id: NodeId, place: tuple[Ref | None, ...]) -> SortedRingState:
-        return SortedRingState(self._label(id), *place, {}, {})
+        left, right, ring = place
+        return SortedRingState(self._label(id), left, right, ring, {}, {})
 
 
 def _mutual(places: Sequence[tuple[Ref | None, ...]]) -> bool:

@@ -13,7 +13,7 @@ from planaria.protocols.dht.overlay import give_places
 from planaria.protocols.tree.host import TreeHost, TreeHostState
 from planaria.protocols.tree.overlay import TreeOverlay
 from planaria.verify.coins import Coins
-from planaria.verify.model import First, Flying, Model
+from planaria.verify.model import Flying, Model
 from planaria.verify.models.dht import DEAD, SMALL, plain_member
 
 REFRESH = 3
@@ -56,13 +56,11 @@ class TreeModel(Model):
     def _host(self, id: NodeId) -> TreeHost:
         return TreeHost(id, self.overlay.space, self.overlay.tree, (0, 1) if self.n > 1 else (0,))
 
-    def firsts(self) -> Iterator[First]:
+    def choices(self) -> dict[NodeId, list[State]]:
         """Every choice of links and searches."""
         hosts = [self._host(id) for id in range(self.n)]
         give_places([it.dht for it in hosts], self.overlay.space)
-        made = [list(self._places(it)) for it in hosts]
-        for states in product(*made):
-            yield First(dict(enumerate(states)))
+        return {it.id: list(self._places(it)) for it in hosts}
 
     def _places(self, host: TreeHost) -> Iterator[State]:
         others: list[Any] = [None, DEAD, *(it for it in range(self.n) if it != host.id)]

@@ -1,0 +1,194 @@
+"""What is staged for one topic at one member, until a manifest settles it or it expires.
+
+Staged records are held on disk, outside of the topic's history: nobody is shown them, and peers
+are not told of them. At a position that is held nothing else is taken, so that a member has one
+manifest of a batch. What a manifest settles is dropped here once all of it is in the history.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from planaria.core.errors import CapacityExceeded
+from planaria.core.state import State, Stateful
+from planaria.protocols.publications.holdings import Holdings, HoldingsState
+from planaria.protocols.skipring.deposits import EXPIRED, FULL, TAKEN
+from planaria.records.lanes import Entry
+from planaria.records.manifest import (
+    BATCH_MARK,
+    Manifest,
+    Origin,
+    Part,
+    Portion,
+    origin_of,
+    read_manifest,
+    same_query,
+    settled,
+)
+from planaria.records.record import MalformedRecord, Record, Stream
+from planaria.records.store import Store
+from planaria.records.window import Window
+
+STAGE_SECONDS = 3600  # for which something stays staged; longer than any restart of a driver
+STAGED_BYTES_MAX = 8 << 30  # of one topic on one disk
+SETTLE_BYTES = 3 << 18  # settled at a time: half of what a link takes unacknowledged, or less
+AUDIT_SLICE = 1  # records checked per timeout: what is settled is checked before
+QUERIES_MAX = 64  # manifests that a timeout looks at
+
+
+class StagingState(State):
+    """What is staged, if it is held in memory."""
+
+    holdings: HoldingsState
+
+
+class Staging(Stateful):
+    """What is staged for one topic at one member."""
+
+    __slots__ = ("holdings",)
+    state_type = StagingState
+
+    def __init__(self, store: Store) -> None:
+        self.holdings = Holdings(store)
+
+    def state(self) -> StagingState:
+        """What memory holds; a store on disk keeps itself."""
+        return StagingState(self.holdings.state())
+
+    def load(self, state: State) -> None:
+        """Hold what a state says."""
+        assert isinstance(state, StagingState)
+        self.holdings.load(state.holdings)
+
+    def hold(self, record: Record, present: int) -> str:
+        """Hold a record outside of the history; returns why not, if so."""
+        ahead = 0 < present < record.time - STAGE_SECONDS  # it would not expire for long
+        if ahead or record.time < present - STAGE_SECONDS:
+            return EXPIRED
+        held = self._overlapping(record.stream, record.first, record.end)
+        if any(entry.place != record.place for entry in held):
+            return TAKEN
+        if self.holdings.store.index.bytes > STAGED_BYTES_MAX:
+            return FULL
+        try:
+            self.holdings.append([record])
+        except CapacityExceeded:
+            return FULL
+        return ""
+
+    def rival(self, manifest: Manifest) -> Record | None:
+        """Another manifest that is held for the same batch."""
+        mine = manifest.record
+        held = self._overlapping(mine.stream, mine.first, mine.end)
+        found = self.holdings.at(entry.place for entry in held if entry.place != mine.place)
+        return found[0] if found else None
+
+    def staged(self, manifest: Manifest, portion: Portion) -> list[int]:
+        """The numbers of the parts that are held here whole."""
+        return [
+            at for at, part in enumerate(portion.parts) if self._whole(manifest.publisher, part)
+        ]
+
+    def settle(
+        self, manifest: Manifest, portion: Portion, history: Holdings
+    ) -> list[tuple[int, Record]]:
+        """Some records to publish of parts held here, each with its part's number.
+
+        None that the history has, and not more at a time than a disk takes at once.
+        """
+        found: list[tuple[int, Record]] = []
+        size = 0
+        stream = (manifest.publisher, portion.incarnation)
+        for at in self.staged(manifest, portion):
+            part = portion.parts[at]
+            for lo, hi in missing(history, stream, part):
+                for record in self._between(manifest.publisher, part, lo, hi):
+                    if size > SETTLE_BYTES:
+                        return found
+                    try:
+                        found.append((at, settled(record, manifest, portion, part)))
+                    except MalformedRecord:
+                        continue
+                    size += len(record.data)
+        return found
+
+    def drop(self, manifest: Manifest, portion: Portion) -> None:
+        """Hold the parts of a manifest no longer: all of them are in the history."""
+        lanes = self.holdings.store.index.lanes
+        for part in portion.parts:
+            stream = (manifest.publisher, part.incarnation)
+            if stream in lanes:
+                self.holdings.ask(lambda store, stream=stream: store.drop(stream))  # type: ignore[misc]
+
+    def manifests(self) -> Iterator[Manifest]:
+        """The last manifest of each query, while more than manifests is staged."""
+        lanes = self.holdings.store.index.lanes
+        queries = [stream for stream in lanes if stream[1][:1] == BATCH_MARK]
+        if len(queries) == len(lanes):
+            return
+        for stream in queries[:QUERIES_MAX]:
+            for record in self.holdings.at(it.place for it in lanes[stream].entries[-1:]):
+                manifest = read_manifest(record)
+                if manifest is not None:
+                    yield manifest
+
+    def on_timeout(self, present: int) -> None:
+        """Time passed: drop what has expired, check some of the rest."""
+        index = self.holdings.store.index
+        if not (index.lanes or index.shown or index.hidden):
+            return
+        window = Window(max(0, present - STAGE_SECONDS))
+        self.holdings.show(window)
+        self.holdings.purge([window])
+        self.holdings.forget(window.lo)
+        self.holdings.on_timeout(AUDIT_SLICE)
+
+    def _overlapping(self, stream: Stream, lo: int, hi: int) -> list[Entry]:
+        def look(store: Store) -> list[Entry]:
+            lane = store.index.lanes.get(stream)
+            return [] if lane is None else list(lane.overlapping(lo, hi))
+
+        return self.holdings.ask(look)
+
+    def _whole(self, publisher: int, part: Part) -> bool:
+        lane = self.holdings.store.index.lanes.get((publisher, part.incarnation))
+        return lane is not None and not lane.covered.missing(0, part.count)
+
+    def _between(self, publisher: int, part: Part, lo: int, hi: int) -> Iterator[Record]:
+        """What is staged of a part for the numbers from `lo` to before `hi`."""
+        stream = (publisher, part.incarnation)
+        for entry in self._overlapping(stream, lo - part.first, hi - part.first):
+            for record in self.holdings.at([entry.place]):
+                if record.stream == stream and record.end <= part.count:
+                    yield record
+
+
+def missing(history: Holdings, stream: Stream, part: Part) -> list[tuple[int, int]]:
+    """The numbers of a part that are not in the history, and were not."""
+
+    def look(store: Store) -> list[tuple[int, int]]:
+        lane = store.index.lanes.get(stream)
+        return [(part.first, part.end)] if lane is None else lane.missing(part.first, part.end)[0]
+
+    return history.ask(look)
+
+
+def settled_parts(history: Holdings, manifest: Manifest, portion: Portion) -> list[int]:
+    """The numbers of the parts that are in the history whole."""
+    stream = (manifest.publisher, portion.incarnation)
+    found = enumerate(portion.parts)
+    return [at for at, part in found if not missing(history, stream, part)]
+
+
+def last_batches(history: Holdings, stream: Stream) -> list[Origin]:
+    """Which batch came last in each stream of a query's rows, of which `stream` is one."""
+    low, high = same_query(stream)
+
+    def look(store: Store) -> Sequence[Entry]:
+        names = store.index.names
+        streams = names[bisect_left(names, low) : bisect_right(names, high)]
+        return [
+            store.index.lanes[it].entries[-1] for it in streams if store.index.lanes[it].entries
+        ]
+
+    found = history.at(entry.place for entry in history.ask(look))
+    return [origin for it in found if (origin := origin_of(it)) is not None]

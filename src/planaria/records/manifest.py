@@ -1,0 +1,176 @@
+"""A manifest: which staged rows a batch of a query publishes, and under which numbers.
+
+Whoever writes a batch stages its rows as records of streams that nobody reads, one for each attempt
+of a task. The manifest is a record too, at the position (query, batch), and names them all. What it
+settles is a function of it and of what was staged: every member makes the same records, of which
+each says which manifest it belongs to.
+"""
+
+from hashlib import blake2b
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta, MsgspecError, Struct, msgpack
+
+from planaria.core.errors import UsageError
+from planaria.core.ids import NodeId
+from planaria.records.record import (
+    BATCH,
+    BATCH_LAYOUT,
+    INCARNATION_BYTES,
+    SEQUENCE_MAX,
+    TIME_MAX,
+    Draft,
+    MalformedRecord,
+    Record,
+    Stream,
+    decode,
+    encode_head,
+    seal,
+)
+
+BATCH_MARK, STAGE_MARK = b"B", b"S"  # incarnations of queries, and of what is staged, begin so
+QUERY_BYTES = 6  # of an incarnation tell whose batches it has
+PARTS_MAX = 1 << 14  # of one manifest: it must fit into a record
+
+_Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
+_Incarnation = Annotated[bytes, Meta(min_length=INCARNATION_BYTES, max_length=INCARNATION_BYTES)]
+
+
+class Part(Struct, frozen=True, array_like=True, gc=False):
+    """What one attempt of a task staged for a topic: so many rows, to be numbered from `first`."""
+
+    incarnation: _Incarnation
+    count: Annotated[int, Meta(ge=1, le=SEQUENCE_MAX)]
+    first: _Number
+
+    @property
+    def end(self) -> int:
+        """The number after its last row."""
+        return self.first + self.count
+
+
+class Portion(Struct, frozen=True, array_like=True, gc=False):
+    """The parts of one topic, and in which incarnation of their publisher they are numbered."""
+
+    incarnation: _Incarnation
+    parts: Annotated[list[Part], Meta(min_length=1, max_length=PARTS_MAX)]
+
+    @property
+    def first(self) -> int:
+        """The number of the first row."""
+        return min(part.first for part in self.parts)
+
+
+class _Body(Struct, frozen=True, array_like=True):
+    time: Annotated[int, Meta(ge=0, le=TIME_MAX)]
+    portions: dict[str, Portion]
+
+
+class Manifest:
+    """A manifest and the record that it is; `time` is when its rows are published."""
+
+    __slots__ = ("portions", "record", "time")
+
+    def __init__(self, record: Record) -> None:
+        """Read a record; raises MalformedRecord if it is no manifest."""
+        self.record = record
+        if record.count != 1 or record.incarnation[:1] != BATCH_MARK:
+            raise MalformedRecord("no manifest")
+        try:
+            body = msgpack.decode(record.payloads(record.first, record.end)[0], type=_Body)
+        except (MsgspecError, ValueError, RecursionError) as error:
+            raise MalformedRecord(f"no manifest: {error}") from None
+        self.time, self.portions = body.time, body.portions
+        for portion in body.portions.values():
+            if portion.incarnation[:QUERY_BYTES] != record.incarnation[:QUERY_BYTES]:
+                raise MalformedRecord("a manifest that numbers for another query")
+            if any(part.end > SEQUENCE_MAX - 1 for part in portion.parts):
+                raise MalformedRecord("a manifest with too large a number")
+
+    @property
+    def batch(self) -> int:
+        """Which batch of its query."""
+        return self.record.first
+
+    @property
+    def publisher(self) -> NodeId:
+        """Who publishes it."""
+        return self.record.publisher
+
+
+class Origin(NamedTuple):
+    """Where a record comes from: its manifest's key, the batch, and the first number of that."""
+
+    manifest: bytes
+    batch: int
+    first: int
+
+
+def read_manifest(record: Record) -> Manifest | None:
+    """The manifest in a record, if it is one."""
+    try:
+        return Manifest(record)
+    except MalformedRecord:
+        return None
+
+
+def query_incarnation(query: str) -> bytes:
+    """The incarnation whose numbers are the batches of a query."""
+    digest = blake2b(query.encode(), digest_size=INCARNATION_BYTES - 1, person=b"planaria query")
+    return BATCH_MARK + digest.digest()
+
+
+def row_incarnation(query: str, drawn: bytes) -> bytes:
+    """A new incarnation for rows of a query: what was `drawn` makes it that of one process."""
+    return (query_incarnation(query)[:QUERY_BYTES] + drawn)[:INCARNATION_BYTES]
+
+
+def stage_incarnation(drawn: bytes) -> bytes:
+    """A new incarnation for what one attempt of a task stages."""
+    return (STAGE_MARK + drawn)[:INCARNATION_BYTES]
+
+
+def seal_manifest(
+    publisher: NodeId,
+    query: str,
+    batch: int,
+    portions: dict[str, Portion],
+    *,
+    time: int,
+    staged: int,
+) -> Manifest:
+    """The manifest of a batch; it expires with what was staged since the second `staged`.
+
+    Raises UsageError if it is too large for a record.
+    """
+    if sum(len(portion.parts) for portion in portions.values()) > PARTS_MAX:
+        raise UsageError(f"more than {PARTS_MAX} parts in one batch: use fewer partitions")
+    body = msgpack.encode(_Body(time, portions))
+    stream = (publisher, query_incarnation(query))
+    return Manifest(seal(stream, batch, [Draft(body)], time=staged))
+
+
+def settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) -> Record:
+    """The record of published rows that a staged one becomes; the same wherever it is made.
+
+    Raises MalformedRecord if that is none.
+    """
+    stream = (manifest.publisher, portion.incarnation)
+    what = (staged.columns | BATCH, staged.count, staged.pairs)
+    head = encode_head(stream, part.first + staged.first, manifest.time, *what)
+    mark = BATCH_LAYOUT.pack(manifest.record.key, manifest.batch, portion.first)
+    return decode(head + staged.data[len(head) :] + mark)
+
+
+def origin_of(record: Record) -> Origin | None:
+    """Which manifest settled a record, if any did."""
+    if not record.columns & BATCH:
+        return None
+    return Origin(*BATCH_LAYOUT.unpack_from(record.data, len(record.data) - BATCH_LAYOUT.size))
+
+
+def same_query(stream: Stream) -> tuple[Stream, Stream]:
+    """The bounds, in the order of streams, between which are all rows of a stream's query."""
+    publisher, incarnation = stream
+    query, rest = incarnation[:QUERY_BYTES], INCARNATION_BYTES - QUERY_BYTES
+    return (publisher, query + b"\0" * rest), (publisher, query + b"\xff" * rest)

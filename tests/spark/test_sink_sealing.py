@@ -1,0 +1,115 @@
+"""Arrow columns become records of the same rows, whatever is null, empty or sliced."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from planaria.core.chance import stream
+from planaria.core.errors import UsageError
+from planaria.records.record import INCARNATION_BYTES
+from planaria.spark.sink import sealing
+from planaria.spark.sink.sealing import by_topic, records
+
+STREAM = (7, bytes(INCARNATION_BYTES))
+PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+TYPES: dict[str, list[Any]] = {
+    "value": [pa.binary(), pa.string(), pa.large_binary(), pa.large_string()],
+    "key": [pa.binary(), pa.string()],
+    "topic": [pa.string(), pa.large_string()],
+    "headers": [pa.map_(pa.string(), pa.binary()), pa.map_(pa.string(), pa.string()), PAIRS],
+}
+Row = tuple[str, bytes, bytes | None, list[tuple[str, bytes]]]
+
+
+def text(rng: Random) -> str:
+    return "".join(rng.choice("aé€") for _ in range(rng.choice([0, 1, 5, 40])))
+
+
+def any_rows(rng: Random) -> list[Row]:
+    def row() -> Row:
+        names = rng.sample(["unit", "site", "é"], rng.randrange(4))
+        headers = [(name, text(rng).encode()) for name in names]
+        key = rng.choice([None, text(rng).encode()])
+        return f"t/{rng.randrange(3)}", text(rng).encode(), key, headers
+
+    return [row() for _ in range(rng.randrange(1, 60))]
+
+
+def as_batch(rows: list[Row], rng: Random) -> pa.RecordBatch:
+    """The rows as Spark might hand them over: any of the types, cut out of a longer batch."""
+    chosen = {name: rng.choice(types) for name, types in TYPES.items()}
+
+    def fitting(cell: bytes | None, type: Any) -> Any:
+        plain = cell if pa.types.is_binary(type) or pa.types.is_large_binary(type) else None
+        return plain if plain is not None or cell is None else cell.decode()
+
+    def pairs(headers: list[tuple[str, bytes]]) -> Any:
+        if not headers and rng.random() < 0.5:
+            return None
+        type = chosen["headers"]
+        if type is PAIRS:
+            return [{"key": name, "value": value} for name, value in headers]
+        return [(name, fitting(value, type.item_type)) for name, value in headers]
+
+    before = [("t/x", b"before", b"k", [("unit", b"x")])]
+    columns: dict[str, list[Any]] = {"value": [], "key": [], "topic": [], "headers": []}
+    for topic, value, key, headers in [*before, *rows, *before]:
+        columns["topic"].append(topic)
+        columns["value"].append(fitting(value, chosen["value"]))
+        columns["key"].append(fitting(key, chosen["key"]))
+        columns["headers"].append(pairs(headers))
+    arrays = {name: pa.array(cells, chosen[name]) for name, cells in columns.items()}
+    return pa.record_batch(arrays).slice(1, len(rows))
+
+
+def test_records_have_the_rows_of_the_batch(
+    seeds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(seeds(150, 20_000)):
+        rng = stream(seed, "sealing")
+        monkeypatch.setattr(sealing, "RECORD_ROWS", rng.choice([1, 7, 1024]))
+        monkeypatch.setattr(sealing, "RECORD_BYTES", rng.choice([1, 50, 1 << 17]))
+        rows, found, first = any_rows(rng), list[Row](), 0
+        for topic, part in by_topic(as_batch(rows, rng), None):
+            for seal in records(part):
+                record = seal(STREAM, first, 99)
+                assert (record.first, record.time) == (first, 99)
+                first = record.end
+                for it in record.publications(record.first, record.end):
+                    found.append((topic, it.payload, it.key, [*it.headers]))
+        order = list(dict.fromkeys(row[0] for row in rows))
+        assert found == sorted(rows, key=lambda row: order.index(row[0])), seed
+
+
+def test_one_topic_for_all_wins_over_the_column() -> None:
+    batch = pa.record_batch({"value": ["a", "b"], "topic": ["x", None]})
+    assert [topic for topic, _ in by_topic(batch, "all")] == ["all"]
+    with pytest.raises(UsageError, match="row 1 has no topic"):
+        list(by_topic(batch, None))
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"value": ["a", None]}, "row 1 has no value"),
+        ({"value": ["a"], "key": ["k" * 2000]}, "key of 2000: at most 1024"),
+        ({"value": ["a" * (1 << 21)]}, "at most"),
+        ({"value": ["a"], "headers": [[(str(n), "") for n in range(65)]]}, "at most 64"),
+    ],
+)
+def test_what_no_record_holds_is_named(columns: dict[str, Any], said: str) -> None:
+    types = {"headers": pa.map_(pa.string(), pa.string())}
+    batch = pa.record_batch({name: pa.array(it, types.get(name)) for name, it in columns.items()})
+    with pytest.raises(UsageError, match=said):
+        [seal(STREAM, 0, 0) for seal in records(batch)]
+
+
+def test_records_end_at_rows_and_bytes() -> None:
+    batch = pa.record_batch({"value": [b"x" * 100] * 5000})
+    found = [seal(STREAM, 0, 0) for seal in records(batch)]
+    assert {it.count for it in found[:-1]} == {sealing.RECORD_ROWS}
+    large = pa.record_batch({"value": [b"x" * 50_000] * 7})
+    assert [seal(STREAM, 0, 0).count for seal in records(large)] == [2, 2, 2, 1]
