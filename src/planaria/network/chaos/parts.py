@@ -4,12 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from random import Random
 
-from planaria.core.composite import Composite
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.network.chaos.agent import Breakable
-from planaria.network.chaos.ring import BreakableRing
-from planaria.network.client.overlays import RING
 from planaria.network.overlays.content import OVERLAY, ContentPart
 from planaria.network.overlays.gossip import GossipPart
 from planaria.network.overlays.mobile import MobilePart
@@ -17,7 +13,6 @@ from planaria.network.overlays.part import LivePart
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.messages import speaker as gossip_speaker
 from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
-from planaria.protocols.skipring.ring_node import RingNode
 
 NAMED = 0.75  # of what is forged comes from whom it names
 
@@ -116,12 +111,3 @@ BREAKABLE: dict[str, type[BreakablePart]] = {
     "content": BreakableContent,
     "mobile": BreakableMobile,
 }
-
-
-def breakable(ring: RingNode, node: Composite) -> dict[str, Breakable]:
-    """A running node, by its overlays."""
-    found: dict[str, Breakable] = {RING: BreakableRing(ring)}
-    for name, part in node.parts.items():
-        assert isinstance(part, LivePart)
-        found[name] = BREAKABLE[name](part)
-    return found
