@@ -4,8 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from random import Random
 
+from planaria.core.composite import Composite
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
+from planaria.network.chaos.agent import Breakable
+from planaria.network.chaos.ring import BreakableRing
+from planaria.network.client.overlays import RING
 from planaria.network.overlays.content import OVERLAY, ContentPart
 from planaria.network.overlays.gossip import GossipPart
 from planaria.network.overlays.mobile import MobilePart
@@ -13,6 +17,7 @@ from planaria.network.overlays.part import LivePart
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.messages import speaker as gossip_speaker
 from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
+from planaria.protocols.skipring.ring_node import RingNode
 
 NAMED = 0.75  # of what is forged comes from whom it names
 
@@ -111,3 +116,9 @@ BREAKABLE: dict[str, type[BreakablePart]] = {
     "content": BreakableContent,
     "mobile": BreakableMobile,
 }
+
+
+def breakable(ring: RingNode, node: Composite) -> dict[str, Breakable]:
+    """Each part of a node, by its overlay."""
+    parts = [it for it in node.parts.values() if isinstance(it, LivePart)]
+    return {RING: BreakableRing(ring), **{it.overlay: BREAKABLE[it.overlay](it) for it in parts}}
