@@ -60,7 +60,7 @@ def void(_: object) -> None:
 
 
 class Lab:
-    """Some nodes, the first of which supervises; each has a port, a gate and, if asked, a disk."""
+    """Some nodes, of which the first `supervisors` supervise; each has a gate, if asked a disk."""
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class Lab:
         disk: Path | None = None,
         retention: dict[str, Retention] | None = None,
         credentials: list[Credentials] | None = None,
+        supervisors: int = 1,
     ) -> None:
         ids = [secrets.token_bytes(16) for _ in range(n)]
         if credentials:
@@ -82,7 +83,7 @@ class Lab:
                 handle_of(id),
                 (),
                 random.Random(at),
-                supervise=at == 0,
+                supervise=at < supervisors,
                 store=self._store(at),
                 retention=retention,
             )
@@ -95,7 +96,7 @@ class Lab:
                 commit=self._commit(at) if disk else None,
                 credentials=credentials[at] if credentials else None,
                 interval=INTERVAL,
-                supervises=at == 0,
+                supervises=at < supervisors,
             )
             self.nodes.append(node)
             self.hosts.append(host)

@@ -68,6 +68,18 @@ def test_a_restart_resumes_topics_and_records_and_numbers_anew(tmp_path: Path) -
     run(main)
 
 
+def test_a_supervisor_is_sure_of_its_members_at_its_first_start_and_not_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        for turn in range(2):
+            async with LiveNode(config(tmp_path, interval=2.0)) as live:
+                assert live.ring.supervisor is not None
+                assert live.ring.supervisor.settled(TOPIC) == (turn == 0)
+
+    run(main)
+
+
 def test_topics_of_a_live_node_become_calm(tmp_path: Path) -> None:
     async def main() -> None:
         async with LiveNode(config(tmp_path)) as live:

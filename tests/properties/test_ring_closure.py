@@ -103,6 +103,7 @@ def disturb_supervisors(
     served.requests, served.requests_before = any_integer(rng, 0), any_integer(rng, 0)
     served.claimed = any_integer(rng, 0, CLAIM_MAX)
     served.spread, served.doubts = any_integer(rng, 0, 4), any_integer(rng, 0, DOUBTS_MAX)
+    served.unsettled = served.doubts
     for lane in ("probes", "outbox", "answers"):
         queued = {rng.choice([*ids, any_integer(rng, 0)]): rng.random() < 0.5}
         setattr(served, lane, queued)
@@ -116,6 +117,7 @@ def disturb_supervisors(
     budget = lab.supervisor(order[rank]).budget
     budget.limit, budget.cap, budget.spent = (any_integer(rng, 0, 64) for _ in range(3))
     lab.supervisor(order[rank]).turn = any_integer(rng, 0)
+    lab.supervisor(order[rank]).absent = dict.fromkeys(ids, served.next)
     for id in order[rank + 1 :]:
         closer = rng.choice(order[: rank + 1])
         lab.supervisor(id).moved = {TOPIC: (closer, any_integer(rng, 0, 4))}

@@ -6,12 +6,14 @@ import pytest
 
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
-from planaria.core.node import Subscribe
+from planaria.core.node import Restarted, Subscribe
 from planaria.protocols.skipring.legitimacy import topic_violations
 from planaria.protocols.skipring.overlay import RingOverlay
+from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import skip_ring
 from planaria.protocols.skipring.supervisor import Supervisor
+from planaria.protocols.skipring.topic_supervisor import SETTLE_TIMEOUTS
 from planaria.simulator.engine import Simulator
 from ring_lab import RingLab, ring_order
 
@@ -186,3 +188,33 @@ def test_whole_ring_stays_as_it_is_while_no_supervisor_is_left(seed: int) -> Non
     lab.run(200)
     assert lab.simulator.undeliverable, "nobody asked"
     assert [(one.label, one.pred, one.succ, one.shortcuts) for one in lab.members] == before
+
+
+# Who knows how many members there are
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_a_supervisor_that_is_sure_of_its_members_knows_all_of_them(*, returns: bool) -> None:
+    """Publishers rely on it: with a copy at each member there can be no more."""
+    for seed in range(8):
+        n = 2 + seed % 4
+        lab = RingLab.legitimate(n, seed, supervisors=3)
+        topic, simulator = lab.overlay.topic, lab.simulator
+        first, second, _ = preference(topic, lab.overlay.supervisors)
+        for _ in range(8):
+            simulator.run_interval()
+        simulator.remove(first)
+        if returns:
+            simulator.run_interval()
+            simulator.add(Supervisor(first, lab.overlay.supervisors))
+            simulator.command(first, Restarted())
+        simulator.add(Peer(n, lab.overlay.supervisors, simulator.rng))
+        simulator.command(n, Subscribe(topic))
+        serving = lab.supervisor(first if returns else second)
+        sure = 0
+        for _ in range(3 * SETTLE_TIMEOUTS):
+            simulator.run_interval()
+            if serving.settled(topic):
+                assert len(serving.topics[topic].database) == n + 1
+                sure += 1
+        assert sure > SETTLE_TIMEOUTS

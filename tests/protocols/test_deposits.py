@@ -283,6 +283,19 @@ def test_fewer_members_are_enough_unless_strict_and_never_nobody() -> None:
         assert copies.enough(2) == (not strict)
 
 
+def test_all_that_are_known_are_enough_when_their_number_stays_unknown() -> None:
+    late = PATIENCE_SECONDS + 0.1
+    for strict in (False, True):
+        copies = Copies(3, 0.0, strict=strict)
+        copies.ask([1, 2], 0.0)
+        assert not copies.all_known([], late), "nobody holds it"
+        copies.answered(1, "")
+        assert not copies.all_known([1, 2], late)
+        copies.answered(2, "")
+        assert not copies.all_known([1, 2], PATIENCE_SECONDS)
+        assert copies.all_known([1, 2], late) == (not strict)
+
+
 def test_a_member_that_lost_it_counts_no_more_and_who_was_not_asked_never() -> None:
     copies = Copies(1, 0.0)
     copies.answered(9, "")

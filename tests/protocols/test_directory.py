@@ -304,3 +304,28 @@ def test_who_does_not_supervise_answers_nothing() -> None:
     assert asker().on_message(AskTopics(ONE, "#", "", 1)) == []
     assert asker().on_message(AskMembers(ONE, TOPIC)) == []
     assert supervisor(ONE, {}).on_message(AskTopics(ASKER, "a/#/b", "", 1)) == []
+
+
+def test_a_number_that_is_not_certain_is_asked_for_in_every_timeout_until_it_is() -> None:
+    asking = asker(ONE)
+    asking.on_command(Seek(TOPIC))
+    assert not asking.settled(TOPIC)
+    asking.on_message(Members(ONE, TOPIC, [5], 1, settled=False))
+    for _ in range(3):
+        assert (asking.members(TOPIC), asking.settled(TOPIC)) == (([5], 1), False)
+        assert only(asking.on_timeout(), ONE) == AskMembers(ASKER, TOPIC)
+        asking.on_message(Members(ONE, TOPIC, [5], 1, settled=False))
+    asking.on_timeout()
+    asking.on_message(Members(ONE, TOPIC, [5, 6], 2))
+    assert asking.settled(TOPIC)
+    assert asking.on_timeout() == []
+
+
+def test_a_supervisor_says_whether_there_may_be_more_members() -> None:
+    chief = supervisor(ONE, {TOPIC: [1]})
+    assert chief.register is not None
+    chief.register.supervisor.topics[TOPIC].unsettle(1)
+    (answer,) = chief.on_message(AskMembers(ASKER, TOPIC))
+    assert answer.message == Members(ONE, TOPIC, [1], 1, settled=False)
+    (answer,) = chief.on_message(AskMembers(ASKER, "new"))
+    assert answer.message == Members(ONE, "new", [], 0, settled=True)

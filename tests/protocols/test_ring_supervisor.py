@@ -340,7 +340,7 @@ def test_claims_of_askers_raise_the_rate_by_a_factor_at_most(claim: int) -> None
 @pytest.mark.parametrize("value", [-1, -(10**18), 10**18, CLAIM_MAX])
 def test_whatever_the_counters_hold_rate_and_window_are_bounded(value: int) -> None:
     served = topic(*range(1000))
-    served.claimed = served.spread = served.doubts = value
+    served.claimed = served.spread = served.doubts = served.unsettled = value
     assert RATE_MIN <= served.rate <= SIZE_FACTOR_MAX * 1000 // 9
     for _ in range(SPREAD_TIMEOUTS + 1):
         served.on_get_configuration(ask(3, label=77))

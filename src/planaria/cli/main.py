@@ -65,6 +65,7 @@ SECTIONS = {
         "sim": "simulate an overlay: faults, corruption, replay from a seed",
         "chaos": "break a running network, and judge how it heals",
         "incidents": "repeat what happened to others, and heal from it",
+        "verify": "visit every state of a small network",
         "hunt": "look for starts from which an overlay does not heal",
         "compare": "compare the overlays, a broker, flooding and gossip",
         "reproduce": "measure what the papers claim",

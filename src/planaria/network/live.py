@@ -177,7 +177,8 @@ class LiveNode:
         self.listen = await self.host.start(self.config.listen, named)
         save_config(self.config, self.listen)
         self._resume()
-        self.host.command(Restarted())
+        if not self.memberships.new:
+            self.host.command(Restarted())
         self.embedded.start()
         self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())

@@ -30,6 +30,7 @@ class Memberships:
         """Read the file; lines that a crash or a fault damaged are told and left out."""
         self.path = directory / FILE
         self.names: dict[str, str] = {}
+        self.new = not self.path.exists()  # did no node use this directory before?
         lines = self.path.read_bytes().splitlines() if self.path.exists() else []
         wrong = sum(not self._take(line) for line in lines)
         if wrong:

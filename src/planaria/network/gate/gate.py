@@ -269,13 +269,8 @@ class Gate:
             if other or refusal != "":
                 size = len(message.record) if isinstance(message, Put) else 0
                 if session.admit(message.request, size):
-                    self._where(
-                        session,
-                        message,
-                        message.topic,
-                        partial(self._put_in, session, message),
-                        size,
-                    )
+                    act = partial(self._put_in, session, message)
+                    self._where(session, message, message.topic, act, size)
                 return
         self._put_in_ring(session, message)
 

@@ -55,7 +55,7 @@ class Pending:
         self.topic, self.record, self.copies = message.topic, record, copies
         self.durable, self.request = message.durable, message.request
         self.stage = isinstance(message, Put) and message.stage
-        self.count: int | None = None  # members of the topic, when last looked
+        self.count: int | None = None  # members of the topic, when last looked; None: not certain
         self.paced = False  # does it wait for the links of this node?
         self.session: Session | None = session
         session.put_bytes += len(record.data)
@@ -203,9 +203,9 @@ class Publishing:
         """Judge what is known by now, and ask whoever else is to be asked."""
         if pending.paced:
             return
-        members, count = self.memberships.candidates(pending.topic)
-        pending.count = count
-        if pending.copies.enough(count):
+        members, count, settled = self.memberships.candidates(pending.topic)
+        pending.count = count if settled else None
+        if pending.copies.enough(pending.count) or self._uncertain(pending, members):
             self._stored(pending)
             return
         if count is None and not self._looking:
@@ -223,6 +223,10 @@ class Publishing:
             self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending)})")
         if pending in self._pending.get(pending.record.key, ()):
             self._ask(pending, members)
+
+    def _uncertain(self, pending: Pending, members: list[int]) -> bool:
+        """Has nobody said for long how many members there are, and all that are known hold it?"""
+        return pending.count is None and pending.copies.all_known(members, self._clock())
 
     def _ask(self, pending: Pending, members: list[int]) -> None:
         asked = pending.copies.ask(members, self._clock())

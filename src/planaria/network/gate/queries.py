@@ -351,6 +351,7 @@ class Queries:
                 {} if served is None else {topic: served.state()},  # type: ignore[dict-item]
                 {} if moved_to is None else {topic: moved_to},
                 whole.turn, whole.budget.state(), whole.requests, whole.sent,  # type: ignore[arg-type]
+                whole.unsettled, whole.absent,
             )  # fmt: skip
             supervisor = encode_state(state)
         peers = encode_state(PeerState(peer))

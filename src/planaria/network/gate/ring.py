@@ -112,18 +112,23 @@ class Memberships:
                 return False
         return True
 
-    def candidates(self, topic: str) -> tuple[list[NodeId], int | None]:
-        """Members to deposit at, this node and its neighbours first, and how many there are."""
+    def candidates(self, topic: str) -> tuple[list[NodeId], int | None, bool]:
+        """Members to deposit at, this node and its neighbours first; how many there are, as far as
+        known, and whether that is certain.
+
+        What this node sees of its ring proves that there are members, not that there are no more:
+        of a ring that lost its supervisor, the first to ask the next one is told to be alone.
+        """
         known = self.ring.directory.members(topic)
         found, count = known if known is not None else ([], None)
+        settled = self.ring.directory.settled(topic)
         membership = self.get(topic)
         if membership is None or not membership.holds:
-            return [id for id in found if id != self.id], count
+            return [id for id in found if id != self.id], count, settled
         near = [id for _, id in membership.subscriber.neighbours()]
         near = list(dict.fromkeys([self.id, *near]))
-        if count is not None or len(near) == 1:
-            count = max(count or 0, len(near))
-        return list(dict.fromkeys([*near, *found])), count
+        count = None if count is None else max(count, len(near))
+        return list(dict.fromkeys([*near, *found])), count, settled
 
     def join_if_empty(self, topic: str) -> str | None:
         """Be the first member of a topic that has none; says why that cannot be."""

@@ -28,6 +28,7 @@ PUT_BYTES_MAX = 32 << 20  # of one client, not yet held by as many members as it
 CONTROL_BYTES = 4096  # an answer that is larger goes with the publications
 
 CODEC = Codec(MESSAGES)
+log = logging.getLogger("planaria.network")
 
 log = logging.getLogger("planaria.network")
 
@@ -100,6 +101,18 @@ class Session:
     def fail(self, request: int, code: str, reason: str) -> None:
         """Answer that it cannot be done."""
         self.answer(Failed(request, code, reason))
+
+    def not_understood(self, body: bytes, error: MalformedMessage) -> None:
+        """Answer even what this version does not understand, if only it names its request."""
+        try:
+            tag, request = msgpack.decode(body, type=list)[:2]
+        except (MsgspecError, ValueError, RecursionError):
+            self.connection.malformed += 1
+            if self.connection.malformed == 1:  # or whoever likes could fill the log
+                log.info("a client sent no message: %s", error)
+            return
+        if isinstance(request, int) and self.admit(request):
+            self.fail(request, "usage", f"this node does not understand {tag!r}: {error}")
 
     def answer(self, message: ClientMessage) -> None:
         """Answer a request; if the client takes nothing now, as soon as it does."""

@@ -150,6 +150,7 @@ def corrupt_topic(served: TopicSupervisor, ids: Sequence[NodeId], rng: Random) -
     served.claimed = any_integer(rng, 0, CLAIM_MAX)
     served.spread = any_integer(rng, 0, SPREAD_TIMEOUTS)
     served.doubts = any_integer(rng, 0, DOUBTS_MAX)
+    served.unsettled = served.doubts  # any number will do: no rule of the ring reads it
     for lane in ("probes", "outbox", "answers"):
         queued = [any_raw_id(ids, rng) for _ in range(rng.randrange(3))]
         setattr(served, lane, {id: rng.random() < 0.5 for id in queued})
@@ -193,6 +194,8 @@ def corrupt_supervisor(
         supervisor.topics[topic] = served
     supervisor.moved = {}
     supervisor.turn = any_integer(rng, 0)
+    supervisor.unsettled = supervisor.turn
+    supervisor.absent = dict.fromkeys((*supervisor.supervisors, *ids[:1]), supervisor.turn)
     budget = supervisor.budget
     budget.limit, budget.cap, budget.spent = (any_integer(rng, 0, 64) for _ in range(3))
     if rng.random() < 0.3:

@@ -57,6 +57,7 @@ def any_sought(turn: int, ids: Sequence[NodeId], rng: Random) -> Sought:
     sought.members = [any_raw_id(ids, rng) for _ in range(rng.randrange(4))]
     sought.count, sought.tries = any_integer(rng, 0, 9), any_integer(rng, 0, 2)
     sought.told, sought.asked = any_integer(rng, -1, turn), any_integer(rng, -1, turn)
+    sought.settled = sought.count % 2 == 0
     sought.looked = any_integer(rng, turn, turn - REFRESH)
     return sought
 
@@ -79,7 +80,7 @@ def any_directory_message(topics: Sequence[str], ids: Sequence[NodeId], rng: Ran
             AskTopics(sender, rng.choice((*names, "#")), rng.choice(names), walk),
             Topics(sender, walk, _some(names, rng), rng.choice((None, name))),
             AskMembers(sender, name),
-            Members(sender, name, members, rng.randrange(9)),
+            Members(sender, name, members, rng.randrange(9), walk % 2 == 0),
         ]
     )
 

@@ -123,11 +123,16 @@ class Copies:
     def enough(self, members: int | None) -> bool:
         """Are these all the copies that were asked for, or that there can be?
 
-        `members` is how many the topic has, None if that is not known.
+        `members` is how many the topic has, None if that is not certain.
         """
         if len(self.held) >= self.wanted:
             return True
         return not self.strict and members is not None and 0 < members <= len(self.held)
+
+    def all_known(self, members: Sequence[NodeId], now: float) -> bool:
+        """Has it taken too long to learn how many there are, and do all of these hold it?"""
+        held = bool(self.held) and all(one in self.held for one in members)
+        return held and not self.strict and self._late(now)
 
     def refusal(self, members: Sequence[NodeId], now: float) -> str | None:
         """Why it is not to be had: a final reason, or FULL if trying on helps nobody now."""
@@ -136,8 +141,10 @@ class Copies:
             return TAKEN if TAKEN in final else final[0]
         if members and all(self.refused.get(one) == FULL for one in members):
             return FULL
-        late = now - self.since > PATIENCE_SECONDS
-        return FULL if late and not self.strict else None
+        return FULL if self._late(now) and not self.strict else None
+
+    def _late(self, now: float) -> bool:
+        return now - self.since > PATIENCE_SECONDS
 
     def _open(self, member: NodeId) -> bool:
         return member not in self.held and member not in self.refused

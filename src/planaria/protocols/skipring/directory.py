@@ -126,6 +126,11 @@ class Directory(Stateful):
         sought.looked = self.turn
         return sought.found
 
+    def settled(self, topic: str) -> bool:
+        """Is the number of members certain? Not while a supervisor may not know all of them."""
+        sought = self.sought.get(topic)
+        return sought is not None and sought.found is not None and sought.settled
+
     def want(self, pattern: str) -> None:
         """Ask for a pattern from now on, for a while."""
         if pattern not in self.wanted and len(self.wanted) >= PATTERNS_MAX:
@@ -300,8 +305,8 @@ class Directory(Stateful):
         sought = self.sought.get(message.topic)
         order = preference(message.topic, self.supervisors, self.secret)
         if sought is not None and message.sender in order:
-            first = message.sender == order[0]
-            sought.learn(self.turn, message.members, message.count, first=first)
+            first, settled = message.sender == order[0], message.settled
+            sought.learn(self.turn, message.members, message.count, settled=settled, first=first)
         return []
 
 

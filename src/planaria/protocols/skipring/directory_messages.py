@@ -43,12 +43,16 @@ class AskMembers(Message, frozen=True, tag="skipring.ask_members"):
 
 
 class Members(Message, frozen=True, tag="skipring.members"):
-    """Some of its members, drawn anew for each answer, and how many there are in all."""
+    """Some of its members, drawn anew for each answer, and how many there are in all.
+
+    Not `settled`: there may be more, who have not asked this supervisor yet.
+    """
 
     sender: NodeId
     topic: str
     members: Annotated[list[NodeId], Meta(max_length=MEMBERS_MAX)]
     count: Annotated[int, Meta(ge=0)]
+    settled: bool = True
 
 
 MESSAGES = defined_in(globals())

@@ -83,7 +83,9 @@ class Register:
         suspects = served.suspects if served else {}
         sound = [id for id in drawn if isinstance(id, int) and is_node_id(id)]
         members = [id for id in sound if id not in suspects] or sound
-        return [Send(message.sender, Members(self.supervisor.id, message.topic, members, count))]
+        settled = self.supervisor.settled(message.topic)
+        answer = Members(self.supervisor.id, message.topic, members, count, settled)
+        return [Send(message.sender, answer)]
 
 
 def literal(pattern: str) -> str:

@@ -11,7 +11,7 @@ NEVER = -1
 
 
 class SoughtState(State):
-    """Some members, their number, and when they were told, asked for and looked at."""
+    """Some members, their number and if it is certain; when all was told, asked for, looked at."""
 
     members: list[int]
     count: int
@@ -19,17 +19,19 @@ class SoughtState(State):
     asked: int
     looked: int
     tries: int
+    settled: bool = False
 
 
 class Sought(Stateful):
     """The members of one topic."""
 
-    __slots__ = ("asked", "count", "looked", "members", "told", "tries")
+    __slots__ = ("asked", "count", "looked", "members", "settled", "told", "tries")
     state_type = SoughtState
 
     def __init__(self, turn: int = 0) -> None:
         self.members: list[NodeId] = []
         self.count = 0
+        self.settled = False  # may there be no more than that?
         self.told = NEVER  # the turn of the last answer
         self.asked = NEVER
         self.looked = turn
@@ -60,7 +62,9 @@ class Sought(Stateful):
         """Is it time to ask, anew or again?"""
         if self.asked == NEVER:
             return True
-        return turn - self.asked >= (RETRY if self.tries else REFRESH)
+        if self.tries:
+            return turn - self.asked >= RETRY
+        return not self.settled or turn - self.asked >= REFRESH
 
     def ask(self, turn: int) -> int:
         """Note a question; returns how many supervisors to put it to."""
@@ -68,10 +72,12 @@ class Sought(Stateful):
         self.tries = min(self.tries + 1, ASKED_MAX)
         return self.tries
 
-    def learn(self, turn: int, members: list[NodeId], count: int, *, first: bool) -> None:
+    def learn(
+        self, turn: int, members: list[NodeId], count: int, *, settled: bool, first: bool
+    ) -> None:
         """Take an answer. 'Nobody' counts if the supervisor that should know says so, or if that
         one has not answered and nobody else knows of members."""
         if not self.tries or (not count and not first and (self.tries < 2 or self.members)):
             return
         self.members, self.count, self.told = members, max(count, len(members)), turn
-        self.tries = 0
+        self.settled, self.tries = settled, 0

@@ -8,9 +8,11 @@ as one closer to the topic answers a probe.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec import field
+
 from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
-from planaria.core.node import Command, Effects, LinkDown, Node, Send, Supervisors
+from planaria.core.node import Command, Effects, LinkDown, Node, Restarted, Send, Supervisors
 from planaria.core.state import State
 from planaria.protocols.skipring.budget import Budget, BudgetState
 from planaria.protocols.skipring.messages import (
@@ -22,14 +24,19 @@ from planaria.protocols.skipring.messages import (
     speaker,
 )
 from planaria.protocols.skipring.placement import preference
-from planaria.protocols.skipring.topic_supervisor import TopicSupervisor, TopicSupervisorState
+from planaria.protocols.skipring.topic_supervisor import (
+    SETTLE_TIMEOUTS,
+    TopicSupervisor,
+    TopicSupervisorState,
+)
 
 TOPICS_MAX = 1 << 16  # databases one process keeps; further topics are not served
 MOVED_AGE_MAX = 4  # timeouts for which an answer to a probe counts
 
 
 class SupervisorState(State):
-    """The databases of all topics, who serves which instead, and what was asked and sent."""
+    """The databases of all topics, who serves which instead, what was asked and sent, and for how
+    long others have not answered."""
 
     topics: dict[str, TopicSupervisorState]
     moved: dict[str, tuple[int, int]]
@@ -37,12 +44,15 @@ class SupervisorState(State):
     budget: BudgetState
     requests: int
     sent: int
+    unsettled: int = 0
+    absent: dict[int, int] = field(default_factory=dict)
 
 
 class Supervisor(Node):
     """Serves every topic for which no closer supervisor is alive."""
 
     __slots__ = (
+        "absent",
         "budget",
         "moved",
         "pace_max",
@@ -52,6 +62,7 @@ class Supervisor(Node):
         "supervisors",
         "topics",
         "turn",
+        "unsettled",
     )
     state_type = SupervisorState
 
@@ -68,6 +79,8 @@ class Supervisor(Node):
         self.budget = Budget()
         self.requests = 0  # totals, for whoever measures
         self.sent = 0
+        self.unsettled = 0  # timeouts left in which members from before my restart may ask
+        self.absent: dict[NodeId, int] = {}  # timeouts without an answer of whom I probe
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Requests of subscribers, and probes among supervisors; each speaks for itself alone."""
@@ -98,6 +111,8 @@ class Supervisor(Node):
 
     def _on_probe_reply(self, message: ProbeReply) -> Effects:
         """A supervisor is alive: from now on it serves every topic that it is closer to."""
+        if message.sender in self.absent:
+            self.absent[message.sender] = 0
         for topic in (message.topic, *self.topics):
             if message.sender in self._closer(topic):
                 self.moved[topic] = (message.sender, MOVED_AGE_MAX)
@@ -106,6 +121,7 @@ class Supervisor(Node):
     def on_timeout(self) -> Effects:
         """Every topic's timeout; topics that are not mine are handed over, empty ones dropped."""
         self._age_moved()
+        self.unsettled = min(max(self.unsettled, 1), SETTLE_TIMEOUTS + 1) - 1
         topics = self._in_turn()
         sizes = [max(len(served.database), served.queued) for served in self.topics.values()]
         self.budget.refill(sizes, max((one.rate for one in self.topics.values()), default=0))
@@ -117,6 +133,7 @@ class Supervisor(Node):
                 self.turn += 1
             effects += self._probe(topic, probed)
             effects += self._on_timeout_of(topic)
+        self.absent = {id: min(self._absence(id) + 1, SETTLE_TIMEOUTS) for id in sorted(probed)}
         effects += self._spend_the_rest([topic for topic in topics if topic in self.topics])
         self.sent += len(effects)
         return effects
@@ -155,8 +172,13 @@ class Supervisor(Node):
     def on_command(self, command: Command) -> Effects:
         """A failed send to a subscriber is a hint to every topic that has it.
 
-        Other supervisors than before: who is closer to a topic now is found out by probes.
+        Other supervisors than before: who is closer to a topic now is found out by probes. After a
+        restart members may have come and gone.
         """
+        if isinstance(command, Restarted):
+            self.unsettled = SETTLE_TIMEOUTS
+            for served in self.topics.values():
+                served.unsettle(SETTLE_TIMEOUTS)
         if isinstance(command, Supervisors):
             self.supervisors = tuple(dict.fromkeys(command.ids))
         if not isinstance(command, LinkDown):
@@ -170,7 +192,8 @@ class Supervisor(Node):
     def state(self) -> SupervisorState:
         """The databases and all that is beside them."""
         topics = {topic: served.state() for topic, served in self.topics.items()}
-        rest = (self.moved, self.turn, self.budget.state(), self.requests, self.sent)
+        totals = (self.requests, self.sent)
+        rest = (self.moved, self.turn, self.budget.state(), *totals, self.unsettled, self.absent)
         return SupervisorState(topics, *rest)  # type: ignore[arg-type]
 
     def load(self, state: State) -> None:
@@ -178,6 +201,7 @@ class Supervisor(Node):
         assert isinstance(state, SupervisorState)
         self.moved, self.turn = state.moved, state.turn
         self.requests, self.sent = state.requests, state.sent
+        self.unsettled, self.absent = state.unsettled, state.absent
         self.budget.load(state.budget)
         self.topics = {}
         for topic, its in state.topics.items():
@@ -189,8 +213,28 @@ class Supervisor(Node):
         if topic not in self.topics:
             if len(self.topics) >= TOPICS_MAX:
                 return None
-            self.topics[topic] = TopicSupervisor(topic, self.id, self.budget, self.pace_max)
+            served = TopicSupervisor(topic, self.id, self.budget, self.pace_max)
+            served.unsettle(self._unsettled(topic))
+            self.topics[topic] = served
         return self.topics[topic]
+
+    def settled(self, topic: str) -> bool:
+        """Have all members of `topic` had the time to ask me? Then I know how many there are.
+
+        Not while another one serves it, nor right after a restart or instead of one that served it
+        until lately. A new topic of my own is settled at once: who joins it was in no ring before.
+        """
+        served = self.topics.get(topic)
+        left = self._unsettled(topic) if served is None else served.unsettled
+        return left <= 0 and self._moved_to(topic) is None
+
+    def _unsettled(self, topic: str) -> int:
+        """For how many timeouts more members may ask of which nobody has told me."""
+        absences = [self._absence(id) for id in self._closer(topic)]
+        return max(self.unsettled, SETTLE_TIMEOUTS - min(absences, default=SETTLE_TIMEOUTS))
+
+    def _absence(self, id: NodeId) -> int:
+        return max(self.absent.get(id, 0), 0)
 
     def _closer(self, topic: str) -> tuple[NodeId, ...]:
         """The supervisors that would rather serve `topic` than me."""

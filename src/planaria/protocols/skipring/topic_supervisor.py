@@ -32,6 +32,7 @@ SHARES = 8  # of every so many configurations one is for those who are right, tw
 PATIENCE = 10  # timeouts for an accused member to answer: two slow messages and a little
 VERSION_MODULUS = 1 << 62  # versions fit the wire; a wrap costs one subscriber a few timeouts
 RECOUNT_EVERY = 64  # timeouts between two recomputations of all sums: a corrupt one must not last
+SETTLE_TIMEOUTS = 16  # within which whoever lost its supervisor asks: 8 to notice, 8 to be woken
 UNHEARD_MAX = 64  # timeouts without a request of label 0, which asks every other time
 
 
@@ -54,6 +55,7 @@ class TopicSupervisorState(State):
     unheard: int
     sent: int
     pace: PaceState
+    unsettled: int = 0
 
 
 class TopicSupervisor(Stateful):
@@ -78,6 +80,7 @@ class TopicSupervisor(Stateful):
         "suspects",
         "topic",
         "unheard",
+        "unsettled",
         "version",
     )
     state_type = TopicSupervisorState
@@ -105,6 +108,7 @@ class TopicSupervisor(Stateful):
         self.suspects: dict[NodeId, int] = {}  # timeouts left to answer
         self.unheard = 0  # timeouts since label 0 asked
         self.sent = 0  # configurations since the last timeout
+        self.unsettled = 0  # timeouts left in which members may ask that I should know
 
     @property
     def size(self) -> int:
@@ -150,6 +154,8 @@ class TopicSupervisor(Stateful):
             self._compare_sums(message)
         elif len(self.database) < MEMBERS_MAX:
             self._recognise(message.label)
+            if message.label is not None:
+                self.unsettle(SETTLE_TIMEOUTS)  # it was a member before: others may have been, too
             self._changed(self.database.insert(asker))
         if self.database.label_of(asker) == 0:
             self.unheard = 0
@@ -177,7 +183,9 @@ class TopicSupervisor(Stateful):
         self.sent = 0
         self.requests, self.requests_before = 0, self.requests
         self.calm = max(self.calm, 0) + 1
+        self.unsettled = min(max(self.unsettled, 1), SETTLE_TIMEOUTS + 1) - 1
         if self.database.repair():
+            self.unsettle(SETTLE_TIMEOUTS)
             self._changed([id for id in self.database.entries if id is not None])
         if self.calm % RECOUNT_EVERY == 0:
             self.database.recount()
@@ -190,6 +198,10 @@ class TopicSupervisor(Stateful):
             self.next = (self.next + 1) % n
             self._configure_owner(self.next)
         return self.flush()
+
+    def unsettle(self, timeouts: int) -> None:
+        """For so long there may be members that are not recorded."""
+        self.unsettled = max(self.unsettled, timeouts)
 
     @property
     def _doubtful(self) -> bool:

@@ -160,6 +160,7 @@ class SkipRingModel(Model):
         """Totals, and load that is too little for any rule to read, count for nothing."""
         if isinstance(state, SupervisorState):
             state.requests = state.sent = state.turn = 0
+            state.unsettled, state.absent = 0, {}  # told to publishers, read by no rule
             state.budget.spent = 0
             for served in state.topics.values():
                 self._plain_topic(served)
@@ -171,7 +172,7 @@ class SkipRingModel(Model):
 
     def _plain_topic(self, served: TopicSupervisorState) -> None:
         served.calm = min(served.calm, CALM if self.n == 1 else 2)
-        served.requests = served.requests_before = served.claimed = 0
+        served.requests = served.requests_before = served.claimed = served.unsettled = 0
         served.sent %= SHARES
         served.suspects = {id: max(it, -1) for id, it in served.suspects.items()}
         period = ANSWER + 1
