@@ -30,8 +30,6 @@ CONTROL_BYTES = 4096  # an answer that is larger goes with the publications
 CODEC = Codec(MESSAGES)
 log = logging.getLogger("planaria.network")
 
-log = logging.getLogger("planaria.network")
-
 
 class Session:
     """A client's connection. An answer that its link does not take waits, and counts as open."""
@@ -85,18 +83,6 @@ class Session:
         for topic, positions in tail.vectors.items():
             whole.setdefault(topic, []).extend(positions)
         return whole
-
-    def not_understood(self, body: bytes, error: MalformedMessage) -> None:
-        """Answer even what this version does not understand, if only it names its request."""
-        try:
-            tag, request = msgpack.decode(body, type=list)[:2]
-        except (MsgspecError, ValueError, RecursionError):
-            self.connection.malformed += 1
-            if self.connection.malformed == 1:  # or whoever likes could fill the log
-                log.info("a client sent no message: %s", error)
-            return
-        if isinstance(request, int) and self.admit(request):
-            self.fail(request, "usage", f"this node does not understand {tag!r}: {error}")
 
     def fail(self, request: int, code: str, reason: str) -> None:
         """Answer that it cannot be done."""
