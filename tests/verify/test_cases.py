@@ -22,7 +22,7 @@ LARGE = [it for it in CASES if it.large]
 def test_small_case_is_searched_to_the_end_and_nothing_is_found(case: Case) -> None:
     result = case.search().run()
     assert not result.findings
-    assert result.expanded == result.states > result.legitimate > 0
+    assert result.expanded == result.states >= result.legitimate > 0
 
 
 @pytest.mark.parametrize("case", LARGE, ids=str)
@@ -64,7 +64,7 @@ def test_adversarial_schedulers_hold_up_nobody(
 
 
 def test_adversarial_schedulers_hold_up_what_does_not_heal() -> None:
-    mutant = next(it for it in MUTANTS if it.name == "displaced")
+    mutant = next(it for it in MUTANTS if it.name == "contest")
     with mutated(mutant):
         model = find_model("sorted-ring")(4, "right")
         found = {it.strategy: len(it.failed) for it in attack(model, 12, 30)}

@@ -1,22 +1,40 @@
 """`planaria keys`: an authority, and certificates for nodes, clients and admins."""
 
 import json
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from planaria.cli.access import reaches_network, run
 from planaria.cli.groups import Group
+from planaria.cli.topic import supervisors_of, utc
+from planaria.core.errors import UsageError
+from planaria.network.charters import seal_void
+from planaria.network.client.messages import ChartersAre, PutCharter
+from planaria.network.context import Context
 from planaria.network.identity import (
     AUTHORITY,
+    AUTHORITY_KEY,
     CERTIFICATE,
     CERTIFICATE_DAYS,
     CLUSTER,
+    ID_BYTES,
+    ISSUED,
     ROLES,
+    finish_rotation,
     found_cluster,
     identify,
     issue,
+    issued,
+    load_authority,
     load_certificate,
+    load_key,
+    rotate,
 )
+from planaria.network.survey import Surveyor
+from planaria.protocols.skipring.charter import voiding
 
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
@@ -63,8 +81,80 @@ def show(directory: Path, as_json: bool) -> None:
         click.echo(f"{name:10} {' '.join(value) if isinstance(value, list) else value}")
 
 
+@keys.command("rotate")
+@click.argument("directory", type=DIRECTORY)
+@click.option("--finish", is_flag=True, help="Trust the old authority no longer.")
+def rotate_authority(directory: Path, finish: bool) -> None:
+    """Make a new authority in DIRECTORY, trusted beside the old one until --finish."""
+    if finish:
+        finish_rotation(directory)
+        click.echo(f"{directory / AUTHORITY} holds the new authority alone", err=True)
+    else:
+        rotate(directory)
+        click.echo(
+            f"{directory / AUTHORITY} holds both: copy it to all nodes and clients", err=True
+        )
+
+
+@keys.command("revoke")
+@click.argument("who", metavar="NAME|ID")
+@click.option("--dir", "directory", type=DIRECTORY, default=Path("keys"), show_default=True)
+@click.option("--from", "since", metavar="TIME", help="2026-11-16T12:00:00Z, or seconds [now].")
+@reaches_network
+def revoke(context: Context, who: str, directory: Path, since: str | None) -> None:
+    """Have a running network refuse NAME or ID; needs the authority in --dir.
+
+    Its links are closed, and what it signed as an admin from TIME on is void. Cannot be taken back.
+    """
+    id, second = issued_id(directory, who), parse_time(since)
+    run(revoke_one(context, id, directory, second))
+    click.echo(f"{who} ({id.hex()}) is revoked from {utc(second)} on", err=True)
+
+
+async def revoke_one(context: Context, id: bytes, directory: Path, since: int) -> None:
+    """Sign with the authority's key that a certificate is revoked, and tell a supervisor."""
+    sealed = seal_void(voiding(id, since), load_key(directory / AUTHORITY_KEY))
+    async with Surveyor(context) as surveyor:
+        survey = await surveyor.look()
+        first = next(iter([*supervisors_of(survey), *survey.nodes]))
+        await surveyor.ask(first, PutCharter, ChartersAre, sealed)
+
+
+def issued_id(directory: Path, who: str) -> bytes:
+    """The id of a certificate, told as it is or by its name; raises UsageError."""
+    found = issued(directory)
+    if who in found:
+        if len(found[who]) > 1:
+            ids = ", ".join(it.hex() for it in found[who])
+            raise UsageError(f"{who!r} was issued {len(found[who])} times: name one id of {ids}")
+        return found[who][0]
+    try:
+        id = bytes.fromhex(who)
+    except ValueError:
+        id = b""
+    if len(id) != ID_BYTES:
+        raise UsageError(
+            f"{who!r} is no name that {directory / ISSUED} has, and no id of 32 hex digits "
+            "(`planaria keys show DIR` shows one)"
+        )
+    return id
+
+
+def parse_time(text: str | None) -> int:
+    """Seconds since 1970 of a time in ISO 8601, in UTC unless it says else; None: now."""
+    if text is None:
+        return int(time.time())
+    try:
+        if text.isascii() and text.isdigit():
+            return int(datetime.fromtimestamp(int(text), UTC).timestamp())
+        found = datetime.fromisoformat(text)
+        return max(0, int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()))
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"--from {text}: a time such as 2026-11-16T12:00:00Z") from None
+
+
 def _shown(directory: Path) -> dict[str, str | int | list[str]]:
-    authority = load_certificate(directory / AUTHORITY)
+    authority = load_authority(directory / AUTHORITY)
     one = identify(load_certificate(directory / CERTIFICATE), authority)
     return {
         "name": one.name,

@@ -20,6 +20,7 @@ from planaria.network.loop import run
 
 BROKEN = 1
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False)
 ADDRESS = "HOST:PORT"
 
 
@@ -40,6 +41,7 @@ ADDRESS = "HOST:PORT"
 @click.option("--walk", type=int, help="Hops of a publication in mobile before all get it [0].")
 @click.option("--http", metavar=ADDRESS, help="Where to answer /metrics, /healthz, /stablez.")
 @click.option("--keys", type=DIRECTORY, help="Made by `planaria keys issue`; else --dir has them.")
+@click.option("--rights", type=FILE, help="A TOML file: what its clients may do.")
 @click.option("--insecure", count=True, help="Without TLS; twice: not on loopback alone.")
 @click.option("--cluster", help="The network's name; certificates say it.")
 @click.option("--name", help="What people call this node; certificates say it.")
@@ -56,8 +58,8 @@ def node(directory: Path | None, file: Path | None, stop_with_stdin: bool, **tol
     that has run before continues with --dir alone. Prints one line of JSON when it serves.
     """
     given = {key: value for key, value in told.items() if value not in (None, (), 0)}
-    if "keys" in given:
-        given["keys"] = str(given["keys"].absolute())
+    for name in given.keys() & {"keys", "rights"}:
+        given[name] = str(given[name].absolute())
     config = load_config(directory, given, file=file)
     _log_to_stderr(config)
     for line in misspelt():

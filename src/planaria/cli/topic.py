@@ -3,8 +3,7 @@
 import asyncio
 import re
 import time
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from msgspec import json
@@ -14,16 +13,22 @@ from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.groups import Group
 from planaria.cli.tables import aligned, counted
 from planaria.cli.units import seconds_text
-from planaria.core.errors import UsageError
+from planaria.core.errors import UsageError, unknown
 from planaria.core.topics import check_filter, check_topic
-from planaria.network.charters import judge, local_key, seal, seal_locally, seal_void
+from planaria.network.charters import judge, local_key, seal, seal_locally
 from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
 from planaria.network.client.overlays import OVERLAYS, RING
 from planaria.network.context import Context, contexts_directory
-from planaria.network.identity import AUTHORITY_KEY, ID_BYTES, load_key
+from planaria.network.rights import ANYBODY, RIGHTS
 from planaria.network.survey import Survey, Surveyor
 from planaria.protocols.publications.retention import Retention
-from planaria.protocols.skipring.charter import Charter, next_charter, rank_of, voiding
+from planaria.protocols.skipring.charter import (
+    Allowed,
+    Charter,
+    Right,
+    next_charter,
+    rank_of,
+)
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 FOREVER = ("forever", "all")  # no limit
@@ -42,6 +47,7 @@ def topic() -> None:
 @click.option("--count", metavar="N", help="Publications in all, or `all`.")
 @click.option("--per-publisher", metavar="N", help="Publications of one publisher, or `all`.")
 @click.option("--overlay", type=click.Choice(OVERLAYS), help="Where it and all below it live.")
+@click.option("--allow", metavar="RIGHT=NAMES", multiple=True, help="publish=alice,bob; * is all.")
 @click.option("--version", type=click.IntRange(1), help="The next, if not told.")
 @JSON
 @reaches_network
@@ -52,6 +58,7 @@ def set_one(
     count: str | None,
     per_publisher: str | None,
     overlay: str | None,
+    allow: tuple[str, ...],
     version: int | None,
     as_json: bool,
 ) -> None:
@@ -63,10 +70,12 @@ def set_one(
         "per_publisher": None if per_publisher is None else parse_count(per_publisher),
     }
     told = {key for key, value in zip(changes, (keep, count, per_publisher), strict=True) if value}
-    if not told and overlay is None:
-        raise UsageError("nothing to lay down: say --keep, --count, --per-publisher or --overlay")
+    if not told and overlay is None and not allow:
+        options = "--keep, --count, --per-publisher, --overlay or --allow"
+        raise UsageError(f"nothing to lay down: say {options}")
     wanted = {key: changes[key] for key in told}
-    charter, held, known = run(_set(context, name, wanted, overlay, version))
+    rights = dict(map(parse_allow, allow))
+    charter, held, known = run(_set(context, name, wanted, overlay, rights, version))
     if as_json:
         click.echo(json.encode({**shown(charter), "supervisors": [held, known]}).decode())
     else:
@@ -107,48 +116,12 @@ def show(context: Context, name: str, as_json: bool) -> None:
         click.echo(f"{line_of(it)}, signed {utc(it.time)}")
 
 
-@topic.command("void")
-@click.argument("admin", metavar="ADMIN_ID")
-@click.option(
-    "--dir", "directory", type=click.Path(path_type=Path, file_okay=False), default="keys"
-)
-@click.option("--since", type=click.IntRange(0), help="Seconds since 1970. Default: from now on.")
-@reaches_network
-def void(context: Context, admin: str, directory: Path, since: int | None) -> None:
-    """Declare void what an admin signed; needs the authority in --dir. Cannot be taken back.
-
-    ADMIN_ID is the id of its certificate (`planaria keys show`).
-    """
-    second = int(time.time()) if since is None else since
-    run(void_admin(context, admin_id(admin), directory, second))
-    click.echo(f"what {admin} signed from {utc(second)} on is void", err=True)
-
-
-async def void_admin(context: Context, admin: bytes, directory: Path, since: int) -> None:
-    """Sign with the authority's key that an admin's charters are void, and tell a node."""
-    sealed = seal_void(voiding(admin, since), load_key(directory / AUTHORITY_KEY))
-    async with Surveyor(context) as surveyor:
-        survey = await surveyor.look()
-        first = next(iter([*_supervisors(survey), *survey.nodes]))
-        await surveyor.ask(first, PutCharter, ChartersAre, sealed)
-
-
-def admin_id(text: str) -> bytes:
-    """The id of a certificate; raises UsageError."""
-    try:
-        found = bytes.fromhex(text)
-    except ValueError:
-        found = b""
-    if len(found) != ID_BYTES:
-        raise UsageError(f"{text!r} is no id: `planaria keys show DIR` shows one, 32 hex digits")
-    return found
-
-
 async def _set(
     context: Context,
     name: str,
     wanted: dict[str, int | None],
     overlay: str | None,
+    allow: dict[Right, tuple[str, ...]],
     version: int | None,
 ) -> tuple[Charter, int, int]:
     """Sign the next charter, hand it to a node, and wait until all supervisors hold it."""
@@ -159,20 +132,25 @@ async def _set(
         charter = replace(blank, retention=replace(blank.retention, **wanted))
         charter = replace(charter, overlay=overlay or charter.overlay)
         credentials = surveyor.access.credentials
+        if allow and credentials is None:
+            raise UsageError(
+                "--allow needs certificates: without them nobody knows who a client is"
+            )
+        charter = replace(charter, allow=changed_rights(charter.allow, allow))
         if credentials is not None:
             sealed = seal(charter, credentials)
         else:
             sealed = seal_locally(charter, local_key(contexts_directory().parent / LOCAL_KEY))
-        first = _supervisors(survey)[0] if _supervisors(survey) else next(iter(survey.nodes))
+        first = supervisors_of(survey)[0] if supervisors_of(survey) else next(iter(survey.nodes))
         await surveyor.ask(first, PutCharter, ChartersAre, sealed)
         until = time.monotonic() + SPREAD_SECONDS
         while True:
             held = 0
-            for node in _supervisors(survey):
+            for node in supervisors_of(survey):
                 told = await surveyor.ask(node, AskCharters, ChartersAre, name)
                 held += sealed in told.sealed
-            if held == len(_supervisors(survey)) or time.monotonic() > until:
-                return charter, held, len(_supervisors(survey))
+            if held == len(supervisors_of(survey)) or time.monotonic() > until:
+                return charter, held, len(supervisors_of(survey))
             await asyncio.sleep(0.1)
 
 
@@ -185,7 +163,7 @@ async def _asked(surveyor: Surveyor, survey: Survey, pattern: str) -> dict[str, 
     """The charters that supervisors keep, verified here too, of each topic the highest first."""
     authority = surveyor.access.credentials.authority if surveyor.access.credentials else None
     admit, ranked = judge(authority), dict[str, dict[Any, Charter]]()
-    for node in _supervisors(survey):
+    for node in supervisors_of(survey):
         after: str | None = ""
         while after is not None:
             told = await surveyor.ask(node, AskCharters, ChartersAre, pattern, after)
@@ -199,7 +177,8 @@ async def _asked(surveyor: Surveyor, survey: Survey, pattern: str) -> dict[str, 
     }
 
 
-def _supervisors(survey: Survey) -> list[int]:
+def supervisors_of(survey: Survey) -> list[int]:
+    """The handles of those that say of themselves that they supervise."""
     return [handle for handle, seen in survey.nodes.items() if seen.status.supervises]
 
 
@@ -222,6 +201,23 @@ def parse_count(text: str) -> int | None:
     return int(text)
 
 
+def parse_allow(text: str) -> tuple[Right, tuple[str, ...]]:
+    """A right and who has it, of `publish=alice,bob`; raises UsageError."""
+    right, _, names = text.partition("=")
+    who = tuple(sorted({it.strip() for it in names.split(",")}))
+    if not all(who):
+        raise UsageError(f"--allow {text}: a right and names, such as publish=alice,bob, or *")
+    if right not in RIGHTS:
+        raise unknown("right", right, RIGHTS)
+    return cast(Right, right), who
+
+
+def changed_rights(before: Allowed, changes: dict[Right, tuple[str, ...]]) -> Allowed:
+    """What is laid down about rights, with changes; nothing about what everybody has."""
+    merged = {**dict(before), **changes}
+    return tuple(sorted((it, who) for it, who in merged.items() if ANYBODY not in who))
+
+
 def shown(charter: Charter) -> dict[str, Any]:
     """A charter for programs."""
     kept: Retention = charter.retention
@@ -232,6 +228,7 @@ def shown(charter: Charter) -> dict[str, Any]:
         "keep_seconds": kept.age,
         "count": kept.count,
         "per_publisher": kept.per_publisher,
+        "allow": {right: list(who) for right, who in charter.allow},
         "signed": charter.time,
     }
 
@@ -242,7 +239,8 @@ def line_of(charter: Charter) -> str:
     limits = f"keeps {age}, count {count}, per publisher {each}"
     if charter.overlay != RING:
         limits = f"is in {charter.overlay}"
-    return f"{charter.topic} version {charter.version}: {limits}"
+    rights = "".join(f", {right} by {' '.join(who)}" for right, who in charter.allow)
+    return f"{charter.topic} version {charter.version}: {limits}{rights}"
 
 
 def utc(second: int) -> str:

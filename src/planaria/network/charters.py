@@ -11,13 +11,20 @@ from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.utils import CryptographyDeprecationWarning
 from msgspec import msgpack
 
 from planaria.core.errors import CapacityExceeded, UsageError
-from planaria.network.identity import ID_BYTES, Refused, identify, load_key, write_key
+from planaria.network.identity import (
+    ID_BYTES,
+    UNREADABLE,
+    Authority,
+    identify,
+    load_key,
+    write_key,
+)
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.charter import (
     SEALED_BYTES_MAX,
@@ -33,12 +40,6 @@ from planaria.protocols.skipring.charter import (
 PURPOSE = (
     b"planaria charter\0"  # before what is signed: a signature of something else is no charter
 )
-# What a certificate that is none, or not of this cluster, makes the library raise.
-UNREADABLE = (
-    Refused, ValueError, TypeError, OverflowError, OSError, UnsupportedAlgorithm,
-    x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType,
-    x509.AttributeNotFound, x509.ExtensionNotFound, CryptographyDeprecationWarning,
-)  # fmt: skip
 AUTHORITY_SIGNED = b""  # in place of a certificate
 
 
@@ -73,7 +74,7 @@ def local_key(path: Path) -> Ed25519PrivateKey:
     return load_key(path)
 
 
-def judge(authority: x509.Certificate | None) -> Judge:
+def judge(authority: Authority | None) -> Judge:
     """What says of sealed bytes what they lay down in a cluster; None: it has no authority."""
     return _judge_key if authority is None else lambda data: _judge_certificate(data, authority)
 
@@ -91,15 +92,15 @@ def _judge_key(data: bytes) -> Judged | None:
     return Judged(charter, id) if _signed(sealed, key) else None
 
 
-def _judge_certificate(data: bytes, authority: x509.Certificate) -> Judged | None:
+def _judge_certificate(data: bytes, authority: Authority) -> Judged | None:
     found = decode_sealed(data)
     if found is None:
         return None
     sealed, charter = found
     if charter.topic.startswith(VOID):
-        key = authority.public_key()
-        good = sealed.signer == AUTHORITY_SIGNED and isinstance(key, Ed25519PublicKey)
-        return Judged(charter, b"") if good and _signed(sealed, key) else None  # type: ignore[arg-type]
+        signers = [] if sealed.signer != AUTHORITY_SIGNED else [it.public_key() for it in authority]
+        good = any(isinstance(it, Ed25519PublicKey) and _signed(sealed, it) for it in signers)
+        return Judged(charter, b"") if good else None
     try:
         with catch_warnings():
             simplefilter("error", CryptographyDeprecationWarning)

@@ -47,6 +47,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     supervise: bool = False
     http: str | None = None
     keys: Path | None = None
+    rights: Path | None = None
     insecure: int = 0
     cluster: str | None = None
     name: str | None = None
@@ -64,7 +65,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 OPTIONS = tuple(it for it in Config.__struct_fields__ if it not in ("dir", "allow_chaos"))
 _LISTS = ("advertise", "join", "overlay", "link")
 _FLAGS = ("supervise", "discover")
-_PATHS = ("keys",)
+_PATHS = ("keys", "rights")
 
 
 def load_config(
@@ -183,6 +184,8 @@ def _checked(config: Config) -> Config:
         raise UsageError(
             f"others cannot dial {config.listen}: name the address to dial with --advertise"
         )
+    if config.insecure and config.rights is not None:
+        raise UsageError("rights need certificates: without them nobody knows who a client is")
     if config.insecure:
         _check_loopback(config)
     elif config.keys is None and not (config.dir / CERTIFICATE).exists():

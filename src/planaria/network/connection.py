@@ -15,7 +15,7 @@ from msgspec import MsgspecError, Struct, msgpack
 from planaria.core.errors import MalformedMessage
 from planaria.core.message import Message
 from planaria.network.frames import Kind, Reader, frame
-from planaria.network.identity import Refused, handle_of
+from planaria.network.identity import Identity, Refused, handle_of
 from planaria.network.link import OWED_BYTES_MAX, Link, Task
 from planaria.network.tls import Credentials
 
@@ -24,6 +24,7 @@ BEAT_SECONDS = 0.5  # between two words of each end, whatever else it has to say
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
 NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
 TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn
+TURN_SECONDS_MIN = 0.0005  # of one whose requests take longer than a turn again and again
 OWED_SECONDS = 0.05  # for which an acknowledgement waits for something to travel with
 
 
@@ -35,6 +36,14 @@ class Hello(Struct, frozen=True):
     cluster: str
     addresses: tuple[str, ...] = ()
     role: str = NODE  # or `CLIENT`: in no ring, and nobody dials it
+
+
+def read_hello(body: bytes) -> Hello:
+    """What the other end says of itself; raises Refused if that is no hello."""
+    try:
+        return msgpack.decode(body, type=Hello)
+    except (MsgspecError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise Refused(f"no hello: {error}") from None
 
 
 class Handler(Protocol):
@@ -74,6 +83,7 @@ class Connection(asyncio.Protocol):
         self.handler, self.dialled = handler, dialled
         self.link = Link()
         self.theirs: Hello | None = None
+        self.identity: Identity | None = None  # whom its certificate names
         self.heard = 0.0  # when the other end was last heard of, by the loop's clock
         self.malformed = 0
         self.behind = False  # was it crowded for longer than publishers wait?
@@ -83,6 +93,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._inbox: deque[tuple[int, bytes]] = deque()
         self._flushing = self._paused = self._working = False
+        self._turn = TURN_SECONDS
         self._owing: asyncio.TimerHandle | None = None
         self.admitted = False  # did the other end say anything after both hellos?
         self.roles: tuple[str, ...] = ()  # of the certificate that the other end showed
@@ -194,23 +205,29 @@ class Connection(asyncio.Protocol):
 
     def _work(self) -> None:
         """Handle what came in, for a while; nothing more is read before it is done."""
-        inbox, until = self._inbox, monotonic() + TURN_SECONDS
+        inbox, until = self._inbox, monotonic() + self._turn
         while inbox and not self._reason:
-            self._frame(*inbox.popleft())
+            kind, body = inbox.popleft()
+            self._frame(kind, body)
             if inbox and monotonic() > until:
                 self.heard = self._loop.time()  # who is not read from is not silent
+                if kind == Kind.CONTROL:  # publications are worth a longer turn: one write for many
+                    self._turn = max(TURN_SECONDS_MIN, self._turn / 2)
                 self._rest(working=True)
                 self._loop.call_soon(self._work)
                 return
+        if not self._working:
+            self._turn = TURN_SECONDS
         inbox.clear()
         self._rest(working=False)
 
     def _rest(self, *, working: bool) -> None:
-        if self._working != working and self._transport is not None:
+        transport = self._transport
+        if self._working != working and transport is not None and not transport.is_closing():
             if working:
-                self._transport.pause_reading()
+                transport.pause_reading()
             else:
-                self._transport.resume_reading()
+                transport.resume_reading()
         self._working = working
 
     def _frame(self, kind: int, body: bytes) -> None:
@@ -251,8 +268,8 @@ class Connection(asyncio.Protocol):
         try:
             if kind != Kind.HELLO:
                 raise Refused("the first frame must say hello: is this a Planaria node?")
-            self._accept(msgpack.decode(body, type=Hello))
-        except (MsgspecError, Refused) as error:
+            self._accept(read_hello(body))
+        except Refused as error:
             self.refuse(str(error))
 
     def _refused(self, body: bytes) -> None:
@@ -282,7 +299,7 @@ class Connection(asyncio.Protocol):
                     f"the certificate of {shown.name!r} is for {', '.join(shown.roles)}, not for a "
                     f"{theirs.role}: issue one with --role {theirs.role}"
                 )
-            self.roles = shown.roles
+            self.identity, self.roles = shown, shown.roles
         if self._patience is not None:
             self._patience.cancel()
         self.theirs = theirs

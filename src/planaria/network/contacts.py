@@ -16,7 +16,7 @@ from msgspec import MsgspecError, Struct, msgpack, structs
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
-from planaria.network.identity import ID_BYTES, Refused, handle_of, identify
+from planaria.network.identity import ID_BYTES, UNREADABLE, Authority, Refused, handle_of, identify
 from planaria.network.tls import Credentials
 
 CONTACTS_MAX = 1 << 16  # then the one not heard of for longest is forgotten
@@ -26,6 +26,7 @@ ADDRESSES_MAX = 8  # of one node
 ADDRESS_LENGTH_MAX = 300  # a name of 253 characters and a port
 CERTIFICATE_BYTES_MAX = 4096
 SERIAL_MAX = 1 << 62
+GARBAGE = (MsgspecError, ValueError, RecursionError)  # what decoding it raises
 AGE_MAX = 3600  # seconds without renewal, after which a contact is forgotten
 
 
@@ -85,9 +86,12 @@ class Contacts:
 
     def __init__(
         self,
-        authority: x509.Certificate | None = None,
+        authority: Authority | None = None,
         clock: Callable[[], float] = monotonic,
+        revoked: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
+        """`revoked`: is the certificate of this id no good any more?"""
+        self._revoked = revoked
         self.authority, self.clock = authority, clock
         self.forged = 0  # contacts that were refused
         self._known: dict[NodeId, Known] = {}
@@ -127,8 +131,10 @@ class Contacts:
             key = certificate.public_key()
             assert isinstance(key, Ed25519PublicKey)  # `identify` refuses others
             key.verify(contact.signature, contact.signed)
-        except (ValueError, InvalidSignature):
+        except (*UNREADABLE, InvalidSignature):
             raise Refused("a contact that its node has not signed") from None
+        if self._revoked(contact.id):
+            raise Refused(f"a contact by {identity.name!r}, which is revoked")
         if identity.id != contact.id or "node" not in identity.roles:
             raise Refused(f"a contact by {identity.name!r}, which is not that node")
         if contact.supervises and "supervise" not in identity.roles:
@@ -160,6 +166,11 @@ class Contacts:
             if one.made >= oldest and (one.until is None or one.until >= now)
         }
 
+    def review(self) -> None:
+        """Forget whoever was revoked since its contact was believed."""
+        for node in [it for it, one in self._known.items() if self._revoked(one.contact.id)]:
+            del self._known[node]
+
     def question(self, nodes: Iterable[NodeId]) -> bytes:
         """The body of a frame that asks for these nodes."""
         return msgpack.encode(list(nodes)[:ASKED_MAX])
@@ -168,7 +179,7 @@ class Contacts:
         """The contacts of those that are known here; None if there are none, or it is garbage."""
         try:
             nodes = msgpack.decode(question, type=list[NodeId])[:ASKED_MAX]
-        except MsgspecError:
+        except GARBAGE:
             return None
         found = [self._aged(self._known[node]) for node in nodes if node in self._known]
         return to_wire(found) if found else None
@@ -187,7 +198,7 @@ def from_wire(body: bytes) -> list[Contact]:
     """The contacts that somebody tells; none if it is garbage."""
     try:
         return msgpack.decode(body, type=list[Contact])[:ASKED_MAX]
-    except MsgspecError:
+    except GARBAGE:
         return []
 
 

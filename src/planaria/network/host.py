@@ -348,6 +348,19 @@ class Host:
         """Of two links both ends keep the one that the smaller id dialled."""
         return connection.dialled == (self.node.id < connection.peer)
 
+    def _expel(self) -> None:
+        """Hang up on whoever was revoked since it was let in."""
+        expelled = False
+        for connection in list(self._connections):
+            if self.credentials is not None and connection.identity is not None:
+                try:
+                    self.credentials.check(connection.identity)
+                except Refused as error:
+                    connection.refuse(str(error))
+                    expelled = True
+        if expelled:
+            self.presence.review()
+
     # Time
 
     def _beat(self, due: float) -> None:
@@ -369,6 +382,7 @@ class Host:
         self.late += now - due > self.interval / 2
         following = max(due + self.interval, now + self.interval / 2)
         self._timer = loop.call_at(following, self._tick, following)
+        self._expel()
         self.presence.on_time(now)
         if self.node.reads_clock:
             self._perform(self.node.on_command(Clock(int(self.wall()))), None)

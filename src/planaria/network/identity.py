@@ -16,11 +16,13 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
+from planaria.network.files import write_atomically
 
 ID_BYTES = 16
 NONCE_BYTES = 16
@@ -29,12 +31,16 @@ ROLES = ("node", "client", "supervise", "admin")
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
 CLOCK_SLACK = timedelta(minutes=5)  # a certificate is good a little before it was made
+OTHERS = 0o077  # what group and all others may do with a file
+ROOT = 0
 SCHEME = "planaria:"  # of the names that a certificate carries: planaria:id/…, planaria:role/…
 
 CLUSTER = "planaria"  # the name of one that was given none
 
 KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
-AUTHORITY_KEY, ISSUED = "authority-key.pem", "issued.jsonl"
+AUTHORITY_KEY, OLD_KEY, ISSUED = "authority-key.pem", "authority-key-old.pem", "issued.jsonl"
+
+Authority = tuple[x509.Certificate, ...]  # one, or two while the newer takes the place of the older
 
 
 class Identity(Struct, frozen=True):
@@ -55,6 +61,14 @@ class Refused(UsageError):
     """A certificate that does not belong here; the message says what to do."""
 
 
+# What a certificate that is none, or not of this cluster, makes the library raise.
+UNREADABLE = (
+    Refused, ValueError, TypeError, OverflowError, OSError, UnsupportedAlgorithm,
+    x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType,
+    x509.AttributeNotFound, x509.ExtensionNotFound, CryptographyDeprecationWarning,
+)  # fmt: skip
+
+
 def handle_of(id: bytes) -> NodeId:
     """The first 63 bits of an id."""
     return int.from_bytes(id[:8], "big") >> 1
@@ -71,14 +85,41 @@ def found_cluster(directory: Path, name: str) -> None:
         raise UsageError(f"{directory} has an authority already: issue from it, or name another")
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     key = Ed25519PrivateKey.generate()
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _checked_name(name))])
-    builder = _builder(subject, subject, key.public_key(), AUTHORITY_DAYS).add_extension(
-        x509.BasicConstraints(ca=True, path_length=0), critical=True
-    )
+    signed = _self_signed(key, [x509.NameAttribute(NameOID.COMMON_NAME, _checked_name(name))])
     write_key(directory / AUTHORITY_KEY, key)
     _write_secret(directory / SECRET, secrets.token_hex(SECRET_BYTES).encode())
-    signed = builder.sign(key, None)
-    (directory / AUTHORITY).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    (directory / AUTHORITY).write_bytes(signed)
+
+
+def rotate(directory: Path) -> None:
+    """Make a new authority of the same cluster; the one before is trusted beside it."""
+    before = load_authority(directory / AUTHORITY)
+    if len(before) > 1:
+        raise UsageError(
+            f"{directory} is between two authorities: end that first with "
+            f"`planaria keys rotate {directory} --finish`"
+        )
+    load_key(directory / AUTHORITY_KEY)
+    key = Ed25519PrivateKey.generate()
+    # Of another name than the one before, or TLS could not tell which of them signed.
+    names = [
+        x509.NameAttribute(NameOID.COMMON_NAME, cluster_of(before)),
+        x509.NameAttribute(NameOID.SERIAL_NUMBER, secrets.token_hex(8)),
+    ]
+    signed = _self_signed(key, names)
+    old = (directory / AUTHORITY).read_bytes()
+    (directory / AUTHORITY_KEY).rename(directory / OLD_KEY)
+    write_key(directory / AUTHORITY_KEY, key)
+    write_atomically(directory / AUTHORITY, signed + old)
+
+
+def finish_rotation(directory: Path) -> None:
+    """Trust the newest authority alone."""
+    known = load_authority(directory / AUTHORITY)
+    if len(known) < 2:
+        raise UsageError(f"{directory} has one authority: nothing is to be finished")
+    write_atomically(directory / AUTHORITY, known[0].public_bytes(serialization.Encoding.PEM))
+    (directory / OLD_KEY).unlink(missing_ok=True)
 
 
 def issue(
@@ -119,18 +160,16 @@ def issue(
 
 
 def identify(
-    certificate: x509.Certificate, authority: x509.Certificate, now: datetime | None = None
+    certificate: x509.Certificate, authority: Authority, now: datetime | None = None
 ) -> Identity:
     """Whom `certificate` names; raises `Refused` if `authority` did not say so, or it is over."""
     name = _common_name(certificate)
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (InvalidSignature, ValueError, TypeError):
-        cluster = _common_name(authority)
+    if not any(_issued_by(certificate, one) for one in authority):
+        cluster = cluster_of(authority)
         raise Refused(
             f"the certificate of {name!r} is not of cluster {cluster!r}: "
             f"issue one with `planaria keys issue` in that cluster's directory"
-        ) from None
+        )
     now = now or datetime.now(UTC)
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
         until = certificate.not_valid_after_utc
@@ -141,9 +180,17 @@ def identify(
     return _identity(certificate, name)
 
 
-def cluster_of(authority: x509.Certificate) -> str:
+def cluster_of(authority: Authority) -> str:
     """The name of the cluster whose authority this is."""
-    return _common_name(authority)
+    return _common_name(authority[0])
+
+
+def load_authority(path: Path) -> Authority:
+    """The certificates in a PEM file that are trusted, the newest first; raises UsageError."""
+    try:
+        return tuple(x509.load_pem_x509_certificates(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is no readable certificate: {error}") from None
 
 
 def load_certificate(path: Path) -> x509.Certificate:
@@ -155,12 +202,19 @@ def load_certificate(path: Path) -> x509.Certificate:
 
 
 def load_secret(path: Path) -> bytes:
-    """A file that nobody else may read, or `UsageError` that says how to mend it."""
+    """A file that is ours or root's and that nobody else may read or write, or `UsageError` that
+    says how to mend it."""
     try:
-        mode = path.stat().st_mode
-        if mode & 0o077:
-            raise UsageError(f"{path} can be read by others: chmod 600 {path}")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())  # of what is read, whatever the name stands for later
+            if found.st_mode & OTHERS:
+                raise UsageError(f"{path} can be read by others: chmod 600 {path}")
+            if found.st_uid not in (os.geteuid(), ROOT):
+                raise UsageError(
+                    f"{path} belongs to user {found.st_uid}, who can replace it: "
+                    f"chown {os.geteuid()} {path}"
+                )
+            return file.read()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
@@ -184,6 +238,23 @@ def write_key(path: Path, key: Ed25519PrivateKey) -> None:
         serialization.NoEncryption(),
     )
     _write_secret(path, pem)
+
+
+def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+def _self_signed(key: Ed25519PrivateKey, names: list[x509.NameAttribute[str]]) -> bytes:
+    """The certificate of an authority, in PEM."""
+    subject = x509.Name(names)
+    builder = _builder(subject, subject, key.public_key(), AUTHORITY_DAYS).add_extension(
+        x509.BasicConstraints(ca=True, path_length=0), critical=True
+    )
+    return builder.sign(key, None).public_bytes(serialization.Encoding.PEM)
 
 
 def _identity(certificate: x509.Certificate, name: str) -> Identity:
@@ -230,14 +301,21 @@ def _fresh_nonce(key: Ed25519PublicKey, taken: set[NodeId]) -> bytes:
             return nonce
 
 
-def _handles(directory: Path) -> set[NodeId]:
-    """The handles of all that were issued; lines that are damaged are told, not skipped."""
+def issued(directory: Path) -> dict[str, list[bytes]]:
+    """The ids of all that were issued, by name; lines that are damaged are told, not skipped."""
     path = directory / ISSUED
-    lines = path.read_text().splitlines() if path.exists() else []
+    found: dict[str, list[bytes]] = {}
     try:
-        return {handle_of(bytes.fromhex(json.loads(line)["id"])) for line in lines}
-    except (ValueError, KeyError, TypeError):
+        for line in path.read_text().splitlines() if path.exists() else []:
+            told = json.loads(line)
+            found.setdefault(str(told.get("name", "")), []).append(bytes.fromhex(told["id"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is damaged: each line must be an object with an `id`") from None
+    return found
+
+
+def _handles(directory: Path) -> set[NodeId]:
+    return {handle_of(id) for ids in issued(directory).values() for id in ids}
 
 
 def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:
@@ -245,7 +323,7 @@ def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKe
         raise UsageError(
             f"{directory} has no authority: run `planaria keys init {directory}` first"
         )
-    return load_certificate(directory / AUTHORITY), load_key(directory / AUTHORITY_KEY)
+    return load_authority(directory / AUTHORITY)[0], load_key(directory / AUTHORITY_KEY)
 
 
 def _checked_name(name: str) -> str:

@@ -39,7 +39,7 @@ from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.gate.gate import Gate
 from planaria.network.handover import Handover
-from planaria.network.host import Host
+from planaria.network.host import Commit, Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.joining import Joining
@@ -49,6 +49,7 @@ from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
 from planaria.network.resuming import Resuming
+from planaria.network.rights import RightsFile
 from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
@@ -126,6 +127,10 @@ class LiveNode:
         self.chaos = None
         if layer is not None:
             self.chaos = Agent(self.host, breakable(self.ring, self.node), layer)
+        self._furnish(config, commit)
+
+    def _furnish(self, config: Config, commit: Commit | None) -> None:
+        """What stands around the protocol and its driver."""
         self.charters = CharterFile(config.dir, self.ring.charters)
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
@@ -133,6 +138,9 @@ class LiveNode:
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+        self.rights = None if config.rights is None else RightsFile(config.rights)
+        if self.host.credentials is not None:
+            self.host.credentials.revoked_since = self.ring.charters.revoked_since
 
     def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
         return RingNode(
@@ -162,6 +170,7 @@ class LiveNode:
             self.chaos,
             self.node,
             self.several.keeping.soon,
+            self.rights,
         )
         port = parse_address(self.config.listen)[1]
         named = [format_address(*parse_address(it, port)) for it in self.config.advertise]

@@ -49,7 +49,10 @@ class Presence:
                 f"the certificate of {identity.name!r} has not the role 'supervise': "
                 "issue one with `planaria keys issue NAME --role node --role supervise`"
             )
-        self.contacts = Contacts(None if credentials is None else credentials.authority)
+        if credentials is None:
+            self.contacts = Contacts()
+        else:
+            self.contacts = Contacts(credentials.authority, revoked=credentials.is_revoked)
         self.own: Contact | None = None
         self._id, self._credentials, self._supervises = id, credentials, supervises
         self._links, self._changed, self._wall = links, changed, wall
@@ -105,6 +108,11 @@ class Presence:
         if self.own is not None:
             self._announce(self.own.addresses)
         self._tell(again=True)
+
+    def review(self) -> None:
+        """Somebody was revoked: it is no supervisor any more, and nobody dials it."""
+        self.contacts.review()
+        self._tell()
 
     def _announce(self, addresses: tuple[str, ...], above: int = 0) -> None:
         serial = max(above, 0 if self.own is None else self.own.serial) + 1

@@ -1,7 +1,10 @@
 """TLS 1.3 with certificates at both ends; who is at the other end is read off its certificate."""
 
 import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from time import time
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -16,6 +19,7 @@ from planaria.network.identity import (
     Refused,
     cluster_of,
     identify,
+    load_authority,
     load_certificate,
     load_key,
     load_secret,
@@ -27,12 +31,14 @@ class Credentials:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.authority = load_certificate(directory / AUTHORITY)
+        self.authority = load_authority(directory / AUTHORITY)
         self.cluster = cluster_of(self.authority)
         certificate = load_certificate(directory / CERTIFICATE)
         self.identity = identify(certificate, self.authority)
         self.der = certificate.public_bytes(serialization.Encoding.DER)
         self._key = load_key(directory / KEY)
+        # By id, from which second on a certificate is revoked; whoever hears of that says so here.
+        self.revoked_since: Callable[[bytes], int | None] = lambda _: None
 
     @property
     def secret(self) -> bytes:
@@ -62,4 +68,20 @@ class Credentials:
         shown = connection.getpeercert(binary_form=True)
         if shown is None:
             raise Refused("the other end showed no certificate: connect with --keys DIR")
-        return identify(x509.load_der_x509_certificate(shown), self.authority)
+        found = identify(x509.load_der_x509_certificate(shown), self.authority)
+        self.check(found)
+        return found
+
+    def is_revoked(self, id: bytes) -> bool:
+        """Is a certificate revoked by now?"""
+        since = self.revoked_since(id)
+        return since is not None and since <= time()
+
+    def check(self, identity: Identity) -> None:
+        """Raises `Refused` if somebody's certificate is revoked by now."""
+        if self.is_revoked(identity.id):
+            since = self.revoked_since(identity.id) or 0
+            raise Refused(
+                f"the certificate of {identity.name!r} is revoked since "
+                f"{datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M:%S} UTC: issue a new one"
+            )

@@ -119,9 +119,6 @@ BREAKABLE: dict[str, type[BreakablePart]] = {
 
 
 def breakable(ring: RingNode, node: Composite) -> dict[str, Breakable]:
-    """A running node, by its overlays."""
-    found: dict[str, Breakable] = {RING: BreakableRing(ring)}
-    for name, part in node.parts.items():
-        assert isinstance(part, LivePart)
-        found[name] = BREAKABLE[name](part)
-    return found
+    """Each part of a node, by its overlay."""
+    parts = [it for it in node.parts.values() if isinstance(it, LivePart)]
+    return {RING: BreakableRing(ring), **{it.overlay: BREAKABLE[it.overlay](it) for it in parts}}

@@ -85,6 +85,8 @@ class Channel:
         self._gone = asyncio.Event()
         self._closed = asyncio.Event()
         self._since = 0.0  # when the connection began
+        self._refusals: dict[str, str] = {}  # by address: who said hello, and then no
+        self._refused_since = 0.0
         self._keeper: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -165,6 +167,7 @@ class Channel:
         if opening is not None and not opening.done():
             opening.set_exception(_NoLink(_explained(reason, self.credentials)))
         if connection is self.connection:
+            self._note_refusal(connection, reason)
             self.connection = None
             self._closed.set()
             self._gone.set()
@@ -172,6 +175,15 @@ class Channel:
                 log.info("%s: %s", self.address, reason)
                 self.servers.bad(self.address)
                 self.owner.lost(reason)
+
+    def _note_refusal(self, connection: Connection, reason: str) -> None:
+        """Remember who will not have this client, until somebody has it."""
+        if connection.admitted or not connection.refused:
+            self._refusals.clear()
+            return
+        if not self._refusals:
+            self._refused_since = asyncio.get_running_loop().time()
+        self._refusals[self.address] = reason
 
     # Finding a node
 
@@ -198,6 +210,9 @@ class Channel:
         backoff = 0.0
         while True:
             await self._gone.wait()
+            refused_for = loop.time() - self._refused_since
+            if {*self.servers} <= {*self._refusals} and refused_for > self.access.patience:
+                raise Unreachable(self._refusals)
             steady = loop.time() - self._since > STEADY_SECONDS
             backoff = 0.0 if steady else _longer(backoff)
             deadline = loop.time() + self.access.patience

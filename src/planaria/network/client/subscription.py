@@ -155,10 +155,8 @@ class Subscription(Generic[T]):
         places = self._places.copy()
         for event in reversed(self._events[self._at :]):
             if isinstance(event, Event) and not self._current.retained:
-                assert event.publisher is not None  # only what passes by is anonymous
-                assert event.sequence is not None
-                stream = (event.publisher, event.incarnation)
-                places.back(event.topic, stream, event.sequence, late=event.late)
+                stream = (event.publisher or 0, event.incarnation)  # what has none only passes by
+                places.back(event.topic, stream, event.sequence or 0, late=event.late)
         return places.to_json()
 
     async def close(self) -> None:
@@ -250,8 +248,7 @@ class Subscription(Generic[T]):
             number = next(self._numbers)
             self._asked[number] = pattern
             if self._resolving:
-                assert self._begin.word is not None
-                word, time = self._begin.word, self._begin.time
+                word, time = self._begin.word or "", self._begin.time
                 ask: ClientMessage = Resolve(number, pattern, word, time, self.overlay)
             else:
                 vectors = {

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgspec import MsgspecError, msgpack
 from msgspec.structs import replace
 
 from planaria.core.composite import Composite, FromOverlay
 from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Deliver, Effect, Joined, Notice
-from planaria.core.topics import check_filter
 from planaria.network.chaos.agent import Agent
 from planaria.network.client.messages import (
     AskBatch,
@@ -45,16 +43,18 @@ from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import CODEC, TAILS_MAX, Session
 from planaria.network.gate.settling import Settling
 from planaria.network.gate.tails import Tails
+from planaria.network.gate.warden import Unsure, Warden
 from planaria.network.host import Host
 from planaria.network.link import Task
+from planaria.network.rights import ADMIN, PUBLISH, SUBSCRIBE, SUPERVISE, RightsFile
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.batches import Consulted
+from planaria.protocols.skipring.charter import VOID, decode_sealed
 from planaria.protocols.skipring.charters import LaidDown, LayDown
 from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.ring_node import RingNode
 
 CLIENTS_MAX = 1024  # at one node: each may have a window of two mebibytes
-ADMIN = "admin"  # the role of who may do a node harm
 SILENCE_SECONDS = 30.0  # without a frame, after which a client is gone
 
 log = logging.getLogger("planaria.network")
@@ -73,12 +73,14 @@ class Gate:
         chaos: Agent | None = None,
         node: Composite | None = None,
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
+        rights: RightsFile | None = None,
     ) -> None:
         """`status` is asked what clients are shown, as `Monitor.shown` answers.
 
         `keeps`: does this node's own application want this topic or pattern? `chaos` does this
         node harm when an admin says so; None: nobody may. `node` has the parts in other
-        overlays, which `keep` puts on disk; without it there is `ring` alone.
+        overlays, which `keep` puts on disk; without it there is `ring` alone. `rights` are what
+        its clients may do; None: all that charters allow.
         """
         loop = asyncio.get_running_loop()
         self._keeps, self._chaos = keeps, chaos
@@ -90,10 +92,14 @@ class Gate:
             self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
         )
         self.settling = Settling(self.memberships, host.command, loop.time, loop.call_later)
-        self.tails = Tails(self.memberships, loop.time, loop.call_soon)
-        self.queries = Queries(self.memberships, status, loop.time, host.wall, host.interval)
-        self.others = None if node is None else Others(node, host.command, loop.time, keep)
         self.overlays = Overlays(ring.charters, host.command, loop.time)
+        self.warden = Warden(self.overlays, rights)
+        self.tails = Tails(self.memberships, loop.time, loop.call_soon, self.warden.unreadable)
+        self.queries = Queries(
+            self.memberships, status, loop.time, host.wall, host.interval, self.warden
+        )
+        others = (host.command, loop.time, keep, self.warden.unreadable)
+        self.others = None if node is None else Others(node, *others)
         self._clock = loop.time
         host.clients = self
 
@@ -120,6 +126,7 @@ class Gate:
             self.tails.on_notice(effect)
         elif isinstance(effect, LaidDown):
             self.overlays.on_laid_down(effect)
+            self.tails.judge_anew()
 
     def on_timeout(self) -> None:
         """Once per interval: try again whatever waits; the host tells clients that it lives."""
@@ -127,6 +134,7 @@ class Gate:
         for connection in list(self.sessions):
             if now - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
+        self.warden.on_timeout()
         self.publishing.on_timeout()
         self.settling.on_timeout()
         self.queries.on_timeout()
@@ -174,7 +182,8 @@ class Gate:
         try:
             message = CODEC.decode(body)
         except MalformedMessage as error:
-            self._unknown(session, body, error)
+            self.malformed += 1
+            session.not_understood(body, error)
             return
         self._handle(session, message)
 
@@ -220,6 +229,8 @@ class Gate:
         """Do what a client asks, or tell it why that cannot be."""
         try:
             act()
+        except Unsure as error:
+            session.fail(message.request, "elsewhere", str(error))
         except UsageError as error:
             session.fail(message.request, "usage", str(error))
         except CapacityExceeded as error:
@@ -245,7 +256,7 @@ class Gate:
                 return
             act(overlay)
 
-        if self.others is None:
+        if self.others is None and session.name is None:
             self._try(session, message, lambda: go_on(Laid(RING, False)))
         elif not self.overlays.when(
             topic, lambda laid: self._try(session, message, lambda: go_on(laid)), size
@@ -253,23 +264,21 @@ class Gate:
             session.fail(message.request, "full", "no supervisor says what is laid down: wait")
 
     def _put(self, session: Session, message: Put | PutNew) -> None:
-        """Publish; most topics are known to be in rings."""
-        if self.others is not None:
+        """Publish; most topics are known to be in rings, and their publishers allowed."""
+        if self.others is not None or session.name is not None:
             laid = self.overlays.settled(message.topic)
-            if laid is None or laid.overlay != RING or message.overlay not in ("", RING):
+            refusal = self.warden.refusal(session, PUBLISH, message.topic)
+            other = laid is None or laid.overlay != RING or message.overlay not in ("", RING)
+            if other or refusal != "":
                 size = len(message.record) if isinstance(message, Put) else 0
                 if session.admit(message.request, size):
-                    self._where(
-                        session,
-                        message,
-                        message.topic,
-                        partial(self._put_in, session, message),
-                        size,
-                    )
+                    act = partial(self._put_in, session, message)
+                    self._where(session, message, message.topic, act, size)
                 return
         self._put_in_ring(session, message)
 
     def _put_in(self, session: Session, message: Put | PutNew, overlay: str) -> None:
+        self.warden.check(session, PUBLISH, message.topic)
         if overlay == RING:
             session.open -= 1  # counted again
             self._put_in_ring(session, message)
@@ -285,31 +294,36 @@ class Gate:
             self.publishing.put_new(session, message)
 
     def _resolve(self, session: Session, message: Resolve) -> None:
+        pattern = self.warden.readable(session, message.pattern)
+
         def resolve(overlay: str) -> None:
+            self.warden.check_named(session, pattern)
             if overlay == RING or self.others is None:
                 self.queries.resolve(session, message)
             else:
                 self.others.resolve(session, message, overlay)
 
-        self._where(session, message, check_filter(message.pattern), resolve)
+        self._where(session, message, pattern, resolve)
 
     def _history(self, session: Session, message: Read | AskVector | AskExtent) -> None:
         def answer(overlay: str) -> None:
+            self.warden.check(session, SUBSCRIBE, message.topic)
             if overlay != RING:
                 raise UsageError(f"{overlay} keeps no history: there is nothing to read")
             if isinstance(message, Read):
                 self.queries.read(session, message)
-            elif isinstance(message, AskExtent):
-                self.queries.ask_extent(session, message)
-            else:
+            elif isinstance(message, AskVector):
                 self.queries.ask_vector(session, message)
+            else:
+                self.queries.ask_extent(session, message)
 
         self._where(session, message, message.topic, answer)
 
     def _tail(self, session: Session, message: Tail) -> None:
-        pattern = check_filter(message.pattern)
+        pattern = self.warden.readable(session, message.pattern)
 
         def follow(overlay: str) -> None:
+            self.warden.check_named(session, pattern)
             if overlay == RING or self.others is None:
                 self._tail_ring(session, message, pattern)
             else:
@@ -329,13 +343,18 @@ class Gate:
         session.open -= 1  # its tail is the one that is answered
 
     def _lay_down(self, session: Session, message: PutCharter) -> None:
+        found = decode_sealed(message.sealed)
+        if found is not None and not found[1].topic.startswith(VOID):
+            self.warden.check(session, ADMIN, found[1].topic)
         self.host.command(LayDown(message.sealed))
         session.answer(ChartersAre(message.request, [message.sealed]))
 
     def _state(self, session: Session, message: AskState) -> None:
         if message.overlay == RING:
+            self.warden.check(session, SUPERVISE, message.topic)
             self.queries.ask_state(session, message)
         else:
+            self.warden.check_pattern(session, SUPERVISE, "#")
             part = None if self.others is None else self.others.state(message.overlay)
             session.answer(StateIs(message.request, [], None, None, part))
 
@@ -345,17 +364,6 @@ class Gate:
         if self.credentials is not None and ADMIN not in session.connection.roles:
             raise UsageError(f"only a certificate with the role {ADMIN!r} may break a node")
         session.answer(self._chaos.inject(message))
-
-    def _unknown(self, session: Session, body: bytes, error: MalformedMessage) -> None:
-        """Answer even what this version does not understand, if only it names its request."""
-        self.malformed += 1
-        try:
-            tag, request = msgpack.decode(body, type=list)[:2]
-        except (MsgspecError, ValueError):
-            log.info("a client sent no message: %s", error)
-            return
-        if isinstance(request, int) and session.admit(request):
-            session.fail(request, "usage", f"this node does not understand {tag!r}: {error}")
 
 
 def _handled(

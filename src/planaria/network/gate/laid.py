@@ -59,6 +59,22 @@ class Overlays:
             return found[0]
         return None if pattern in self._waiting else self._find(pattern)
 
+    def charters(self, topic: str) -> list[Charter] | None:
+        """The charters of a topic and of those above it, the nearest first; None: not all known.
+
+        What was told counts until a supervisor tells something newer.
+        """
+        self.settled(topic)  # asks for what is old
+        names = _names(topic)
+        if not self._charters.everything and any(name not in self._known for name in names):
+            return None
+        found = []
+        for name in names:
+            both = (self._charters.best(name), self._known.get(name, (None, 0.0))[0])
+            charter = max((it for it in both if it is not None), key=rank_of, default=None)
+            found += [] if charter is None else [charter]
+        return found
+
     def when(self, pattern: str, act: Act, size: int = 0) -> bool:
         """Do something as soon as it is known where a pattern is; False if too many wait."""
         found = self.settled(pattern)

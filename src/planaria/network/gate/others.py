@@ -101,8 +101,13 @@ class Others:
         command: Callable[[Command], None],
         clock: Callable[[], float],
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
+        refusal: Callable[[Session, str], str | None] = lambda *_: "",
     ) -> None:
-        """`keep` puts what the parts hold on disk and calls back."""
+        """`keep` puts what the parts hold on disk and calls back.
+
+        `refusal`: why a client may not read a topic; None if that is not known yet.
+        """
+        self._refusal = refusal
         self._keep = keep
         self._node, self._command, self._clock = node, command, clock
         self._followers: dict[Follower, None] = {}
@@ -295,7 +300,9 @@ class Others:
         piece = Piece(record.data, record.first, record.end)
         self._count(overlay, "deliveries", record.count)
         for one in self._groups.get((overlay, effect.client), ()):
-            if matches(one.pattern, effect.topic):
+            if not matches(one.pattern, effect.topic):
+                continue
+            if self._refusal(one.session, effect.topic) == "":
                 message = Passing(one.request, effect.topic, [piece], part.anonymous)
                 self._count(overlay, "lost", one.pass_on(message, len(record.data)))
 

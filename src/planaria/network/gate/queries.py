@@ -47,6 +47,8 @@ from planaria.network.gate.pieces import (
 )
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
+from planaria.network.gate.warden import Warden
+from planaria.network.rights import SUBSCRIBE
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.history import History
@@ -88,7 +90,9 @@ class Queries:
         clock: Callable[[], float],
         wall: Callable[[], float],
         interval: float,
+        warden: Warden,
     ) -> None:
+        self._warden = warden
         self.memberships, self._status, self._clock = memberships, status, clock
         self._wall, self._interval = wall, interval
         self._waiting: list[Waiting] = []
@@ -155,7 +159,13 @@ class Queries:
     def _resolved(self, session: Session, message: Resolve, pattern: str) -> bool:
         if not self.memberships.settled(pattern, self._interval):
             return False
-        topics = self.memberships.matching(pattern)
+        verdicts = {
+            topic: self._warden.refusal(session, SUBSCRIBE, topic)
+            for topic in self.memberships.matching(pattern)
+        }
+        if None in verdicts.values():
+            return False
+        topics = [topic for topic, refusal in verdicts.items() if not refusal]
         vectors = {topic: to_wire(self._holdings(topic).ask(Store.front)) for topic in topics}
         found = {topic: self._last(topic) for topic in topics} if message.since == "last" else {}
         last = {topic: piece for topic, piece in found.items() if piece is not None}
@@ -294,7 +304,8 @@ class Queries:
             found = {*directory.topics(pattern), *self.memberships.matching(pattern)}
             if not directory.complete(pattern) and self._clock() < patience:
                 return False
-            session.answer(TopicsAre(message.request, sorted(found)))
+            heard = [topic for topic in found if self._warden.may_hear(session, topic)]
+            session.answer(TopicsAre(message.request, sorted(heard)))
             return True
 
         self._try(session, message.request, attempt)
@@ -304,7 +315,8 @@ class Queries:
         pattern, charters = check_filter(message.pattern), self.memberships.ring.charters
         found: list[bytes] = []
         for name in charters.names():
-            if name <= message.after or not matches(pattern, name):
+            hidden = not self._warden.may_hear(session, name)
+            if name <= message.after or hidden or not matches(pattern, name):
                 continue
             found += charters.kept[name]
             if len(found) >= CHARTERS_PAGE:
@@ -314,7 +326,17 @@ class Queries:
 
     def ask_status(self, session: Session, message: AskStatus) -> None:
         """How this node is."""
-        session.answer(StatusIs(message.request, json.encode(self._status(message.after))))
+        after = message.after
+        while True:
+            status = self._status(after)
+            topics = getattr(status, "topics", {})
+            heard = {it: one for it, one in topics.items() if self._warden.may_hear(session, it)}
+            if heard or not topics or after is None:
+                break
+            after = max(topics)  # none at all would say that there are no more
+        if len(heard) < len(topics):
+            status = replace(status, topics=heard)
+        session.answer(StatusIs(message.request, json.encode(status)))
 
     def ask_state(self, session: Session, message: AskState) -> None:
         """One topic's state, for whoever judges the whole network; without publications."""

@@ -1,10 +1,13 @@
 """One client at this node: what it has asked, what it follows, what it has not taken yet."""
 
+import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
+from msgspec import MsgspecError, msgpack
+
 from planaria.core.codec import Codec
-from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
 from planaria.network.client.messages import (
     MESSAGES,
     ClientMessage,
@@ -25,6 +28,7 @@ PUT_BYTES_MAX = 32 << 20  # of one client, not yet held by as many members as it
 CONTROL_BYTES = 4096  # an answer that is larger goes with the publications
 
 CODEC = Codec(MESSAGES)
+log = logging.getLogger("planaria.network")
 
 
 class Session:
@@ -43,6 +47,12 @@ class Session:
     def publisher(self) -> int:
         """In whose name this client publishes: its own, as the link knows it."""
         return self.connection.peer
+
+    @property
+    def name(self) -> str | None:
+        """Who this client is by its certificate; None in a network without any."""
+        identity = self.connection.identity
+        return None if identity is None else identity.name
 
     def admit(self, request: int, size: int = 0) -> bool:
         """Take a request up, or refuse it with a line."""
@@ -77,6 +87,18 @@ class Session:
     def fail(self, request: int, code: str, reason: str) -> None:
         """Answer that it cannot be done."""
         self.answer(Failed(request, code, reason))
+
+    def not_understood(self, body: bytes, error: MalformedMessage) -> None:
+        """Answer even what this version does not understand, if only it names its request."""
+        try:
+            tag, request = msgpack.decode(body, type=list)[:2]
+        except (MsgspecError, ValueError, RecursionError):
+            self.connection.malformed += 1
+            if self.connection.malformed == 1:  # or whoever likes could fill the log
+                log.info("a client sent no message: %s", error)
+            return
+        if isinstance(request, int) and self.admit(request):
+            self.fail(request, "usage", f"this node does not understand {tag!r}: {error}")
 
     def answer(self, message: ClientMessage) -> None:
         """Answer a request; if the client takes nothing now, as soon as it does."""

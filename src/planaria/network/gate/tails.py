@@ -53,8 +53,8 @@ class Tail:
     """One request to follow a pattern."""
 
     __slots__ = (
-        "behind", "condition", "cursors", "floor", "grown", "missed", "notices", "pattern",
-        "request", "session", "tailing", "vectors", "whole",
+        "behind", "condition", "cursors", "floor", "grown", "held_back", "missed", "notices",
+        "pattern", "request", "session", "tailing", "vectors", "whole",
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: Asked, pattern: str) -> None:
@@ -66,6 +66,7 @@ class Tail:
         self.cursors: dict[str, Cursor] = {}
         self.grown: dict[str, None] = {}  # topics to read, the one that waited for longest first
         self.behind: dict[str, None] = {}  # topics with holes, or of which something is unsaid
+        self.held_back: dict[str, bool] = {}  # topics it may not read now, and was it told?
         self.tailing = False  # was the client told that whatever is published now comes?
         self.missed = 0  # notices that the client did not take
         self.whole = 0.0  # when all streams were last looked at
@@ -79,7 +80,10 @@ class Tails:
         memberships: Memberships,
         clock: Callable[[], float],
         soon: Callable[[Callable[[], None]], object],
+        refusal: Callable[[Session, str], str | None] = lambda *_: "",
     ) -> None:
+        """`refusal`: why a client may not read a topic; None if that is not known yet."""
+        self._refusal = refusal
         self.memberships, self._clock, self._soon = memberships, clock, soon
         self._all: dict[Tail, None] = {}
         self._topics: dict[str, list[Tail]] = {}
@@ -147,7 +151,7 @@ class Tails:
     def on_notice(self, effect: Notice) -> None:
         """Tell whoever asked for notices; of those that a client does not take, their number."""
         for tail in self._topics.get(effect.topic, ()):
-            if tail.notices:
+            if tail.notices and self._refusal(tail.session, effect.topic) == "":
                 told = Told(tail.request, effect.topic, effect.kind, effect.detail)
                 tail.missed += not tail.session.send(told)
 
@@ -155,6 +159,7 @@ class Tails:
         """New topics, holes that last, and what no delivery told."""
         now = self._clock()
         self._compare()
+        self.judge_anew()
         for tail in list(self._all):
             self._say_tailing(tail)
             self._say_missed(tail)
@@ -166,6 +171,12 @@ class Tails:
                 for topic in tail.cursors:
                     self._look_at_all(tail, topic)
                 self.wake(tail)
+
+    def judge_anew(self) -> None:
+        """Look again at what clients were not allowed to read."""
+        for tail in [it for it in self._all if it.held_back]:
+            tail.grown.update(dict.fromkeys(tail.held_back))
+            self.wake(tail)
 
     def on_joined(self) -> None:
         """Memberships have changed."""
@@ -218,7 +229,8 @@ class Tails:
             for topic in self.memberships.matching(tail.pattern):
                 if topic not in tail.cursors:
                     self._follow(tail, topic)
-            tail.session.answer(Tailing(tail.request, sorted(tail.cursors)))
+            followed = [it for it in tail.cursors if not self._refusal(tail.session, it)]
+            tail.session.answer(Tailing(tail.request, sorted(followed)))
 
     def _say_missed(self, tail: Tail) -> None:
         told = Told(tail.request, "", "missed", {"notices": tail.missed})
@@ -259,9 +271,22 @@ class Tails:
             return False  # the link says when it has room
         for topic in list(tail.grown):
             cursor = tail.cursors[topic]
-            if cursor.grown and topic in self.memberships.ring.peer.topics:
+            readable = cursor.grown and topic in self.memberships.ring.peer.topics
+            if readable and self._may_read(tail, topic):
                 return self._read(tail, topic, cursor)
             del tail.grown[topic]
+        return False
+
+    def _may_read(self, tail: Tail, topic: str) -> bool:
+        """Judge now: what a client may do changes. It is told once what it may not read."""
+        refusal = self._refusal(tail.session, topic)
+        if refusal == "":
+            tail.held_back.pop(topic, None)
+            return True
+        told = tail.held_back.setdefault(topic, False)
+        if refusal and tail.notices and not told:
+            message = Told(tail.request, topic, "refused", {"reason": refusal})
+            tail.held_back[topic] = tail.session.send(message)
         return False
 
     def _read(self, tail: Tail, topic: str, cursor: Cursor) -> bool:

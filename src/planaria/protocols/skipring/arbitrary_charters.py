@@ -16,7 +16,7 @@ from planaria.protocols.skipring.charter_messages import (
 )
 from planaria.protocols.skipring.charters import Charters
 
-NAMES = ("ghost", "", "news/+", "$SYS/x", f"{VOID}00", f"{VOID}zz", "x" * 2000)
+NAMES = ("ghost", "", "news/+", "$SYS/x", VOID, f"{VOID}00", f"{VOID}zz", "x" * 2000)
 
 
 def corrupt_charters(charters: Charters, topics: Sequence[str], rng: Random) -> None:

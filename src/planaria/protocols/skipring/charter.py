@@ -24,6 +24,8 @@ VOID = "$void/"  # the name of a record that voids: this and the admin's id
 
 Number = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
 Second = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
+Right = Literal["publish", "subscribe", "supervise", "admin"]
+Allowed = tuple[tuple[Right, tuple[str, ...]], ...]
 
 
 class Charter(Struct, frozen=True, array_like=True):
@@ -35,6 +37,7 @@ class Charter(Struct, frozen=True, array_like=True):
     time: Second
     overlay: Literal["ring", "gossip", "content", "mobile"] = "ring"
     retention: Retention = Retention()
+    allow: Allowed = ()  # who has a right; one that is not named here is everybody's
 
 
 class Sealed(Struct, frozen=True, array_like=True):
@@ -91,6 +94,11 @@ def is_sound(charter: Charter) -> bool:
     return charter.previous < charter.version <= charter.previous + STEP_MAX
 
 
+def allowed(charter: Charter, right: str) -> tuple[str, ...] | None:
+    """The names of those who have a right by a charter; None if it says nothing about that."""
+    return next((who for one, who in charter.allow if one == right), None)
+
+
 def rank_of(charter: Charter) -> Rank:
     """By what charters of one topic are ordered; the highest counts."""
     return charter.version, blake2b(encode_charter(charter), digest_size=HASH_BYTES).digest()
@@ -112,7 +120,8 @@ def next_charter(
         )
     if before is None:
         return Charter(topic, version, previous, time)
-    return Charter(topic, version, previous, time, before.overlay, before.retention)
+    settings = (before.overlay, before.retention, before.allow)
+    return Charter(topic, version, previous, time, *settings)
 
 
 def voiding(admin: bytes, since: int) -> Charter:

@@ -6,6 +6,7 @@ timeout, and dropped if nobody entitled signed it.
 """
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from random import Random
 
 from msgspec import field
@@ -16,14 +17,17 @@ from planaria.core.message import Message
 from planaria.core.node import Command, Effect, Persist, Send
 from planaria.core.state import State, Stateful
 from planaria.protocols.skipring.charter import (
+    HASH_BYTES,
     NO_RANK,
     VOID,
     Charter,
     Judge,
     Judged,
     Rank,
+    nobody,
     rank_of,
     voided_since,
+    voiding_name,
 )
 from planaria.protocols.skipring.charter_messages import (
     CHARTERS_MAX,
@@ -81,6 +85,7 @@ class Charters(Stateful):
         "_judge",
         "_judged",
         "_peer",
+        "_revocations",
         "_rng",
         "audited",
         "everything",
@@ -103,6 +108,7 @@ class Charters(Stateful):
         self.kept: dict[str, list[bytes]] = {}
         self.told = self.audited = 0
         self._peer, self._rng, self._judge = peer, rng, judge
+        self._revocations: tuple[Rank, list[bytes]] = (NO_RANK, [])  # all, as of the last timeout
         self._judged: dict[bytes, Judged] = {}  # what was verified of what is kept, by its bytes
 
     def best(self, topic: str) -> Charter | None:
@@ -120,6 +126,15 @@ class Charters(Stateful):
     def names(self) -> list[str]:
         """The topics that have a charter here."""
         return sorted(name for name in self.kept if not name.startswith(VOID) and self.best(name))
+
+    def revoked_since(self, id: bytes) -> int | None:
+        """From which second on a certificate is revoked; None if it is not."""
+        for data in self.kept.get(VOID + id.hex(), []):
+            found = self._verified(data)
+            since = None if found is None else voided_since(found.charter)
+            if found is not None and since is not None and voiding_name(found.charter) == id:
+                return since
+        return None
 
     def everything_kept(self) -> list[bytes]:
         """All that is kept, for a store."""
@@ -194,9 +209,10 @@ class Charters(Stateful):
             self._audit(name)
         self.audited %= NAMES_MAX
         self.audited += sum(name in self.kept for name in audited)
+        self._revocations = self._revoked()
         names = [*dict.fromkeys([*self.kept, *self._peer.topics])]
-        turned = _turn(names, self.told, HINTS_MAX)
-        self.told = (self.told + HINTS_MAX) % max(1, len(names))
+        turned = _turn(names, self.told, HINTS_MAX - 1)
+        self.told = (self.told + HINTS_MAX - 1) % max(1, len(names))
         return [*self.obey(turned), *self._hint(turned)]
 
     def obey(self, topics: Iterable[str]) -> list[Effect]:
@@ -223,6 +239,8 @@ class Charters(Stateful):
         others = [id for id in self._peer.supervisors if id != self.id]
         ranks = [(name, *self._rank(name)) for name in names]
         hints = [it for it in ranks if it[1] or it[0] in self._peer.topics]
+        if self._judge is not nobody:
+            hints.append((VOID, *self._revocations[0]))
         return (
             [Send(self._rng.choice(others), CharterHints(self.id, hints))]
             if hints and others
@@ -234,6 +252,9 @@ class Charters(Stateful):
         higher: list[bytes | None] = []
         lower: list[str] = []
         for name, *rank in message.hints:
+            if name == VOID:
+                higher += self._unheard(tuple(rank))
+                continue
             mine = self._rank(name)
             if mine > tuple(rank):
                 higher.append(self.sealed(name))
@@ -241,6 +262,19 @@ class Charters(Stateful):
                 lower.append(name)
         asked = [Send(message.sender, AskCharters(self.id, lower))] if lower else []
         return [*self._news(message.sender, higher), *asked]
+
+    def _unheard(self, rank: tuple[object, ...]) -> list[bytes]:
+        """All revocations, for one that has others than a supervisor."""
+        mine, sealed = self._revocations
+        return sealed if self.everything and mine != rank else []
+
+    def _revoked(self) -> tuple[Rank, list[bytes]]:
+        """All revocations that count, and what is the same wherever the same are known."""
+        names = sorted(name for name in self.kept if name.startswith(VOID))
+        found = [(name, data) for name in names if (data := self.sealed(name)) is not None]
+        said = b"".join(name.encode() + b"%d" % self._rank(name)[0] for name, _ in found)
+        digest = blake2b(said, digest_size=HASH_BYTES).digest() if found else b""
+        return (len(found), digest), [data for _, data in found]
 
     def _news(self, target: NodeId, found: Sequence[bytes | None]) -> list[Send]:
         sealed = [data for data in found if data is not None]
@@ -271,7 +305,8 @@ class Charters(Stateful):
     def _add(self, data: bytes, judged: Judged) -> None:
         """Keep a charter in its place among the last of its topic, if there is room."""
         name = judged.charter.topic
-        if name in self.kept or len(self.kept) < NAMES_MAX:
+        room = NAMES_MAX if not name.startswith(VOID) else 2 * NAMES_MAX
+        if name in self.kept or len(self.kept) < room:
             self._judged[data] = judged
             self._keep(name, [data, *self.kept.get(name, [])])
 

@@ -10,9 +10,9 @@ from planaria.core.message import Message
 from planaria.core.node import Effect, Effects, Node, Send
 from planaria.core.overlay import Violation
 from planaria.core.state import State
-from planaria.protocols.publications.antientropy import AntiEntropy, AntiEntropyState
+from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.antientropy_messages import MESSAGES
-from planaria.protocols.publications.exchange import Exchange
+from planaria.protocols.publications.exchange import AntiEntropyState, Exchange
 from planaria.protocols.publications.holdings import Holdings, HoldingsState
 from planaria.protocols.publications.push import sound
 from planaria.protocols.skipring.messages import Greeting

@@ -1,0 +1,89 @@
+"""Spark's readers without Spark: many streams, slow nodes, reads that are left early."""
+
+import asyncio
+from time import time
+from typing import Any
+
+import pytest
+
+from gate_lab import TOPIC, Lab, numbered, publish, run, until
+from planaria.network.client.messages import Put
+from planaria.network.context import Context
+from planaria.spark.source import overview
+from planaria.spark.source.fetch import Condition
+from planaria.spark.source.rows import batches
+from source_lab import ALL, Empty, Row, apart, follow, rows, stream, values
+
+
+def test_a_thousand_streams_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(lab: Lab) -> None:
+        writer = await lab.client(0)
+        who, count = writer.stream[0], 1500
+        for number in range(count):
+            writer.stream, writer.next = (who, number.to_bytes(12, "big")), 0
+            writer.say(Put, TOPIC, writer.seal(b"a", b"b", at=int(time())).data, copies=1)
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+        await until(lambda: len(lab.store(0)) == 2 * count)
+        reader = await apart(lambda: stream(lab))
+        end = await apart(lambda: reader.latestOffset(Empty.of(reader), ALL))
+        asked = 0
+        honest = lab.gates[0].queries._range
+
+        def counted(*rest: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            return honest(*rest)
+
+        monkeypatch.setattr(lab.gates[0].queries, "_range", counted)
+        found = await apart(lambda: rows(reader, Empty.of(reader), end))
+        assert values(found) == [b"a", b"b"] * count
+        assert asked < 20
+        await apart(reader.stop)
+
+    run(read, 1, 1)
+
+
+def test_a_node_that_answers_slowly_is_heard_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "NEWS_SECONDS", 0.02)
+
+    async def read(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await publish(writer, 3)
+        reader = await apart(lambda: stream(lab))
+        queries = lab.gates[0].queries
+        honest = queries.ask_extent
+
+        def slow(*given: Any) -> None:
+            asyncio.get_running_loop().call_later(0.5, honest, *given)
+
+        monkeypatch.setattr(queries, "ask_extent", slow)
+        found = list[Row]()
+        for _ in range(40):
+            found, _ = await apart(follow, reader, Empty.of(reader))
+            if found:
+                break
+        assert values(found) == numbered(3)
+        await apart(reader.stop)
+
+    run(read, 1, 1)
+
+
+def test_a_read_that_is_left_early_hangs_up() -> None:
+    async def read(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await publish(writer, 3)
+        reader = await apart(lambda: stream(lab))
+        end = await apart(lambda: reader.latestOffset(Empty.of(reader), ALL))
+        (task,) = reader.partitions(Empty.of(reader), end)
+        sessions = len(lab.gates[0].sessions)
+        context = Context((lab.hosts[0].hello.addresses[0],), insecure=True)
+        arguments = (context, reader.schema, task.value, Condition())
+        left = batches(*arguments, fail_on_data_loss=True)
+        await apart(lambda: next(left))
+        await apart(left.close)
+        await until(lambda: len(lab.gates[0].sessions) == sessions)
+        await apart(reader.stop)
+        await until(lambda: len(lab.gates[0].sessions) == sessions - 1)
+
+    run(read, 1, 1)
