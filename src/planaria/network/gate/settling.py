@@ -102,8 +102,8 @@ class Settling:
         message, now = one.message, self._clock()
         members: list[NodeId] | tuple[int, ...] = message.members
         if not members:
-            members, count, _ = self.memberships.candidates(message.topic)
-            if count is None and now - one.since < MEMBERS_SECONDS:
+            members, count, settled = self.memberships.candidates(message.topic)
+            if (count is None or not settled) and now - one.since < MEMBERS_SECONDS:
                 self._command(Seek(message.topic))
                 self._later(SOON_SECONDS, lambda: self._begin(one))
                 return
