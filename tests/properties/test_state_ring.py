@@ -39,8 +39,9 @@ class Ring(RingOverlay):
         super()._corrupt(node, peers, rng)
         if isinstance(node, Peer):
             for membership in node.topics.values():
-                holdings = membership.history.holdings
-                holdings.load(holdings.state())
+                history = membership.history
+                for holdings in (history.holdings, history.staging.holdings):
+                    holdings.load(holdings.state())
 
 
 def test_any_corrupt_ring_with_publications_goes_on_identically(
