@@ -31,7 +31,7 @@ FAULTS = (
 class Ring(RingOverlay):
     """Corrupt states, with what is derived from them derived anew.
 
-    Tries, sketches and quotas are no part of a state. A fault that strikes them is put right by
+    Tries, sketches, quotas and kept views are no part of a state. A fault that strikes them is put right by
     the bytes, sooner than by the audit: then the run may well differ.
     """
 
@@ -39,7 +39,7 @@ class Ring(RingOverlay):
         super()._corrupt(node, peers, rng)
         if isinstance(node, Peer):
             for membership in node.topics.values():
-                history = membership.history
+                history, membership._place = membership.history, None
                 for holdings in (history.holdings, history.staging.holdings):
                     holdings.load(holdings.state())
 
