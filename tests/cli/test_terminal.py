@@ -148,7 +148,7 @@ def test_a_terminal_that_lacks_a_character_gets_the_others(words: list[str], enc
         (["sim", "ring", "--start", "corupt"], "unknown start 'corupt'; did you mean corrupt?"),
         (["sim", "ring", "--scheduler", "lilo"], "unknown scheduler 'lilo'; did you mean lifo?"),
         (["reproduce", "leses"], "unknown paper 'leses'; did you mean leases?"),
-        (["zzz"], "unknown command 'zzz' (one of bench, compare"),
+        (["zzz"], "unknown command 'zzz' (one of archive, bench"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(

@@ -237,14 +237,14 @@ def test_a_codec_knows_its_own_classes_and_no_others() -> None:
 
 
 def test_every_message_of_a_protocol_is_named_by_its_overlay_and_by_no_other() -> None:
-    """What clients, literal readings and baselines say is not accepted between nodes."""
+    """What clients, literal readings, baselines and naive protocols say no node accepts."""
     named = {name: find_kind(name).make().messages for name in REGISTERED}
     all_named = {cls for classes in named.values() for cls in classes}
     protocols = {cls for cls in OURS if cls.__module__.startswith("planaria.protocols.")}
     assert all_named == protocols
     strange = [cls for cls in OURS if cls not in protocols]
     said_by = {str(cls.__struct_config__.tag).split(".")[0] for cls in strange}
-    assert said_by == {"client", "literal", "baseline"}
+    assert said_by == {"client", "literal", "baseline", "naive"}
     for name, classes in named.items():
         codec = Codec(classes)
         for cls in strange:
