@@ -29,7 +29,7 @@ from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, 
 
 AHEAD_BYTES_MAX = 1 << 20  # staged by a task and not held yet: half of what a link takes
 PROGRESS_SECONDS = 60.0  # without any, after which a batch does not settle
-MISSING_SECONDS = 6.0  # for which a stage may seem to be missing: its member may be busy
+MISSING_SECONDS = 30.0  # for which one may seem to be missing: a new supervisor learns members
 PAUSE_SECONDS = 0.02  # between two questions; doubles up to
 PAUSE_SECONDS_MAX = 0.5
 
