@@ -64,8 +64,9 @@ def run(script: str, *words: object) -> str:
 
 
 def test_a_standalone_cluster_gives_the_bytes_of_a_local_one(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, seeds: Callable[[int, int], int]
 ) -> None:
+    seeds(0, 1)
     with standalone(workers=1) as master:
         where = sweep(master, tmp_path / "cluster")
     assert "planaria.zip" in where  # the package travelled; it was not found by chance

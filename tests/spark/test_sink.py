@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -232,8 +232,12 @@ def damage(store: Path) -> None:
 
 
 def test_a_missing_stage_fails_the_commit_and_publishes_nothing(
-    spark: SparkSession, network: UpNetwork, writing: dict[str, str]
+    spark: SparkSession,
+    network: UpNetwork,
+    writing: dict[str, str],
+    seeds: Callable[[int, int], int],
 ) -> None:
+    seeds(0, 1)  # it waits half a minute; `test_batches_live` does the same without Spark
     with pytest.raises(PySparkException, match=r"batch 0 of query .*: 2 of 4 stages .* missing"):
         write(numbers(spark, 10), writing, "missing", fault="ForgettingWriter")
     assert read_back(network, "missing", 0).total() == 0
