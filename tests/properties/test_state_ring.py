@@ -31,8 +31,8 @@ FAULTS = (
 class Ring(RingOverlay):
     """Corrupt states, with what is derived from them derived anew.
 
-    Tries, sketches, quotas and kept views are no part of a state. A fault that strikes them is put right by
-    the bytes, sooner than by the audit: then the run may well differ.
+    Tries, sketches, quotas and kept views are no part of a state. A fault that strikes them is put
+    right by the bytes, sooner than by the audit: then the run may well differ.
     """
 
     def _corrupt(self, node: Node, peers: Sequence[NodeId], rng: Random) -> None:
