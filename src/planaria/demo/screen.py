@@ -46,7 +46,8 @@ class Screen:
             if found.seconds is None:
                 return
             where = ", ".join(found.victims) if len(found.victims) < VICTIMS_SHOWN else "all"
-            self.say(f"{STORY[at].told} ({where}): legitimate after {found.seconds:.1f} s")
+            self.say(f"{STORY[at].told} ({where})")
+            self.say(f"  legitimate after {found.seconds:.1f} s")
             self.say(f"  {counts(run, spark)}")
             self._told += 1
 
