@@ -154,6 +154,33 @@ def test_a_missing_stage_fails_the_commit(monkeypatch: pytest.MonkeyPatch) -> No
     run(test)
 
 
+def test_a_stage_whose_pieces_lie_at_different_members_is_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planaria.network.client.batches.MISSING_SECONDS", 0.5)
+
+    async def test(lab: Lab) -> None:
+        async with client(lab) as one:
+            found = await stage(one, numbered(12))
+            moved = dict[int, list[Record]]()
+            for at in lab.alive:
+                staging = lab.nodes[at].peer.topics[TOPIC].history.staging
+                for slice in staging.holdings.store.read({}).slices:
+                    moved.setdefault(slice.record.first, []).append(slice.record)
+                staging.load(Staging(MemoryStore()).state())
+            for number, records in enumerate(moved.values()):
+                at = sorted(lab.alive)[number % len(lab.alive)]
+                history = lab.nodes[at].peer.topics[TOPIC].history
+                assert history.staging.hold(records[0], history.horizon.present) == ""
+            assert len(moved) > len(lab.alive) > 1
+            assert await commit(one, Numbering(), QUERY, 0, found, copies=2)
+            await everywhere(lab, numbered(12))
+            gone = lab.nodes[0].peer.topics[TOPIC].history.staging
+            assert not any(stream[1][:1] == b"S" for stream in gone.holdings.store.index.lanes)
+
+    run(test)
+
+
 def test_what_a_node_refuses_is_told_with_its_batch() -> None:
     async def test(lab: Lab) -> None:
         async with client(lab) as one:

@@ -119,6 +119,21 @@ def kinds(effects: Effects) -> list[type]:
     return [type(it.message) if isinstance(it, Send) else type(it) for it in effects]
 
 
+def test_a_part_of_which_nobody_holds_all_settles_from_its_pieces() -> None:
+    """A task whose node dies goes on at another: its records lie at different members then."""
+    ring, batch = lab(), Batch([6])
+    for id, at in ((0, 0), (1, 0), (2, 1), (3, 2)):
+        assert ring.stage(id, batch.records[at]) == ""
+    answers = [ring.review(id, batch.manifest) for id in ring.peers]
+    assert [it.staged for it in answers] == [[], [], [], []]
+    assert [it.pieces for it in answers] == [[(0, 0, 2)], [(0, 0, 2)], [(0, 2, 4)], [(0, 4, 6)]]
+    for id in ring.peers:
+        ring.settle(id, batch.manifest, 0)
+    ring.agree(batch.rows)
+    assert ring.settle(0, batch.manifest).settled == [0]
+    assert ring.review(0, batch.manifest).pieces == []
+
+
 def test_what_is_staged_is_on_disk_before_it_is_held_and_delivered_to_nobody() -> None:
     ring, batch = lab(), Batch([3])
     deposit = Deposit(TOPIC, ENTRY, batch.records[0].data, True, True, True)

@@ -176,8 +176,6 @@ def test_a_node_killed_while_rows_are_staged_costs_none(
     writing: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """What one member alone held of a stage may be gone with it: then nothing is published, the
-    commit says so, and whoever writes again publishes everything once."""
     join(network, "node")
     marker, rows = tmp_path / "paused", numbers(spark, 24_000)
 
@@ -191,16 +189,8 @@ def test_a_node_killed_while_rows_are_staged_costs_none(
     try:
         with ThreadPoolExecutor() as beside:
             killing = beside.submit(kill)
-            failed = ""
-            try:
-                write(rows, writing, "node", fault="PausingWorker", marker=str(marker))
-            except PySparkException as error:
-                failed = str(error)
+            write(rows, writing, "node", fault="PausingWorker", marker=str(marker))
             killing.result()
-        if failed:
-            assert "stages for node are missing" in failed
-            assert read_back(network, "node", 1, first="n2").keys() == {b"0"}
-            write(rows, writing, "node")
         found = read_back(network, "node", 24_001, first="n2")
     finally:
         network.start("n1")

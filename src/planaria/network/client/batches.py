@@ -25,6 +25,7 @@ from planaria.records.manifest import (
     seal_manifest,
     stage_incarnation,
 )
+from planaria.records.positions import Intervals
 from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, Stream, decode
 
 AHEAD_BYTES_MAX = 1 << 20  # staged by a task and not held yet: half of what a link takes
@@ -216,7 +217,7 @@ class Commit:
         """Have members publish their parts, some at a time, until enough have published all."""
         loop = asyncio.get_running_loop()
         before, since, pause = -1, loop.time(), PAUSE_SECONDS
-        members = tuple(has.member for has in have if has.staged or has.settled)
+        members = tuple(has.member for has in have if has.staged or has.settled or has.pieces)
         while True:
             question = (manifest.record.data, True, members, _spreaders(manifest, topic, have))
             found = await self._client.requests.ask(AskBatch, BatchIs, topic, *question)
@@ -260,24 +261,35 @@ def _manifest(data: bytes) -> Manifest | None:
 
 
 def _lacks(manifest: Manifest, answers: Mapping[str, list[MemberHas]]) -> dict[str, int]:
-    """Of which topics how many parts nobody has."""
+    """Of which topics how many parts are not there, all members that hold some taken together."""
     lacks = {}
     for topic, portion in manifest.portions.items():
-        found = {at for has in answers.get(topic, []) for at in (*has.staged, *has.settled)}
-        missing = len(set(range(len(portion.parts))) - found)
+        have = answers.get(topic, [])
+        whole = {at for has in have for at in (*has.staged, *has.settled)}
+        found = [Intervals() for _ in portion.parts]
+        for has in have:
+            for at, lo, hi in has.pieces:
+                if 0 <= at < len(found):
+                    found[at].add(lo, hi)
+        missing = sum(
+            at not in whole and bool(found[at].missing(0, part.count))
+            for at, part in enumerate(portion.parts)
+        )
         if missing:
             lacks[topic] = missing
     return lacks
 
 
 def _spreaders(manifest: Manifest, topic: str, have: list[MemberHas]) -> dict[int, list[int]]:
-    """Who broadcasts which parts: of those that have one staged, the first."""
+    """Who broadcasts which parts: the first that has one staged; else all that have some of it."""
     left = set(range(len(manifest.portions[topic].parts)))
-    spread: dict[int, list[int]] = {}
+    spread: dict[int, set[int]] = {}
     for has in have:
-        spread[has.member] = sorted(left & {*has.staged})
+        spread[has.member] = left & {*has.staged}
         left -= {*has.staged}
-    return spread
+    for has in have:
+        spread[has.member] |= left & {at for at, *_ in has.pieces}
+    return {member: sorted(parts) for member, parts in spread.items()}
 
 
 def named(query: str, batch: int | str, error: PlanariaError) -> PlanariaError:

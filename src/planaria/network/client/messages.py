@@ -50,7 +50,7 @@ class Lack(Struct, frozen=True, array_like=True, gc=False):
 
 
 class MemberHas(Struct, frozen=True, array_like=True, gc=False):
-    """What one member has of a manifest: parts staged, and parts in its history.
+    """What one member has of a manifest: parts staged, parts in its history, pieces of parts.
 
     `batch` is the last one of the query in its history, -1 if there is none, `last` the key of that
     one's manifest, `rival` another manifest that it holds for the same batch, or nothing.
@@ -62,6 +62,7 @@ class MemberHas(Struct, frozen=True, array_like=True, gc=False):
     rival: bytes
     staged: list[int]
     settled: list[int]
+    pieces: list[tuple[int, int, int]] = []
 
 
 class Extent(Struct, frozen=True, array_like=True, gc=False):

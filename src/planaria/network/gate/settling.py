@@ -74,7 +74,8 @@ class Settling:
     def on_answer(self, effect: Consulted) -> None:
         """A member says what it has."""
         said = effect.answer
-        has = MemberHas(said.sender, said.batch, said.last, said.rival, said.staged, said.settled)
+        parts = (said.staged, said.settled, said.pieces)
+        has = MemberHas(said.sender, said.batch, said.last, said.rival, *parts)
         self._answered(said.topic, said.key, said.sender, has)
 
     def on_refusal(self, effect: DepositAnswered) -> None:

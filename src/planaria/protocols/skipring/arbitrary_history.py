@@ -239,7 +239,7 @@ def any_batch_message(topic: str, ids: Sequence[NodeId], rng: Random) -> Message
             Deposit(topic, sender, said, number % 2 == 0, number > 1, stage=True),
             Review(topic, sender, said),
             Settle(topic, sender, said, parts),
-            Reviewed(topic, sender, key, number, b"", said, parts, parts),
+            Reviewed(topic, sender, key, number, b"", said, parts, parts, [(number, 0, number)]),
         ]
     )
 

@@ -10,6 +10,8 @@ from planaria.protocols.publications.antientropy_messages import RecordBytes
 from planaria.records.manifest import PARTS_MAX
 
 Parts = Annotated[list[int], Meta(max_length=PARTS_MAX)]  # by their numbers in a manifest
+Piece = tuple[int, int, int]  # a part by its number, and which of its rows: from, to
+Pieces = Annotated[list[Piece], Meta(max_length=PARTS_MAX)]
 RecordKey = Annotated[bytes, Meta(max_length=16)]
 
 
@@ -33,6 +35,7 @@ class Settle(Message, frozen=True, gc=False, tag="publications.settle"):
 class Reviewed(Message, frozen=True, gc=False, tag="publications.reviewed"):
     """Of a manifest of that key I have these parts staged and those in my history.
 
+    `pieces` are of parts that are not staged whole here: whoever staged them changed its node.
     `batch` is the last one of its query in my history, -1 if there is none, `last` the key of its
     manifest; `rival` is another manifest that I hold for the same batch, empty if there is none.
     """
@@ -45,6 +48,7 @@ class Reviewed(Message, frozen=True, gc=False, tag="publications.reviewed"):
     rival: RecordBytes
     staged: Parts
     settled: Parts
+    pieces: Pieces
 
 
 MESSAGES = defined_in(globals())

@@ -22,6 +22,7 @@ from planaria.protocols.skipring.staging import (
 )
 from planaria.records.batches import Arrival
 from planaria.records.manifest import (
+    PARTS_MAX,
     STAGE_MARK,
     Manifest,
     Origin,
@@ -126,6 +127,7 @@ class Batches:
             b"" if rival is None else rival.data,
             self.staging.staged(manifest, portion),
             settled_parts(self.holdings, manifest, portion),
+            self.staging.pieces(manifest, portion)[:PARTS_MAX],
         )
         return Consulted(reviewed) if sender == self.id else Send(sender, reviewed)
 

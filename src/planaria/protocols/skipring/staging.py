@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from planaria.core.errors import CapacityExceeded
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.holdings import Holdings, HoldingsState
+from planaria.protocols.skipring.batch_messages import Piece
 from planaria.protocols.skipring.deposits import EXPIRED, FULL, TAKEN
 from planaria.records.lanes import Entry
 from planaria.records.manifest import (
@@ -88,18 +89,28 @@ class Staging(Stateful):
             at for at, part in enumerate(portion.parts) if self._whole(manifest.publisher, part)
         ]
 
+    def pieces(self, manifest: Manifest, portion: Portion) -> list[Piece]:
+        """What is held here of parts that are not whole."""
+        found: list[Piece] = []
+        for at, part in enumerate(portion.parts):
+            lane = self.holdings.store.index.lanes.get((manifest.publisher, part.incarnation))
+            held = [] if lane is None else lane.covered.common(0, part.count)
+            if held != [(0, part.count)]:
+                found += [(at, lo, hi) for lo, hi in held]
+        return found
+
     def settle(
         self, manifest: Manifest, portion: Portion, history: Holdings
     ) -> list[tuple[int, Record]]:
-        """Some records to publish of parts held here, each with its part's number.
+        """Some records to publish of what is held here, each with its part's number.
 
-        None that the history has, and not more at a time than a disk takes at once.
+        None that the history has, and not more at a time than a disk takes at once. A part that
+        others hold the rest of is settled by all of them.
         """
         found: list[tuple[int, Record]] = []
         size = 0
         stream = (manifest.publisher, portion.incarnation)
-        for at in self.staged(manifest, portion):
-            part = portion.parts[at]
+        for at, part in enumerate(portion.parts):
             for lo, hi in missing(history, stream, part):
                 for record in self._between(manifest.publisher, part, lo, hi):
                     if size > SETTLE_BYTES:
