@@ -16,14 +16,23 @@ from planaria.network.client.batches import (
     Staged,
     Stager,
     Unsettled,
+    _lacks,
+    _spreaders,
     commit,
     named,
 )
 from planaria.network.client.client import Client, connect
-from planaria.network.client.messages import AskBatch, BatchIs, Put
+from planaria.network.client.messages import AskBatch, BatchIs, MemberHas, Put
 from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.session import Session
 from planaria.protocols.skipring.staging import Staging
+from planaria.records.manifest import (
+    Part,
+    Portion,
+    row_incarnation,
+    seal_manifest,
+    stage_incarnation,
+)
 from planaria.records.memory import MemoryStore
 from planaria.records.record import Draft, Record, Stream, seal
 
@@ -152,6 +161,20 @@ def test_a_missing_stage_fails_the_commit(monkeypatch: pytest.MonkeyPatch) -> No
         await everywhere(lab, numbered(4))
 
     run(test)
+
+
+def test_who_has_a_part_whole_broadcasts_it_and_else_all_that_have_some_of_it() -> None:
+    parts = [Part(stage_incarnation(bytes([it]) * 12), 4, 4 * it) for it in range(2)]
+    portion = Portion(row_incarnation(QUERY, bytes(12)), parts)
+    manifest = seal_manifest(1, QUERY, 0, {TOPIC: portion}, time=0, staged=0)
+    have = [
+        MemberHas(1, -1, b"", b"", [], [], [(0, 0, 2), (1, 0, 1)]),
+        MemberHas(2, -1, b"", b"", [1], [], [(0, 2, 4)]),
+        MemberHas(3, -1, b"", b"", [1], [], [(7, 0, 4)]),
+    ]
+    assert _spreaders(manifest, TOPIC, have) == {1: [0], 2: [0, 1], 3: []}
+    assert _lacks(manifest, {TOPIC: have}) == {}
+    assert _lacks(manifest, {TOPIC: have[1:]}) == {TOPIC: 1}
 
 
 def test_a_stage_whose_pieces_lie_at_different_members_is_published(
