@@ -183,6 +183,7 @@ def test_settled_rows_are_numbered_in_the_order_of_the_manifest_and_name_it() ->
     for record in [*batch.records, batch.manifest.record]:
         assert ring.stage(0, record) == ""
     assert ring.review(0, batch.manifest).staged == [0, 1]
+    assert ring.review(0, batch.manifest).pieces == [], "whole parts are no pieces"
     answer = ring.settle(0, batch.manifest, 0, 1)
     assert (answer.settled, answer.batch, answer.last) == ([0, 1], 0, batch.manifest.record.key)
     assert answer.staged == [], "what is published is not kept twice"

@@ -12,7 +12,7 @@ from planaria.network.context import Context
 from planaria.network.doctor import BROKEN as SERIOUS
 from planaria.network.doctor import Finding
 from planaria.network.live import LiveNode
-from planaria.network.survey import Surveyor
+from planaria.network.survey import Survey, Surveyor
 from planaria.web.frames import BROKEN, GOOD, OK, ONCE, SILENT
 from planaria.web.serving import dashboard
 from planaria.web.watching import INVARIANTS, Watcher, lamps
@@ -28,6 +28,22 @@ def test_a_lamp_is_broken_only_when_two_looks_saw_it() -> None:
     assert states["ring"] == ONCE
     assert states["label"] == BROKEN
     assert all(states[name] == GOOD for name in INVARIANTS if name not in ("ring", "label"))
+
+
+def test_a_network_is_called_broken_only_when_two_looks_saw_the_same() -> None:
+    class Looks(Surveyor):
+        def __init__(self) -> None:
+            pass
+
+    watcher, survey = Watcher(Looks()), Survey(1.0, {}, [], [])
+    for found, legitimate in (
+        ([finding("ring", 1)], True),
+        ([finding("ring", 2)], True),
+        ([finding("ring", 2)], False),
+        ([], True),
+    ):
+        assert watcher._judged(survey, found).legitimate is legitimate
+    assert len(watcher.healed) == 1
 
 
 def test_what_is_new_to_the_list_has_a_lamp_too() -> None:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planaria.cli.main import main
@@ -111,6 +111,7 @@ def shown(page: str) -> str:
 
 
 @given(st.text())
+@example("</script><script>alert(1)</script>")
 def test_no_title_can_leave_its_place(title: str) -> None:
     page = whole(recording(STARTED, title, per_frame=100, unit="interval"))
     assert json.loads(shown(page))["title"] == title
