@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from client_lab import client_of, numbers, payloads, serve, until
-from live_lab import config
+from live_lab import config, running
 from planaria.core.node import Notice
 from planaria.network import host
 from planaria.network.client import channel, lacks, subscription
@@ -14,7 +14,6 @@ from planaria.network.client import messages as m
 from planaria.network.client.client import connect
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.events import Event
-from planaria.network.live import LiveNode
 from reference_gate import ReferenceGate
 
 TOPIC = "weather/europe"
@@ -116,14 +115,14 @@ def test_beats_do_not_follow_the_interval_of_a_node(
     monkeypatch.setattr(channel, "SILENCE_SECONDS", 0.6)
 
     async def main() -> None:
-        live = LiveNode(config(tmp_path, interval=60.0))
-        await live.start()
-        async with connect(live.listen, insecure=True) as client:
+        async with (
+            running(config(tmp_path, interval=60.0)) as live,
+            connect(live.listen, insecure=True) as client,
+        ):
             connection = client._requests.channel.connection
             assert connection is not None
             began = asyncio.get_running_loop().time()
             await until(lambda: connection.reason or connection.heard > began + 1.5)
             assert client._requests.channel.connection is connection
-        await live.stop(leave=False)
 
     asyncio.run(main())
