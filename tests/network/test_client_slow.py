@@ -99,11 +99,13 @@ def test_a_frozen_node_is_left_when_it_is_overdue_not_a_beat_later(
     monkeypatch.setattr(channel, "BEAT_SECONDS", 300.0)  # longer than any test
 
     async def test(gates: list[ReferenceGate]) -> None:
-        async with client_of(*gates) as client:
+        async with client_of(*gates) as client, client.subscribe(TOPIC, since="all") as events:
             await client.publish(TOPIC, b"0")
+            assert await payloads(events, 1) == [b"0"]
             gates[0].frozen = True
-            await client.publish(TOPIC, b"1")
+            assert (await client.publish(TOPIC, b"1")).sequence == 1
             assert client.server == gates[1].address
+            assert await payloads(events, 1) == [b"1"]
 
     serve(test)
 

@@ -7,7 +7,6 @@ import pytest
 
 from live_lab import TOPIC, config, run, running, until
 from planaria.cli import node as command
-from planaria.core.errors import CapacityExceeded
 from planaria.network import handover
 from planaria.network.connection import Connection
 from planaria.network.contacts import parse_address
@@ -15,6 +14,7 @@ from planaria.network.handover import in_question, neighbours
 from planaria.network.live import LiveNode
 from planaria.protocols.publications import retention
 from planaria.records.record import TIME_MAX
+from records_lab import no_room
 
 
 def test_who_comes_while_a_node_stops_is_not_let_in(
@@ -107,10 +107,6 @@ def test_what_neighbours_have_shown_to_hold_is_not_handed_over(
     run(main)
 
 
-def refuse(*_: object) -> None:
-    raise CapacityExceeded("no room")
-
-
 @pytest.mark.usefixtures("_all_is_on_its_way")
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_neighbour_that_takes_nothing_keeps_nobody_from_stopping(
@@ -130,7 +126,7 @@ def test_a_neighbour_that_takes_nothing_keeps_nobody_from_stopping(
                 if silent:
                     goes.handover._command = lambda _: None  # deposits get lost
                 store = stays.ring.peer.topics[TOPIC].history.holdings.store
-                monkeypatch.setattr(store, "_admit", refuse)
+                monkeypatch.setattr(store, "_admit", no_room)
             assert held(stays) == []
 
     run(main)
