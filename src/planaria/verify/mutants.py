@@ -215,6 +215,14 @@ GOSSIP: Sequence[Mutant] = (
         f"{LINKS}test_what_a_contact_denied_is_believed_again_only_by_news_that_is_younger",
     ),
     Mutant(
+        "ages",
+        "news of others is one older on arrival, so that it ages on its way",
+        "gossip.links:Links.merge",
+        "age = told + 1",
+        "age = told",
+        f"{LINKS}test_news_handed_round_in_circles_grows_older",
+    ),
+    Mutant(
         "0022",
         "an event that came far enough goes no further",
         "gossip.dissemination:disseminate",
