@@ -124,6 +124,8 @@ class Gate:
         elif isinstance(effect, LaidDown):
             self.overlays.on_laid_down(effect)
             self.tails.judge_anew()
+            if self.others is not None:
+                self.others.judge_anew()
 
     def on_timeout(self) -> None:
         """Once per interval: try again whatever waits; the host tells clients that it lives."""
