@@ -12,6 +12,9 @@ from planaria.network.connection import Connection
 from planaria.network.gate.others import Others
 from planaria.network.gate.session import Session
 from planaria.network.overlays.registry import PARTS, compose
+from planaria.protocols.skipring.charter import nobody
+from planaria.protocols.skipring.charters import Charters
+from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
 from planaria.records.record import INCARNATION_BYTES, Draft, Record, decode, seal
@@ -84,3 +87,9 @@ def passed(session: Session) -> list[tuple[str, bytes]]:
         for piece in message.pieces
         for one in decode(piece.record).publications(piece.lo, piece.hi)
     ]
+
+
+def charters(*supervisors: int, everything: bool = False) -> Charters:
+    """Those at node 1, which keeps none."""
+    peer = Peer(1, supervisors, Random(0), store=lambda _: MemoryStore())
+    return Charters(1, peer, Random(0), nobody, everything=everything)

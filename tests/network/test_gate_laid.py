@@ -1,25 +1,16 @@
 """What a gate knows of charters, whom it asks, and for how long it waits."""
 
-from random import Random
-
 import pytest
 
+from others_lab import charters
 from planaria.core.node import Command, Effect, Send
 from planaria.network.gate import laid
 from planaria.network.gate.laid import Laid, Overlays
-from planaria.protocols.skipring.charter import Charter, nobody
+from planaria.protocols.skipring.charter import Charter
 from planaria.protocols.skipring.charter_messages import SeekCharters
 from planaria.protocols.skipring.charters import LEARNING, Charters, LaidDown, SeekOverlays
-from planaria.protocols.skipring.peer import Peer
-from planaria.records.memory import MemoryStore
 
 RING = Laid("ring", False)
-
-
-def charters(*supervisors: int, everything: bool = False) -> Charters:
-    """Those at node 1, which keeps none."""
-    peer = Peer(1, supervisors, Random(0), store=lambda _: MemoryStore())
-    return Charters(1, peer, Random(0), nobody, everything=everything)
 
 
 class Asking:
