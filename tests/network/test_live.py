@@ -18,8 +18,8 @@ from planaria.network.embedded import Subscription
 from planaria.network.identity import found_cluster, issue
 from planaria.network.live import LiveNode
 from planaria.network.memberships import NAMED
+from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.pace import PACE_MAX
-from planaria.protocols.skipring.ring_node import RingNode
 
 
 async def read(events: Subscription, count: int) -> list[Event]:

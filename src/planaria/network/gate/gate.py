@@ -51,7 +51,7 @@ from planaria.protocols.skipring.batches import Consulted
 from planaria.protocols.skipring.charter import VOID, decode_sealed
 from planaria.protocols.skipring.charters import LaidDown, LayDown
 from planaria.protocols.skipring.deposits import DepositAnswered
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 
 CLIENTS_MAX = 1024  # at one node: each may have a window of two mebibytes
 SILENCE_SECONDS = 30.0  # without a frame, after which a client is gone
