@@ -156,7 +156,7 @@ ROUTING: Sequence[Mutant] = (
     Mutant(
         "1",
         "a broker renews what it told, once in rho",
-        "routing.broker:Broker.on_timeout",
+        "routing.node:Broker.on_timeout",
         "everything=self.round == 0",
         "everything=False",
         LEASES,
