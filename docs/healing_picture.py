@@ -1,4 +1,4 @@
-"""Draw docs/pictures/healing.svg: the same fault done to a ring and to a broker, interval by interval.
+"""Draw docs/pictures/healing.svg: the same faults done to a ring and to a broker.
 
 python docs/healing_picture.py
 """
@@ -59,8 +59,10 @@ def drawn(curves: dict[str, list[int]]) -> str:
         f'<rect x="{LEFT}" y="{BOTTOM - 8}" width="{across * INTERVALS:.0f}" height="16" '
         'fill="#009e73" opacity="0.25"/>',
         f'<text x="{LEFT}" y="{BOTTOM + 26}">0: legitimate, every invariant holds</text>',
-        f'<text x="{LEFT}" y="{TOP - 12}">members for which something is wrong, of {MEMBERS}</text>',
-        f'<text x="{WIDTH - LEFT}" y="{BOTTOM + 26}" text-anchor="end">{INTERVALS} intervals</text>',
+        f'<text x="{LEFT}" y="{TOP - 12}">members for which something is wrong, '
+        f"of {MEMBERS}</text>",
+        f'<text x="{WIDTH - LEFT}" y="{BOTTOM + 26}" text-anchor="end">'
+        f"{INTERVALS} intervals</text>",
     ]
     for at in FAULTS:
         x, _ = place(at, 0)
