@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+import gate_lab
 from gate_lab import TOPIC, Lab, numbered, until
-from planaria.core.errors import UsageError
+from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.node import Notice
 from planaria.network.client.batches import (
     Commit,
@@ -35,19 +36,8 @@ from planaria.records.record import Draft, Record, Stream, seal
 QUERY = "a query"
 
 
-def run(
-    test: Callable[[Lab], Awaitable[None]], n: int = 3, disk: Path | None = None, **options: Any
-) -> None:
-    async def main() -> None:
-        lab = Lab(n, disk, **options)
-        try:
-            await lab.start(members=n)
-            async with asyncio.timeout(90):
-                await test(lab)
-        finally:
-            await lab.stop()
-
-    asyncio.run(main())
+def run(test: Callable[[Lab], Awaitable[None]], n: int = 3, **options: Any) -> None:
+    gate_lab.run(test, n, members=n, seconds=120.0, **options)
 
 
 def client(lab: Lab, at: int = 0) -> Client:
@@ -311,19 +301,36 @@ def test_a_manifest_that_one_dead_node_holds_is_never_published() -> None:
     run(test)
 
 
-def test_two_drivers_of_one_checkpoint_are_told_and_never_mixed() -> None:
+def test_of_two_drivers_of_one_checkpoint_one_wins_or_both_are_told() -> None:
     async def test(lab: Lab) -> None:
+        payloads = (numbered(6), numbered(6, 10))
         async with client(lab) as one, client(lab, 1) as other:
-            mine, theirs = await stage(one, numbered(6)), await stage(other, numbered(6, 10))
             both = [
-                commit(one, Numbering(), QUERY, 0, mine, copies=3),
-                commit(other, Numbering(), QUERY, 0, theirs, copies=3),
+                commit(it, Numbering(), QUERY, 0, await stage(it, its), copies=3)
+                for it, its in zip((one, other), payloads, strict=True)
             ]
             ends = await asyncio.gather(*both, return_exceptions=True)
-        wholes = [sorted(numbered(6)), sorted(numbered(6, 10)), []]
-        await until(lambda: len({tuple(sorted(rows(lab, at))) for at in lab.alive}) == 1)
-        assert sorted(rows(lab, 0)) in wholes, ends
-        assert True not in ends or sorted(rows(lab, 0)) in wholes[:2]
+        finished = [at if end is True else 1 - at for at, end in enumerate(ends) if end in (0, 1)]
+        refused = [str(it) for it in ends if isinstance(it, PlanariaError)]
+        assert len(finished) + len(refused) == 2, ends
+        assert all("do two drivers write" in it for it in refused)
+        assert ends.count(True) <= 1
+        assert len({*finished}) <= 1, "one driver's batch, whoever finished it"
+        await everywhere(lab, payloads[finished[0]] if finished else [])
+
+    run(test)
+
+
+def test_a_driver_that_finds_the_manifests_of_two_others_is_told_and_publishes_nothing() -> None:
+    async def test(lab: Lab) -> None:
+        async with client(lab) as one:
+            for at, payloads in enumerate((numbered(6), numbered(6, 10))):
+                manifest = Numbering().manifest(one.publisher, QUERY, 0, await stage(one, payloads))
+                lab.nodes[at].peer.topics[TOPIC].history.stage(at, manifest.record)
+            found = await stage(one, numbered(10, 12))
+            with pytest.raises(Unsettled, match="do two drivers write with one checkpoint"):
+                await commit(one, Numbering(), QUERY, 0, found, copies=2)
+        assert not any(rows(lab, at) for at in lab.alive)
 
     run(test)
 

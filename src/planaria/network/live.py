@@ -132,6 +132,8 @@ class LiveNode:
     def _furnish(self, config: Config, commit: Commit | None) -> None:
         """What stands around the protocol and its driver."""
         self.charters = CharterFile(config.dir, self.ring.charters)
+        if self.memberships.new:
+            self.ring.charters.learn_first(company=bool(config.join))
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.handover = Handover(self.ring, self.host.command)

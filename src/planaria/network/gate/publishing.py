@@ -197,9 +197,13 @@ class Publishing:
 
     def look(self) -> None:
         """Members may be known by now, or this node may be one."""
-        self._looking = False
         for pending in [it for group in self._pending.values() for it in group]:
             self._step(pending)
+
+    def _look_now(self) -> None:
+        """The only timer that runs, however often it is looked meanwhile."""
+        self._looking = False
+        self.look()
 
     def _step(self, pending: Pending) -> None:
         """Judge what is known by now, and ask whoever else is to be asked."""
@@ -213,7 +217,7 @@ class Publishing:
         if count is None and not self._looking:
             self._command(Seek(pending.topic))
             self._looking = True
-            self._later(SOON_SECONDS, self.look)
+            self._later(SOON_SECONDS, self._look_now)
         if not members and count == 0:
             why = self.memberships.join_if_empty(pending.topic)
             if why is not None:
