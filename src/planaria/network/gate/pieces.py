@@ -22,6 +22,7 @@ from planaria.records.record import (
 
 PIECES_BYTES = 1 << 18  # of records in one frame; a larger record has its own
 PIECES_PUBLICATIONS = 8192  # in one frame
+READ_BYTES = 3 << 18  # in the answer to one question: a third of the work of a quarter mebibyte
 
 
 class Condition:
