@@ -18,12 +18,14 @@ from planaria.core.topics import check_topic
 from planaria.network.client.client import Client
 from planaria.network.client.messages import AskBatch, BatchIs, MemberHas, Put
 from planaria.records.manifest import (
+    STAGED_RECORD_BYTES_MAX,
     Manifest,
     Part,
     Portion,
     decode_manifest,
     row_incarnation,
     seal_manifest,
+    settleable,
     stage_incarnation,
 )
 from planaria.records.positions import Intervals
@@ -77,6 +79,11 @@ class Stager:
             self._counts[topic], self._times[topic] = 0, int(time())
         stream = (self._client.publisher, self._streams[topic])
         record = sealing(stream, self._counts[topic], self._times[topic])
+        if not settleable(record):
+            raise UsageError(
+                f"a record of {len(record.data)} bytes: at most {STAGED_RECORD_BYTES_MAX} are "
+                "staged; shorten what its rows have"
+            )
         self._counts[topic] += record.count
         asked = self._client.requests.begin(
             Put, topic, record.data, self._copies, False, True, *STAGED
