@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from planaria.network.context import read_context
 from process_lab import ROOT, Processes, Running, alive, environment, until
 
