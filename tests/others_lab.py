@@ -14,8 +14,8 @@ from planaria.network.gate.session import Session
 from planaria.network.overlays.registry import PARTS, compose
 from planaria.protocols.skipring.charter import nobody
 from planaria.protocols.skipring.charters import Charters
+from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.peer import Peer
-from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
 from planaria.records.record import INCARNATION_BYTES, Draft, Record, decode, seal
 

@@ -28,7 +28,7 @@ from planaria.network.tls import Credentials
 from planaria.protocols.skipring.batches import Consulted
 from planaria.protocols.skipring.charters import LaidDown
 from planaria.protocols.skipring.deposits import DepositAnswered
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 
 CLIENTS_MAX = 1024  # at one node: each may have a window of two mebibytes
 SILENCE_SECONDS = 30.0  # without a frame, after which a client is gone

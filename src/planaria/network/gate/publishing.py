@@ -48,13 +48,15 @@ class Pending:
     """A record that members are to hold, and which request waits for that, if any."""
 
     __slots__ = (
-        "copies", "count", "durable", "paced", "record", "request", "session", "stage", "topic",
+        "copies", "count", "durable", "first", "paced", "record", "request", "session", "stage",
+        "topic",
     )  # fmt: skip
 
     def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
         self.topic, self.record, self.copies = message.topic, record, copies
         self.durable, self.request = message.durable, message.request
         self.stage = isinstance(message, Put) and message.stage
+        self.first = message.members[:COPIES_MAX] if isinstance(message, Put) else ()
         self.count: int | None = None  # members of the topic, when last looked; None: not certain
         self.paced = False  # does it wait for the links of this node?
         self.session: Session | None = session
@@ -221,6 +223,7 @@ class Publishing:
             if why is not None:
                 self._failed(pending, "full", why)
                 return
+        members = list(dict.fromkeys([*pending.first, *members])) if pending.first else members
         reason = pending.copies.refusal(members, self._clock())
         if reason is not None:
             code, why = REFUSALS[reason]

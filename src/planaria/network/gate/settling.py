@@ -16,8 +16,7 @@ from planaria.network.gate.session import Session
 from planaria.protocols.skipring.batches import Consult, Consulted
 from planaria.protocols.skipring.deposits import DepositAnswered
 from planaria.protocols.skipring.directory import Seek
-from planaria.records.manifest import Manifest
-from planaria.records.record import MalformedRecord, decode
+from planaria.records.manifest import Manifest, decode_manifest
 
 ASKED_MAX = 64  # members
 ANSWER_SECONDS = 2.0  # for which a member may be silent; then the others' answers are all
@@ -60,10 +59,9 @@ class Settling:
         """Ask members; raises UsageError if this is no manifest of the client's, or none of this
         topic, or whom and what it names cannot be."""
         check_topic(message.topic)
-        try:
-            manifest = Manifest(decode(message.manifest))
-        except MalformedRecord as error:
-            raise UsageError(str(error)) from None
+        manifest = decode_manifest(message.manifest)
+        if manifest is None:
+            raise UsageError("this is no manifest: is the client of another version?")
         if manifest.publisher != session.publisher:
             raise UsageError(
                 f"a manifest of publisher {manifest.publisher}: this client publishes as "
@@ -82,7 +80,7 @@ class Settling:
         self._answered(said.topic, said.key, said.sender, has)
 
     def on_refusal(self, effect: DepositAnswered) -> None:
-        """Somebody is no member."""
+        """Somebody is no member: what it would say does not count."""
         if effect.reason:
             self._answered(effect.topic, effect.key, effect.member, None)
 
@@ -134,7 +132,9 @@ class Settling:
             mine = one.message.topic == topic and one.manifest.record.key == key
             if mine and one.waiting is not None and member in one.waiting:
                 del one.waiting[member]
-                if has is not None:
+                if has is None:
+                    one.asked -= 1
+                else:
                     one.answers[member] = has
                 if not one.waiting:
                     self._end(one)
