@@ -4,11 +4,8 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from planaria.network.context import read_context
 from process_lab import ROOT, Processes, Running, alive, environment, until
@@ -17,12 +14,6 @@ KEYS = [
     "published", "acknowledged", "delivered", "late", "lost", "twice", "healed", "destroyed",
     "faults",
 ]  # fmt: skip
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
 
 
 def planaria(home: Path, *words: object) -> "subprocess.CompletedProcess[str]":

@@ -55,6 +55,7 @@ class Target:
         self.access = Access(*shown(context, None))
         self.members: dict[str, Member] = {}
         self.interval = 0.0
+        self.invented = False  # was there ever a fault that makes up publications?
         self._start = start or self._ask_for_start
         self._askers: dict[str, Asker] = {}
 

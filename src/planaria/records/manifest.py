@@ -114,6 +114,14 @@ def read_manifest(record: Record) -> Manifest | None:
         return None
 
 
+def decode_manifest(data: bytes) -> Manifest | None:
+    """The manifest in these bytes, if they are one."""
+    try:
+        return Manifest(decode(data))
+    except MalformedRecord:
+        return None
+
+
 def query_incarnation(query: str) -> bytes:
     """The incarnation whose numbers are the batches of a query."""
     digest = blake2b(query.encode(), digest_size=INCARNATION_BYTES - 1, person=b"planaria query")

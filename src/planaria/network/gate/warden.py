@@ -8,15 +8,11 @@ While no supervisor has said what is laid down for a topic, nothing is done on i
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_filter, has_wildcard
 from planaria.network.gate.laid import Overlays
-from planaria.network.gate.session import Session
+from planaria.network.gate.session import Session, Unsure
 from planaria.network.rights import ANYBODY, RIGHTS, SUBSCRIBE, RightsFile
 from planaria.protocols.skipring.charter import Charter, allowed
 
 VERDICTS_MAX = 1 << 16  # remembered until the next timeout
-
-
-class Unsure(UsageError):
-    """Nobody has said yet what is laid down: another node may know."""
 
 
 class Warden:

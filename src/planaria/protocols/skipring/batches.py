@@ -27,11 +27,12 @@ from planaria.records.manifest import (
     Manifest,
     Origin,
     Portion,
+    decode_manifest,
     origin_of,
     read_manifest,
     same_query,
 )
-from planaria.records.record import MalformedRecord, Record, Stream, decode
+from planaria.records.record import Record, Stream
 from planaria.records.store import Store
 
 LANES_MAX = 16  # streams of one query that are looked at for another manifest of a batch
@@ -74,12 +75,9 @@ class Batches:
 
     def read(self, data: bytes) -> tuple[Manifest, Portion] | None:
         """A manifest and its portion of this topic, if it has one."""
-        try:
-            manifest = Manifest(decode(data))
-        except MalformedRecord:
-            return None
-        portion = manifest.portions.get(self.topic)
-        return None if portion is None else (manifest, portion)
+        manifest = decode_manifest(data)
+        portion = None if manifest is None else manifest.portions.get(self.topic)
+        return None if manifest is None or portion is None else (manifest, portion)
 
     def refusal(self, record: Record) -> str:
         """Why something is not to be staged, if so."""

@@ -354,8 +354,8 @@ class History(Stateful):
             arrivals: list[Arrival] = self.holdings.append(records)
         except CapacityExceeded as error:
             return [*effects, Notice(self.topic, "full", {"reason": str(error)})]
-        if any(arrival.record.columns & BATCH for arrival in arrivals):
-            effects += self.batches.notices(arrivals)
+        if batched := [it for it in arrivals if it.record.columns & BATCH]:
+            effects += self.batches.notices(batched)
         effects += self.reader.arrived(arrivals, history=history)
         return [*effects, Persist()] if effects else []
 

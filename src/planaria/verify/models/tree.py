@@ -10,7 +10,7 @@ from planaria.core.node import Node
 from planaria.core.overlay import Violation
 from planaria.core.state import State, decode_state
 from planaria.protocols.dht.overlay import give_places
-from planaria.protocols.tree.host import TreeHost, TreeHostState
+from planaria.protocols.tree.node import TreeHost, TreeHostState
 from planaria.protocols.tree.overlay import TreeOverlay
 from planaria.verify.coins import Coins
 from planaria.verify.model import Flying, Model
