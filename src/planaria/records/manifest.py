@@ -17,6 +17,7 @@ from planaria.records.record import (
     BATCH,
     BATCH_LAYOUT,
     INCARNATION_BYTES,
+    RECORD_BYTES_MAX,
     SEQUENCE_MAX,
     TIME_MAX,
     Draft,
@@ -31,6 +32,7 @@ from planaria.records.record import (
 BATCH_MARK, STAGE_MARK = b"B", b"S"  # incarnations of queries, and of what is staged, begin so
 QUERY_BYTES = 6  # of an incarnation tell whose batches it has
 PARTS_MAX = 1 << 14  # of one manifest: it must fit into a record
+STAGED_RECORD_BYTES_MAX = RECORD_BYTES_MAX - BATCH_LAYOUT.size  # its origin is added to it
 
 _Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
 _Incarnation = Annotated[bytes, Meta(min_length=INCARNATION_BYTES, max_length=INCARNATION_BYTES)]
@@ -114,6 +116,14 @@ def read_manifest(record: Record) -> Manifest | None:
         return None
 
 
+def decode_manifest(data: bytes) -> Manifest | None:
+    """The manifest in these bytes, if they are one."""
+    try:
+        return Manifest(decode(data))
+    except MalformedRecord:
+        return None
+
+
 def query_incarnation(query: str) -> bytes:
     """The incarnation whose numbers are the batches of a query."""
     digest = blake2b(query.encode(), digest_size=INCARNATION_BYTES - 1, person=b"planaria query")
@@ -148,6 +158,11 @@ def seal_manifest(
     body = msgpack.encode(_Body(time, portions))
     stream = (publisher, query_incarnation(query))
     return Manifest(seal(stream, batch, [Draft(body)], time=staged))
+
+
+def settleable(staged: Record) -> bool:
+    """Is there room in a staged record for its origin, and has it none yet?"""
+    return len(staged.data) <= STAGED_RECORD_BYTES_MAX and not staged.columns & BATCH
 
 
 def settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) -> Record:
