@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from planaria.core.ids import NodeId
 from planaria.core.state import State
-from planaria.protocols.content.broker import ContentBrokerState
+from planaria.protocols.content.node import ContentBrokerState
 from planaria.protocols.dht.node import DhtNodeState
 from planaria.protocols.gossip.state import GossipNodeState
 from planaria.protocols.mobile.node import MobileState
-from planaria.protocols.tree.host import TreeHostState
+from planaria.protocols.tree.node import TreeHostState
 from planaria.web.pictures.gossip import gossip_picture
 from planaria.web.pictures.mobile import mobile_picture
 from planaria.web.pictures.picture import Named, Picture, Place, circle_places

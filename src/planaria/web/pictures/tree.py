@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from planaria.core.ids import NodeId
 from planaria.filters.wording import to_sql
-from planaria.protocols.routing.broker import BrokerState
+from planaria.protocols.routing.node import BrokerState
 from planaria.protocols.tree.place import TreePlaceState
 from planaria.web.pictures.picture import (
     BELOW,
