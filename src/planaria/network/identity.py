@@ -39,6 +39,7 @@ CLUSTER = "planaria"  # the name of one that was given none
 
 KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
 AUTHORITY_KEY, OLD_KEY, ISSUED = "authority-key.pem", "authority-key-old.pem", "issued.jsonl"
+FORMER = "former.pem"  # authorities that name nobody any more: what was signed under them counts
 
 Authority = tuple[x509.Certificate, ...]  # one, or two while the newer takes the place of the older
 
@@ -118,7 +119,10 @@ def finish_rotation(directory: Path) -> None:
     known = load_authority(directory / AUTHORITY)
     if len(known) < 2:
         raise UsageError(f"{directory} has one authority: nothing is to be finished")
-    write_atomically(directory / AUTHORITY, known[0].public_bytes(serialization.Encoding.PEM))
+    former = load_former(directory) + known[1:]
+    pem = [it.public_bytes(serialization.Encoding.PEM) for it in (known[0], *former)]
+    write_atomically(directory / FORMER, b"".join(pem[1:]))
+    write_atomically(directory / AUTHORITY, pem[0])
     (directory / OLD_KEY).unlink(missing_ok=True)
 
 
@@ -148,6 +152,8 @@ def issue(
     _write_secret(target / SECRET, (directory / SECRET).read_bytes())
     (target / CERTIFICATE).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (target / AUTHORITY).write_bytes((directory / AUTHORITY).read_bytes())
+    if (directory / FORMER).exists():
+        (target / FORMER).write_bytes((directory / FORMER).read_bytes())
     entry = {
         "name": name,
         "id": id.hex(),
@@ -191,6 +197,11 @@ def load_authority(path: Path) -> Authority:
         return tuple(x509.load_pem_x509_certificates(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} is no readable certificate: {error}") from None
+
+
+def load_former(directory: Path) -> Authority:
+    """The authorities that were trusted before; raises UsageError."""
+    return load_authority(directory / FORMER) if (directory / FORMER).exists() else ()
 
 
 def load_certificate(path: Path) -> x509.Certificate:

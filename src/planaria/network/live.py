@@ -26,6 +26,7 @@ from planaria.core.node import (
     Publish,
     Restarted,
 )
+from planaria.network.admission import Admissions
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
@@ -132,6 +133,7 @@ class LiveNode:
     def _furnish(self, config: Config, commit: Commit | None) -> None:
         """What stands around the protocol and its driver."""
         self.charters = CharterFile(config.dir, self.ring.charters)
+        self.admissions.charters = self.ring.charters
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.handover = Handover(self.ring, self.host.command)
@@ -143,6 +145,7 @@ class LiveNode:
             self.host.credentials.revoked_since = self.ring.charters.revoked_since
 
     def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
+        self.admissions = Admissions(credentials)
         return RingNode(
             handle_of(self.id),
             (),
@@ -151,7 +154,8 @@ class LiveNode:
             store=self.store,
             secret=credentials.secret if credentials else b"",
             pace_max=PACE_MAX,
-            judge=judge(credentials.authority if credentials else None),
+            judge=judge(credentials.authority, credentials.former) if credentials else judge(None),
+            admission=self.admissions,
         )
 
     # Life

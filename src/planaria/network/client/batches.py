@@ -17,7 +17,9 @@ from planaria.core.ids import NodeId
 from planaria.core.topics import check_topic
 from planaria.network.client.client import Client
 from planaria.network.client.messages import AskBatch, BatchIs, MemberHas, Put
+from planaria.records.evidence import MANIFEST, STAGED, Sealer
 from planaria.records.manifest import (
+    SIGNED_STAGE_BYTES_MAX,
     Manifest,
     Part,
     Portion,
@@ -34,7 +36,7 @@ MISSING_SECONDS = 30.0  # for which one may seem to be missing: a new supervisor
 PAUSE_SECONDS = 0.02  # between two questions; doubles up to
 PAUSE_SECONDS_MAX = 0.5
 
-STAGED = ("ring", True)  # of a `Put`: only rings settle batches, and it is one
+AS_STAGE = ("ring", True)  # of a `Put`: only rings settle batches, and it is one
 Sealing = Callable[[Stream, int, int], Record]  # with stream, first number and time
 Answers = dict[str, list[MemberHas]]  # by topic
 
@@ -70,15 +72,27 @@ class Stager:
             self._streams[topic] = stage_incarnation(os.urandom(INCARNATION_BYTES))
             self._counts[topic], self._times[topic] = 0, int(time())
         stream = (self._client.publisher, self._streams[topic])
-        record = sealing(stream, self._counts[topic], self._times[topic])
+        record = self._signed(topic, sealing(stream, self._counts[topic], self._times[topic]))
         self._counts[topic] += record.count
         asked = self._client.requests.begin(
-            Put, topic, record.data, self._copies, False, True, *STAGED
+            Put, topic, record.data, self._copies, False, True, *AS_STAGE
         )
         self._open[asked] = len(record.data)
         self._bytes += len(record.data)
         while self._bytes > AHEAD_BYTES_MAX:
             await self._wait(asyncio.FIRST_COMPLETED)
+
+    def _signed(self, topic: str, record: Record) -> Record:
+        """The same rows with the evidence of who stages them, where there are keys."""
+        sign = self._client.access.sealer(STAGED, topic)
+        if sign is None:
+            return record
+        if len(record.data) > SIGNED_STAGE_BYTES_MAX:
+            raise UsageError(
+                f"a row of {len(record.data)} bytes: at most {SIGNED_STAGE_BYTES_MAX} where rows "
+                "are signed"
+            )
+        return decode(sign(record.data))
 
     async def finish(self) -> list[Staged]:
         """What was staged, once as many members as wanted hold all of it."""
@@ -108,7 +122,12 @@ class Numbering:
         self._time = 0
 
     def manifest(
-        self, publisher: NodeId, query: str, batch: int, staged: Iterable[Staged]
+        self,
+        publisher: NodeId,
+        query: str,
+        batch: int,
+        staged: Iterable[Staged],
+        sign: Sealer | None = None,
     ) -> Manifest:
         """Number what was staged for a batch."""
         portions: dict[str, Portion] = {}
@@ -122,7 +141,8 @@ class Numbering:
             portion.parts.append(Part(part.incarnation, part.rows, first))
             self._streams[name] = (incarnation, first + part.rows)
         since = min(part.time for part in parts)
-        return seal_manifest(publisher, query, batch, portions, time=self._time, staged=since)
+        times = {"time": self._time, "staged": since}
+        return seal_manifest(publisher, query, batch, portions, **times, sign=sign)
 
     def forget(self, query: str) -> None:
         """Number in new incarnations from now on: numbers were given that may not be used."""
@@ -146,7 +166,8 @@ async def commit(
     rows = list(staged)
     if not rows:
         return False
-    manifest = numbering.manifest(client.publisher, query, batch, rows)
+    sign = client.access.sealer(MANIFEST, "")
+    manifest = numbering.manifest(client.publisher, query, batch, rows, sign)
     new = False
     try:
         new = await Commit(client, copies).settle(manifest)
@@ -187,7 +208,7 @@ class Commit:
     async def _settle(self, manifest: Manifest, answers: Answers) -> None:
         """Have enough members hold the manifest; only then publish."""
         answers = await self._without_missing(manifest, answers)
-        wish = (self._copies, False, True, *STAGED)
+        wish = (self._copies, False, True, *AS_STAGE)
         for topic in manifest.portions:
             await self._client.requests.begin(Put, topic, manifest.record.data, *wish)
         await self._publish(manifest, answers)

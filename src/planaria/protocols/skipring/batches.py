@@ -13,8 +13,9 @@ from msgspec import field
 from planaria.core.ids import NodeId
 from planaria.core.node import Command, Effect, Notice, Send
 from planaria.protocols.publications.holdings import Holdings
+from planaria.protocols.publications.inspection import Inspection
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
-from planaria.protocols.skipring.deposits import MALFORMED, TAKEN
+from planaria.protocols.skipring.deposits import FORGED, MALFORMED, TAKEN
 from planaria.protocols.skipring.staging import (
     Staging,
     last_batches,
@@ -67,22 +68,29 @@ def question(command: Consult, sender: NodeId, member: NodeId) -> Review | Settl
 class Batches:
     """What one member makes of manifests."""
 
-    __slots__ = ("holdings", "id", "staging", "topic")
+    __slots__ = ("_inspection", "holdings", "id", "staging", "topic")
 
-    def __init__(self, topic: str, id: NodeId, holdings: Holdings, staging: Staging) -> None:
+    def __init__(
+        self, topic: str, id: NodeId, holdings: Holdings, staging: Staging, inspection: Inspection
+    ) -> None:
         self.topic, self.id, self.holdings, self.staging = topic, id, holdings, staging
+        self._inspection = inspection
 
     def read(self, data: bytes) -> tuple[Manifest, Portion] | None:
-        """A manifest and its portion of this topic, if it has one."""
+        """A manifest and its portion of this topic, if it has one and its publisher signed it."""
         try:
             manifest = Manifest(decode(data))
         except MalformedRecord:
             return None
         portion = manifest.portions.get(self.topic)
-        return None if portion is None else (manifest, portion)
+        if portion is None or not self._inspection.admits_staged(manifest.record):
+            return None
+        return manifest, portion
 
     def refusal(self, record: Record) -> str:
         """Why something is not to be staged, if so."""
+        if not self._inspection.admits_staged(record):
+            return FORGED
         if record.incarnation[:1] == STAGE_MARK:
             return ""
         manifest = read_manifest(record)
@@ -98,7 +106,8 @@ class Batches:
         """
         if self._overtaken(manifest, portion) or self.staging.hold(manifest.record, present):
             return []
-        return self.staging.settle(manifest, portion, self.holdings)
+        found = self.staging.settle(manifest, portion, self.holdings)
+        return [(at, record) for at, record in found if self._inspection.admits(record)]
 
     def tidy(self, manifest: Manifest, portion: Portion) -> None:
         """Drop what was staged once all of it is published."""
