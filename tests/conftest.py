@@ -5,7 +5,7 @@ ones with many more.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+from process_lab import Processes
 
 CAMPAIGN = os.environ.get("PLANARIA_CAMPAIGN", "") not in ("", "0")
 
@@ -71,3 +73,10 @@ def seeds() -> Callable[[int, int], int]:
         return campaign if CAMPAIGN else default
 
     return number
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """Real processes in a directory of their own; none outlives its test."""
+    with Processes(tmp_path) as found:
+        yield found

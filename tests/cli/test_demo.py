@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from planaria.chaos.run import FaultReport, Report
 from planaria.cli import demo
@@ -107,6 +108,9 @@ def test_only_a_good_end_is_called_good() -> None:
     assert outcome().good
     assert not outcome(wrong=["2 deliveries came twice"]).good
     assert not outcome(spark=False).good
+    destroyed = replace(outcome().report, destroyed=1)
+    assert not outcome(report=destroyed).good, "excused is not kept"
+    assert any("destroyed 1" in it for it in closing(outcome(report=destroyed)))
     assert "WRONG: lost" in closing(outcome(wrong=["lost"]))
     assert any(
         "NOT right (no Java)" in it for it in closing(outcome(spark=False, failure="no Java"))

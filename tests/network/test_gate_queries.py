@@ -33,8 +33,8 @@ from planaria.network.client.messages import (
 from planaria.network.gate import pieces
 from planaria.protocols.skipring.arbitrary_history import corrupt_history
 from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.node import RingNodeState
 from planaria.protocols.skipring.peer import PeerState
-from planaria.protocols.skipring.ring_node import RingNodeState
 from planaria.protocols.skipring.supervisor import SupervisorState
 from planaria.records.record import decode
 

@@ -10,12 +10,12 @@ from planaria.core.errors import UsageError
 from planaria.network.live import LiveNode
 from planaria.network.overlays.discovery import Discovery
 
-pytest.importorskip("zeroconf")
-
 
 def test_nodes_that_know_no_address_find_each_other_and_lose_who_says_goodbye(
     tmp_path: Path,
 ) -> None:
+    pytest.importorskip("zeroconf", reason="pip install 'planaria[discovery]'")
+
     async def main() -> None:
         one = LiveNode(config(tmp_path / "one", discover=True))
         other = LiveNode(config(tmp_path / "other", discover=True))

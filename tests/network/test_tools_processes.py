@@ -6,25 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-import pytest
-
 import planaria
 from planaria.network.context import read_context
 from planaria.simulator.trace import Trace
 from process_lab import PATIENCE, Processes, environment, status, until
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
 
 
 def tool(home: Path, context: str, *words: str) -> tuple[int, str]:

@@ -116,8 +116,7 @@ def test_keys_choose_nodes_and_play(browser: object, tmp_path: Path) -> None:
     assert it.text("#when") == f"interval {INTERVALS}"
     it.page.keyboard.press("Space")
     assert it.text("#when") == "interval 1", "from the beginning again"
-    while it.page.locator("#slider").input_value() == "0":
-        it.page.wait_for_timeout(50)
+    playwright.expect(it.page.locator("#slider")).not_to_have_value("0", timeout=60_000)
     it.page.keyboard.press("Space")
     assert it.page.locator("#play").get_attribute("aria-label") == "Play"
     assert it.errors == []

@@ -6,10 +6,11 @@ is entered into the same book as a simulation's.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
-from typing import Self
+from typing import Any, Self
 
 from msgspec import Struct
 
@@ -28,6 +29,8 @@ PAUSE_SECONDS = 0.1  # between two publications of one application
 UNDER_WAY_MAX = 32  # publications of one application that are not acknowledged yet
 PATIENCE_SECONDS = 600.0  # for which a client looks for a node: longer than any fault
 
+log = logging.getLogger("planaria.chaos")
+
 
 class Asked(Struct):
     """A publication: when it was asked for and acknowledged, and as what."""
@@ -38,6 +41,8 @@ class Asked(Struct):
     asked: float
     acknowledged: float | None = None
     id: bytes = b""
+    copies: int = 0  # nodes that held it when it was acknowledged
+    failed: bool = False  # it will not be acknowledged any more
 
 
 class Given(Struct, frozen=True):
@@ -67,12 +72,13 @@ class Applications:
         self._bodies = bodies or (b'{"run": %d, "n": %d}' % (seed, number) for number in count())
         self.asked: list[Asked] = []
         self.given: list[Given] = []
-        self.failures: list[str] = []  # why something was not published
+        self.failures: list[str] = []  # what applications could not do
+        self.had: dict[int, set[bytes]] = {}  # by reader
+        self.earlier: frozenset[bytes] = frozenset()  # what the topic held before the run
         self._going = asyncio.Event()
         self._started = 0.0
         self._stack = AsyncExitStack()
-        self._publishing: list[asyncio.Task[None]] = []
-        self._reading: list[asyncio.Task[None]] = []
+        self._working: list[asyncio.Task[None]] = []
 
     @property
     def time(self) -> float:
@@ -95,27 +101,32 @@ class Applications:
             events = client.subscribe(self.topic, since=since, overlay=self.overlay)
             await self._stack.enter_async_context(events)
             await events.ready()
-            self._reading.append(asyncio.create_task(self._read(number, events)))
+            work = self._told(f"reader {number}", self._read(number, events))
+            self._working.append(asyncio.create_task(work))
         for number in range(PUBLISHERS):
-            self._publishing.append(asyncio.create_task(self._publish(number)))
+            work = self._told(f"publisher {number}", self._publish(number))
+            self._working.append(asyncio.create_task(work))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._end([*self._publishing, *self._reading])
+        for task in self._working:
+            task.cancel()
+        await asyncio.gather(*self._working, return_exceptions=True)
         await self._stack.aclose()
 
-    async def _end(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def _told(self, who: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do what an application does for ever; that it ended is a failure, whatever the reason."""
+        try:
+            await work
+            self.failures.append(f"{who} ended")
+        except Exception as error:
+            self.failures.append(f"{who} ended: {type(error).__name__}: {error}")
+            if not isinstance(error, PlanariaError):
+                log.exception("%s ended", who)
 
-    def pause(self) -> None:
-        """Begin no publication."""
+    def finish(self) -> None:
+        """Begin no publication any more."""
         self._going.clear()
-
-    def go_on(self) -> None:
-        """Publish again."""
-        self._going.set()
 
     async def publish(self, number: int) -> int:
         """Publish so many at once, from one more application; how many are acknowledged."""
@@ -137,8 +148,7 @@ class Applications:
     @property
     def under_way(self) -> int:
         """How many publications may still be acknowledged."""
-        waiting = sum(one.acknowledged is None for one in self.asked)
-        return waiting - len(self.failures)
+        return sum(one.acknowledged is None and not one.failed for one in self.asked)
 
     @property
     def acknowledged(self) -> list[Asked]:
@@ -185,35 +195,49 @@ class Applications:
         try:
             ack = await client.publish(self.topic, one.payload, overlay=self.overlay)
         except PlanariaError as error:
+            one.failed = True
             self.failures.append(f"publication {one.number}: {error}")
         else:
-            one.id, one.acknowledged = ack.id, self.time
+            one.id, one.copies, one.acknowledged = ack.id, ack.copies, self.time
         finally:
             room.release()
 
     async def _read(self, reader: int, events: Subscription[Event]) -> None:
+        had = self.had.setdefault(reader, set())
         async for batch in events.batches():
             time = self.time
-            self.given += [Given(time, reader, it.id, it.payload) for it in batch]
+            new = [it for it in batch if it.id not in self.earlier]
+            self.given += [Given(time, reader, it.id, it.payload) for it in new]
+            had.update(it.id for it in new)
 
     # The book
 
     def book(self, within: float) -> Book:
-        """Everything so far. A body other than the one that was published is none."""
+        """Everything so far. A body other than the one that was published is none.
+
+        What was asked for and not acknowledged is owed to nobody, but may not come twice either.
+        """
         book = Book(lambda wish, one: wish.pattern == one.topic, within=within, history=True)
         for reader in self.readers:
             book.subscribed(PUBLISHERS + reader, Subscribe(self.topic))
             book.effect(0.0, PUBLISHERS + reader, Joined(self.topic))
         bodies: dict[bytes, bytes] = {}
-        for one in self.acknowledged:
-            bodies[one.id] = one.payload
+
+        def enter(one: Asked, id: bytes) -> None:
+            bodies[id] = one.payload
             book.command(one.asked, one.publisher, Publish(self.topic, one.payload))
-            book.effect(one.asked, one.publisher, Published(self.topic, one.id))
-        unacknowledged = {one.payload for one in self.asked if one.acknowledged is None}
+            book.effect(one.asked, one.publisher, Published(self.topic, id))
+
+        for one in self.acknowledged:
+            enter(one, one.id)
+        unheard = {one.payload: one for one in self.asked if one.acknowledged is None}
         readers = set(self.readers)
         for it in self.given:
-            if it.payload in unacknowledged or it.reader not in readers:
-                continue  # its publisher never heard that it was stored: nobody is owed it
+            if it.reader not in readers:
+                continue
+            if it.id not in bodies and it.payload in unheard:
+                enter(unheard.pop(it.payload), it.id)
+                book.published[it.id].excused = True
             id = it.id if bodies.get(it.id, it.payload) == it.payload else it.id + it.payload
             delivery = Delivery(id, it.payload)
             book.effect(it.time, PUBLISHERS + it.reader, Deliver(self.topic, (delivery,)))

@@ -62,7 +62,7 @@ class Faults:
         self._repeated[text] += 1
         rng = stream(self.seed, "fault", text, self._repeated[text])
         injection.began = asyncio.get_running_loop().time()
-        self.judge.invented = self.judge.invented or action.kind in INVENTING
+        self.target.invented |= action.kind in INVENTING
         await getattr(self, f"_{action.kind}")(action, injection, rng)
         injection.ended = asyncio.get_running_loop().time()
         return injection
@@ -194,11 +194,10 @@ class Faults:
                 self.target.go_on(member)
 
     async def _crash(self, action: Action, injection: Injection, rng: Random) -> None:
-        victims = self._chosen(action, injection, rng)
-        async with self.judge.destroying(victims):
-            for member in victims:
-                await self.target.kill(member)
-                injection.affected += not member.alive
+        await self.judge.census()
+        for member in self._chosen(action, injection, rng):
+            await self.target.kill(member)
+            injection.affected += not member.alive
 
     async def _join(self, action: Action, injection: Injection, rng: Random) -> None:
         """Nodes that were killed come back, as many as are asked for."""
@@ -251,11 +250,10 @@ class Faults:
 
     async def _leave(self, action: Action, injection: Injection, rng: Random) -> None:
         """Nodes leave in good order, and their processes end."""
-        victims = self._chosen(action, injection, rng)
-        async with self.judge.destroying(victims):
-            for member in victims:
-                await self.target.leave(member)
-                injection.affected += not member.alive
+        await self.judge.census()
+        for member in self._chosen(action, injection, rng):
+            await self.target.leave(member)
+            injection.affected += not member.alive
 
     # Strangers
 

@@ -1,20 +1,21 @@
 """One run of chaos: applications, faults, the doctor's watch, and the verdict."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from planaria.chaos.applications import Applications
+from planaria.chaos.applications import Applications, Asked
 from planaria.chaos.draw import overlapping
 from planaria.chaos.faults import Faults, Injection
 from planaria.chaos.judge import Judge
 from planaria.chaos.target import Target
 from planaria.chaos.watch import Watch
-from planaria.core.book import Book, Due
+from planaria.core.book import Due
+from planaria.core.errors import UsageError
 from planaria.core.scenario import Action, Schedule
 from planaria.network.client.overlays import RING
 from planaria.network.overlays.registry import PARTS
@@ -83,6 +84,7 @@ class Run:
         self.faults = Faults(target, self.judge, seed, copies)
         self.injections: list[Injection] = []
         self.watch = Watch(target)
+        self._doomed: set[bytes] = set()  # publications that all their holders lost
         self._first = 0.0  # when the network was legitimate first
 
     async def timed(self, schedule: Schedule) -> Verdict:
@@ -90,11 +92,15 @@ class Run:
 
         async def work() -> None:
             start = asyncio.get_running_loop().time()
-            async with asyncio.TaskGroup() as tasks:
-                for action in schedule:
-                    due = start + action.at * self.target.interval
-                    await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
-                    tasks.create_task(self._inject(action))
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    for action in schedule:
+                        due = start + action.at * self.target.interval
+                        await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+                        tasks.create_task(self._inject(action))
+            except ExceptionGroup as group:  # one line for whoever wrote the schedule
+                told = [it for it in group.exceptions if isinstance(it, UsageError)]
+                raise (told[0] if told else group) from None
 
         return await self._judged(schedule, work)
 
@@ -134,6 +140,8 @@ class Run:
     async def _judged(
         self, schedule: Schedule, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> Verdict:
+        await self.judge.census()
+        self.applications.earlier = frozenset(self.judge.seen)
         async with self.applications, self.watch:
             loop = asyncio.get_running_loop()
             await self.watch.legitimate(loop.time(), self.bound)
@@ -146,9 +154,9 @@ class Run:
                 await self._calm()
             healed = await self.watch.legitimate(loop.time(), self.bound)
             await self._calm_again()
-            self.applications.pause()
-            book = await self._settled()
-            return self._verdict(book, healed is not None)
+            self.applications.finish()
+            await self._settled()
+            return self._verdict(healed is not None)
 
     async def _inject(self, action: Action, *, wait: bool = True) -> Injection:
         injection = await self.faults.carry_out(action)
@@ -176,30 +184,27 @@ class Run:
             self.target.go_on(member)
         await self.target.ask_all("calm")
 
-    async def _settled(self) -> Book:
-        """The book, as soon as nobody misses anything, or when time is up."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + SETTLE_SECONDS
-        while True:
-            book = self.applications.book(LATE_INTERVALS)
-            for publication in book.published.values():
-                doomed = publication.id in self.judge.doomed
-                publication.excused = doomed or not self._owed(publication.time)
-            done = not book.missed(self._late) and not self.applications.under_way
-            if done or loop.time() > end:
-                return book
-            await asyncio.sleep(POLL_SECONDS)
+    async def _settled(self) -> None:
+        """Wait until everything is acknowledged and nobody misses anything, or time is up."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                while self.applications.under_way:
+                    await asyncio.sleep(POLL_SECONDS)
+                self._doomed = await self.judge.doomed()
+                owed = {it.id for it in self.applications.acknowledged if self._owed(it)}
+                while any(owed - self.applications.had[it] for it in self.applications.readers):
+                    await asyncio.sleep(POLL_SECONDS)
 
     async def _calm_again(self) -> None:
         """Where there is no history, what is published from now on is what is judged."""
         if self.overlay != RING:
             await asyncio.sleep((SLACK_INTERVALS + CALM_INTERVALS) * self.target.interval)
 
-    def _owed(self, time: float) -> bool:
-        """Is a publication of this time owed to readers? Without history not around a fault."""
+    def _owed(self, one: Asked) -> bool:
+        """Is it owed to readers? Not if it is destroyed; without history not around a fault."""
         if self.overlay == RING:
-            return True
-        slack = SLACK_INTERVALS
+            return one.id not in self._doomed
+        slack, time = SLACK_INTERVALS, one.asked
         for it in self.injections:
             healed = it.ended + (self.bound if it.seconds is None else it.seconds)
             began, over = self.applications.when(it.began), self.applications.when(healed)
@@ -212,13 +217,13 @@ class Run:
         """A time at which everything is due."""
         return self.applications.time + 2 * LATE_INTERVALS
 
-    def _verdict(self, book: Book, healed: bool) -> Verdict:
+    def _verdict(self, healed: bool) -> Verdict:
+        book, owed = self.applications.book(LATE_INTERVALS), 0
+        for one in self.applications.acknowledged:
+            book.published[one.id].excused = not self._owed(one)
+            owed += self._owed(one)
         summary, missed = book.summary(self._late), book.missed(self._late)
-        readers = set(self.applications.readers)
-        given = {(it.reader, it.id) for it in self.applications.given}
-        got = Counter(id for reader, id in given if reader in readers)
-        doomed = self.judge.doomed & book.published.keys()
-        short = [id for id in doomed if got[id] < len(readers)]
+        had = [self.applications.had[it] for it in self.applications.readers]
         report = Report(
             published=len(self.applications.asked),
             acknowledged=len(self.applications.acknowledged),
@@ -227,10 +232,10 @@ class Run:
             lost=len(missed),
             twice=summary.twice,
             healed=healed and all(it.seconds is not None for it in self.injections),
-            destroyed=len(short),
+            destroyed=len({id for id in self._doomed if any(id not in it for it in had)}),
             faults=[FaultReport(str(it.action), it.affected, it.seconds) for it in self.injections],
         )
-        wrong = self._wrong(report, summary.never_published)
+        wrong = [*self._unasked(owed), *self._wrong(report, summary.never_published)]
         return Verdict(report, [*wrong, *self._missing(missed)], self.injections)
 
     def _missing(self, missed: Sequence[Due]) -> list[str]:
@@ -241,6 +246,17 @@ class Run:
             for it in missed[:SHOWN]
         ]
 
+    def _unasked(self, owed: int) -> list[str]:
+        """What the applications could not do: nothing can be concluded then."""
+        found, applications = self.applications.failures[:SHOWN], self.applications
+        if not applications.acknowledged:
+            found.append("no publication was acknowledged")
+        elif not owed:
+            found.append("no publication was owed to anybody: nothing was judged")
+        if applications.under_way:
+            found.append(f"{applications.under_way} publications are still not acknowledged")
+        return found
+
     def _wrong(self, report: Report, invented: int) -> list[str]:
         found = []
         if not report.healed:
@@ -249,7 +265,7 @@ class Run:
             found.append(f"{report.lost} deliveries of acknowledged publications are missing")
         if report.twice:
             found.append(f"{report.twice} deliveries came twice")
-        if invented and not self.judge.invented:
+        if invented and not self.target.invented:
             found.append(f"{invented} deliveries of what nobody published")
         idle = [it.fault for it in report.faults if not it.affected]
         found += [f"`{fault}` affected nothing: it tested nothing" for fault in idle]

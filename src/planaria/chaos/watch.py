@@ -1,6 +1,7 @@
 """Watches a network with the eyes of `planaria doctor`, again and again."""
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from typing import Self
 
@@ -12,6 +13,7 @@ from planaria.network.doctor import BROKEN, findings
 from planaria.network.survey import Surveyor
 
 LOOK_SECONDS = 0.2  # between two looks
+LOOKS_KEPT = 100  # who asks about a moment asks soon
 
 
 class Look(Struct, frozen=True):
@@ -27,10 +29,11 @@ class Watch:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.looks: list[Look] = []
+        self.looks: deque[Look] = deque(maxlen=LOOKS_KEPT)
         self._new = asyncio.Condition()
         self._surveyor = Surveyor(target.context)
         self._task: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None  # what ended the watch
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._watch())
@@ -43,13 +46,18 @@ class Watch:
         await self._surveyor.__aexit__()
 
     async def legitimate(self, since: float, seconds: float) -> float | None:
-        """When a look that began after `since` first found nothing wrong; None: not in time."""
+        """When a look that began after `since` first found nothing wrong; None: not in time.
+
+        Raises what ended the watch, if something did.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), self._new:
                 while True:
                     found = [it for it in self.looks if it.began >= since and not it.wrong]
                     if found:
                         return found[0].ended
+                    if self._failure is not None:
+                        raise self._failure
                     await self._new.wait()
         return None
 
@@ -59,6 +67,14 @@ class Watch:
         return self.looks[-1].wrong if self.looks else ["nobody has looked yet"]
 
     async def _watch(self) -> None:
+        try:
+            await self._look_on()
+        except Exception as error:
+            self._failure = error
+            async with self._new:
+                self._new.notify_all()
+
+    async def _look_on(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
@@ -71,9 +87,9 @@ class Watch:
     async def _look(self) -> list[str]:
         try:
             survey = await self._surveyor.look()
+            await self._surveyor.examine(survey)
         except Unreachable as error:
             return [str(error)]
-        await self._surveyor.examine(survey)
         found = [it for it in findings(survey, self._surveyor.secret) if it.severity == BROKEN]
         wrong = [f"{it.invariant} at {it.where}: {it.detail}" for it in found]
         expected = {it.handle for it in self.target.members.values() if it.alive}

@@ -57,7 +57,7 @@ def closing(outcome: "Outcome") -> list[str]:
     lines = [
         f"published {report.published:,}, acknowledged {report.acknowledged:,}, delivered "
         f"{report.delivered:,} times ({report.late:,} late),",
-        f"lost {report.lost}, delivered twice {report.twice}",
+        f"lost {report.lost}, delivered twice {report.twice}, destroyed {report.destroyed}",
         f"Spark counted {outcome.counted:,} flights by carrier: its answer is {right}",
         "",
         "The same with a plain broker (simulated): clients announce their interest once,",

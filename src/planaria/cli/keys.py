@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from planaria.cli.access import reaches_network, run
+from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.groups import Group
 from planaria.cli.topic import supervisors_of, utc
 from planaria.core.errors import UsageError
@@ -37,7 +37,6 @@ from planaria.network.survey import Surveyor
 from planaria.protocols.skipring.charter import voiding
 
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 
 
 @click.group(cls=Group)

@@ -39,8 +39,8 @@ class Outcome(Struct, frozen=True):
 
     @property
     def good(self) -> bool:
-        """Nothing lost, nothing twice, all healed, Spark right."""
-        return not self.wrong and self.spark
+        """Nothing lost, not even excusably, nothing twice, all healed, Spark right."""
+        return not self.wrong and not self.report.destroyed and self.spark
 
 
 async def play(stream: TextIO, master: str | None) -> Outcome:

@@ -92,6 +92,12 @@ class Admissions:
             self._manifests[record.key] = None
         return named
 
+    def obey(self, charters: Charters) -> None:
+        """Judge by what this node has heard: records, and whoever wants to connect."""
+        self.charters = charters
+        if self._credentials is not None:
+            self._credentials.revoked_since = charters.revoked_since
+
     def revoked_since(self, id: bytes) -> int | None:
         """From which second on a certificate is revoked."""
         return None if self.charters is None else self.charters.revoked_since(id)

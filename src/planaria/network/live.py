@@ -59,8 +59,8 @@ from planaria.protocols.publications.antientropy_messages import Compare, Differ
 from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.deposit_messages import Deposit
+from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.pace import PACE_MAX
-from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
 from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.store import Committed, Store
@@ -133,7 +133,9 @@ class LiveNode:
     def _furnish(self, config: Config, commit: Commit | None) -> None:
         """What stands around the protocol and its driver."""
         self.charters = CharterFile(config.dir, self.ring.charters)
-        self.admissions.charters = self.ring.charters
+        self.admissions.obey(self.ring.charters)
+        if self.memberships.new:
+            self.ring.charters.learn_first(company=bool(config.join))
         self.resuming = Resuming(self.memberships.names, self.host.command)
         self.joining = Joining(self.host, config.join, config.dir)
         self.handover = Handover(self.ring, self.host.command)
@@ -141,8 +143,6 @@ class LiveNode:
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
         self.rights = None if config.rights is None else RightsFile(config.rights)
-        if self.host.credentials is not None:
-            self.host.credentials.revoked_since = self.ring.charters.revoked_since
 
     def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
         self.admissions = Admissions(credentials)

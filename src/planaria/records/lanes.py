@@ -164,7 +164,8 @@ class Lane:
             insort(self.entries, entry, key=number_of)
         else:
             self.entries.append(entry)
-        self.longest = max(self.longest, entry.end - entry.first)
+        if entry.end - entry.first > self.longest:
+            self.longest = entry.end - entry.first
         self.covered.add(entry.first, entry.end)
 
     def unshow(self, entry: Entry) -> None:

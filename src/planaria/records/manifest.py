@@ -25,6 +25,7 @@ from planaria.records.record import (
     INCARNATION_BYTES,
     RECORD_BYTES_MAX,
     SEQUENCE_MAX,
+    SIGNED_BYTES_MAX,
     TIME_MAX,
     Draft,
     MalformedRecord,
@@ -38,8 +39,9 @@ from planaria.records.record import (
 BATCH_MARK, STAGE_MARK = b"B", b"S"  # incarnations of queries, and of what is staged, begin so
 QUERY_BYTES = 6  # of an incarnation tell whose batches it has
 PARTS_MAX = 1 << 14  # of one manifest: it must fit into a record
+STAGED_RECORD_BYTES_MAX = RECORD_BYTES_MAX - BATCH_LAYOUT.size  # its origin is added to it
 SIGNED_MANIFEST_BYTES_MAX = 1 << 15  # of about 1,000 parts: each record of the batch carries it
-SIGNED_STAGE_BYTES_MAX = RECORD_BYTES_MAX - SIGNED_MANIFEST_BYTES_MAX - 128  # what it stands beside
+SIGNED_STAGE_BYTES_MAX = SIGNED_BYTES_MAX - SIGNED_MANIFEST_BYTES_MAX - 128
 
 _Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
 _Incarnation = Annotated[bytes, Meta(min_length=INCARNATION_BYTES, max_length=INCARNATION_BYTES)]
@@ -123,6 +125,14 @@ def read_manifest(record: Record) -> Manifest | None:
         return None
 
 
+def decode_manifest(data: bytes) -> Manifest | None:
+    """The manifest in these bytes, if they are one."""
+    try:
+        return Manifest(decode(data))
+    except MalformedRecord:
+        return None
+
+
 def query_incarnation(query: str) -> bytes:
     """The incarnation whose numbers are the batches of a query."""
     digest = blake2b(query.encode(), digest_size=INCARNATION_BYTES - 1, person=b"planaria query")
@@ -163,6 +173,12 @@ def seal_manifest(
             f"most {SIGNED_MANIFEST_BYTES_MAX - EVIDENCE_BYTES_MAX}, use fewer partitions"
         )
     return Manifest(seal(stream, batch, [Draft(body)], time=staged, sign=sign))
+
+
+def settleable(staged: Record) -> bool:
+    """Is there room in a staged record for its origin and what proves it, and has it none yet?"""
+    most = SIGNED_STAGE_BYTES_MAX if staged.signed else STAGED_RECORD_BYTES_MAX
+    return len(staged.data) <= most and not staged.columns & BATCH
 
 
 def settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) -> Record:

@@ -21,7 +21,7 @@ from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.network.identity import handle_of
 from planaria.records.evidence import PUBLISHED
-from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
+from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS, weigh
 from planaria.records.record import INCARNATION_BYTES, Draft, Stream, seal
 from planaria.spark.archive import INNER, Archive
 from planaria.spark.source.overview import Overview
@@ -104,10 +104,12 @@ def _packs(found: Archive, topic: str) -> Iterator[list[Draft]]:
         for payload, key, headers, stamp in zip(
             *(column.to_pylist() for column in (*columns, stamps)), strict=True
         ):
-            drafts.append(Draft(payload, key, tuple(headers), stamp))
-            size += len(payload)
-            if len(drafts) >= PACKED_PUBLICATIONS or size >= PACKED_BYTES:
+            draft = Draft(payload, key, tuple(headers), stamp)
+            weight = weigh(draft)
+            if len(drafts) >= PACKED_PUBLICATIONS or (drafts and size + weight > PACKED_BYTES):
                 yield drafts
                 drafts, size = [], 0
+            drafts.append(draft)
+            size += weight
     if drafts:
         yield drafts

@@ -156,7 +156,7 @@ ROUTING: Sequence[Mutant] = (
     Mutant(
         "1",
         "a broker renews what it told, once in rho",
-        "routing.broker:Broker.on_timeout",
+        "routing.node:Broker.on_timeout",
         "everything=self.round == 0",
         "everything=False",
         LEASES,
@@ -213,6 +213,14 @@ GOSSIP: Sequence[Mutant] = (
         "if self._is_denied(id, topic, age):",
         "if False:",
         f"{LINKS}test_what_a_contact_denied_is_believed_again_only_by_news_that_is_younger",
+    ),
+    Mutant(
+        "ages",
+        "news of others is one older on arrival, so that it ages on its way",
+        "gossip.links:Links.merge",
+        "age = told + 1",
+        "age = told",
+        f"{LINKS}test_news_handed_round_in_circles_grows_older",
     ),
     Mutant(
         "0022",

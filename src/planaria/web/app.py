@@ -8,7 +8,7 @@ that no script can read and no other site can use.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hmac import compare_digest
 
 from msgspec import json
@@ -63,6 +63,8 @@ class Dashboard:
             yield
         finally:
             work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
 
     def _guarded(
         self, answer: Callable[[Request], Awaitable[Response]]

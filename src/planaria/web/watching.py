@@ -1,6 +1,7 @@
 """Makes frames of a running network: looks at it again and again, and remembers what it saw."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -39,6 +40,7 @@ HEALED_MAX = 200
 EVENTS_MAX = 8  # of one frame
 TOPICS_MAX = 200  # that a page lists
 
+log = logging.getLogger("planaria.dashboard")
 
 Moment = tuple[float, bool, float, float]
 
@@ -83,9 +85,14 @@ class Watcher:
         return True
 
     async def run(self, seconds: float, changed: asyncio.Condition) -> None:
-        """Look every `seconds`, and tell whoever waits."""
+        """Look every `seconds`, and tell whoever waits; a look that raises is a failure too."""
         while True:
-            await self.look()
+            try:
+                await self.look()
+            except Exception as error:
+                log.exception("cannot look")
+                self.failure = f"cannot look: {type(error).__name__}: {error}"
+                self.looks += 1
             async with changed:
                 changed.notify_all()
             await asyncio.sleep(seconds)

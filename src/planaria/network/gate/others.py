@@ -41,55 +41,17 @@ from planaria.network.client.messages import (
     Tailing,
     Told,
 )
+from planaria.network.gate.followers import Follower, Lost, Refusal, Unjudged
 from planaria.network.gate.session import TAILS_MAX, Session
 from planaria.network.overlays.part import LivePart
 from planaria.network.status import OverlayStatus
 from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, decode, seal
 
-BEHIND_BYTES_MAX = 8 << 20  # of what one tail's client has not taken yet
 HELD_MAX = 1024  # requests that wait for a part to meet others
 HELD_SECONDS = 10.0
 SEEN_MAX = 1 << 16  # keys of records that were handed out; then the oldest is forgotten
 
 Wish = tuple[str, str]  # an overlay and what is subscribed to there
-
-
-class Follower:
-    """One tail of a client; `client` is its number in an overlay that tells clients apart."""
-
-    __slots__ = (
-        "behind", "bytes", "client", "lost", "notices", "overlay", "pattern", "request",
-        "session", "tailing", "where", "wish",
-    )  # fmt: skip
-
-    def __init__(self, session: Session, asked: Tail, pattern: str, part: LivePart, client: int):
-        self.session, self.request, self.pattern = session, asked.request, pattern
-        self.overlay, self.wish = part.overlay, part.wish(pattern)
-        self.where, self.notices, self.client = asked.where, asked.notices, client
-        self.behind: deque[Passing] = deque()
-        self.bytes = self.lost = 0
-        self.tailing = False  # was the client told that whatever is published now comes?
-
-    def pass_on(self, message: Passing, size: int) -> int:
-        """Send, or keep for when there is room; returns how many publications were lost."""
-        if not self.behind and self.session.send(message):
-            return 0
-        if self.bytes + size > BEHIND_BYTES_MAX:
-            lost = sum(it.hi - it.lo for it in message.pieces)
-            self.lost += lost
-            return lost
-        self.behind.append(message)
-        self.bytes += size
-        return 0
-
-    def flush(self) -> None:
-        """The client takes more."""
-        while self.behind and self.session.send(self.behind[0]):
-            self.bytes -= sum(len(it.record) for it in self.behind.popleft().pieces)
-        if self.lost and not self.behind:
-            told = Told(self.request, "", "gap", {"lost": self.lost})
-            if not self.notices or self.session.send(told):
-                self.lost = 0
 
 
 class Others:
@@ -101,13 +63,14 @@ class Others:
         command: Callable[[Command], None],
         clock: Callable[[], float],
         keep: Callable[[Callable[[], None]], None] = lambda done: done(),
-        refusal: Callable[[Session, str], str | None] = lambda *_: "",
+        refusal: Refusal = lambda *_: "",
     ) -> None:
         """`keep` puts what the parts hold on disk and calls back.
 
         `refusal`: why a client may not read a topic; None if that is not known yet.
         """
         self._refusal = refusal
+        self._unjudged = Unjudged(refusal)
         self._keep = keep
         self._node, self._command, self._clock = node, command, clock
         self._followers: dict[Follower, None] = {}
@@ -142,6 +105,14 @@ class Others:
         """What a judge needs of the part in an overlay; None if it sleeps, or there is none."""
         found = next((it for it in self._parts() if it.overlay == overlay), None)
         return None if found is None else encode_state(found.judged())
+
+    def names(self, overlay: str) -> list[str]:
+        """The topics that such a state tells of: of a group, the one whose name it has."""
+        found = next((it for it in self._parts() if it.overlay == overlay), None)
+        if found is None or found.has_conditions:  # which are about no topic
+            return []
+        names = [it.removesuffix("/#") for it in (*found.topics(), *found.wishes())]
+        return [name for name in dict.fromkeys(names) if name != "#"]
 
     def part(self, overlay: str) -> LivePart:
         """This node's part in an overlay that it serves, awake or not."""
@@ -201,6 +172,7 @@ class Others:
 
     def _forget(self, one: Follower) -> None:
         del self._followers[one]
+        self._unjudged.drop(one)
         group = self._groups[one.overlay, one.client]
         group.remove(one)
         if not group:
@@ -284,10 +256,14 @@ class Others:
                     one.session.answer(Tailing(one.request, [one.pattern], overlay))
         elif isinstance(effect, Notice):
             for one in self._of(overlay):
-                if one.notices and (
-                    effect.topic in ("", "#") or matches(one.pattern, effect.topic)
-                ):
+                if one.notices and self._concerns(one, effect.topic):
                     one.session.send(Told(one.request, effect.topic, effect.kind, effect.detail))
+
+    def _concerns(self, one: Follower, topic: str) -> bool:
+        """Is a notice for a tail? Of a topic that its client may read; some are of none."""
+        return topic in ("", "#") or (
+            matches(one.pattern, topic) and self._refusal(one.session, topic) == ""
+        )
 
     def _deliver(self, overlay: str, effect: Deliver, delivery: Delivery) -> None:
         part = self._node.parts[overlay]
@@ -300,11 +276,17 @@ class Others:
         piece = Piece(record.data, record.first, record.end)
         self._count(overlay, "deliveries", record.count)
         for one in self._groups.get((overlay, effect.client), ()):
-            if not matches(one.pattern, effect.topic):
-                continue
-            if self._refusal(one.session, effect.topic) == "":
+            if matches(one.pattern, effect.topic):
                 message = Passing(one.request, effect.topic, [piece], part.anonymous)
-                self._count(overlay, "lost", one.pass_on(message, len(record.data)))
+                refusal = self._refusal(one.session, effect.topic)
+                if refusal is None or self._unjudged.holds(one, effect.topic):
+                    self._count_lost(self._unjudged.add(one, message))
+                elif not refusal:
+                    self._count(overlay, "lost", one.pass_on(message, len(record.data)))
+
+    def judge_anew(self) -> None:
+        """Look again at what came before anybody had said who may read it."""
+        self._count_lost(self._unjudged.judge())
 
     def _is_new(self, name: tuple[str, int, bytes]) -> bool:
         if name in self._seen:
@@ -326,6 +308,7 @@ class Others:
         """Publish what waited, and leave what nobody has used for long."""
         now = self._clock()
         self._release()
+        self.judge_anew()
         for one in self._followers:
             one.flush()
             if not one.client:
@@ -343,6 +326,10 @@ class Others:
 
     def _parts(self) -> Iterator[LivePart]:
         return (part for part in self._node.awake() if isinstance(part, LivePart))
+
+    def _count_lost(self, lost: Lost) -> None:
+        for overlay, number in lost.items():
+            self._count(overlay, "lost", number)
 
     def _count(self, overlay: str, what: str, number: int) -> None:
         self._counts.setdefault(overlay, Counter())[what] += number

@@ -55,13 +55,15 @@ class Pending:
     """A record that members are to hold, and which request waits for that, if any."""
 
     __slots__ = (
-        "copies", "count", "durable", "paced", "record", "request", "session", "stage", "topic",
+        "copies", "count", "durable", "first", "paced", "record", "request", "session", "stage",
+        "topic",
     )  # fmt: skip
 
     def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
         self.topic, self.record, self.copies = message.topic, record, copies
         self.durable, self.request = message.durable, message.request
         self.stage = isinstance(message, Put) and message.stage
+        self.first = message.members[:COPIES_MAX] if isinstance(message, Put) else ()
         self.count: int | None = None  # members of the topic, when last looked; None: not certain
         self.paced = False  # does it wait for the links of this node?
         self.session: Session | None = session
@@ -203,9 +205,13 @@ class Publishing:
 
     def look(self) -> None:
         """Members may be known by now, or this node may be one."""
-        self._looking = False
         for pending in [it for group in self._pending.values() for it in group]:
             self._step(pending)
+
+    def _look_now(self) -> None:
+        """The only timer that runs, however often it is looked meanwhile."""
+        self._looking = False
+        self.look()
 
     def _step(self, pending: Pending) -> None:
         """Judge what is known by now, and ask whoever else is to be asked."""
@@ -219,12 +225,13 @@ class Publishing:
         if count is None and not self._looking:
             self._command(Seek(pending.topic))
             self._looking = True
-            self._later(SOON_SECONDS, self.look)
+            self._later(SOON_SECONDS, self._look_now)
         if not members and count == 0:
             why = self.memberships.join_if_empty(pending.topic)
             if why is not None:
                 self._failed(pending, "full", why)
                 return
+        members = list(dict.fromkeys([*pending.first, *members])) if pending.first else members
         reason = pending.copies.refusal(members, self._clock())
         if reason is not None:
             code, why = REFUSALS[reason]

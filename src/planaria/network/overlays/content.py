@@ -22,13 +22,13 @@ from planaria.network.client.publishing import TOKEN_HEADER
 from planaria.network.gate.pieces import attributes_of
 from planaria.network.overlays.part import LivePart, Publications
 from planaria.network.status import OverlayTopic
-from planaria.protocols.content.broker import ContentBroker, ContentBrokerState
+from planaria.protocols.content.node import ContentBroker, ContentBrokerState
 from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.dht.member import is_for_dht
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.routing.link import Link
 from planaria.protocols.routing.recent import Memory
-from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.node import TreeHost
 from planaria.records.record import Draft, Publication, Record, seal
 
 BROKERS = 64  # for which leases and memories are made; with more, healing takes longer

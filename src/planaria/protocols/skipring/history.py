@@ -157,7 +157,7 @@ class History(Stateful):
             return [answer(self.topic, self.id, sender, record.key, FORGED)]
         if record.time < self.horizon.lo:
             return [answer(self.topic, self.id, sender, record.key, EXPIRED)]
-        if self._is_crowded(record.stream):
+        if self._crowded(record.stream):
             return [answer(self.topic, self.id, sender, record.key, CROWDED)]
         taken = self._take([record])
         if record.place not in self.holdings.store.index.shown:
@@ -174,7 +174,7 @@ class History(Stateful):
 
     def stage(self, sender: NodeId, record: Record) -> list[Effect]:
         """Hold a record for `sender` outside of the history, and say so once it is on disk."""
-        reason = self.batches.refusal(record) or self._unnumbered(record)
+        reason = self.batches.refusal(record, self._crowded)
         reason = reason or self.staging.hold(record, self.horizon.present)
         held = answer(self.topic, self.id, sender, record.key, reason)
         return [held] if reason else [Persist(), held]
@@ -291,15 +291,7 @@ class History(Stateful):
             self.batches.tidy(manifest, portion)
         return [*sends, *taken]
 
-    def _unnumbered(self, record: Record) -> str:
-        """Why the rows of a manifest could not be numbered here, if so."""
-        manifest = self.batches.read(record.data)
-        if manifest is None:
-            return ""
-        stream = (record.publisher, manifest[1].incarnation)
-        return CROWDED if self._is_crowded(stream) else ""
-
-    def _is_crowded(self, stream: Stream) -> bool:
+    def _crowded(self, stream: Stream) -> bool:
         """Would this be one stream too many?"""
         lanes = self.holdings.store.index.lanes
         return len(lanes) >= OPEN_STREAMS_MAX and stream not in lanes
@@ -363,8 +355,8 @@ class History(Stateful):
             arrivals: list[Arrival] = self.holdings.append(records)
         except CapacityExceeded as error:
             return [*effects, Notice(self.topic, "full", {"reason": str(error)})]
-        if any(arrival.record.columns & BATCH for arrival in arrivals):
-            effects += self.batches.notices(arrivals)
+        if batched := [it for it in arrivals if it.record.columns & BATCH]:
+            effects += self.batches.notices(batched)
         effects += self.reader.arrived(arrivals, history=history)
         return [*effects, Persist()] if effects else []
 

@@ -1,0 +1,166 @@
+"""What counts as wrong, whatever the network did: a run that judged nothing proves nothing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from planaria.chaos.applications import Applications, Asked, Given
+from planaria.chaos.faults import Injection
+from planaria.chaos.run import SLACK_INTERVALS, Run, Verdict
+from planaria.chaos.target import Member, Target
+from planaria.core.errors import UsageError
+from planaria.core.scenario import Schedule, parse_schedule
+from planaria.network.client.errors import Unreachable
+from planaria.network.context import Context
+
+SOON = 5.0  # seconds for a task of this process to be seen
+
+
+class FakeTarget:
+    """Two nodes that are never asked anything."""
+
+    def __init__(self) -> None:
+        self.context = Context(servers=("127.0.0.1:1",), insecure=True)
+        self.interval, self.invented = 1.0, False
+        self.members = {
+            name: Member(name, at, f"127.0.0.1:{at}", 0, None, supervises=at == 0)
+            for at, name in enumerate("ab")
+        }
+
+
+def verdict(
+    change: Callable[[Run], None] = lambda _: None, overlay: str = "ring", invented: bool = False
+) -> Verdict:
+    """Of a run with one fault, and one publication that every reader was given."""
+
+    async def main() -> Verdict:
+        target = FakeTarget()
+        target.invented = invented
+        run = Run(cast(Target, target), "t", 0, Path(), overlay=overlay)
+        applications = run.applications
+        applications.asked.append(Asked(0, b"0", 0, 50.0, 51.0, b"id", 2))
+        for reader in range(4):
+            applications.given.append(Given(52.0, reader, b"id", b"0"))
+            applications.had[reader] = {b"id"}
+        (action,) = parse_schedule("at 0 crash count=1", "test")
+        run.injections.append(Injection(action, ["a"], 1, seconds=1.0))
+        change(run)
+        return run._verdict(healed=True)
+
+    return asyncio.run(main())
+
+
+def test_a_run_in_which_all_is_well_is_not_wrong() -> None:
+    for overlay in ("ring", "mobile"):
+        found = verdict(overlay=overlay)
+        assert found.wrong == []
+        assert found.report.delivered > 0
+
+
+def test_a_run_in_which_nothing_was_acknowledged_is_wrong() -> None:
+    def change(run: Run) -> None:
+        run.applications.asked.clear()
+        run.applications.given.clear()
+
+    assert verdict(change).wrong == ["no publication was acknowledged"]
+
+
+def test_a_run_with_publications_under_way_is_wrong() -> None:
+    def change(run: Run) -> None:
+        run.applications.asked += [Asked(1, b"1", 0, 2.0), Asked(2, b"2", 0, 2.0)]
+
+    assert verdict(change).wrong == ["2 publications are still not acknowledged"]
+
+
+def test_a_run_in_which_something_could_not_be_published_is_wrong() -> None:
+    def change(run: Run) -> None:
+        run.applications.asked.append(Asked(1, b"1", 0, 2.0, failed=True))
+        run.applications.failures.append("publication 1: nobody there")
+
+    assert verdict(change).wrong == ["publication 1: nobody there"]
+
+
+def test_a_run_without_history_in_which_nothing_was_owed_is_wrong() -> None:
+    def change(run: Run) -> None:
+        run.applications.asked[0].asked = run.injections[0].ended + SLACK_INTERVALS / 2
+
+    assert verdict(change).wrong == []
+    (wrong,) = verdict(change, "mobile").wrong
+    assert "nothing was judged" in wrong
+
+
+def test_what_nobody_published_is_excused_by_faults_that_make_it_up() -> None:
+    def change(run: Run) -> None:
+        run.applications.given.append(Given(3.0, 0, b"other", b"made up"))
+
+    assert verdict(change).wrong == ["1 deliveries of what nobody published"]
+    assert verdict(change, invented=True).wrong == []
+
+
+def test_a_publisher_that_ends_is_told() -> None:
+    """It goes on for ever otherwise; whoever publishes nothing loses nothing."""
+
+    async def main() -> None:
+        applications = Applications(cast(Target, FakeTarget()), "t", 0)
+
+        async def work() -> None:
+            raise ValueError("a mistake")
+
+        await applications._told("publisher 0", work())
+        assert applications.failures == ["publisher 0 ended: ValueError: a mistake"]
+
+    asyncio.run(main())
+
+
+def test_what_ends_the_watch_is_raised_where_one_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        run = Run(cast(Target, FakeTarget()), "t", 0, Path())
+        async with run.watch:
+            await run.watch.legitimate(0.0, SOON)
+
+    async def mistaken(*_: object) -> list[str]:
+        raise ValueError("a mistake")
+
+    async def away(*_: object) -> None:
+        raise Unreachable({"a": "nobody answers"})
+
+    monkeypatch.setattr("planaria.chaos.watch.Watch._look", mistaken)
+    with pytest.raises(ValueError, match="a mistake"):
+        asyncio.run(asyncio.wait_for(main(), 10 * SOON))
+    monkeypatch.undo()
+    monkeypatch.setattr("planaria.network.survey.Surveyor.look", away)
+    monkeypatch.setattr("planaria.chaos.watch.LOOK_SECONDS", 0.0)
+
+    async def looked() -> None:
+        run = Run(cast(Target, FakeTarget()), "t", 0, Path())
+        async with run.watch:
+            assert await run.watch.legitimate(0.0, 0.1) is None
+            assert "nobody answers" in run.watch.wrong[0]
+            assert len(run.watch.looks) <= 100
+
+    asyncio.run(looked())
+
+
+def test_a_schedule_that_cannot_be_carried_out_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refused(*_: object) -> None:
+        raise UsageError("nobody is left to do it to")
+
+    async def judged(self: Run, schedule: Schedule, work: Callable[[], Awaitable[None]]) -> None:
+        await work()
+
+    monkeypatch.setattr(Run, "_judged", judged)
+    monkeypatch.setattr("planaria.chaos.faults.Faults.carry_out", refused)
+
+    async def main() -> None:
+        run = Run(cast(Target, FakeTarget()), "t", 0, Path())
+        await run.timed(parse_schedule("at 0 crash count=1\nat 0 crash count=1", "test"))
+
+    with pytest.raises(UsageError, match="nobody is left"):
+        asyncio.run(main())
