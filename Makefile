@@ -9,6 +9,9 @@ STAMP := $(VENV)/.synced
 PYTHON ?= python3
 WORKERS ?= 2
 
+# Containers like to set it; then each of the hundreds of processes of the tests compiles everything.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo papers test check bench campaign docs clean
 .DEFAULT_GOAL := test
 

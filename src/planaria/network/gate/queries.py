@@ -25,6 +25,7 @@ from planaria.network.gate.extents import extents_of
 from planaria.network.gate.pieces import (
     PIECES_BYTES,
     PIECES_PUBLICATIONS,
+    READ_BYTES,
     Condition,
     lacks_of,
     moved,
@@ -197,7 +198,7 @@ class Queries:
         limit = min(max(1, message.limit), PIECES_PUBLICATIONS)
         only = None if to is None else sorted(to)
         batch = holdings.read(
-            after, to, limit=limit, floor=message.floor, only=only, size=PIECES_BYTES
+            after, to, limit=limit, floor=message.floor, only=only, size=READ_BYTES
         )
         lacks: tuple[Lack, ...] = ()
         if to is not None:
