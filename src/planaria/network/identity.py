@@ -42,6 +42,7 @@ KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.p
 AUTHORITY_KEY, ISSUED = "authority-key.pem", "issued.jsonl"
 # Beside it while there are two authorities: the key of the one before, and one that is to follow.
 OLD_KEY, NEW_KEY = "authority-key-old.pem", "authority-key-new.pem"
+FORMER = "former.pem"  # authorities that name nobody any more: what was signed under them counts
 
 Authority = tuple[x509.Certificate, ...]  # one, or two while the newer takes the place of the older
 
@@ -123,6 +124,8 @@ def issue(
     _write_secret(target / SECRET, (directory / SECRET).read_bytes())
     (target / CERTIFICATE).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (target / AUTHORITY).write_bytes((directory / AUTHORITY).read_bytes())
+    if (directory / FORMER).exists():
+        (target / FORMER).write_bytes((directory / FORMER).read_bytes())
     entry = {
         "name": name,
         "id": id.hex(),
@@ -167,6 +170,11 @@ def load_authority(path: Path) -> Authority:
         return tuple(x509.load_pem_x509_certificates(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} is no readable certificate: {error}") from None
+
+
+def load_former(directory: Path) -> Authority:
+    """The authorities that were trusted before; raises UsageError."""
+    return load_authority(directory / FORMER) if (directory / FORMER).exists() else ()
 
 
 def load_certificate(path: Path) -> x509.Certificate:

@@ -17,11 +17,13 @@ from planaria.network.files import write_atomically
 from planaria.network.identity import (
     AUTHORITY,
     AUTHORITY_KEY,
+    FORMER,
     NEW_KEY,
     OLD_KEY,
     cluster_of,
     issued,
     load_authority,
+    load_former,
     load_key,
     load_signer,
     mark_of,
@@ -54,13 +56,16 @@ def rotate(directory: Path) -> None:
 
 
 def finish_rotation(directory: Path) -> None:
-    """Trust the newest authority alone."""
+    """Trust the newest authority alone; what was signed under those before still counts."""
     known = load_authority(directory / AUTHORITY)
     load_signer(directory)
     left = [it for it in (OLD_KEY, NEW_KEY) if (directory / it).exists()]
     if len(known) < 2 and not left:
         raise UsageError(f"{directory} has one authority: nothing is to be finished")
-    newest = known[0].public_bytes(serialization.Encoding.PEM)
+    former = dict.fromkeys([*load_former(directory), *known[1:]])  # a crash may have come before
+    newest, *before = (it.public_bytes(serialization.Encoding.PEM) for it in (known[0], *former))
+    if before:
+        write_atomically(directory / FORMER, b"".join(before), durable=True)
     write_atomically(directory / AUTHORITY, newest, durable=True)
     for name in left:
         (directory / name).unlink()
