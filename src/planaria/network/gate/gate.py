@@ -63,8 +63,9 @@ class Gate:
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
         self.publishing = Publishing(
-            self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
-        )
+            self.memberships, host.command, loop.time, host.wall, loop.call_later,
+            host.links.values, host.credentials,
+        )  # fmt: skip
         self.settling = Settling(self.memberships, host.command, loop.time, loop.call_later)
         self.overlays = Overlays(ring.charters, host.command, loop.time)
         self.warden = Warden(self.overlays, rights)
