@@ -2,7 +2,7 @@
 
     python docs/dashboard_pictures.py [NAME ...]      # writes docs/pictures/dashboard-*.png
 
-Needs the extra `web`, Playwright and Chromium. For `broken` and `healed` three of twelve processes
+Needs the extra `web`, Playwright, Pillow and Chromium. For `broken` and `healed` three of twelve processes
 are killed; it says how long after the one the other was taken. Elsewhere the nodes are in this
 process.
 """
@@ -21,6 +21,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright
 
 import planaria
@@ -180,6 +181,8 @@ async def main(wanted: set[str]) -> None:
         if not wanted or "broken" in wanted:
             await killed(browser)
         await browser.close()
+    for file in OUT.glob("dashboard-*.png"):
+        Image.open(file).convert("RGB").quantize(96).save(file, optimize=True)
 
 
 if __name__ == "__main__":
