@@ -2,9 +2,9 @@
 
     python docs/dashboard_pictures.py [NAME ...]      # writes docs/pictures/dashboard-*.png
 
-Needs the extra `web`, Playwright, Pillow and Chromium. For `broken` and `healed` three of twelve processes
-are killed; it says how long after the one the other was taken. Elsewhere the nodes are in this
-process.
+Needs the extra `web`, Playwright, Pillow and Chromium. For `broken` and `healed` three of twelve
+processes are killed; it says how long after the one the other was taken. Elsewhere the nodes are
+in this process.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ async def overlays(browser: Browser, wanted: set[str]) -> None:
                 if not wanted or "phone" in wanted:
                     page = await browser.new_page(viewport=PHONE, color_scheme="dark")
                     await page.goto(address)
-                    await page.locator("#verdict.good").wait_for(timeout=120_000)
+                    await page.locator("#topics button").first.wait_for(timeout=120_000)
                     await page.wait_for_timeout(1500)
                     await page.screenshot(path=OUT / "dashboard-phone.png", full_page=True)
 
