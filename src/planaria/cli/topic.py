@@ -19,15 +19,18 @@ from planaria.network.charters import judge, local_key, seal, seal_locally
 from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
 from planaria.network.client.overlays import OVERLAYS, RING
 from planaria.network.context import Context, contexts_directory
-from planaria.network.rights import ANYBODY, RIGHTS
+from planaria.network.rights import RIGHTS
 from planaria.network.survey import Survey, Surveyor
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.charter import (
+    ANYBODY,
+    OPEN,
     Allowed,
     Charter,
     Right,
     next_charter,
     rank_of,
+    with_publishers,
 )
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -137,6 +140,8 @@ async def _set(
                 "--allow needs certificates: without them nobody knows who a client is"
             )
         charter = replace(charter, allow=changed_rights(charter.allow, allow))
+        if "publish" in allow:
+            charter = with_publishers(charter, allow["publish"])
         if credentials is not None:
             sealed = seal(charter, credentials)
         else:
@@ -229,6 +234,7 @@ def shown(charter: Charter) -> dict[str, Any]:
         "count": kept.count,
         "per_publisher": kept.per_publisher,
         "allow": {right: list(who) for right, who in charter.allow},
+        "terms": [[who, since, None if end == OPEN else end] for who, since, end in charter.terms],
         "signed": charter.time,
     }
 
