@@ -13,15 +13,8 @@ from msgspec import structs
 from planaria.core.errors import UsageError
 from planaria.network.admission import Admissions, read_certificate
 from planaria.network.charters import judge, seal_void
-from planaria.network.identity import (
-    AUTHORITY_KEY,
-    FORMER,
-    finish_rotation,
-    found_cluster,
-    issue,
-    load_key,
-    rotate,
-)
+from planaria.network.identity import AUTHORITY_KEY, FORMER, found_cluster, issue, load_key
+from planaria.network.rotation import finish_rotation, rotate
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.admission import EVERYTHING, Admission
 from planaria.protocols.publications.retention import Retention

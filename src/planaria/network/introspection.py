@@ -275,7 +275,8 @@ def link_statuses(host: Host, now: float) -> list[LinkStatus]:
         contact, link = host.contacts.get(peer), connection.link
         address = contact.addresses[0] if contact else None
         held, silent = link.control.bytes + link.bulk.bytes, max(0.0, now - connection.heard)
-        found.append(LinkStatus(peer, address, link.busy, held, round(silent, 3)))
+        carried = link.bulk.acknowledged
+        found.append(LinkStatus(peer, address, link.busy, held, round(silent, 3), carried))
     return found
 
 
