@@ -60,18 +60,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return Together(config, log)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def without_other_networks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test finds the contexts of who runs it, nor a network that runs beside it."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("CONTEXT", "SERVERS", "CREDENTIALS", "INSECURE"):
-            patch.delenv(f"PLANARIA_{name}", raising=False)
-        patch.delenv("XDG_RUNTIME_DIR", raising=False)
-        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
-            patch.setenv(name, str(tmp_path_factory.mktemp(name)))
-        yield
-
-
 @pytest.fixture(scope="session")
 def seeds() -> Callable[[int, int], int]:
     """`seeds(default, campaign)`: how many seeds this run tries, few in a test, many at night.
@@ -94,6 +82,8 @@ def _no_network_of_others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patched:
         for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
             patched.setenv(name, str(home / name))
+        for name in ("CONTEXT", "SERVERS", "CREDENTIALS", "INSECURE"):
+            patched.delenv(f"PLANARIA_{name}", raising=False)
         patched.delenv("XDG_RUNTIME_DIR", raising=False)
         yield
 

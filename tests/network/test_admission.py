@@ -256,7 +256,7 @@ def test_nodes_can_be_allowed_together(cluster: Cluster) -> None:
 
 def test_a_node_without_the_right_is_told_when_it_publishes(cluster: Cluster) -> None:
     assert abs(cluster.news().stamp(0) - time.time()) < 60
-    cluster.laid["news"] = laid("news", "alice", at=NOW - 100)
+    cluster.laid["news"] = laid("news", "alice", at=int(time.time()) - 100)
     with pytest.raises(UsageError, match="this node may not publish on 'news'"):
         cluster.news().stamp(0)
     cluster.laid.clear()
