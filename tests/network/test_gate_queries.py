@@ -139,6 +139,20 @@ def test_frames_stay_below_their_limit_whatever_the_records() -> None:
     run(read, 1, 1)
 
 
+def test_the_answer_to_a_question_is_larger_than_what_is_pushed_and_bounded() -> None:
+    async def read(lab: Lab) -> None:
+        writer, reader = await lab.client(0), await lab.client(0)
+        for _ in range(5):
+            await writer.publish(bytes(200_000), copies=1)
+        found = await reader.ask(Read, Pieces, TOPIC, [], [Position(*writer.stream, 5)])
+        assert [(piece.lo, piece.hi) for piece in found.pieces] == [(0, 1), (1, 2), (2, 3)]
+        whole = sum(len(piece.record) for piece in found.pieces)
+        assert pieces.PIECES_BYTES < whole <= pieces.READ_BYTES
+        assert found.after == [Position(*writer.stream, 3)]
+
+    run(read, 1, 1)
+
+
 def violations(lab: Lab) -> list[Violation]:
     states = {node.id: node.state() for node in lab.nodes}
     return topic_violations(TOPIC, (lab.nodes[0].id,), states, [])

@@ -1,12 +1,13 @@
 """The dashboard of a live network: what its frames say, and who may see them."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 
-from live_lab import TOPIC, config, run
+from live_lab import TOPIC, config, run, running
 from planaria.core.errors import UsageError
 from planaria.network.context import Context
 from planaria.network.doctor import BROKEN as SERIOUS
@@ -53,19 +54,15 @@ def test_what_is_new_to_the_list_has_a_lamp_too() -> None:
 
 def test_frames_of_a_network_that_loses_a_node_and_heals(tmp_path: Path) -> None:
     async def main() -> None:
-        first = LiveNode(config(tmp_path / "a", name="a"))
-        await first.start()
-        join = (first.listen,)
-        second = LiveNode(config(tmp_path / "b", name="b", join=join, supervise=False))
-        await second.start()
-        try:
+        async with AsyncExitStack() as stack:
+            first = await stack.enter_async_context(running(config(tmp_path / "a", name="a")))
+            told = config(tmp_path / "b", name="b", join=(first.listen,), supervise=False)
+            second = await stack.enter_async_context(running(told))
             for node in (first, second):
                 await node.subscribe(TOPIC).ready()
-            async with Surveyor(Context((first.listen,), insecure=True)) as surveyor:
-                await watch(Watcher(surveyor), first, second)
-        finally:
-            await second.stop(leave=False)
-            await first.stop()
+            context = Context((first.listen,), insecure=True)
+            surveyor = await stack.enter_async_context(Surveyor(context))
+            await watch(Watcher(surveyor), first, second)
 
     run(main)
 
@@ -97,14 +94,10 @@ async def watch(watcher: Watcher, first: LiveNode, second: LiveNode) -> None:
 
 def test_only_who_has_the_token_may_look(tmp_path: Path) -> None:
     async def main() -> None:
-        node = LiveNode(config(tmp_path / "a", name="a"))
-        await node.start()
-        try:
+        async with running(config(tmp_path / "a", name="a")) as node:
             context = Context((node.listen,), insecure=True)
             async with dashboard(context, "127.0.0.1:0", seconds=0.1) as address:
                 await ask(address)
-        finally:
-            await node.stop()
 
     run(main)
 
@@ -154,15 +147,11 @@ def test_other_machines_may_not_look_unless_told() -> None:
 
 def test_buttons_break_only_what_may_be_broken(tmp_path: Path) -> None:
     async def main() -> None:
-        node = LiveNode(config(tmp_path / "a", name="a", allow_chaos=True))
-        await node.start()
-        try:
+        async with running(config(tmp_path / "a", name="a", allow_chaos=True)) as node:
             await node.subscribe(TOPIC).ready()
             context = Context((node.listen,), insecure=True)
             async with dashboard(context, "127.0.0.1:0", seconds=0.1) as address:
                 await push(address)
-        finally:
-            await node.stop()
 
     run(main)
 
@@ -175,8 +164,36 @@ async def push(address: str) -> None:
         assert (await viewer.post(asked)).status_code == 403, "a form of another site"
         wrong = await viewer.post("/chaos?fault=bribe", headers=header)
         assert (wrong.status_code, "'bribe'" in wrong.text) == (409, True)
-        done = await viewer.post(asked, headers=header)
-        assert (done.status_code, done.text) == (200, "corrupt: a\n")
-        told: list[str] = []
-        while "corrupt: a" not in told:
-            told = (await viewer.get("/frame")).json().get("events", [])
+        idle = await viewer.post("/chaos?fault=corrupt&topic=unheard", headers=header)
+        assert (idle.status_code, idle.text) == (409, "corrupt: affected nothing at a\n")
+        async with viewer.stream("GET", "/events") as events:
+            lines = events.aiter_lines()
+            await anext(line async for line in lines if line == "event: frame")
+            done = await viewer.post(asked, headers=header)
+            assert (done.status_code, done.text) == (200, "corrupt: affected 1 at a\n")
+            await anext(line async for line in lines if done.text.strip() in line)
+
+
+def test_a_look_that_raises_is_told_and_the_next_one_comes() -> None:
+    class Looks(Watcher):
+        def __init__(self) -> None:
+            super().__init__(Surveyor(Context(("127.0.0.1:1",), insecure=True)))
+
+        async def look(self) -> bool:
+            if self.looks == 0:
+                raise ValueError("a mistake")
+            self.failure, self.looks = None, self.looks + 1
+            return True
+
+    async def main() -> None:
+        watcher, changed, told = Looks(), asyncio.Condition(), list[str | None]()
+        work = asyncio.ensure_future(watcher.run(0.0, changed))
+        while watcher.looks < 2:
+            async with changed:
+                await changed.wait()
+                told.append(watcher.failure)
+        work.cancel()
+        assert told[0] == "cannot look: ValueError: a mistake"
+        assert told[-1] is None
+
+    run(main)

@@ -24,9 +24,9 @@ from planaria.records.positions import Intervals
 from planaria.records.record import Stream, decode_unnamed
 from planaria.spark.source.offsets import Range
 
-AHEAD = 6  # questions under way: their answers fill the window of a link
+AHEAD = 3  # questions under way: their answers fill the window of a link
 STREAMS_AT_ONCE = 1024  # in one question: the frame has room for them
-ANSWER_BYTES = 200 << 10  # that a question aims at; a node answers with a quarter mebibyte at most
+ANSWER_BYTES = 640 << 10  # that a question aims at; a node answers with 768 KiB at most
 ROWS_FIRST, ROWS_MAX = 1024, 8192  # in one question: the first, before sizes are known
 ABSENT_SECONDS = 60.0  # for which a number may be at no node before the read fails
 NAMED_MAX = 8  # ranges in a line
