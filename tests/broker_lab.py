@@ -7,8 +7,8 @@ from planaria.core.message import Message
 from planaria.core.node import Effects, Send
 from planaria.filters.filters import Filter, filter_id
 from planaria.filters.sql import parse
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.messages import Notify, Update
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.timing import timing
 
 TIMING = timing(3, (0, 1.5), 2)

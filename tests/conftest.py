@@ -5,7 +5,7 @@ ones with many more.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+from process_lab import Processes
 
 CAMPAIGN = os.environ.get("PLANARIA_CAMPAIGN", "") not in ("", "0")
 
@@ -71,3 +73,21 @@ def seeds() -> Callable[[int, int], int]:
         return campaign if CAMPAIGN else default
 
     return number
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_network_of_others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What runs on this machine, and which context somebody chose, is nothing to a test."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+            patched.setenv(name, str(home / name))
+        patched.delenv("XDG_RUNTIME_DIR", raising=False)
+        yield
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """Real processes in a directory of their own; none outlives its test."""
+    with Processes(tmp_path) as found:
+        yield found

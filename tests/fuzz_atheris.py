@@ -5,15 +5,16 @@ The first byte of an input chooses the decoder.
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import atheris  # type: ignore[import-untyped]
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "src"), str(Path(__file__).parent)]
 
 with atheris.instrument_imports(include=["planaria"]):
-    from fuzz_lab import attempt, decoders
+    from fuzz_lab import Decoder, attempt, decoders
 
-TABLE = list(decoders().items())
+TABLE: list[tuple[str, Decoder]] = []
 
 
 def one_input(data: bytes) -> None:
@@ -24,5 +25,7 @@ def one_input(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    atheris.Setup(sys.argv, one_input)
-    atheris.Fuzz()
+    with TemporaryDirectory(prefix="planaria-fuzz-") as home:
+        TABLE += decoders(Path(home)).items()
+        atheris.Setup(sys.argv, one_input)
+        atheris.Fuzz()

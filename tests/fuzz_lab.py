@@ -7,20 +7,21 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from tempfile import mkdtemp
 from typing import NamedTuple
+from zlib import crc32
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import msgpack
 
 from planaria.core.codec import Codec
 from planaria.core.errors import MalformedMessage, UsageError
+from planaria.network.admission import Admissions
 from planaria.network.charters import judge, seal, seal_locally, seal_void
 from planaria.network.client.messages import MESSAGES, Position, Put, Tail
-from planaria.network.config import load_config
+from planaria.network.config import Config, load_config
 from planaria.network.connection import CLIENT, VERSIONS, Hello, read_hello
 from planaria.network.contacts import Contact, Contacts, from_wire, to_wire
-from planaria.network.context import read_context
+from planaria.network.context import Context, read_context
 from planaria.network.frames import Kind, Reader, frame
 from planaria.network.identity import AUTHORITY_KEY, Refused, found_cluster, issue, load_key
 from planaria.network.link import ACKNOWLEDGED, Link
@@ -31,6 +32,7 @@ from planaria.network.tls import Credentials
 from planaria.protocols.skipring.charter import Charter, voiding
 from planaria.protocols.skipring.charter_messages import CharterHints, CharterNews
 from planaria.protocols.skipring.deposit_messages import Deposit
+from planaria.records.evidence import PUBLISHED, sealer
 from planaria.records.lanes import Drops
 from planaria.records.positions import Intervals
 from planaria.records.record import (
@@ -49,16 +51,18 @@ PLAIN = sealed(STREAM, 3, [Draft(b"a"), Draft(b"b" * 40)], time=NOW)
 
 
 class Decoder(NamedTuple):
-    """What to try: it gives an answer or raises one of `errors`, in one line, and nothing else."""
+    """What to try: it gives an answer or raises one of `errors`, in one line, and nothing else.
+
+    What it answers is false for bytes that are no good; all `seeds` are.
+    """
 
     decode: Callable[[bytes], object]
     errors: tuple[type[Exception], ...]
     seeds: Sequence[bytes]
 
 
-def decoders(directory: Path | None = None) -> dict[str, Decoder]:
-    """All of them; keys and files are made in `directory`."""
-    home = Path(mkdtemp(prefix="planaria-fuzz-")) if directory is None else directory
+def decoders(home: Path) -> dict[str, Decoder]:
+    """All of them; keys and files are made in `home`."""
     found_cluster(home / "keys", "demo")
     return {**of_the_wire(home / "keys"), **of_records(), **of_files(home)}
 
@@ -66,14 +70,14 @@ def decoders(directory: Path | None = None) -> dict[str, Decoder]:
 def of_the_wire(keys: Path) -> dict[str, Decoder]:
     """What comes over links."""
     node = Credentials(issue(keys, "n1", ("node", "supervise")))
-    charters = signed_charters(keys)
+    by_admin, by_key, by_authority = signed_charters(keys)
     contact = Contact(node.identity.id, ("127.0.0.1:7400",), 5, True).sign(node)
     contacts = to_wire([contact, Contact(bytes(16), ("a:1", "b"), 3)])
     hello = msgpack.encode(Hello(VERSIONS, node.identity.id, "demo", ("a:1",), CLIENT))
     own, client, malformed = codec(), Codec(MESSAGES), (MalformedMessage,)
     nodes = [
         own.encode(Deposit("news", 1, PLAIN.data, True)),
-        own.encode(CharterNews(1, charters[:1])),
+        own.encode(CharterNews(1, [by_admin])),
         own.encode(CharterHints(1, [("news", 1, bytes(16))])),
     ]
     position = Position(7, bytes(12), 3, ((1, 2),))
@@ -83,6 +87,9 @@ def of_the_wire(keys: Path) -> dict[str, Decoder]:
     ]
     frames = [frame(Kind.HELLO, hello) + frame(Kind.BULK, clients[0])]
     owed = [ACKNOWLEDGED.pack(0, 0)]
+    known = Contacts()
+    known.learn(contact)
+    asked = msgpack.encode([1, contact.handle, 3])
     return {
         "frames": Decoder(lambda data: [*Reader().feed(data)], malformed, frames),
         "hello": Decoder(read_hello, (Refused,), [hello]),
@@ -90,9 +97,10 @@ def of_the_wire(keys: Path) -> dict[str, Decoder]:
         "messages of nodes": Decoder(own.decode, malformed, nodes),
         "messages of clients": Decoder(client.decode, malformed, clients),
         "contacts": Decoder(lambda it: _learn(it, node), (), [contacts]),
-        "questions for contacts": Decoder(Contacts().answer, (), [msgpack.encode([1, 2, 3])]),
-        "charters": Decoder(judge(node.authority), (), charters),
-        "charters without certificates": Decoder(judge(None), (), charters),
+        "questions for contacts": Decoder(known.answer, (), [asked]),
+        "charters": Decoder(judge(node.authority), (), [by_admin, by_authority]),
+        "evidence": Decoder(lambda it: _admit(it, node), (MalformedRecord,), [_own(node)]),
+        "charters without certificates": Decoder(judge(None), (), [by_key]),
     }
 
 
@@ -100,11 +108,19 @@ def of_records() -> dict[str, Decoder]:
     """What stands in stores, and travels."""
     rich = Draft(b"{}", b"key", (("unit", b"C"),), NOW * 1_000_000)
     columns = sealed(STREAM, 3, [rich, rich], time=NOW)
-    state = pack_state(Drops(), 3, Intervals())
+    row, delivered = head_of(1, PLAIN), Intervals()
+    delivered.add(3, 9)
+    state = pack_state(Drops(), 3, delivered)
+    sign = sealer(bytes(365), lambda _: bytes(64), PUBLISHED, "news")
+    signed = sealed(STREAM, 3, [rich], time=NOW, sign=sign)
     return {
-        "records": Decoder(decode, (MalformedRecord,), [PLAIN.data, columns.data]),
-        "rows": Decoder(lambda it: entry_of(1, it), (), [head_of(1, PLAIN)]),
+        "records": Decoder(decode, (MalformedRecord,), [PLAIN.data, columns.data, signed.data]),
+        "rows": Decoder(lambda it: entry_of(1, it), (), [row]),
+        "rows with their checksum": Decoder(lambda it: entry_of(1, it + _sum(it)), (), [row[:-4]]),
         "states of streams": Decoder(unpack_state, (), [state]),
+        "states with their checksum": Decoder(
+            lambda it: unpack_state(_sum(it) + it), (), [state[4:]]
+        ),
     }
 
 
@@ -164,26 +180,29 @@ def attempt(name: str, one: Decoder, data: bytes) -> None:
         raise AssertionError(f"{name} raised {error!r} at {data.hex()}") from error
 
 
-def _learn(data: bytes, node: Credentials) -> None:
+def _sum(data: bytes) -> bytes:
+    return crc32(data).to_bytes(4, "little")
+
+
+def _learn(data: bytes, node: Credentials) -> bool:
     contacts = Contacts(node.authority)
-    for contact in from_wire(data):
-        contacts.learn(contact)
+    return sum(contacts.learn(contact) for contact in from_wire(data)) > 0
 
 
 def _text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def _config(home: Path, data: bytes) -> None:
+def _config(home: Path, data: bytes) -> Config:
     path = home / "fuzz.toml"
     path.write_bytes(data)
-    load_config(home / "node", {}, file=path, environment={})
+    return load_config(home / "node", {}, file=path, environment={})
 
 
-def _context(home: Path, data: bytes) -> None:
+def _context(home: Path, data: bytes) -> Context:
     path = home / "context.toml"
     path.write_bytes(data)
-    read_context(path)
+    return read_context(path)
 
 
 RIGHTS = """
@@ -214,3 +233,14 @@ credentials = "keys/alice"
 insecure = false
 cluster = "demo"
 """
+
+
+def _own(node: Credentials) -> bytes:
+    stream = (node.identity.handle, bytes(INCARNATION_BYTES))
+    sign = node.sealer(PUBLISHED, "news")
+    return sealed(stream, 3, [Draft(b"a"), Draft(b"b")], time=NOW, sign=sign).data
+
+
+def _admit(data: bytes, node: Credentials) -> bool:
+    record, news = decode(data), Admissions(node)("news")
+    return news.admits(record) or news.admits_staged(record)

@@ -34,8 +34,8 @@ from planaria.network.live import BULK
 from planaria.network.store.database import Database
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.retention import Retention
+from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.ring_node import RingNode
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
 from planaria.records.record import Draft, Publication, Record, Stream, decode, seal

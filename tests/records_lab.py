@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from threading import Event
 
+from planaria.core.errors import CapacityExceeded
+from planaria.lab.incidents.disk_ring import commit
 from planaria.records.batches import Batch
 from planaria.records.positions import Interval
 from planaria.records.record import Draft, Publication, Record, Stream, seal
@@ -20,6 +21,7 @@ def stream(publisher: int = 1, incarnation: int = 0) -> Stream:
 A, B = stream(1), stream(2)
 
 Make = Callable[[str], Store]
+settle = commit  # waits until all is on disk
 
 
 def record(
@@ -53,17 +55,9 @@ def numbers(batch: Batch) -> dict[Stream, list[int]]:
     return found
 
 
-def settle(store: Store) -> None:
-    """Wait until all is on disk."""
-    done, errors = Event(), list[Exception | None]()
-
-    def told(error: Exception | None) -> None:
-        errors.append(error)
-        done.set()
-
-    store.commit(told)
-    assert done.wait(60)
-    assert errors == [None]
+def no_room(*_: object) -> None:
+    """A store that takes nothing, in place of one of its methods."""
+    raise CapacityExceeded("no room")
 
 
 class NaiveStore:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from planaria.network.charters import seal
 from planaria.network.client.client import Client, connect
@@ -52,10 +52,16 @@ class Secure:
         """A client of one node; it learns of others only when that one is gone."""
         return connect([node.listen], credentials=self.people[name], patience=PATIENCE)
 
-    def charter(self, topic: str, version: int, allow: Allowed) -> None:
+    def charter(
+        self,
+        topic: str,
+        version: int,
+        allow: Allowed,
+        overlay: Literal["ring", "gossip", "content", "mobile"] = "ring",
+    ) -> None:
         """Have the supervisor take a charter that the admin signed."""
         now = int(time.time())
-        laid = Charter(topic, version, version - 1, now, allow=allow)
+        laid = Charter(topic, version, version - 1, now, overlay, allow=allow)
         self.nodes[0].host.command(LayDown(seal(laid, self.admin)))
 
     async def stop(self) -> None:

@@ -25,8 +25,8 @@ from planaria.network.status import OverlayStatus
 from planaria.network.store.database import Database
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.protocols.skipring.ring_node import RingNode
 
 INTERVAL = 0.1
 

@@ -31,12 +31,6 @@ def nothing_is_left(tmp_path: Path) -> Iterator[None]:
                 os.kill(int(words.parent.name), signal.SIGKILL)
 
 
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
-
-
 def planaria(home: Path, *words: object) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "planaria", *map(str, words)]
     return subprocess.run(

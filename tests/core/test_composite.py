@@ -22,7 +22,7 @@ from planaria.core.node import (
 )
 from planaria.core.state import State
 from planaria.network.overlays.registry import PARTS, codec, compose
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 
 
 class Hello(Message, frozen=True, tag="test.hello"):

@@ -13,7 +13,7 @@ from msgspec import structs
 from planaria.cli.incidents import in_words
 from planaria.cli.main import main
 from planaria.core.scenario import WORKLOAD
-from planaria.lab.incidents import checks, incidents
+from planaria.lab.incidents import incidents, safeguards
 from planaria.lab.incidents.incidents import (
     NAIVE,
     PLANARIA,
@@ -70,7 +70,7 @@ def test_only_a_naive_protocol_may_break_safety_at_the_end(
 
 def test_what_is_not_a_matter_of_convergence_is_checked(stories: list[Story]) -> None:
     ran = [check.name for it in stories for check in it.checks]
-    assert sorted(ran) == sorted(checks.CHECKS)
+    assert sorted(ran) == sorted(safeguards.SAFEGUARDS)
 
 
 def test_every_protocol_of_the_gallery_is_used_and_every_file_is_told(
@@ -134,23 +134,23 @@ def test_a_backlog_is_what_was_published_and_has_not_arrived() -> None:
 
 
 def test_a_store_without_what_was_acknowledged_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "Database", lambda path: Database(path / "elsewhere"))
-    assert not checks.kill().held
+    monkeypatch.setattr(safeguards, "Database", lambda path: Database(path / "elsewhere"))
+    assert not safeguards.kill().held
 
 
 def test_a_publisher_that_is_never_refused_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planaria.records.packing.UNSETTLED_BYTES_MAX", 1 << 40)
-    assert not checks.back_pressure().held
+    assert not safeguards.back_pressure().held
 
 
 def test_a_member_that_obeys_anybody_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer, "speaker", lambda _: None)
-    assert not checks.spoken_for().held
+    assert not safeguards.spoken_for().held
 
 
 def test_a_record_that_does_not_arrive_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "SETTLE", 0)
-    assert not checks.published_again().held
+    monkeypatch.setattr(safeguards, "SETTLE", 0)
+    assert not safeguards.published_again().held
 
 
 # The command

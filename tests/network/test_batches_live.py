@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+import gate_lab
 from gate_lab import TOPIC, Lab, numbered, until
-from planaria.core.errors import UsageError
+from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.node import Notice
 from planaria.network.client.batches import (
+    Commit,
     Numbering,
     Staged,
     Stager,
     Unsettled,
-    _lacks,
-    _spreaders,
     commit,
     named,
 )
@@ -25,13 +25,10 @@ from planaria.network.client.client import Client, connect
 from planaria.network.client.messages import AskBatch, BatchIs, MemberHas, Put
 from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.session import Session
+from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.staging import Staging
 from planaria.records.manifest import (
-    Part,
-    Portion,
-    row_incarnation,
-    seal_manifest,
-    stage_incarnation,
+    Manifest,
 )
 from planaria.records.memory import MemoryStore
 from planaria.records.record import Draft, Record, Stream, seal
@@ -39,19 +36,8 @@ from planaria.records.record import Draft, Record, Stream, seal
 QUERY = "a query"
 
 
-def run(
-    test: Callable[[Lab], Awaitable[None]], n: int = 3, disk: Path | None = None, **options: Any
-) -> None:
-    async def main() -> None:
-        lab = Lab(n, disk, **options)
-        try:
-            await lab.start(members=n)
-            async with asyncio.timeout(90):
-                await test(lab)
-        finally:
-            await lab.stop()
-
-    asyncio.run(main())
+def run(test: Callable[[Lab], Awaitable[None]], n: int = 3, **options: Any) -> None:
+    gate_lab.run(test, n, members=n, seconds=120.0, **options)
 
 
 def client(lab: Lab, at: int = 0) -> Client:
@@ -75,8 +61,12 @@ def sealed(drafts: list[Draft], stream: Stream, first: int, time: int) -> Record
     return seal(stream, first, drafts, time=time)
 
 
-def rows(lab: Lab, at: int) -> list[bytes]:
-    batch = lab.store(at).read({})
+def histories(lab: Lab) -> list[History]:
+    return [it.history for at in lab.alive for it in lab.nodes[at].peer.topics.values()]
+
+
+def rows(lab: Lab, at: int, topic: str = TOPIC) -> list[bytes]:
+    batch = lab.nodes[at].peer.topics[topic].history.holdings.store.read({})
     return [row for part in batch.slices for row in part.record.payloads(part.lo, part.hi)]
 
 
@@ -163,20 +153,6 @@ def test_a_missing_stage_fails_the_commit(monkeypatch: pytest.MonkeyPatch) -> No
     run(test)
 
 
-def test_who_has_a_part_whole_broadcasts_it_and_else_all_that_have_some_of_it() -> None:
-    parts = [Part(stage_incarnation(bytes([it]) * 12), 4, 4 * it) for it in range(2)]
-    portion = Portion(row_incarnation(QUERY, bytes(12)), parts)
-    manifest = seal_manifest(1, QUERY, 0, {TOPIC: portion}, time=0, staged=0)
-    have = [
-        MemberHas(1, -1, b"", b"", [], [], [(0, 0, 2), (1, 0, 1)]),
-        MemberHas(2, -1, b"", b"", [1], [], [(0, 2, 4)]),
-        MemberHas(3, -1, b"", b"", [1], [], [(7, 0, 4)]),
-    ]
-    assert _spreaders(manifest, TOPIC, have) == {1: [0], 2: [0, 1], 3: []}
-    assert _lacks(manifest, {TOPIC: have}) == {}
-    assert _lacks(manifest, {TOPIC: have[1:]}) == {TOPIC: 1}
-
-
 def test_a_stage_whose_pieces_lie_at_different_members_is_published(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -244,6 +220,67 @@ def test_a_manifest_that_a_dead_driver_left_is_finished_by_the_next(
     run(test)
 
 
+def test_a_batch_that_reached_some_topics_is_finished_in_the_others_or_said_to_be_in_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its driver dies when the rows of one topic are settled; then its manifests are lost."""
+    monkeypatch.setattr("planaria.network.client.batches.MISSING_SECONDS", 0.5)
+    honest = Commit._publish_topic
+
+    async def die(self: Commit, manifest: Manifest, topic: str, have: list[MemberHas]) -> None:
+        if topic != TOPIC:
+            raise ConnectionError
+        await honest(self, manifest, topic, have)
+
+    async def both(one: Client, lo: int, hi: int) -> list[Staged]:
+        return [*await stage(one, numbered(lo, hi)), *await stage(one, numbered(3), topic="z")]
+
+    async def test(lab: Lab) -> None:
+        async with client(lab) as one:
+            for batch, lost in ((0, False), (1, True)):
+                found = await both(one, 3 * batch, 3 * batch + 3)
+                with monkeypatch.context() as patched:
+                    patched.setattr(Commit, "_publish_topic", die)
+                    with pytest.raises(ConnectionError):
+                        await commit(one, Numbering(), QUERY, batch, found, copies=2)
+                await everywhere(lab, numbered(3 * batch + 3))
+                assert len(rows(lab, 0, "z")) == 3 * batch
+                for history in histories(lab) if lost else ():
+                    history.staging.load(Staging(MemoryStore()).state())
+                again = await both(one, 3 * batch, 3 * batch + 3)
+                if lost:
+                    with pytest.raises(Unsettled, match="no row of it is on z"):
+                        await commit(one, Numbering(), QUERY, batch, again, copies=2)
+                else:
+                    assert not await commit(one, Numbering(), QUERY, batch, again, copies=2)
+                assert len(rows(lab, 0, "z")) == 3
+
+    run(test)
+
+
+def test_whoever_holds_a_part_holds_the_manifest_before_a_row_is_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def die(*_: object) -> None:
+        raise ConnectionError
+
+    async def test(lab: Lab) -> None:
+        found = list[Staged]()
+        for at in (0, 2):
+            async with client(lab, at) as task:
+                found += await stage(task, numbered(4))
+        holders = [it for it in histories(lab) if it.staging.holdings.store.index.lanes]
+        assert len(holders) > 2, "more than the copies of a manifest"
+        async with client(lab) as one:
+            with monkeypatch.context() as patched:
+                patched.setattr(Commit, "_publish", die)
+                with pytest.raises(ConnectionError):
+                    await commit(one, Numbering(), QUERY, 0, found, copies=2)
+        assert all([*it.staging.manifests()] for it in holders)
+
+    run(test, n=4)
+
+
 def test_a_manifest_that_one_dead_node_holds_is_never_published() -> None:
     """A manifest reaches A, A dies, the driver replays through B, A returns."""
 
@@ -264,19 +301,36 @@ def test_a_manifest_that_one_dead_node_holds_is_never_published() -> None:
     run(test)
 
 
-def test_two_drivers_of_one_checkpoint_are_told_and_never_mixed() -> None:
+def test_of_two_drivers_of_one_checkpoint_one_wins_or_both_are_told() -> None:
     async def test(lab: Lab) -> None:
+        payloads = (numbered(6), numbered(6, 10))
         async with client(lab) as one, client(lab, 1) as other:
-            mine, theirs = await stage(one, numbered(6)), await stage(other, numbered(6, 10))
             both = [
-                commit(one, Numbering(), QUERY, 0, mine, copies=3),
-                commit(other, Numbering(), QUERY, 0, theirs, copies=3),
+                commit(it, Numbering(), QUERY, 0, await stage(it, its), copies=3)
+                for it, its in zip((one, other), payloads, strict=True)
             ]
             ends = await asyncio.gather(*both, return_exceptions=True)
-        wholes = [sorted(numbered(6)), sorted(numbered(6, 10)), []]
-        await until(lambda: len({tuple(sorted(rows(lab, at))) for at in lab.alive}) == 1)
-        assert sorted(rows(lab, 0)) in wholes, ends
-        assert True not in ends or sorted(rows(lab, 0)) in wholes[:2]
+        finished = [at if end is True else 1 - at for at, end in enumerate(ends) if end in (0, 1)]
+        refused = [str(it) for it in ends if isinstance(it, PlanariaError)]
+        assert len(finished) + len(refused) == 2, ends
+        assert all("do two drivers write" in it for it in refused)
+        assert ends.count(True) <= 1
+        assert len({*finished}) <= 1, "one driver's batch, whoever finished it"
+        await everywhere(lab, payloads[finished[0]] if finished else [])
+
+    run(test)
+
+
+def test_a_driver_that_finds_the_manifests_of_two_others_is_told_and_publishes_nothing() -> None:
+    async def test(lab: Lab) -> None:
+        async with client(lab) as one:
+            for at, payloads in enumerate((numbered(6), numbered(6, 10))):
+                manifest = Numbering().manifest(one.publisher, QUERY, 0, await stage(one, payloads))
+                lab.nodes[at].peer.topics[TOPIC].history.stage(at, manifest.record)
+            found = await stage(one, numbered(10, 12))
+            with pytest.raises(Unsettled, match="do two drivers write with one checkpoint"):
+                await commit(one, Numbering(), QUERY, 0, found, copies=2)
+        assert not any(rows(lab, at) for at in lab.alive)
 
     run(test)
 

@@ -118,20 +118,6 @@ def test_vectors_that_fill_many_frames_are_cut_off_too(
     serve(test)
 
 
-def test_a_silent_node_is_left_for_another() -> None:
-    async def test(gates: list[ReferenceGate]) -> None:
-        async with client_of(*gates) as client, client.subscribe(TOPIC, since="all") as events:
-            await client.publish(TOPIC, b"0")
-            assert await payloads(events, 1) == [b"0"]
-            gates[0].frozen = True
-            ack = await client.publish(TOPIC, b"1")
-            assert ack.sequence == 1
-            assert client.server == gates[1].address
-            assert await payloads(events, 1) == [b"1"]
-
-    serve(test)
-
-
 def test_a_node_that_answers_twice_confuses_nobody() -> None:
     async def test(gates: list[ReferenceGate]) -> None:
         gates[0].twice = True

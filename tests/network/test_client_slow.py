@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from client_lab import client_of, numbers, payloads, serve, until
-from live_lab import config
+from live_lab import config, running
 from planaria.core.node import Notice
 from planaria.network import host
 from planaria.network.client import channel, lacks, subscription
@@ -14,7 +14,6 @@ from planaria.network.client import messages as m
 from planaria.network.client.client import connect
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.events import Event
-from planaria.network.live import LiveNode
 from reference_gate import ReferenceGate
 
 TOPIC = "weather/europe"
@@ -100,11 +99,13 @@ def test_a_frozen_node_is_left_when_it_is_overdue_not_a_beat_later(
     monkeypatch.setattr(channel, "BEAT_SECONDS", 300.0)  # longer than any test
 
     async def test(gates: list[ReferenceGate]) -> None:
-        async with client_of(*gates) as client:
+        async with client_of(*gates) as client, client.subscribe(TOPIC, since="all") as events:
             await client.publish(TOPIC, b"0")
+            assert await payloads(events, 1) == [b"0"]
             gates[0].frozen = True
-            await client.publish(TOPIC, b"1")
+            assert (await client.publish(TOPIC, b"1")).sequence == 1
             assert client.server == gates[1].address
+            assert await payloads(events, 1) == [b"1"]
 
     serve(test)
 
@@ -116,14 +117,14 @@ def test_beats_do_not_follow_the_interval_of_a_node(
     monkeypatch.setattr(channel, "SILENCE_SECONDS", 0.6)
 
     async def main() -> None:
-        live = LiveNode(config(tmp_path, interval=60.0))
-        await live.start()
-        async with connect(live.listen, insecure=True) as client:
+        async with (
+            running(config(tmp_path, interval=60.0)) as live,
+            connect(live.listen, insecure=True) as client,
+        ):
             connection = client._requests.channel.connection
             assert connection is not None
             began = asyncio.get_running_loop().time()
             await until(lambda: connection.reason or connection.heard > began + 1.5)
             assert client._requests.channel.connection is connection
-        await live.stop(leave=False)
 
     asyncio.run(main())

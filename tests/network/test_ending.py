@@ -5,33 +5,35 @@ from pathlib import Path
 
 import pytest
 
-from live_lab import TOPIC, config, run, until
+from live_lab import TOPIC, config, run, running, until
 from planaria.cli import node as command
-from planaria.core.errors import CapacityExceeded
 from planaria.network import handover
 from planaria.network.connection import Connection
 from planaria.network.contacts import parse_address
 from planaria.network.handover import in_question, neighbours
 from planaria.network.live import LiveNode
+from planaria.protocols.publications import retention
+from planaria.records.record import TIME_MAX
+from records_lab import no_room
 
 
 def test_who_comes_while_a_node_stops_is_not_let_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
-        live = LiveNode(config(tmp_path))
-        await live.start()
-        address = parse_address(live.listen)
-        _, writer = await asyncio.open_connection(*address)
-        await until(lambda: live.host._connections)
-        monkeypatch.setattr(Connection, "close", lambda *_: None)  # the other end takes its time
-        stopping = asyncio.ensure_future(live.stop(leave=False))
-        await until(live.host._stopped.is_set)
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection(*address)
-        assert not stopping.done()
-        await stopping
-        writer.close()
+        async with running(config(tmp_path)) as live:
+            address = parse_address(live.listen)
+            _, writer = await asyncio.open_connection(*address)
+            await until(lambda: live.host._connections)
+            with monkeypatch.context() as patched:
+                patched.setattr(Connection, "close", lambda *_: None)  # the other takes its time
+                stopping = asyncio.ensure_future(live.stop(leave=False))
+                await until(live.host._stopped.is_set)
+                with pytest.raises(ConnectionRefusedError):
+                    await asyncio.open_connection(*address)
+                assert not stopping.done()
+                await stopping
+            writer.close()
 
     run(main)
 
@@ -67,22 +69,33 @@ async def alone_then_with(one: LiveNode, other: LiveNode, count: int) -> None:
     other.subscribe(TOPIC)
     membership = one.ring.peer.topics[TOPIC]
     await until(lambda: neighbours(membership) and other.ring.peer.topics[TOPIC].holds)
-    assert len(in_question(membership)) == count
 
 
+@pytest.fixture
+def _all_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a test takes, what was published in it is in question."""
+    monkeypatch.setattr(retention, "ON_ITS_WAY_SECONDS", TIME_MAX)
+
+
+@pytest.mark.usefixtures("_all_is_on_its_way")
 def test_what_only_a_node_that_stops_holds_is_handed_over(tmp_path: Path) -> None:
     async def main() -> None:
         async with LiveNode(config(tmp_path / "stays")) as stays:
             told = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
             async with LiveNode(told) as goes:
                 await alone_then_with(goes, stays, 20)
+                assert len(in_question(goes.ring.peer.topics[TOPIC])) == 20
             assert sorted(held(stays), key=int) == [b"%d" % number for number in range(20)]
             assert goes.handover._bytes == 0
 
     run(main)
 
 
-def test_what_neighbours_have_shown_to_hold_is_not_handed_over(tmp_path: Path) -> None:
+def test_what_neighbours_have_shown_to_hold_is_not_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "ON_ITS_WAY_SECONDS", 0)
+
     async def main() -> None:
         async with LiveNode(config(tmp_path / "stays")) as stays:
             told = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
@@ -94,10 +107,7 @@ def test_what_neighbours_have_shown_to_hold_is_not_handed_over(tmp_path: Path) -
     run(main)
 
 
-def refuse(*_: object) -> None:
-    raise CapacityExceeded("no room")
-
-
+@pytest.mark.usefixtures("_all_is_on_its_way")
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_neighbour_that_takes_nothing_keeps_nobody_from_stopping(
     tmp_path: Path,
@@ -116,7 +126,7 @@ def test_a_neighbour_that_takes_nothing_keeps_nobody_from_stopping(
                 if silent:
                     goes.handover._command = lambda _: None  # deposits get lost
                 store = stays.ring.peer.topics[TOPIC].history.holdings.store
-                monkeypatch.setattr(store, "_admit", refuse)
+                monkeypatch.setattr(store, "_admit", no_room)
             assert held(stays) == []
 
     run(main)

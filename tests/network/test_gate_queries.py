@@ -33,8 +33,8 @@ from planaria.network.client.messages import (
 from planaria.network.gate import pieces
 from planaria.protocols.skipring.arbitrary_history import corrupt_history
 from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.node import RingNodeState
 from planaria.protocols.skipring.peer import PeerState
-from planaria.protocols.skipring.ring_node import RingNodeState
 from planaria.protocols.skipring.supervisor import SupervisorState
 from planaria.records.record import decode
 
@@ -135,6 +135,20 @@ def test_frames_stay_below_their_limit_whatever_the_records() -> None:
         for message in reader.pieces(tail):
             whole = sum(len(piece.record) for piece in message.pieces)
             assert whole <= pieces.PIECES_BYTES or len(message.pieces) == 1
+
+    run(read, 1, 1)
+
+
+def test_the_answer_to_a_question_is_larger_than_what_is_pushed_and_bounded() -> None:
+    async def read(lab: Lab) -> None:
+        writer, reader = await lab.client(0), await lab.client(0)
+        for _ in range(5):
+            await writer.publish(bytes(200_000), copies=1)
+        found = await reader.ask(Read, Pieces, TOPIC, [], [Position(*writer.stream, 5)])
+        assert [(piece.lo, piece.hi) for piece in found.pieces] == [(0, 1), (1, 2), (2, 3)]
+        whole = sum(len(piece.record) for piece in found.pieces)
+        assert pieces.PIECES_BYTES < whole <= pieces.READ_BYTES
+        assert found.after == [Position(*writer.stream, 3)]
 
     run(read, 1, 1)
 

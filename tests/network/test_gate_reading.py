@@ -183,7 +183,7 @@ def test_a_condition_chooses_at_the_node_by_json_and_by_headers() -> None:
 
 
 def test_tails_are_bounded_and_end_with_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planaria.network.gate.gate.TAILS_MAX", 1)
+    monkeypatch.setattr("planaria.network.gate.requests.TAILS_MAX", 1)
 
     async def read(lab: Lab) -> None:
         writer, reader = await lab.client(0), await lab.client(0)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 import pytest
 from msgspec import msgpack
@@ -23,9 +23,7 @@ from planaria.network.frames import Kind, frame
 PEER = Path(__file__).parents[1] / "hostile_peer.py"
 ROUNDS = 40
 CONNECTIONS_MAX = 200  # so that the test's 600 are too many
-RATIO_MAX = (
-    30.0  # of the median round trip beside an attacker to that before; the machine is shared
-)
+RATIO_MAX = 15.0  # of the median round trip beside an attacker to that before
 GROWTH_MAX = 96 << 20  # bytes
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -35,16 +33,18 @@ def resident() -> int:
 
 
 async def round_trips(publisher: RawClient, reader: RawClient, tail: int) -> float:
-    """The median time from publishing to reading."""
+    """The median from publishing to reading, in seconds of this process at work.
+
+    It never waits, so that is the time that passes, less what other processes have a core for.
+    """
     times = []
     for _ in range(ROUNDS):
         payload = secrets.token_bytes(8)
-        began = perf_counter()
-        publisher.next_payload = payload  # type: ignore[attr-defined]
+        began = process_time()
         asked = asyncio.ensure_future(publisher.publish(payload, copies=1))
         while payload not in reader.payloads(tail)[-1:]:
             await asyncio.sleep(0)
-        times.append(perf_counter() - began)
+        times.append(process_time() - began)
         await asked
         reader.heard = [it for it in reader.heard if it.request != tail][-8:]
     return median(times)

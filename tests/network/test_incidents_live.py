@@ -2,9 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +13,6 @@ from process_lab import Processes, UpNetwork, alive, status
 TOPIC = "news"
 MEMBERS = ("n3", "n4", "n5")
 ROUND = 4  # publications after each incident
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
 
 
 def no_start(network: UpNetwork) -> None:

@@ -1,13 +1,14 @@
 """How nodes find their network, and who is not let in."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from live_lab import config, run, until
+from live_lab import config, run, running, until
 from planaria.network import live
 from planaria.network.identity import Refused, found_cluster, issue
 from planaria.network.live import LiveNode
@@ -16,10 +17,10 @@ from planaria.network.tls import Credentials
 
 def test_a_node_finds_its_network_again_when_nobody_named_is_left(tmp_path: Path) -> None:
     async def main() -> None:
-        founder = LiveNode(config(tmp_path / "founder"))
-        await founder.start()
-        told = config(tmp_path / "other", join=(founder.listen,))
-        async with LiveNode(told) as other:
+        async with AsyncExitStack() as stack:
+            founder = await stack.enter_async_context(running(config(tmp_path / "founder")))
+            told = config(tmp_path / "other", join=(founder.listen,))
+            other = await stack.enter_async_context(LiveNode(told))
             await until(lambda: founder.host.links)
             await founder.stop()
             again = LiveNode(replace(founder.config, listen=founder.listen))  # joins nobody
@@ -61,10 +62,9 @@ def test_who_does_not_belong_here_is_refused_and_hears_why(
             told = config(tmp_path / "b", supervise=False, join=(one.listen,), **other)
             if wrong == "client":  # or it would refuse its own keys
                 monkeypatch.setattr(live, "load_credentials", lambda _: Credentials(client))
-            two = LiveNode(told)
             with pytest.raises(Refused, match=said):
-                await two.start()
-            await two.stop(leave=False)
+                async with LiveNode(told):
+                    pass
 
     run(main)
 
@@ -78,9 +78,11 @@ def test_without_tls_a_node_that_wants_it_is_asked_again_and_again(
         async with LiveNode(config(tmp_path / "a", **_keys(keys))) as one:
             two = LiveNode(config(tmp_path / "b", join=(one.listen,)))
             starting = asyncio.ensure_future(two.start())
-            await until(lambda: "does it want TLS?" in caplog.text)
-            starting.cancel()
-            await two.stop(leave=False)
+            try:
+                await until(lambda: "does it want TLS?" in caplog.text)
+            finally:
+                starting.cancel()
+                await two.stop(leave=False)
 
     run(main)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from live_lab import INTERVAL, TOPIC, config, run, until
+from live_lab import INTERVAL, TOPIC, config, run, running, until
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Clock, Command, Effects, Unsubscribe
 from planaria.network import embedded
@@ -18,8 +18,8 @@ from planaria.network.embedded import Subscription
 from planaria.network.identity import found_cluster, issue
 from planaria.network.live import LiveNode
 from planaria.network.memberships import NAMED
+from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.pace import PACE_MAX
-from planaria.protocols.skipring.ring_node import RingNode
 
 
 async def read(events: Subscription, count: int) -> list[Event]:
@@ -357,20 +357,22 @@ def test_a_directory_serves_one_node_at_a_time(tmp_path: Path) -> None:
 
 def test_who_waits_for_a_node_that_stops_is_told(tmp_path: Path) -> None:
     async def main() -> None:
-        live = LiveNode(config(tmp_path / "node", supervise=False))  # nobody lets it join
-        await live.start()
-        live._commits.append(lambda _: None)  # a disk that does not answer
-        waiting: list[asyncio.Future[object]] = [asyncio.ensure_future(live.publish(TOPIC, b"1"))]
-        await asyncio.sleep(0)
-        waiting.append(asyncio.ensure_future(live.publish(TOPIC, b"2")))
-        joining = asyncio.ensure_future(live.subscribe("other").ready())
-        await live.stop(leave=False)
-        for one in waiting:
+        nobody_lets_it_join = config(tmp_path / "node", supervise=False)
+        async with running(nobody_lets_it_join) as live:
+            live._commits.append(lambda _: None)  # a disk that does not answer
+            waiting: list[asyncio.Future[object]] = [
+                asyncio.ensure_future(live.publish(TOPIC, b"1"))
+            ]
+            await asyncio.sleep(0)
+            waiting.append(asyncio.ensure_future(live.publish(TOPIC, b"2")))
+            joining = asyncio.ensure_future(live.subscribe("other").ready())
+            await live.stop(leave=False)
+            for one in waiting:
+                with pytest.raises(UsageError, match="has stopped"):
+                    await one
             with pytest.raises(UsageError, match="has stopped"):
-                await one
-        with pytest.raises(UsageError, match="has stopped"):
-            await live.publish(TOPIC, b"too late")
-        with pytest.raises(UsageError, match="closed before it was ready"):
-            await joining
+                await live.publish(TOPIC, b"too late")
+            with pytest.raises(UsageError, match="closed before it was ready"):
+                await joining
 
     run(main)

@@ -5,9 +5,8 @@ import os
 import resource
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +18,6 @@ NODES, SUPERVISORS = 8, 2
 PUBLISHERS, SUBSCRIBERS = 4, 3
 PUBLICATIONS = 20_000
 CHUNK = 250
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
 
 
 class Run:

@@ -11,7 +11,7 @@ from overlays_lab import at, network, payloads, until
 from planaria.core.errors import UsageError
 from planaria.core.node import Notice
 from planaria.network.client.messages import Put, Stored
-from planaria.network.gate import others
+from planaria.network.gate import followers, others
 from planaria.network.overlays.mobile import MobilePart
 from planaria.network.overlays.part import LivePart
 from planaria.protocols.mobile.messages import RequestLinkUp
@@ -62,7 +62,7 @@ def test_nobody_publishes_in_the_name_of_another(tmp_path: Path) -> None:
 def test_a_slow_reader_loses_what_exceeds_its_bound_and_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(others, "BEHIND_BYTES_MAX", 1 << 19)
+    monkeypatch.setattr(followers, "BEHIND_BYTES_MAX", 1 << 19)
     count, payload = 60, bytes(100_000)
 
     async def main() -> None:

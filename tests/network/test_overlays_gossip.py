@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from live_lab import config, run
+from live_lab import config, run, running
 from overlays_lab import at, diagnosis, network, part_of, payloads, until
 from planaria.core.errors import UsageError
 from planaria.network.charters import local_key, seal_locally
@@ -133,17 +133,14 @@ def test_a_node_that_was_away_knows_what_it_knew_and_joins_through_any_live_node
     async def main() -> None:
         async with network(tmp_path, 3) as nodes, at(nodes[0]) as publisher:
             join = (nodes[1].listen,)
-            options = config(tmp_path / "away", supervise=False, join=join)
-            away = LiveNode(options)
-            await away.start()
-            async with at(away) as client, client.subscribe("news", overlay="gossip") as events:
-                await events.ready()
-                await publisher.publish("news", b"before", overlay="gossip")
-                assert await payloads(events, 1) == [b"before"]
-            away.several.keeping.write(away.several.keeping.snapshots())
-            before = part_of(away, "gossip")
-            await away.host.stop()  # as if it was killed: nobody is told
-            await away.stop(leave=False)
+            async with running(config(tmp_path / "away", supervise=False, join=join)) as away:
+                async with at(away) as client, client.subscribe("news", overlay="gossip") as events:
+                    await events.ready()
+                    await publisher.publish("news", b"before", overlay="gossip")
+                    assert await payloads(events, 1) == [b"before"]
+                away.several.keeping.write(away.several.keeping.snapshots())
+                before = part_of(away, "gossip")
+                await away.host.stop()  # as if it was killed: nobody is told
             again = LiveNode(config(tmp_path / "away", supervise=False, join=(nodes[2].listen,)))
             assert again.node.parts["gossip"].awake
             assert list(part_of(again, "gossip").memory) == list(before.memory)

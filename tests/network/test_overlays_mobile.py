@@ -1,11 +1,13 @@
 """`mobile` on the live network: neighbours, carried topics, anonymity on the wire, partitions."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from live_lab import config, run
+from live_lab import config, run, running
 from overlays_lab import at, diagnosis, network, part_of, payloads, until
 from planaria.core.errors import UsageError
 from planaria.core.message import Message
@@ -14,24 +16,25 @@ from planaria.network.overlays.mobile import MobilePart
 from planaria.protocols.mobile.messages import MobileMessage
 
 
-async def line(home: Path, n: int) -> list[LiveNode]:
+@asynccontextmanager
+async def line(home: Path, n: int) -> AsyncIterator[list[LiveNode]]:
     """Nodes in a line: each knows the one before it, and no other."""
     nodes: list[LiveNode] = []
-    for number in range(n):
-        link = tuple(it.listen for it in nodes[-1:])
-        told: dict[str, Any] = {"link": link, "join": link, "supervise": number == 0}
-        node = LiveNode(config(home / f"n{number}", name=f"n{number}", **told))
-        part = node.node.parts["mobile"]
-        assert isinstance(part, MobilePart)
-        part.near = set()  # the first is told nobody, and must not take whom it has links to
-        nodes.append(node)
-        await node.start()
-    return nodes
-
-
-async def stop(nodes: list[LiveNode]) -> None:
-    for node in nodes:
-        await node.stop(leave=False)
+    try:
+        for number in range(n):
+            link = tuple(it.listen for it in nodes[-1:])
+            told: dict[str, Any] = {"link": link, "join": link, "supervise": number == 0}
+            node = LiveNode(config(home / f"n{number}", name=f"n{number}", **told))
+            nodes.append(node)
+            part = node.node.parts["mobile"]
+            assert isinstance(part, MobilePart)
+            part.near = set()  # the first is told nobody, and must not take whom it has links to
+            await node.start()
+        yield nodes
+    finally:
+        for node in nodes:
+            if node.database is not None:  # it runs
+                await node.stop(leave=False)
 
 
 def listened(node: LiveNode) -> list[bytes]:
@@ -51,8 +54,7 @@ def listened(node: LiveNode) -> list[bytes]:
 
 def test_a_publication_crosses_nodes_that_do_not_read_it_and_names_nobody(tmp_path: Path) -> None:
     async def main() -> None:
-        nodes = await line(tmp_path, 4)
-        try:
+        async with line(tmp_path, 4) as nodes:
             async with at(nodes[0]) as publisher, at(nodes[3]) as reader:
                 async with reader.subscribe("secret", overlay="mobile") as events:
                     await events.ready()
@@ -72,8 +74,6 @@ def test_a_publication_crosses_nodes_that_do_not_read_it_and_names_nobody(tmp_pa
             found = await diagnosis(*nodes)
             assert found.legitimate, found.findings
             assert nodes[1].status().overlays["mobile"].topics["secret"].neighbours == 2
-        finally:
-            await stop(nodes)
 
     run(main)
 
@@ -107,44 +107,37 @@ def test_what_was_published_while_a_neighbour_was_away_comes_when_it_is_back(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
-        nodes = await line(tmp_path, 3)
-        try:
-            async with (
-                at(nodes[0]) as one,
-                at(nodes[2]) as other,
-                other.subscribe("news", overlay="mobile") as events,
-            ):
-                await events.ready()
-                await one.publish("news", b"before", overlay="mobile")
-                assert await payloads(events, 1) == [b"before"]
-                home, options = nodes[1].listen, nodes[1].config
-                await nodes[1].host.stop()  # as if it was killed
-                await nodes[1].stop(leave=False)
-                await until(lambda: not part_of(nodes[0], "mobile").reach)
-                await one.publish("news", b"apart", overlay="mobile")
-                await other.publish("news", b"too", overlay="mobile")
-                assert await payloads(events, 1) == [b"too"]
-                again = LiveNode(
-                    config(options.dir, listen=home, link=options.link, supervise=False)
-                )
-                await again.start()
-                nodes[1] = again
-                assert await payloads(events, 1) == [b"apart"]
-        finally:
-            await stop(nodes)
+        async with (
+            line(tmp_path, 3) as nodes,
+            at(nodes[0]) as one,
+            at(nodes[2]) as other,
+            other.subscribe("news", overlay="mobile") as events,
+        ):
+            await events.ready()
+            await one.publish("news", b"before", overlay="mobile")
+            assert await payloads(events, 1) == [b"before"]
+            home, options = nodes[1].listen, nodes[1].config
+            await nodes[1].host.stop()  # as if it was killed
+            await nodes[1].stop(leave=False)
+            await until(lambda: not part_of(nodes[0], "mobile").reach)
+            await one.publish("news", b"apart", overlay="mobile")
+            await other.publish("news", b"too", overlay="mobile")
+            assert await payloads(events, 1) == [b"too"]
+            again = LiveNode(config(options.dir, listen=home, link=options.link, supervise=False))
+            nodes[1] = again
+            await again.start()
+            assert await payloads(events, 1) == [b"apart"]
 
     run(main)
 
 
 def test_an_acknowledged_publication_outlives_its_node_and_comes_once(tmp_path: Path) -> None:
     async def main() -> None:
-        alone = LiveNode(config(tmp_path / "alone"))
-        await alone.start()
-        async with at(alone) as client:
-            await client.publish("news", b"kept", overlay="mobile")
-        alone.several.keeping.write = lambda *_, **__: None  # type: ignore[method-assign]
-        await alone.host.stop()  # as if it was killed: nothing more is written
-        await alone.stop(leave=False)
+        async with running(config(tmp_path / "alone")) as alone:
+            async with at(alone) as client:
+                await client.publish("news", b"kept", overlay="mobile")
+            alone.several.keeping.write = lambda *_, **__: {}  # type: ignore[method-assign]
+            await alone.host.stop()  # as if it was killed: nothing more is written
         async with (
             network(tmp_path, 1) as (node,),
             at(node) as reader,
@@ -174,20 +167,18 @@ def test_a_publication_can_walk_before_it_is_flooded(tmp_path: Path) -> None:
 
 def test_two_networks_meet_and_are_one(tmp_path: Path) -> None:
     async def main() -> None:
-        left, right = await line(tmp_path / "a", 2), await line(tmp_path / "b", 2)
-        try:
-            async with (
-                at(left[0]) as one,
-                at(right[1]) as other,
-                other.subscribe("news", overlay="mobile") as events,
-            ):
-                await events.ready()
-                await one.publish("news", b"early", overlay="mobile")
-                bridge = config(tmp_path / "bridge", link=(left[1].listen, right[0].listen))
-                async with LiveNode(bridge):
-                    assert await payloads(events, 1) == [b"early"]
-        finally:
-            await stop([*left, *right])
+        async with (
+            line(tmp_path / "a", 2) as left,
+            line(tmp_path / "b", 2) as right,
+            at(left[0]) as one,
+            at(right[1]) as other,
+            other.subscribe("news", overlay="mobile") as events,
+        ):
+            await events.ready()
+            await one.publish("news", b"early", overlay="mobile")
+            bridge = config(tmp_path / "bridge", link=(left[1].listen, right[0].listen))
+            async with LiveNode(bridge):
+                assert await payloads(events, 1) == [b"early"]
 
     run(main)
 

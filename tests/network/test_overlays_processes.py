@@ -3,11 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 import planaria
 from overlays_lab import payloads
@@ -17,12 +13,6 @@ from planaria.network.survey import Surveyor
 from process_lab import PATIENCE, Processes, Running, environment, status
 
 OVERLAYS = ("ring", "gossip", "content", "mobile")
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
 
 
 class Network:

@@ -1,10 +1,7 @@
 """One scenario file runs in the simulator and on processes: the same verdicts, the same book."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from parity_lab import LiveRun, simulate
 from planaria.core.scenario import parse_schedule
@@ -12,12 +9,6 @@ from process_lab import Processes, UpNetwork
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "parity.txt"
 MEMBERS = 4
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
 
 
 def test_a_scenario_has_the_same_book_in_the_simulator_and_on_processes(

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,6 @@ from process_lab import (
 
 TOPIC = "news"
 FAST = ("--interval", 0.1, "--http", "127.0.0.1:0")
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
 
 
 class Network:

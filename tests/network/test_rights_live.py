@@ -1,17 +1,29 @@
 """Rights at real gates: what a file and what a charter keep clients from, and nothing more."""
 
 import asyncio
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.node import Notice
+from planaria.network.charters import seal
 from planaria.network.client.client import Client
-from planaria.network.client.messages import TOKEN_BYTES, AskState, PutNew, StateIs, Stored
+from planaria.network.client.messages import (
+    TOKEN_BYTES,
+    AskState,
+    ChartersAre,
+    PutCharter,
+    PutNew,
+    StateIs,
+    Stored,
+)
 from planaria.network.config import load_config
 from planaria.network.context import Context
 from planaria.network.survey import Surveyor
+from planaria.protocols.skipring.charter import Charter
 from planaria.records.record import Draft
 from secure_lab import Secure, run
 
@@ -26,10 +38,15 @@ who = ["carol"]
 rights = ["subscribe"]
 topics = ["#"]
 
+[[allow]]
+who = ["carol"]
+rights = ["supervise"]
+topics = ["weather/known"]
+
 [[deny]]
 who = ["carol"]
 rights = ["subscribe"]
-topics = ["weather/secret"]
+topics = ["weather/secret", "weather/known"]
 """
 
 
@@ -62,13 +79,15 @@ def test_a_file_binds_the_clients_of_its_node(tmp_path: Path) -> None:
             await refused(carol.read("weather/secret"), "subscribe", "weather/secret")
             await refused(subscribed(carol, "weather/secret"), "subscribe", "weather/secret")
             await alice.publish("weather/secret", b"hush")
-            assert await carol.topics("#") == ["weather/oslo"]
-            assert await alice.topics("#") == ["weather/oslo", "weather/secret"]
-            assert {*(await carol.status())["topics"]} == {"weather/oslo"}
+            await alice.publish("weather/known", b"hm")
+            assert await carol.topics("#") == ["weather/known", "weather/oslo"]
+            assert len(await alice.topics("#")) == 3
+            assert {*(await carol.status())["topics"]} == {"weather/known", "weather/oslo"}
             async with carol.subscribe("#", since="all", notices=True) as events:
                 found = [await anext(events) for _ in range(2)]
             told = [it for it in found if isinstance(it, Notice)]
-            assert [it.topic for it in told if it.kind == "refused"] == ["weather/secret"]
+            refusals = [it.topic for it in told if it.kind == "refused"]
+            assert refusals == ["weather/known"], "of others it is not told that they exist"
             assert [it.topic for it in found if not isinstance(it, Notice)] == ["weather/oslo"]
 
     run(tmp_path, test)
@@ -109,12 +128,36 @@ def test_a_look_into_the_network_and_charters_need_their_own_rights(tmp_path: Pa
         context = Context((node.listen,), lab.people["alice"])
         async with Surveyor(context) as surveyor:
             await surveyor.look()
-            asked = surveyor.ask(node.host.node.id, AskState, StateIs, "weather/oslo")
-            await refused(asked, "supervise", "weather/oslo")
+            question = (node.host.node.id, AskState, StateIs, "weather/oslo")
+            await refused(surveyor.ask(*question), "supervise", "weather/oslo")
             file.write_text(RIGHTS.replace('"publish"', '"publish", "supervise"'))
-            await asyncio.sleep(0.3)  # the file is read again at each timeout
-            found = await surveyor.ask(node.host.node.id, AskState, StateIs, "weather/oslo")
+            while True:  # the file is read again at each timeout
+                with suppress(PlanariaError):
+                    found = await surveyor.ask(*question)
+                    break
+                await asyncio.sleep(0.02)
             assert found.peer is not None
+
+    run(tmp_path, test)
+
+
+def test_only_who_has_the_right_may_hand_in_a_charter_whoever_signed_it(tmp_path: Path) -> None:
+    file = tmp_path / "rights.toml"
+    file.write_text(f'{RIGHTS}[[allow]]\nwho = ["boss"]\nrights = ["admin"]\ntopics = ["news"]\n')
+
+    async def test(lab: Secure) -> None:
+        node = await lab.node(rights=file)
+
+        async def hand_in(name: str, topic: str) -> None:
+            sealed = seal(Charter(topic, 1, 0, int(time.time())), lab.admin)
+            async with lab.client(name, node) as client:
+                await client.requests.ask(PutCharter, ChartersAre, sealed)
+
+        await refused(hand_in("alice", "weather/oslo"), "admin", "weather/oslo")
+        await refused(hand_in("boss", "weather/oslo"), "admin", "weather/oslo")
+        assert [*node.ring.charters.kept] == []
+        await hand_in("boss", "news")
+        assert [*node.ring.charters.kept] == ["news"]
 
     run(tmp_path, test)
 

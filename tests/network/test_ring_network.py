@@ -13,9 +13,9 @@ from planaria.network.identity import found_cluster, issue
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
 from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.placement import preference
-from planaria.protocols.skipring.ring_node import RingNode
 
 INTERVAL = 0.1
 SECRET = b"the cluster's own"

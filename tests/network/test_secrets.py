@@ -8,7 +8,6 @@ import ssl
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -32,13 +31,15 @@ from planaria.network.identity import (
 from planaria.network.live import LiveNode
 from process_lab import PATIENCE, Processes, environment
 
-PAGES = ("/metrics", "/status", "/healthz", "/stablez", "/nothing")
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path) as found:
-        yield found
+PAGES = ("/metrics", "/status", "/healthz", "/stablez", "/trace", "/nothing")
+EXPECTED = (
+    b"is no readable key",
+    b"chmod 600",
+    b"do not fit",
+    b"not of our authority",
+    b"hello",  # what was published
+    b'"timeout"',  # what the node did, in its trace
+)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o644, 0o777])
@@ -84,9 +85,11 @@ def needles(*directories: Path) -> dict[str, bytes]:
                     f"{place} base64": base64.b64encode(raw).rstrip(b"="),
                     f"{place} repr": repr(raw)[2:-1].encode(),
                 }
-    secret = (directories[0] / SECRET).read_bytes()
-    raw = bytes.fromhex(secret.decode())
-    found |= {"secret": secret, "secret raw": raw, "secret repr": repr(raw)[2:-1].encode()}
+        if (directory / SECRET).exists():
+            secret = (directory / SECRET).read_bytes()
+            raw, place = bytes.fromhex(secret.decode()), f"{directory.name}/{SECRET}"
+            found |= {place: secret, f"{place} raw": raw}
+            found[f"{place} repr"] = repr(raw)[2:-1].encode()
     return found
 
 
@@ -99,22 +102,19 @@ def tool(home: Path, *words: object) -> bytes:
     return done.stdout + done.stderr
 
 
-def spoilt_keys(keys: Path, home: Path) -> list[Path]:
-    """Directories of keys with which no node can start, each for another reason."""
-    found = []
-    for name in ("readable", "cut", "foreign"):
-        directory = issue(keys, name, ("node",))
-        key = directory / KEY
-        if name == "readable":
-            key.chmod(0o644)
-        elif name == "cut":
-            key.write_bytes(key.read_bytes()[:-40])
-        else:
-            key.write_bytes((keys / "n1" / KEY).read_bytes())
-        found.append(directory)
-    other = home / "other"
-    found_cluster(other, "weather")
-    return [*found, issue(other, "stranger", ("node", "client"))]
+def doomed_keys(keys: Path, home: Path) -> dict[str, Path]:
+    """Directories of keys with which no node will start, each for another reason."""
+    found = {name: issue(keys, name, ("node",)) for name in ("readable", "cut", "foreign")}
+    found_cluster(home / "other", "weather")
+    return found | {"stranger": issue(home / "other", "stranger", ("node", "client"))}
+
+
+def spoil(doomed: dict[str, Path], other: Path) -> None:
+    """Make all of them useless but the stranger's, which are another authority's."""
+    (doomed["readable"] / KEY).chmod(0o644)
+    cut = doomed["cut"] / KEY
+    cut.write_bytes(cut.read_bytes()[:-40])
+    (doomed["foreign"] / KEY).write_bytes((other / KEY).read_bytes())
 
 
 def refusal(config: Config) -> bytes:
@@ -169,6 +169,9 @@ def test_nothing_that_a_network_writes_holds_a_secret(
     keys = tmp_path / "keys"
     found_cluster(keys, "weather")
     node, client = issue(keys, "n1", ("node", "supervise")), issue(keys, "alice", ("client",))
+    doomed = doomed_keys(keys, tmp_path)
+    secret = needles(keys, tmp_path / "other", node, client, *doomed.values())
+    spoil(doomed, node)
     written = [
         tool(tmp_path, "keys", "show", node, "--json"),
         tool(tmp_path, "keys", "issue", "n1", "--dir", keys),
@@ -178,7 +181,7 @@ def test_nothing_that_a_network_writes_holds_a_secret(
     one = processes.run(*words, "--http", "127.0.0.1:0", "--log", "debug")
     ready = one.ready()
     address, http = ready["listen"], ready["http"]
-    for spoilt in spoilt_keys(keys, tmp_path):
+    for spoilt in doomed.values():
         directory = tmp_path / f"home-{spoilt.name}"
         told = Config(dir=directory, listen="127.0.0.1:0", join=(address,), keys=spoilt)
         written.append(refusal(told))
@@ -197,8 +200,6 @@ def test_nothing_that_a_network_writes_holds_a_secret(
     written += [it.read_bytes() for it in files]
     assert len(files) >= 4, "store, options, memberships, ..."
     everything = b"\n".join(written)
-    for expected in (b"is no readable key", b"chmod 600", b"do not fit", b"not of our authority"):
-        assert expected in everything
-    assert b"hello" in everything, "what was published is there: all is looked at"
-    for name, needle in needles(keys, node, client).items():
+    assert [it for it in EXPECTED if it not in everything] == [], "all is looked at"
+    for name, needle in secret.items():
         assert needle not in everything, f"{name} was written down"

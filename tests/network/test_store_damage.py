@@ -8,11 +8,12 @@ from random import Random
 import pytest
 
 from planaria.core.errors import UsageError
+from planaria.network.store import database as stores
 from planaria.network.store.database import Database
 from planaria.network.store.opening import FILE, MENDED
 from planaria.network.store.salvage import readable_rows
 from planaria.records.positions import Mark
-from planaria.records.record import Record
+from planaria.records.record import Record, intact
 from planaria.records.window import Window
 from records_lab import NOW, A, B, numbers, record, settle
 
@@ -82,6 +83,42 @@ def test_flipped_bytes_are_noticed_wherever_they_are(tmp_path: Path) -> None:
         wrong += bool(said)
         assert bool(said) >= (found < len(written)), (seed, at, said)
     assert wrong > 10
+
+
+def test_bytes_that_were_right_are_known_again_and_noticed_when_they_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = filled(tmp_path, 3)
+    hashed: list[int] = []
+
+    def counted(data: bytes, place: int) -> Record | None:
+        hashed.append(place)
+        return intact(data, place)
+
+    monkeypatch.setattr(stores, "intact", counted)
+    with Database(tmp_path, lambda _: None) as database:
+        store = database.topic("news")
+        places = sorted(written)
+        for _ in range(3):
+            assert [it.key for it in store.get(places)] == [written[it].key for it in places]
+        assert sorted(hashed) == places  # once each, however often they are read
+        settle(store)
+        with sqlite3.connect(tmp_path / FILE) as other:
+            other.execute("UPDATE records SET body = body || x'00' WHERE id = 2")
+        assert [it.place for it in store.get(places)] == [places[0], places[2]]
+
+
+def test_a_place_that_a_fault_changed_is_not_served_with_the_bytes_of_another(
+    tmp_path: Path,
+) -> None:
+    filled(tmp_path, 2)
+    with Database(tmp_path, lambda _: None) as database:
+        store = database.topic("news")
+        store.get(store.places(0, NOW + 10**6))
+        place, entry = next(iter(store.index.shown.items()))
+        entry.place = place ^ 1 << 140  # its time
+        with pytest.raises(ValueError, match="not where it says"):  # so the index is mended
+            store.get([place])
 
 
 def test_pages_of_zeros_lose_their_own_rows_only(tmp_path: Path) -> None:

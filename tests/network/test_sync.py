@@ -153,7 +153,7 @@ def test_a_subscription_ends_with_its_client(gates: list[ReferenceGate]) -> None
         events = client.subscribe(TOPIC, since="all")
         assert next(events).payload == b"0"
         found: list[object] = []
-        waiting = threading.Thread(target=lambda: found.extend(events))
+        waiting = threading.Thread(target=lambda: found.extend(events), daemon=True)
         waiting.start()
     waiting.join(30)
     assert not waiting.is_alive()

@@ -9,10 +9,10 @@ from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Leave, Publish, Send, Subscribe
-from planaria.protocols.content.broker import ContentBroker
+from planaria.protocols.content.node import ContentBroker
 from planaria.protocols.content.overlay import RECONFIGURATION, ContentOverlay
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.messages import Notify
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.tree.place import TreeLink
 from planaria.simulator.delays import INTERVAL

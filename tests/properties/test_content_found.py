@@ -13,12 +13,12 @@ from planaria.core.node import Effects, Send
 from planaria.filters.filters import Filter, filter_id
 from planaria.filters.sql import parse
 from planaria.filters.values import Values
-from planaria.protocols.content.broker import ContentBroker
+from planaria.protocols.content.node import ContentBroker
 from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.dht.messages import AskFinger
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.messages import Notify, Update
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import timing

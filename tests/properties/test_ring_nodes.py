@@ -24,10 +24,10 @@ from planaria.core.node import (
     Supervisors,
 )
 from planaria.protocols.skipring.directory import Seek
+from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.node_overlay import RingNodeOverlay
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE
 from planaria.protocols.skipring.pace import PACE_MAX
-from planaria.protocols.skipring.ring_node import RingNode
 from planaria.simulator.damage import damage, slots_of, values_of
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS

@@ -7,9 +7,9 @@ import pytest
 
 from planaria.core.chance import combination
 from planaria.filters.filters import EVERYTHING, filter_id
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.leases import LeaseTable
 from planaria.protocols.routing.messages import Update
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.strategies import STRATEGIES
 from planaria.protocols.routing.timing import timing

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from planaria.core.chance import stream
-from planaria.protocols.content.broker import ContentBroker
+from planaria.protocols.content.node import ContentBroker
 from planaria.simulator.schedule import compose, load_schedule, parse_schedule
 from planaria.simulator.trial import Outcome, Spec, Trial
 from planaria.simulator.worlds.content import ContentWorld

@@ -7,8 +7,8 @@ import pytest
 
 from planaria.core.ids import NodeId
 from planaria.protocols.dht.keys import KeySpace
-from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.legitimacy import is_tree
+from planaria.protocols.tree.node import TreeHost
 from planaria.protocols.tree.overlay import TreeOverlay, give_links
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS

@@ -8,8 +8,8 @@ import pytest
 from planaria.core.chance import stream
 from planaria.core.ids import NODE_ID_MAX
 from planaria.protocols.dht.keys import Keyset
-from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.messages import Link
+from planaria.protocols.tree.node import TreeHost
 from planaria.protocols.tree.overlay import TreeOverlay
 from planaria.protocols.tree.place import SEARCHES_MAX, Answer
 from planaria.simulator.trial import Spec, must_heal

@@ -1,5 +1,6 @@
 """Staged rows are published by one manifest, whole and once, whatever dies in between."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -31,6 +32,7 @@ from ring_lab import RingLab
 ENTRY = 99  # a node that is not in the ring
 DRIVER = 12345
 QUERY = "query"
+STEPS_MAX = 400  # of a driver that lives: ten times what it takes
 
 
 def drawn(number: int) -> bytes:
@@ -265,8 +267,9 @@ def test_a_crash_between_any_two_steps_loses_nothing(
         ring.crash(1)  # and nobody asks it again
         assert ring.rows(1)
     else:
-        while len(ring.settle(1, batch.manifest, 0, 1).settled) < 2:
-            pass
+        for _ in batch.rows:  # each time one record at least
+            answer = ring.settle(1, batch.manifest, 0, 1)
+        assert answer.settled == [0, 1]
     if crashed == 3:
         ring.crash(1)
     ring.agree(batch.rows)
@@ -368,7 +371,7 @@ def test_one_driver_after_another_publishes_a_batch_once(
             batch = Batch([*partitions, rest] if rest > 0 else [9], attempt)
             if Driver(ring, batch, chance, chance.randrange(40)).run():
                 break
-        assert Driver(ring, Batch([9], deaths), chance, 10**6).run()
+        assert Driver(ring, Batch([9], deaths), chance, STEPS_MAX).run(), seed
         ring.agree([b"%d" % number for number in range(9)])
 
 
@@ -378,18 +381,13 @@ def test_a_batch_is_published_after_any_fault_in_memory(seeds: Callable[[int, in
         for id in ring.peers:
             corrupt_history(ring.peer(id).topics[TOPIC].history, ring.peers, chance)
         ring.run(40)
-        before = {id: ring.rows(id) for id in ring.peers}
-        now = staging.STAGE_SECONDS * 2  # the clock that the simulator reads
+        before = {id: Counter(ring.rows(id)) for id in ring.peers}
         batch = Batch([4, 3], attempt=5, batch=9)
         for record in [*batch.records, batch.manifest.record]:
             for id in (0, 1):
-                reason = ring.stage(id, record)
-                assert reason in ("", EXPIRED), (seed, reason, now)
-        if reason == EXPIRED:
-            continue
+                assert ring.stage(id, record) == "", (seed, id)
         for id in (0, 1):
             ring.settle(id, batch.manifest, 0, 1)
         ring.run(40)
         for id in ring.peers:
-            new = [row for row in ring.rows(id) if row in batch.rows and row not in before[id]]
-            assert sorted(new) == sorted(batch.rows), (seed, id)
+            assert Counter(ring.rows(id)) - before[id] == Counter(batch.rows), (seed, id)

@@ -36,7 +36,7 @@ from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.workload import UNIVERSE
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
-from planaria.protocols.tree.host import TreeHost
+from planaria.protocols.tree.node import TreeHost
 from planaria.protocols.tree.overlay import give_links
 from planaria.protocols.tree.reference_tree import BinaryTree
 from planaria.simulator.worlds.mobile_book import ReachBook

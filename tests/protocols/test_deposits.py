@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from planaria.core.errors import CapacityExceeded
 from planaria.core.node import Deliver, Effect, Effects, Notice, Persist, Publish, Send, Subscribe
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring import history
@@ -27,6 +26,7 @@ from planaria.protocols.skipring.peer import Peer, PeerState
 from planaria.records.record import Draft, Record, record_key, seal
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.trial import Spec, Trial
+from records_lab import no_room
 from ring_lab import RingLab
 
 ENTRY = 99  # a node that is not in the ring
@@ -160,10 +160,7 @@ def test_what_is_expired_or_has_no_room_is_not_held() -> None:
 def test_a_store_that_takes_nothing_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     peer = member()
 
-    def refuse(records: object) -> None:
-        raise CapacityExceeded("no room")
-
-    monkeypatch.setattr(peer.topics[TOPIC].history.holdings.store, "_admit", refuse)
+    monkeypatch.setattr(peer.topics[TOPIC].history.holdings.store, "_admit", no_room)
     effects = deposited(peer, record(), spread=True)
     assert answers(effects) == [NotHeld(TOPIC, 0, record().key, FULL)]
     assert Arc not in kinds(effects)
@@ -176,10 +173,7 @@ def test_a_repeat_at_a_disk_that_stalled_is_held_only_after_it(
     peer = member()
     deposited(peer, record())
 
-    def refuse(records: object) -> None:
-        raise CapacityExceeded("no room")
-
-    monkeypatch.setattr(peer.topics[TOPIC].history.holdings.store, "_admit", refuse)
+    monkeypatch.setattr(peer.topics[TOPIC].history.holdings.store, "_admit", no_room)
     assert kinds(deposited(peer, record())) == [Notice, Persist, Held]
 
 

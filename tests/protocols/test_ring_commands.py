@@ -33,6 +33,7 @@ from planaria.protocols.skipring.peer import Peer, PeerState
 from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, decode
 from planaria.simulator.engine import Entry
+from records_lab import no_room
 from retention_lab import DAY, Topic
 from ring_lab import RingLab
 
@@ -166,16 +167,13 @@ def test_a_store_that_takes_nothing_refuses_the_publisher_and_numbers_nothing(
     peer.on_command(Publish(TOPIC, b"before"))
     known = dict(history.publisher.rejectable)
 
-    def refuse(records: object) -> None:
-        raise CapacityExceeded("no room")
-
     with monkeypatch.context() as full:
-        full.setattr(history.holdings.store, "_admit", refuse)
+        full.setattr(history.holdings.store, "_admit", no_room)
         with pytest.raises(CapacityExceeded, match="no room"):
             peer.on_command(Publish(TOPIC, b"refused"))
     assert history.publisher.rejectable == known
     with monkeypatch.context() as full:  # the disk stalls just after it was asked
-        full.setattr(history.holdings.store, "append", refuse)
+        full.setattr(history.holdings.store, "append", no_room)
         stalled = peer.on_command(Publish(TOPIC, b"refused"))
         assert [type(it) for it in stalled] == [Published, Notice]
     after = peer.on_command(Publish(TOPIC, b"after"))
@@ -196,11 +194,8 @@ def test_a_rejected_record_that_the_store_refuses_is_not_lost(
     history.horizon.lo = history.horizon.now = 1000
     rejected = Rejected(TOPIC, 1, key)
 
-    def refuse(records: object) -> None:
-        raise CapacityExceeded("no room")
-
     with monkeypatch.context() as full:
-        full.setattr(history.holdings.store, "_admit", refuse)
+        full.setattr(history.holdings.store, "_admit", no_room)
         assert [type(it) for it in peer.on_message(rejected, 1)] == [Notice]
     again = peer.on_message(rejected, 1)
     assert Deliver not in [type(it) for it in again], "it was delivered before"

@@ -22,8 +22,8 @@ from planaria.protocols.skipring.directory import PATTERNS_MAX
 from planaria.protocols.skipring.directory_messages import AskTopics, Topics
 from planaria.protocols.skipring.legitimacy import topic_violations
 from planaria.protocols.skipring.messages import GetConfiguration, SetData
+from planaria.protocols.skipring.node import RingNode, RingNodeState
 from planaria.protocols.skipring.placement import preference
-from planaria.protocols.skipring.ring_node import RingNode, RingNodeState
 from planaria.simulator.engine import Simulator
 from toys import Log
 

@@ -21,8 +21,8 @@ from planaria.filters.filters import Filter
 from planaria.filters.sql import parse
 from planaria.filters.timestamps import Timestamp
 from planaria.filters.values import Values
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.messages import Received, Update
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.notifications import NOTIFICATION_BYTES_MAX
 from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.timing import timing

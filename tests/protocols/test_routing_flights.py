@@ -11,7 +11,7 @@ import flights
 from flights_replay import Replay
 from planaria.filters.filters import matches
 from planaria.filters.sql import parse
-from planaria.protocols.routing.broker import Broker
+from planaria.protocols.routing.node import Broker
 from spark_flights import SparkFlights
 
 pytest_plugins = ("spark_session",)

@@ -7,7 +7,6 @@ import pytest
 from broker_lab import TIMING, acquainted, broker, notify, sent, targets, update
 from planaria.core.node import Deliver, Notice, Publish, Send, Subscribe
 from planaria.protocols.routing import recent
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.link import RESEND_AFTER
 from planaria.protocols.routing.messages import (
     Acquainted,
@@ -15,6 +14,7 @@ from planaria.protocols.routing.messages import (
     Notify,
     Received,
 )
+from planaria.protocols.routing.node import Broker
 
 
 def test_a_neighbour_holds_what_it_has_acknowledged_and_nothing_else() -> None:

@@ -7,8 +7,8 @@ import pytest
 from planaria.core.errors import CapacityExceeded
 from planaria.core.node import Deliver, Send, Subscribe
 from planaria.protocols.routing import recent
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.messages import Notify
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.notifications import Notification
 from planaria.protocols.routing.recent import Memory, Recent
 from planaria.protocols.routing.timing import timing

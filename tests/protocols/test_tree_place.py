@@ -28,9 +28,9 @@ from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.member import GROUP, Located, Unlocated
 from planaria.protocols.dht.node import Lookup
 from planaria.protocols.ring.messages import Introduce
-from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.legitimacy import is_tree
 from planaria.protocols.tree.messages import Link, Unlink
+from planaria.protocols.tree.node import TreeHost
 from planaria.protocols.tree.overlay import give_links
 from planaria.protocols.tree.place import (
     CLAIMS_MAX,

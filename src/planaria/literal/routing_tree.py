@@ -8,9 +8,9 @@ from typing import Any
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect
 from planaria.filters.filters import Filter
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.leases import Destination, LeaseTable
 from planaria.protocols.routing.link import Link
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.overlay import TreeBroker
 
 

@@ -22,9 +22,9 @@ from planaria.network.overlays.registry import PARTS
 from planaria.network.status import Settled
 from planaria.network.survey import Parts, Survey, Surveyor
 from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.node import RingNodeState
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import PeerState
-from planaria.protocols.skipring.ring_node import RingNodeState
 from planaria.protocols.skipring.supervisor import Supervisor
 
 CLOCK_SECONDS = 2.0  # that two clocks may differ: what is younger than four is still on its way

@@ -15,7 +15,7 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Command, Effect
 from planaria.protocols.skipring.deposits import Copies, DepositAnswered, Entrust
 from planaria.protocols.skipring.membership import Membership
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 from planaria.records.record import TIME_MAX, Place, Record
 
 HANDOVER_SECONDS = 5.0  # in all; then it leaves all the same

@@ -21,7 +21,11 @@ Segment = tuple["Entry", int, int]  # an entry, and which of its numbers
 
 
 class Entry(Struct, gc=False, eq=False):
-    """A record without its bytes. `row` is where the store keeps them."""
+    """A record without its bytes. `row` is where the store keeps them.
+
+    `check` is a checksum of bytes that were its record's, and of its place; a store takes it to
+    know them again at less cost than by their key.
+    """
 
     place: Place
     stream: Stream
@@ -29,6 +33,7 @@ class Entry(Struct, gc=False, eq=False):
     end: int
     size: int
     row: int = 0
+    check: int | None = None
 
     @classmethod
     def of(cls, record: Record) -> "Entry":
@@ -164,7 +169,8 @@ class Lane:
             insort(self.entries, entry, key=number_of)
         else:
             self.entries.append(entry)
-        self.longest = max(self.longest, entry.end - entry.first)
+        if entry.end - entry.first > self.longest:
+            self.longest = entry.end - entry.first
         self.covered.add(entry.first, entry.end)
 
     def unshow(self, entry: Entry) -> None:

@@ -54,6 +54,7 @@ async def dashboard(
                 try:
                     yield f"http://{address}/?token={token}"
                 finally:
+                    await board.close()
                     server.should_exit = True
                     await work
 

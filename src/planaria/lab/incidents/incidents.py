@@ -19,7 +19,7 @@ from planaria.core.node import Publish, Subscribe
 from planaria.core.overlay import Overlay
 from planaria.core.topics import matches
 from planaria.lab.incidents import naive, naive_logs, naive_others, naive_variants, worlds
-from planaria.lab.incidents.checks import CHECKS, Check
+from planaria.lab.incidents.safeguards import SAFEGUARDS, Safeguard
 from planaria.simulator.checkers import Bookkeeper, SafetyBroken
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.schedule import Schedule, parse_schedule
@@ -105,7 +105,7 @@ class Row(Struct, frozen=True):
     twice: int
     naive_lost: int
     naive_twice: int
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Safeguard, ...] = ()
 
 
 class Story(Struct):
@@ -114,7 +114,7 @@ class Story(Struct):
     incident: Incident
     naive: Run
     planaria: Run
-    checks: tuple[Check, ...]
+    checks: tuple[Safeguard, ...]
 
     @property
     def row(self) -> Row:
@@ -164,7 +164,7 @@ def tell(incident: Incident) -> Story:
         incident,
         run(incident, NAIVE[incident.naive], PATIENCE),
         run(incident, PLANARIA[incident.planaria], None),
-        tuple(CHECKS[it]() for it in incident.checks),
+        tuple(SAFEGUARDS[it]() for it in incident.checks),
     )
 
 

@@ -17,7 +17,7 @@ from planaria.network.overlays.part import LivePart
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.messages import speaker as gossip_speaker
 from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 
 
 class BreakablePart(ABC):

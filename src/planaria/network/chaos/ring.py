@@ -8,7 +8,7 @@ from planaria.core.message import Message
 from planaria.network.chaos.agent import NAMED
 from planaria.protocols.skipring.arbitrary_node import any_node_message, corrupt_node
 from planaria.protocols.skipring.messages import speaker
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 from planaria.records.record import TIME_MAX
 
 TOPICS_MAX = 64  # that one fault corrupts

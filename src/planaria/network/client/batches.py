@@ -17,26 +17,35 @@ from planaria.core.ids import NodeId
 from planaria.core.topics import check_topic
 from planaria.network.client.client import Client
 from planaria.network.client.messages import AskBatch, BatchIs, MemberHas, Put
+from planaria.records.evidence import MANIFEST, STAGED, Sealer
 from planaria.records.manifest import (
+    STAGED_RECORD_BYTES_MAX,
     Manifest,
     Part,
     Portion,
+    decode_manifest,
     row_incarnation,
     seal_manifest,
+    settleable,
     stage_incarnation,
 )
 from planaria.records.positions import Intervals
-from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, Stream, decode
+from planaria.records.record import INCARNATION_BYTES, Record, Stream, decode
 
 AHEAD_BYTES_MAX = 1 << 20  # staged by a task and not held yet: half of what a link takes
 PROGRESS_SECONDS = 60.0  # without any, after which a batch does not settle
 MISSING_SECONDS = 30.0  # for which one may seem to be missing: a new supervisor learns members
+SILENT_SECONDS = 10.0  # for which who is silent is asked again: it may hold another manifest
 PAUSE_SECONDS = 0.02  # between two questions; doubles up to
 PAUSE_SECONDS_MAX = 0.5
 
-STAGED = ("ring", True)  # of a `Put`: only rings settle batches, and it is one
+AS_STAGE = ("ring", True)  # of a `Put`: only rings settle batches, and it is one
 Sealing = Callable[[Stream, int, int], Record]  # with stream, first number and time
 Answers = dict[str, list[MemberHas]]  # by topic
+TWO_DRIVERS = (
+    "members hold two manifests of it: do two drivers write with one checkpoint? "
+    "Stop one; what neither settles expires within an hour"
+)
 
 
 class Unsettled(PlanariaError):
@@ -70,15 +79,25 @@ class Stager:
             self._streams[topic] = stage_incarnation(os.urandom(INCARNATION_BYTES))
             self._counts[topic], self._times[topic] = 0, int(time())
         stream = (self._client.publisher, self._streams[topic])
-        record = sealing(stream, self._counts[topic], self._times[topic])
+        record = self._signed(topic, sealing(stream, self._counts[topic], self._times[topic]))
+        if not settleable(record):
+            raise UsageError(
+                f"a record of {len(record.data)} bytes: at most {STAGED_RECORD_BYTES_MAX} are "
+                "staged; shorten what its rows have"
+            )
         self._counts[topic] += record.count
         asked = self._client.requests.begin(
-            Put, topic, record.data, self._copies, False, True, *STAGED
+            Put, topic, record.data, self._copies, False, True, *AS_STAGE
         )
         self._open[asked] = len(record.data)
         self._bytes += len(record.data)
         while self._bytes > AHEAD_BYTES_MAX:
             await self._wait(asyncio.FIRST_COMPLETED)
+
+    def _signed(self, topic: str, record: Record) -> Record:
+        """The same rows with the evidence of who stages them, where there are keys."""
+        sign = self._client.access.sealer(STAGED, topic)
+        return record if sign is None else decode(sign(record.data))
 
     async def finish(self) -> list[Staged]:
         """What was staged, once as many members as wanted hold all of it."""
@@ -108,7 +127,12 @@ class Numbering:
         self._time = 0
 
     def manifest(
-        self, publisher: NodeId, query: str, batch: int, staged: Iterable[Staged]
+        self,
+        publisher: NodeId,
+        query: str,
+        batch: int,
+        staged: Iterable[Staged],
+        sign: Sealer | None = None,
     ) -> Manifest:
         """Number what was staged for a batch."""
         portions: dict[str, Portion] = {}
@@ -122,7 +146,8 @@ class Numbering:
             portion.parts.append(Part(part.incarnation, part.rows, first))
             self._streams[name] = (incarnation, first + part.rows)
         since = min(part.time for part in parts)
-        return seal_manifest(publisher, query, batch, portions, time=self._time, staged=since)
+        times = {"time": self._time, "staged": since}
+        return seal_manifest(publisher, query, batch, portions, **times, sign=sign)
 
     def forget(self, query: str) -> None:
         """Number in new incarnations from now on: numbers were given that may not be used."""
@@ -146,7 +171,8 @@ async def commit(
     rows = list(staged)
     if not rows:
         return False
-    manifest = numbering.manifest(client.publisher, query, batch, rows)
+    sign = client.access.sealer(MANIFEST, "")
+    manifest = numbering.manifest(client.publisher, query, batch, rows, sign)
     new = False
     try:
         new = await Commit(client, copies).settle(manifest)
@@ -163,50 +189,44 @@ class Commit:
         self._client, self._copies = client, copies
 
     async def settle(self, manifest: Manifest) -> bool:
-        """Settle this manifest, or finish the one that has its batch; was it this one?"""
-        answers = await self._ask_all(manifest)
-        everybody = [has for them in answers.values() for has in them]
-        rivals = [_manifest(data) for data in sorted({has.rival for has in everybody})]
-        found = {it.record.key: it for it in rivals if it is not None}
-        settled = {has.last for has in everybody if has.batch >= manifest.batch}
-        if settled:  # by this batch, or the query has gone on
-            for key in sorted(settled & found.keys()):
-                await self._publish(found[key], await self._ask_all(found[key]))
-            return False
-        if len(found) > 1:
-            raise Unsettled(
-                "members hold two manifests of it: do two drivers write with one checkpoint? "
-                "Stop one; what neither settles expires within an hour"
-            )
-        for earlier in found.values():
-            await self._settle(earlier, await self._ask_all(earlier))
-            return False
-        await self._settle(manifest, answers)
-        return True
+        """Settle this manifest, or finish the one that has its batch; was it this one?
+
+        What members say is judged anew each time: who was silent before may hold another one.
+        """
+        loop = asyncio.get_running_loop()
+        since, chosen = loop.time(), manifest
+        while True:
+            answers, silent = await self._ask_all(chosen)
+            found, settled = _judged(chosen, answers)
+            begun = [it for key, it in sorted(found.items()) if key in settled]
+            for one in begun:
+                await self._publish(one, (await self._ask_all(one))[0])
+            if begun:
+                return False
+            rivals = [it for it in found.values() if it is not chosen]
+            if rivals and not settled:
+                if len(rivals) > 1 or chosen is not manifest:
+                    raise Unsettled(TWO_DRIVERS)
+                chosen = rivals[0]
+                continue
+            why = _partly(chosen, answers) if settled else _lacking(chosen, answers)
+            if not why and settled:  # by this batch, or the query has gone on
+                return False
+            late = loop.time() - since
+            if not why and (not silent or late > SILENT_SECONDS):
+                await self._settle(chosen, answers)
+                return chosen is manifest
+            if why and late > MISSING_SECONDS:
+                raise Unsettled(why)
+            await asyncio.sleep(PAUSE_SECONDS_MAX)
 
     async def _settle(self, manifest: Manifest, answers: Answers) -> None:
-        """Have enough members hold the manifest; only then publish."""
-        answers = await self._without_missing(manifest, answers)
-        wish = (self._copies, False, True, *STAGED)
-        for topic in manifest.portions:
+        """Have enough members hold the manifest, and all that hold a part; only then publish."""
+        for topic, have in answers.items():
+            holders = _holders(have)
+            wish = (max(self._copies, len(holders)), False, True, *AS_STAGE, holders)
             await self._client.requests.begin(Put, topic, manifest.record.data, *wish)
         await self._publish(manifest, answers)
-
-    async def _without_missing(self, manifest: Manifest, answers: Answers) -> Answers:
-        """Raise Unsettled if something is staged nowhere; who was silent is asked again."""
-        end = asyncio.get_running_loop().time() + MISSING_SECONDS
-        while True:
-            lacks = _lacks(manifest, answers)
-            if not lacks:
-                return answers
-            if asyncio.get_running_loop().time() > end:
-                topic, count = next(iter(lacks.items()))
-                raise Unsettled(
-                    f"{count} of {len(manifest.portions[topic].parts)} stages for {topic} are "
-                    "missing: they have expired, or their nodes are down"
-                )
-            await asyncio.sleep(PAUSE_SECONDS_MAX)
-            answers = await self._ask_all(manifest)
 
     async def _publish(self, manifest: Manifest, answers: Answers) -> None:
         await asyncio.gather(
@@ -217,12 +237,12 @@ class Commit:
         """Have members publish their parts, some at a time, until enough have published all."""
         loop = asyncio.get_running_loop()
         before, since, pause = -1, loop.time(), PAUSE_SECONDS
-        members = tuple(has.member for has in have if has.staged or has.settled or has.pieces)
+        members = _holders(have)
         while True:
             question = (manifest.record.data, True, members, _spreaders(manifest, topic, have))
             found = await self._client.requests.ask(AskBatch, BatchIs, topic, *question)
             have = found.answers or have
-            enough, done = self._settled(manifest, topic, found.answers)
+            enough, done = self._settled(manifest, topic, found)
             if enough:
                 return
             if done > before:
@@ -234,30 +254,61 @@ class Commit:
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
                 members = ()  # others may be there by now
 
-    def _settled(self, manifest: Manifest, topic: str, have: list[MemberHas]) -> tuple[bool, int]:
+    def _settled(self, manifest: Manifest, topic: str, found: BatchIs) -> tuple[bool, int]:
         """Have enough members published all parts; how much has been published?"""
         counts = [0] * len(manifest.portions[topic].parts)
-        for has in have:
+        for has in found.answers:
             for at in has.settled:
                 if 0 <= at < len(counts):
                     counts[at] += 1
-        wanted = min(self._copies, len(have))
-        return bool(have) and min(counts) >= max(1, wanted), sum(counts)
+        return min(counts) >= max(1, min(self._copies, found.asked)), sum(counts)
 
-    async def _ask_all(self, manifest: Manifest) -> Answers:
+    async def _ask_all(self, manifest: Manifest) -> tuple[Answers, bool]:
+        """What members of all topics have of it; is there one that did not answer?"""
         asked = [
             self._client.requests.ask(AskBatch, BatchIs, topic, manifest.record.data)
             for topic in manifest.portions
         ]
-        found = await asyncio.gather(*asked)
-        return {topic: it.answers for topic, it in zip(manifest.portions, found, strict=True)}
+        found = dict(zip(manifest.portions, await asyncio.gather(*asked), strict=True))
+        silent = any(len(it.answers) < it.asked for it in found.values())
+        return {topic: it.answers for topic, it in found.items()}, silent
 
 
-def _manifest(data: bytes) -> Manifest | None:
-    try:
-        return Manifest(decode(data))
-    except MalformedRecord:
-        return None
+def _judged(chosen: Manifest, answers: Answers) -> tuple[dict[bytes, Manifest], set[bytes]]:
+    """All manifests of its batch by their keys, and the keys of those that are in a history.
+
+    These may be of a later batch, too.
+    """
+    everybody = [has for them in answers.values() for has in them]
+    rivals = [decode_manifest(data) for data in sorted({has.rival for has in everybody})]
+    found = {it.record.key: it for it in (chosen, *rivals) if it is not None}
+    return found, {has.last for has in everybody if has.batch >= chosen.batch}
+
+
+def _holders(have: list[MemberHas]) -> tuple[int, ...]:
+    """Who has something of a manifest."""
+    return tuple(has.member for has in have if has.staged or has.settled or has.pieces)
+
+
+def _partly(manifest: Manifest, answers: Answers) -> str:
+    """Which topic lacks a batch that was settled in others, in one line."""
+    for topic, have in answers.items():
+        if not any(has.batch >= manifest.batch for has in have):
+            return (
+                f"it was published in part: no row of it is on {topic}, and nobody holds the "
+                "manifest of the others any more"
+            )
+    return ""
+
+
+def _lacking(manifest: Manifest, answers: Answers) -> str:
+    """What of it is staged nowhere, in one line."""
+    for topic, count in _lacks(manifest, answers).items():
+        return (
+            f"{count} of {len(manifest.portions[topic].parts)} stages for {topic} are "
+            "missing: they have expired, or their nodes are down"
+        )
+    return ""
 
 
 def _lacks(manifest: Manifest, answers: Mapping[str, list[MemberHas]]) -> dict[str, int]:

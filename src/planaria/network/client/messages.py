@@ -99,6 +99,7 @@ class Put(ClientMessage, frozen=True, gc=False, tag="client.put"):
     durable: bool = True
     overlay: str = ""  # empty: the one that its charter lays down, or `ring`
     stage: bool = False  # to be held outside of the history, until a manifest settles it
+    members: tuple[int, ...] = ()  # who is to hold it, before any others
 
 
 class PutNew(ClientMessage, frozen=True, gc=False, tag="client.put_new"):
@@ -253,7 +254,7 @@ class Stored(ClientMessage, frozen=True, gc=False, tag="client.stored"):
 
 
 class BatchIs(ClientMessage, frozen=True, gc=False, tag="client.batch_is"):
-    """What each member that answered has of a manifest; how many were asked."""
+    """What each member that answered has of a manifest; how many members were asked."""
 
     answers: list[MemberHas]
     asked: int

@@ -1,8 +1,8 @@
-"""In which overlay a topic is: what its charter lays down, or that of the nearest topic above it.
+"""What charters lay down for a topic, its own or that of the nearest topic above: overlay, rights.
 
-A supervisor keeps all charters; others ask one, and believe the answer for a while. A charter that
-nobody can tell of within two seconds counts as none, and the topic as one of `ring`: a network
-without supervisors goes on.
+A supervisor keeps all charters; others ask one, and believe the answer for a while. Where nobody
+answers within two seconds, the topic counts as one of `ring`: a network without supervisors goes
+on. Of rights nothing is assumed: until somebody has answered they are not known.
 """
 
 from collections.abc import Callable
@@ -39,6 +39,13 @@ class Laid(NamedTuple):
 Act = Callable[[Laid], None]
 
 
+class Waiting(NamedTuple):
+    """Since when it is waited for a pattern, and what is to be done then, with its bytes."""
+
+    since: float
+    acts: list[tuple[int, Act]]
+
+
 class Overlays:
     """What is known of charters at one node, and who waits to know more."""
 
@@ -48,8 +55,8 @@ class Overlays:
         self._charters, self._command, self._clock = charters, command, clock
         self._known: dict[str, tuple[Charter | None, float]] = {}
         self._settled: dict[str, tuple[Laid, float]] = {}
-        self._asked: dict[str, tuple[float, float]] = {}  # first, and last
-        self._waiting: dict[str, list[tuple[int, Act]]] = {}  # with the bytes that each holds
+        self._asked: dict[str, float] = {}  # names that were asked for a moment ago, and when
+        self._waiting: dict[str, Waiting] = {}
         self._count = self._bytes = 0
 
     def settled(self, pattern: str) -> Laid | None:
@@ -57,16 +64,16 @@ class Overlays:
         found = self._settled.get(pattern)
         if found is not None and found[1] > self._clock():
             return found[0]
-        return None if pattern in self._waiting else self._find(pattern)
+        return None if pattern in self._waiting else self._find(pattern, self._clock())
 
     def charters(self, topic: str) -> list[Charter] | None:
         """The charters of a topic and of those above it, the nearest first; None: not all known.
 
         What was told counts until a supervisor tells something newer.
         """
-        self.settled(topic)  # asks for what is old
-        names = _names(topic)
-        if not self._charters.everything and any(name not in self._known for name in names):
+        names, now = _names(topic), self._clock()
+        self._ask([name for name in names if not self._is_known(name, now)], now)
+        if not self._charters.complete and any(name not in self._known for name in names):
             return None
         found = []
         for name in names:
@@ -83,7 +90,7 @@ class Overlays:
             return True
         if self._count >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
             return False
-        self._waiting.setdefault(pattern, []).append((size, act))
+        self._waiting.setdefault(pattern, Waiting(self._clock(), [])).acts.append((size, act))
         self._count += 1
         self._bytes += size
         return True
@@ -102,35 +109,42 @@ class Overlays:
 
     def on_timeout(self) -> None:
         """Go on with whatever can go on, in the order in which it came."""
-        for pattern in list(self._waiting):
-            found = self._find(pattern)
-            if found is not None:
-                for size, act in self._waiting.pop(pattern):
-                    self._count -= 1
-                    self._bytes -= size
+        for pattern, waiting in list(self._waiting.items()):
+            found = self._find(pattern, waiting.since)
+            if found is not None and self._waiting.get(pattern) is waiting:
+                del self._waiting[pattern]
+                self._count -= len(waiting.acts)
+                self._bytes -= sum(size for size, _ in waiting.acts)
+                for _, act in waiting.acts:
                     act(found)
         if len(self._known) > TOPICS_MAX or len(self._settled) > TOPICS_MAX:
             self._known, self._settled = {}, {}
+        before = self._clock() - AGAIN_SECONDS
+        self._asked = {name: when for name, when in self._asked.items() if when > before}
 
-    def _find(self, pattern: str) -> Laid | None:
-        """Look at what is known; ask for the rest."""
-        now, found = self._clock(), None
+    def _find(self, pattern: str, since: float) -> Laid | None:
+        """Look at what is known; ask for the rest, and wait for it no longer than patience."""
+        now = self._clock()
         names = _names(pattern)
         unknown = [name for name in names if not self._is_known(name, now)]
-        first, last = self._asked.get(pattern, (now, 0.0))
-        if not unknown or now - first > PATIENCE_SECONDS:
-            charter = next((it for name in names if (it := self._charter(name, now))), None)
-            found = Laid(RING, False) if charter is None else Laid(charter.overlay, True)
-            self._settled[pattern] = (found, now + FRESH_SECONDS)
-            self._asked.pop(pattern, None)
-        elif now - last > AGAIN_SECONDS:
-            self._asked[pattern] = (first, now)
-            self._command(SeekOverlays(tuple(unknown)))
+        if unknown and now - since <= PATIENCE_SECONDS:
+            self._ask(unknown, now)
+            return None
+        charter = next((it for name in names if (it := self._charter(name, now))), None)
+        found = Laid(RING, False) if charter is None else Laid(charter.overlay, True)
+        self._settled[pattern] = (found, now + FRESH_SECONDS)
         return found
+
+    def _ask(self, names: list[str], now: float) -> None:
+        """Ask for those that nobody asked for a moment ago."""
+        due = [it for it in names if now - self._asked.get(it, -AGAIN_SECONDS) >= AGAIN_SECONDS]
+        if due and len(self._asked) < TOPICS_MAX:
+            self._asked.update(dict.fromkeys(due, now))
+            self._command(SeekOverlays(tuple(due)))
 
     def _is_known(self, name: str, now: float) -> bool:
         known = self._known.get(name)
-        return self._charters.everything or (known is not None and known[1] > now)
+        return self._charters.complete or (known is not None and known[1] > now)
 
     def _charter(self, name: str, now: float) -> Charter | None:
         mine, (told, until) = self._charters.best(name), self._known.get(name, (None, 0.0))

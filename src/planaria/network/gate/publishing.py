@@ -18,9 +18,11 @@ from planaria.network.gate.numbering import Numbering
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.network.pace import crowded, room
+from planaria.network.tls import Credentials
 from planaria.protocols.skipring.deposits import (
     CROWDED,
     EXPIRED,
+    FORGED,
     FULL,
     MALFORMED,
     TAKEN,
@@ -39,6 +41,11 @@ REFUSALS = {
     MALFORMED: ("usage", "its members cannot read this record: upgrade them"),
     EXPIRED: ("usage", "this is older than what the topic keeps: set the clock right"),
     CROWDED: ("usage", "the topic has too many open streams: publish through fewer clients"),
+    FORGED: (
+        "usage",
+        "its members do not admit it: the topic's charter, a revocation or a clock is against its "
+        "publisher, which for a one-shot client is its node",
+    ),
     TAKEN: ("usage", "another manifest has this batch: do two drivers write it?"),
     FULL: ("full", "too few members can store it now"),
 }
@@ -48,13 +55,15 @@ class Pending:
     """A record that members are to hold, and which request waits for that, if any."""
 
     __slots__ = (
-        "copies", "count", "durable", "paced", "record", "request", "session", "stage", "topic",
+        "copies", "count", "durable", "first", "paced", "record", "request", "session", "stage",
+        "topic",
     )  # fmt: skip
 
     def __init__(self, message: Put | PutNew, record: Record, copies: Copies, session: Session):
         self.topic, self.record, self.copies = message.topic, record, copies
         self.durable, self.request = message.durable, message.request
         self.stage = isinstance(message, Put) and message.stage
+        self.first = message.members[:COPIES_MAX] if isinstance(message, Put) else ()
         self.count: int | None = None  # members of the topic, when last looked; None: not certain
         self.paced = False  # does it wait for the links of this node?
         self.session: Session | None = session
@@ -79,12 +88,13 @@ class Publishing:
         wall: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
         links: Callable[[], Iterable[Connection]],
+        credentials: Credentials | None = None,
     ) -> None:
         self.memberships, self._command, self._clock = memberships, command, clock
         self._later, self._looking, self._links = later, False, links
         self._paced: deque[Pending] = deque()  # in the order of their coming
         self._pacing: asyncio.Task[None] | None = None
-        self.numbering = Numbering(memberships, clock, wall)
+        self.numbering = Numbering(memberships, clock, wall, credentials)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
         self._bytes = 0  # of them
 
@@ -195,9 +205,13 @@ class Publishing:
 
     def look(self) -> None:
         """Members may be known by now, or this node may be one."""
-        self._looking = False
         for pending in [it for group in self._pending.values() for it in group]:
             self._step(pending)
+
+    def _look_now(self) -> None:
+        """The only timer that runs, however often it is looked meanwhile."""
+        self._looking = False
+        self.look()
 
     def _step(self, pending: Pending) -> None:
         """Judge what is known by now, and ask whoever else is to be asked."""
@@ -211,12 +225,13 @@ class Publishing:
         if count is None and not self._looking:
             self._command(Seek(pending.topic))
             self._looking = True
-            self._later(SOON_SECONDS, self.look)
+            self._later(SOON_SECONDS, self._look_now)
         if not members and count == 0:
             why = self.memberships.join_if_empty(pending.topic)
             if why is not None:
                 self._failed(pending, "full", why)
                 return
+        members = list(dict.fromkeys([*pending.first, *members])) if pending.first else members
         reason = pending.copies.refusal(members, self._clock())
         if reason is not None:
             code, why = REFUSALS[reason]

@@ -7,7 +7,7 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Command, Joined, Subscribe, Unsubscribe
 from planaria.core.topics import has_wildcard, matches
 from planaria.protocols.skipring.membership import Membership
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 
 CALM_TIMEOUTS = 4  # after joining, in which a neighbour's digest shows what is missing
 RELEASE_SECONDS = 600.0  # for which nobody must want what was joined for clients, before it is left

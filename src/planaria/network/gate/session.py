@@ -2,9 +2,11 @@
 
 import logging
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import MsgspecError, msgpack
+from msgspec.structs import replace
 
 from planaria.core.codec import Codec
 from planaria.core.errors import CapacityExceeded, MalformedMessage, UsageError
@@ -31,13 +33,19 @@ CODEC = Codec(MESSAGES)
 log = logging.getLogger("planaria.network")
 
 
+class Unsure(UsageError):
+    """Nobody has said yet what is laid down: another node may know."""
+
+
 class Session:
     """A client's connection. An answer that its link does not take waits, and counts as open."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.tails: dict[int, Followed] = {}
+        self.awaited: dict[int, Tail] = {}  # tails that wait to begin
         self._vectors: dict[int, dict[str, list[Position]]] = {}  # of tails to come
+        self._positions = 0  # in them
         self.put_bytes = 0
         self.open = 0  # requests that are not answered, tails aside
         self.closed = False
@@ -72,21 +80,41 @@ class Session:
         whole = self._vectors.setdefault(part.request, {})
         for topic, positions in part.vectors.items():
             whole.setdefault(topic, []).extend(positions)
-        kept = sum(map(len, (them for one in self._vectors.values() for them in one.values())))
-        if kept > POSITIONS_MAX or len(self._vectors) > TAILS_MAX:
-            self._vectors = {}
+        self._positions += count(part.vectors)
+        if self._positions > POSITIONS_MAX or len(self._vectors) > TAILS_MAX:
+            self._vectors, self._positions = {}, 0
             raise UsageError(f"more than {POSITIONS_MAX} positions: subscribe to fewer topics")
 
-    def vectors(self, tail: Tail) -> dict[str, list[Position]]:
-        """All vectors of a tail that begins now, with what came before it."""
-        whole = self._vectors.pop(tail.request, {})
+    def whole(self, tail: Tail) -> Tail:
+        """A tail that is asked for now, with the vectors that came before it."""
+        before = self._vectors.pop(tail.request, {})
+        self._positions -= count(before)
         for topic, positions in tail.vectors.items():
-            whole.setdefault(topic, []).extend(positions)
-        return whole
+            before.setdefault(topic, []).extend(positions)
+        return replace(tail, vectors=before)
+
+    def begins(self, tail: Tail) -> bool:
+        """May a tail that waited begin? Not if it was stopped, or asked for anew, meanwhile."""
+        if self.awaited.get(tail.request) is not tail:
+            self.open -= 1
+            return False
+        del self.awaited[tail.request]
+        return True
 
     def fail(self, request: int, code: str, reason: str) -> None:
         """Answer that it cannot be done."""
         self.answer(Failed(request, code, reason))
+
+    def attempt(self, request: int, act: Callable[[], None]) -> None:
+        """Do what a client asks, or tell it why that cannot be."""
+        try:
+            act()
+        except Unsure as error:
+            self.fail(request, "elsewhere", str(error))
+        except UsageError as error:
+            self.fail(request, "usage", str(error))
+        except CapacityExceeded as error:
+            self.fail(request, "full", str(error))
 
     def not_understood(self, body: bytes, error: MalformedMessage) -> None:
         """Answer even what this version does not understand, if only it names its request."""
@@ -133,3 +161,8 @@ class Session:
         except OverflowError:
             return False
         return self.connection.send(data, message, bulk=True)
+
+
+def count(vectors: Mapping[str, Sequence[Position]]) -> int:
+    """How many positions there are in vectors."""
+    return sum(map(len, vectors.values()))

@@ -8,15 +8,11 @@ While no supervisor has said what is laid down for a topic, nothing is done on i
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_filter, has_wildcard
 from planaria.network.gate.laid import Overlays
-from planaria.network.gate.session import Session
-from planaria.network.rights import ANYBODY, RIGHTS, SUBSCRIBE, RightsFile
+from planaria.network.gate.session import Session, Unsure
+from planaria.network.rights import ANYBODY, PUBLISH, RIGHTS, SUBSCRIBE, RightsFile
 from planaria.protocols.skipring.charter import Charter, allowed
 
 VERDICTS_MAX = 1 << 16  # remembered until the next timeout
-
-
-class Unsure(UsageError):
-    """Nobody has said yet what is laid down: another node may know."""
 
 
 class Warden:
@@ -53,6 +49,10 @@ class Warden:
         if found:
             raise UsageError(found)
 
+    def check_put(self, session: Session, topic: str) -> None:
+        """Raises UsageError if a client may not publish on a topic, Unsure if that is not known."""
+        self.check(session, PUBLISH, topic)
+
     def check_pattern(self, session: Session, right: str, pattern: str) -> None:
         """Raises UsageError if a client may not ask for that pattern at this node at all.
 
@@ -80,12 +80,21 @@ class Warden:
         """Why a client may not read a topic, as `refusal` says it."""
         return self.refusal(session, SUBSCRIBE, topic)
 
+    def restricts(self, session: Session) -> bool:
+        """Are there topics of which a client may not even hear?"""
+        return session.name is not None and self._file is not None
+
     def may_hear(self, session: Session, topic: str) -> bool:
-        """May a client know that there is such a topic? It may if it has any right on it here."""
+        """May a client know that there is such a topic? It may if it has any right on it here.
+
+        Of `a/#` it may if it may of `a`; of other patterns, if it has a right on all of it.
+        """
         name, file = session.name, self._file
         if name is None or file is None:
             return True
-        return any(file.rights.allows(name, right, topic) for right in RIGHTS)
+        base = topic.removesuffix("/#")
+        judge = file.rights.allows_all if has_wildcard(base) else file.rights.allows
+        return any(judge(name, right, base) for right in RIGHTS)
 
     def _judge(self, name: str, right: str, topic: str) -> str | None:
         if self._file is not None and not self._file.rights.allows(name, right, topic):

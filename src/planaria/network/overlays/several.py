@@ -16,7 +16,7 @@ from planaria.network.overlays.mobile import MobilePart
 from planaria.network.overlays.neighbours import Neighbours
 from planaria.network.overlays.part import LivePart
 from planaria.network.overlays.registry import compose
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 
 AROUND_MAX = 64  # nodes that a part is told of
 
@@ -50,7 +50,7 @@ class Several:
 
     async def stop(self) -> None:
         """Write for the last time."""
-        self.keeping.write(self.keeping.snapshots())
+        await self.keeping.finish()
         if self._discovery is not None:
             await self._discovery.stop()
 

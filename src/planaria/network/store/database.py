@@ -11,13 +11,18 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from zlib import crc32
 
 from planaria.core.errors import CapacityExceeded
 from planaria.network.store.directory import CLEAN, DAMAGED, IN_USE, Directory
 from planaria.network.store.opening import Report, is_damage, open_anew, open_file
 from planaria.network.store.rows import (
+    OF_TOPIC,
     entry_of,
     head_of,
+    of_topic,
+    owner_in,
+    owner_of,
     pack_state,
     staging_id,
     topic_id,
@@ -27,7 +32,14 @@ from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
 from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import RECORD_KEY_BITS, Place, Record, Stream, intact
+from planaria.records.record import (
+    RECORD_KEY_BITS,
+    RECORD_KEY_BYTES,
+    Place,
+    Record,
+    Stream,
+    intact,
+)
 from planaria.records.store import Committed, Store
 from planaria.records.window import Window
 
@@ -142,9 +154,15 @@ class Database:
 
     def entries(self, topic: int) -> list[tuple[Entry, int]]:
         """What is on disk of a topic, or on its way there; raises sqlite3.Error."""
-        heads, gone = ({}, set()) if self.writer is None else self.writer.unwritten()
-        heads.update(self.reading.execute("SELECT id, head FROM records"))
-        found = [entry_of(row, head) for row, head in heads.items() if row not in gone]
+        unwritten = ({}, set(), set()) if self.writer is None else self.writer.unwritten()
+        heads, erased, aside = unwritten
+        query = f"SELECT id, head FROM records WHERE {OF_TOPIC}"  # noqa: S608
+        heads.update(self.reading.execute(query, (of_topic(topic),)))
+        found = [
+            entry_of(row, head)
+            for row, head in heads.items()
+            if row not in aside and (row, owner_in(head)) not in erased
+        ]
         return [(it[1], it[2]) for it in found if it is not None and it[0] == topic]
 
     def owner(self, row: int) -> tuple[int, Place] | None:
@@ -307,7 +325,7 @@ class SqliteStore(Store):
             raise CapacityExceeded(f"{writer.pending_bytes} bytes are not on disk yet: slow down")
 
     def _write(self, entry: Entry, record: Record) -> None:
-        entry.row = self._database.row()
+        entry.row, entry.check = self._database.row(), _check(record.data, entry)
         self._rows.add(entry.row)
         if self._database.writer is not None:
             head = head_of(self._topic, record)
@@ -315,8 +333,8 @@ class SqliteStore(Store):
 
     def _erase(self, entry: Entry) -> None:
         self._rows.discard(entry.row)
-        if self._database.writer is not None:
-            self._database.writer.erase(entry.row)
+        if self._database.writer is not None and 0 <= entry.row <= ROW_MAX:
+            self._database.writer.erase(entry.row, owner_of(self._topic, entry.place))
 
     def _note(self, stream: Stream) -> None:
         if self._database.writer is None:
@@ -361,4 +379,22 @@ class SqliteStore(Store):
 
 
 def _record(body: object, entry: Entry) -> Record | None:
-    return intact(body, entry.place) if isinstance(body, bytes) else None
+    """The record of an entry in what is kept as its bytes; None if that is another's, or nothing.
+
+    To compare bytes with a key takes four times as long as a checksum, and most of a read.
+    """
+    if not isinstance(body, bytes):
+        return None
+    check = _check(body, entry)
+    if check == entry.check:
+        key = entry.place & (1 << RECORD_KEY_BITS) - 1
+        return Record(body, key.to_bytes(RECORD_KEY_BYTES, "big"))
+    record = intact(body, entry.place)
+    if record is not None:
+        entry.check = check
+    return record
+
+
+def _check(body: bytes, entry: Entry) -> int:
+    """Tell bytes from others, and from the same under another place."""
+    return crc32(body, hash(entry.place) & 0xFFFFFFFF)

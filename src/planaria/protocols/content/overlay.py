@@ -15,7 +15,7 @@ from planaria.core.node import Command, Leave, Node, Publish
 from planaria.core.overlay import Channel, Overlay, Start, Violation
 from planaria.core.state import State
 from planaria.filters.filters import Filter
-from planaria.protocols.content.broker import ContentBroker, ContentBrokerState
+from planaria.protocols.content.node import ContentBroker, ContentBrokerState
 from planaria.protocols.dht.arbitrary import wind
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.messages import MESSAGES as DHT_MESSAGES
@@ -34,11 +34,11 @@ from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
 from planaria.protocols.routing.workload import TOPIC, UNIVERSE, random_attributes, random_filter
 from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
-from planaria.protocols.tree.host import TreeHost
-from planaria.protocols.tree.host import speaker as tree_speaker
 from planaria.protocols.tree.legitimacy import RightTree
 from planaria.protocols.tree.legitimacy import violations as tree_violations
 from planaria.protocols.tree.messages import MESSAGES as TREE_MESSAGES
+from planaria.protocols.tree.node import TreeHost
+from planaria.protocols.tree.node import speaker as tree_speaker
 from planaria.protocols.tree.overlay import give_links, healing_bound, shape
 from planaria.protocols.tree.reference_tree import BinaryTree
 

@@ -108,24 +108,26 @@ def _present(id: NodeId, member: DhtMemberState, right: RightRing) -> list[Viola
 def false_content(message: Message, right: RightRing) -> str:
     """What is false in a message of the DHT in flight; empty if nothing is."""
     named: list[NodeId] = []
-    if isinstance(message, RingMessage) and message.group == GROUP:
-        if isinstance(message, Check):
+    match message:
+        case RingMessage() if message.group != GROUP:
+            pass
+        case Check():
             named = [message.sender[1]]
-        elif isinstance(message, Introduce):
+        case Introduce():
             named = [message.ref[1]]
-        elif isinstance(message, Remove) and message.id in right.position:
+        case Remove() if message.id in right.position:
             return "removes a member"
-    elif isinstance(message, Departed):
-        named = list(message.heirs)
-        if message.sender in right.position:
-            return "a message claims that a member has left"
-    elif isinstance(message, Finger) and message.sender in right.position:
-        if message.finger != right.fingers(message.sender).get(message.level):
-            return "a false finger"
-    elif isinstance(message, Found):
-        key = int.from_bytes(message.key, "big")
-        if message.owner not in right.position or right.owner(key) != message.owner:
-            return "a false owner"
-        if right.ahead(message.owner, -1) != message.predecessor:
-            return "a false keyset"
+        case Departed():
+            named = list(message.heirs)
+            if message.sender in right.position:
+                return "a message claims that a member has left"
+        case Finger() if message.sender in right.position:
+            if message.finger != right.fingers(message.sender).get(message.level):
+                return "a false finger"
+        case Found():
+            key = int.from_bytes(message.key, "big")
+            if message.owner not in right.position or right.owner(key) != message.owner:
+                return "a false owner"
+            if right.ahead(message.owner, -1) != message.predecessor:
+                return "a false keyset"
     return "names no member" if any(id not in right.position for id in named) else ""

@@ -254,23 +254,24 @@ def _factor(size: int) -> float:
 
 def _claims(message: Message) -> Iterator[tuple[NodeId, str]]:
     """Which processes a message says are in which group."""
-    if isinstance(message, Shuffle):
-        yield message.sender, message.group
-        yield from ((id, message.group) for id, _ in message.entries)
-        yield from ((id, topic) for id, topic, _ in message.contacts)
-    elif isinstance(message, Subscription):
-        yield message.subject, message.group
-    elif isinstance(message, Superprocesses):
-        yield message.sender, message.group
-        yield from ((id, message.group) for id, _ in message.others)
-    elif isinstance(message, Unsubscription):
-        yield from ((id, message.group) for id, _ in message.heirs)
-    elif isinstance(message, Found):
-        yield from ((id, topic) for id, topic, _ in message.contacts)
-    elif isinstance(message, Search):
-        yield message.origin, NEIGHBOURHOOD
-    elif isinstance(message, Event):
-        yield message.sender, NEIGHBOURHOOD
+    match message:
+        case Shuffle():
+            yield message.sender, message.group
+            yield from ((id, message.group) for id, _ in message.entries)
+            yield from ((id, topic) for id, topic, _ in message.contacts)
+        case Subscription():
+            yield message.subject, message.group
+        case Superprocesses():
+            yield message.sender, message.group
+            yield from ((id, message.group) for id, _ in message.others)
+        case Unsubscription():
+            yield from ((id, message.group) for id, _ in message.heirs)
+        case Found():
+            yield from ((id, topic) for id, topic, _ in message.contacts)
+        case Search():
+            yield message.origin, NEIGHBOURHOOD
+        case Event():
+            yield message.sender, NEIGHBOURHOOD
 
 
 def _reachable(graph: Mapping[NodeId, list[NodeId]], start: NodeId) -> dict[NodeId, None]:

@@ -244,17 +244,18 @@ class GossipNode(Node):
         membership = self.neighbours if group is None else group.membership
         parameters = NEIGHBOURS if group is None else self.configuration.of(topic)
         contacts = () if group is None else group.links.table()
-        if isinstance(message, Shuffle):
-            if group is not None:
-                self._merge(group, message.contacts)
-            return membership.on_shuffle(message, parameters, rng, contacts)
-        if isinstance(message, Subscription):
-            return membership.on_subscription(message, parameters, rng, contacts)
-        if isinstance(message, Unsubscription):
-            membership.on_unsubscription(message, parameters)
-        elif isinstance(message, ContactCheck) and message.sender != self.id:
-            others = tuple(membership.members(rng, message.need, message.sender))
-            return [Send(message.sender, Superprocesses(topic, self.id, others))]
+        match message:
+            case Shuffle():
+                if group is not None:
+                    self._merge(group, message.contacts)
+                return membership.on_shuffle(message, parameters, rng, contacts)
+            case Subscription():
+                return membership.on_subscription(message, parameters, rng, contacts)
+            case Unsubscription():
+                membership.on_unsubscription(message, parameters)
+            case ContactCheck() if message.sender != self.id:
+                others = tuple(membership.members(rng, message.need, message.sender))
+                return [Send(message.sender, Superprocesses(topic, self.id, others))]
         return NOTHING
 
     def _not_mine(self, message: GossipMessage) -> Effects:

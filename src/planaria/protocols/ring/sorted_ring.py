@@ -108,13 +108,14 @@ class SortedRing(Stateful):
     def on_message(self, message: RingMessage, shortcuts: Iterable[Ref] = ()) -> list[Send]:
         """Take any message of this ring, however false."""
         effects = self.repair(shortcuts)
-        if isinstance(message, Check) and self._comparable(message.sender):
-            return effects + self._check(message, shortcuts)
-        if isinstance(message, Introduce) and self._comparable(message.ref):
-            return effects + self._introduce(message, shortcuts)
-        if isinstance(message, Remove):
-            self.forget(message.id)
-            self.lost.pop(message.id, None)
+        match message:
+            case Check() if self._comparable(message.sender):
+                return effects + self._check(message, shortcuts)
+            case Introduce() if self._comparable(message.ref):
+                return effects + self._introduce(message, shortcuts)
+            case Remove():
+                self.forget(message.id)
+                self.lost.pop(message.id, None)
         return effects
 
     def forget(self, id: NodeId) -> None:

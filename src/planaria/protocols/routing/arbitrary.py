@@ -10,7 +10,6 @@ from planaria.core.message import Message
 from planaria.filters.filters import Filter, filter_id
 from planaria.filters.matching import MatchingIndex
 from planaria.filters.values import Values, point
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.joining import Waiting
 from planaria.protocols.routing.leases import Lease, client_destination
 from planaria.protocols.routing.link import EARLY_AGE_MAX, RESEND_MAX, Early, Link, Sending
@@ -25,6 +24,7 @@ from planaria.protocols.routing.messages import (
     Received,
     Update,
 )
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.notifications import Notification
 from planaria.protocols.routing.recent import Memory, Recent
 from planaria.protocols.routing.workload import random_attributes, random_filter

@@ -10,8 +10,8 @@ from typing import Any
 from planaria.core.ids import NodeId
 from planaria.core.overlay import Channel, Violation
 from planaria.filters.filters import Filter
-from planaria.protocols.routing.broker import BrokerState
 from planaria.protocols.routing.messages import STAMPS, Update
+from planaria.protocols.routing.node import BrokerState
 
 Tree = Mapping[NodeId, Sequence[NodeId]]  # every broker's neighbours
 Mask = int  # one bit for each notification of the universe

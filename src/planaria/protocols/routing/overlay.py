@@ -12,12 +12,12 @@ from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.core.state import State
 from planaria.filters.filters import Filter
 from planaria.protocols.routing.arbitrary import forge, scramble
-from planaria.protocols.routing.broker import Broker, BrokerState
 from planaria.protocols.routing.leases import Lease
 from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.routing.link import Link
 from planaria.protocols.routing.messages import MESSAGES as ROUTING_MESSAGES
 from planaria.protocols.routing.messages import SESSIONS
+from planaria.protocols.routing.node import Broker, BrokerState
 from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
 from planaria.protocols.routing.workload import TOPIC, UNIVERSE, random_attributes, random_filter

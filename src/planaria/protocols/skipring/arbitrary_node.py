@@ -20,7 +20,7 @@ from planaria.protocols.skipring.arbitrary_history import (
     any_publication_message,
     corrupt_history,
 )
-from planaria.protocols.skipring.ring_node import RingNode
+from planaria.protocols.skipring.node import RingNode
 
 DEAD = 2  # ids of nobody that a corrupt state names too
 

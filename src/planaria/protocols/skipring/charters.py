@@ -45,6 +45,7 @@ KEPT_MAX = 3  # versions of one topic: what an operator may want to go back to
 AUDIT_SLICE = 4  # names verified again at each timeout
 SOUGHT_MAX = 3  # supervisors that are asked at once: the first answer will do
 PUSH_MAX = 64  # supervisors that are told of a new charter at once; the others ask
+LEARNING = 16  # timeouts in which other supervisors have told a new one what they keep
 
 
 class LayDown(Command, frozen=True, gc=False):
@@ -82,8 +83,10 @@ class Charters(Stateful):
     """
 
     __slots__ = (
+        "_company",
         "_judge",
         "_judged",
+        "_learning",
         "_peer",
         "_revocations",
         "_rng",
@@ -110,6 +113,22 @@ class Charters(Stateful):
         self._peer, self._rng, self._judge = peer, rng, judge
         self._revocations: tuple[Rank, list[bytes]] = (NO_RANK, [])  # all, as of the last timeout
         self._judged: dict[bytes, Judged] = {}  # what was verified of what is kept, by its bytes
+        self._learning, self._company = 0, False
+
+    def learn_first(self, *, company: bool) -> None:
+        """This node is new: until others had the time to tell what they keep, it keeps not all.
+
+        `company`: there are others, though none of them was met yet.
+        """
+        self._learning, self._company = LEARNING, company
+
+    @property
+    def complete(self) -> bool:
+        """Does it keep all charters that there are, as far as it can know?"""
+        if not self._learning:
+            return self.everything
+        others = self._company or any(id != self.id for id in self._peer.supervisors)
+        return self.everything and not others
 
     def best(self, topic: str) -> Charter | None:
         """The charter that counts."""
@@ -135,6 +154,11 @@ class Charters(Stateful):
             if found is not None and since is not None and voiding_name(found.charter) == id:
                 return since
         return None
+
+    @property
+    def revocations(self) -> Rank:
+        """The same wherever the same certificates are revoked, as of the last timeout."""
+        return self._revocations[0]
 
     def everything_kept(self) -> list[bytes]:
         """All that is kept, for a store."""
@@ -176,7 +200,7 @@ class Charters(Stateful):
         if isinstance(message, CharterNews):
             void = self._news(sender, [self._heard(data) for data in message.sealed])
             return [*void, *self.obey([*self._peer.topics])]
-        if isinstance(message, SeekCharters):
+        if isinstance(message, SeekCharters) and self.complete:
             kept = [data for it in message.topics if (data := self.sealed(it)) is not None]
             return [Send(sender, ChartersFound(self.id, message.topics, kept))]
         if isinstance(message, ChartersFound) and sender in self._peer.supervisors:
@@ -185,7 +209,7 @@ class Charters(Stateful):
 
     def seek(self, topics: Sequence[str]) -> list[Effect]:
         """Ask supervisors for charters of topics in which this node takes no part."""
-        if self.everything:
+        if self.complete:
             return [self._laid_down(topics)]
         others = [id for id in self._peer.supervisors if id != self.id]
         asked = self._rng.sample(others, min(SOUGHT_MAX, len(others)))
@@ -204,6 +228,7 @@ class Charters(Stateful):
 
     def on_timeout(self) -> list[Effect]:
         """Verify a few again, obey them, and tell a supervisor the ranks of some."""
+        self._learning = max(0, self._learning - 1)
         audited = _turn([*self.kept], self.audited, AUDIT_SLICE)
         for name in audited:
             self._audit(name)

@@ -31,10 +31,10 @@ from planaria.protocols.skipring.messages import (
     SetData,
     Unsubscribe,
 )
+from planaria.protocols.skipring.node import RingNodeState
 from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.placement import preference
 from planaria.protocols.skipring.reference import RightPlace, skip_ring
-from planaria.protocols.skipring.ring_node import RingNodeState
 from planaria.protocols.skipring.subscriber import SubscriberState
 from planaria.protocols.skipring.supervisor import SupervisorState
 from planaria.protocols.skipring.topic_supervisor import PATIENCE as ANSWER_PATIENCE

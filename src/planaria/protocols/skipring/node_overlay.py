@@ -21,9 +21,9 @@ from planaria.protocols.skipring.arbitrary_directory import (
 )
 from planaria.protocols.skipring.directory import KEPT_MAX, SWEEP_EVERY
 from planaria.protocols.skipring.legitimacy import topic_violations
+from planaria.protocols.skipring.node import RingNode, RingNodeState
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import Peer
-from planaria.protocols.skipring.ring_node import RingNode, RingNodeState
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.protocols.skipring.walk import ANSWER_MAX, DOUBLINGS_MAX, REST_MAX
 

@@ -9,8 +9,8 @@ from planaria.core.message import Message
 from planaria.protocols.dht.arbitrary import any_id, corrupt_member, stored_id
 from planaria.protocols.dht.arbitrary import forge_message as forge_for_dht
 from planaria.protocols.dht.keys import Keyset, KeySpace
-from planaria.protocols.tree.host import TreeHost
 from planaria.protocols.tree.messages import Link, Unlink
+from planaria.protocols.tree.node import TreeHost
 from planaria.protocols.tree.place import (
     CLAIMS_MAX,
     REFRESH_PERIOD,

@@ -12,7 +12,7 @@ from planaria.core.overlay import Channel, Violation
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.legitimacy import right_ring
 from planaria.protocols.dht.legitimacy import violations as dht_violations
-from planaria.protocols.tree.host import TreeHostState
+from planaria.protocols.tree.node import TreeHostState
 from planaria.protocols.tree.place import TreePlaceState, neighbours_in
 from planaria.protocols.tree.reference_tree import BinaryTree, ReferenceTree, WideTree
 

@@ -20,9 +20,9 @@ from planaria.protocols.dht.overlay import healing_bound as dht_bound
 from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.protocols.tree.arbitrary import corrupt_host, forge_message
-from planaria.protocols.tree.host import TreeHost, TreeHostState, speaker
 from planaria.protocols.tree.legitimacy import RightTree, is_tree, violations
 from planaria.protocols.tree.messages import MESSAGES as TREE_MESSAGES
+from planaria.protocols.tree.node import TreeHost, TreeHostState, speaker
 from planaria.protocols.tree.place import REFRESH_PERIOD, neighbours_in
 from planaria.protocols.tree.reference_tree import reference_tree
 

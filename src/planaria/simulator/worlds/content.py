@@ -10,7 +10,7 @@ from planaria.core.node import Publish, Subscribe
 from planaria.core.overlay import Channel, Start, Violation
 from planaria.core.state import State
 from planaria.core.workload import Ask
-from planaria.protocols.content.broker import ContentBrokerState
+from planaria.protocols.content.node import ContentBrokerState
 from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.registry import PRODUCTS
 from planaria.protocols.routing.messages import Notify

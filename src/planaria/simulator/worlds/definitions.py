@@ -13,7 +13,7 @@ from functools import lru_cache
 from planaria.core.book import Book
 from planaria.core.node import Publish, Subscribe
 from planaria.filters.filters import TOPIC, Filter, matches
-from planaria.protocols.routing.broker import Broker
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.requests import wanted_filters
 from planaria.simulator.checkers import Bookkeeper
 from planaria.simulator.engine import Simulator

@@ -12,8 +12,8 @@ from planaria.core.node import Subscribe, Unsubscribe
 from planaria.filters.filters import Filter, filter_id
 from planaria.filters.sql import parse
 from planaria.literal.routing import DELAY, Chain, Entry, Printed
-from planaria.protocols.routing.broker import Broker
 from planaria.protocols.routing.leases import Lease, LeaseTable
+from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.overlay import TreeBroker
 from planaria.protocols.routing.timing import timing
 from planaria.simulator.delays import INTERVAL

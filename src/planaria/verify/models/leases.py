@@ -10,8 +10,8 @@ from planaria.core.ids import NodeId
 from planaria.core.node import Node
 from planaria.core.overlay import Violation
 from planaria.core.state import State, decode_state
-from planaria.protocols.routing.broker import Broker, BrokerState
 from planaria.protocols.routing.leases import Lease
+from planaria.protocols.routing.node import Broker, BrokerState
 from planaria.protocols.routing.overlay import RoutingOverlay
 from planaria.protocols.routing.workload import random_filter
 from planaria.verify.coins import Coins
@@ -24,7 +24,7 @@ SMALL = {
     "leases:STAMPS": STAMPS,
     "legitimacy:STAMPS": STAMPS,
     "link:STAMPS": STAMPS,
-    "broker:SESSIONS": 1,
+    "node:SESSIONS": 1,
     "link:SESSIONS": 1,
     "contact:BEATS_PER_PERIOD": 1,
 }

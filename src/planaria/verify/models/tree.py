@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from planaria.core.ids import NodeId
 from planaria.core.state import State, decode_state
 from planaria.protocols.dht.overlay import give_places
-from planaria.protocols.tree.host import TreeHost, TreeHostState
+from planaria.protocols.tree.node import TreeHost, TreeHostState
 from planaria.protocols.tree.overlay import TreeOverlay
 from planaria.verify.models.dht import DEAD, SMALL, HostsModel, plain_member
 

@@ -27,7 +27,7 @@ SETTLE = 12  # intervals for a record to reach all
 CLIENT = (1 << 41, bytes(INCARNATION_BYTES))  # a publisher outside the ring
 
 
-class Check(Struct, frozen=True):
+class Safeguard(Struct, frozen=True):
     """Something that must hold, and what was found."""
 
     name: str
@@ -35,7 +35,7 @@ class Check(Struct, frozen=True):
     detail: str
 
 
-def kill() -> Check:
+def kill() -> Safeguard:
     """Kill a process that appends to a store: what it said to be on disk is there."""
     with TemporaryDirectory(prefix="planaria-incident-") as directory:
         command = [sys.executable, "-m", writer.__name__, directory]
@@ -52,10 +52,10 @@ def kill() -> Check:
             kept = {int(one.payload) for one in found}
     lost = len(acknowledged - kept)
     detail = f"{lost} publications are missing that were acknowledged before the kill"
-    return Check("kill -9", not lost and len(acknowledged) >= ACKNOWLEDGED, detail)
+    return Safeguard("kill -9", not lost and len(acknowledged) >= ACKNOWLEDGED, detail)
 
 
-def back_pressure() -> Check:
+def back_pressure() -> Safeguard:
     """Publish where nobody acknowledges: the publisher is refused, and goes on when it can."""
     packer, draft, refused = Packer(*CLIENT), Draft(bytes(1 << 16)), False
     offered = 0
@@ -71,7 +71,7 @@ def back_pressure() -> Check:
     packer.acknowledge(packer.next)
     packer.offer(draft)
     detail = f"refused after {offered >> 20} MiB that nobody acknowledged, and accepted again"
-    return Check("back-pressure", refused and bounded, detail)
+    return Safeguard("back-pressure", refused and bounded, detail)
 
 
 class Deliveries:
@@ -88,7 +88,7 @@ class Deliveries:
             self.counts[node] += len(effect.publications)
 
 
-def published_again() -> Check:
+def published_again() -> Safeguard:
     """Publish a record through one node, and, not knowing of it, through another one again."""
     overlay, simulator, deliveries = RingOverlay(), Simulator(1), Deliveries()
     simulator.watch(deliveries)
@@ -101,10 +101,10 @@ def published_again() -> Check:
     counts = deliveries.counts
     once = dict.fromkeys(range(6), 1)
     detail = f"sent through 2 nodes, delivered {counts.total()} times to 6 subscribers"
-    return Check("published again elsewhere", counts == once, detail)
+    return Safeguard("published again elsewhere", counts == once, detail)
 
 
-def spoken_for() -> Check:
+def spoken_for() -> Safeguard:
     """Configure a member in the supervisor's name: nothing changes, unless it is the supervisor."""
     overlay, simulator = RingOverlay(), Simulator(1)
     nodes = overlay.legitimate(4, simulator.rng)
@@ -115,10 +115,10 @@ def spoken_for() -> Check:
     unmoved = victim.snapshot() == before and not any(effects)
     victim.on_message(forged, supervisor)
     detail = "ignored from a member and from nobody, obeyed from the supervisor itself"
-    return Check("spoken in another's name", unmoved and victim.snapshot() != before, detail)
+    return Safeguard("spoken in another's name", unmoved and victim.snapshot() != before, detail)
 
 
-CHECKS: Mapping[str, Callable[[], Check]] = {
+SAFEGUARDS: Mapping[str, Callable[[], Safeguard]] = {
     "kill -9": kill,
     "back-pressure": back_pressure,
     "published again elsewhere": published_again,

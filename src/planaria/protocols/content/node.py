@@ -23,11 +23,11 @@ from planaria.core.node import (
 )
 from planaria.protocols.dht.member import is_for_dht
 from planaria.protocols.dht.node import Lookup
-from planaria.protocols.routing.broker import Broker, BrokerState
+from planaria.protocols.routing.node import Broker, BrokerState
 from planaria.protocols.routing.notifications import to_send
 from planaria.protocols.routing.timing import Timing
-from planaria.protocols.tree.host import TreeHost, TreeHostState
 from planaria.protocols.tree.messages import TreeMessage
+from planaria.protocols.tree.node import TreeHost, TreeHostState
 
 
 class ContentBrokerState(BrokerState):

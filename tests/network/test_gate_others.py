@@ -1,0 +1,131 @@
+"""Clients in the overlays beside `ring`: what waits for a verdict, for others, and for how long."""
+
+import pytest
+
+from others_lab import OthersLab, heard, passed
+from planaria.core.node import Publish
+from planaria.network.client.messages import Failed, Stored, Told
+from planaria.network.gate import followers, held
+
+
+def test_what_comes_before_a_verdict_waits_for_it_in_its_order() -> None:
+    lab = OthersLab()
+    session = lab.session()
+    lab.follow(session, 1)
+    lab.verdict = lambda topic: "" if topic == "known" else None
+    lab.arrives("new", b"1")
+    lab.arrives("bad", b"x")
+    lab.arrives("known", b"at once")
+    assert passed(session) == [("known", b"at once")]
+    lab.verdict = lambda topic: "no right" if topic == "bad" else ""
+    lab.arrives("new", b"2")
+    assert passed(session)[1:] == [], "it does not overtake what came before it"
+    lab.others.judge_anew()
+    assert passed(session)[1:] == [("new", b"1"), ("new", b"2")]
+    lab.arrives("new", b"3")
+    assert passed(session)[3:] == [("new", b"3")]
+    assert lab.others.statuses()["gossip"].lost == 0
+
+
+def test_what_waits_for_a_verdict_is_bounded_and_what_is_lost_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = OthersLab()
+    session = lab.session()
+    lab.follow(session, 1, notices=True)
+    lab.follow(session, 2)
+    lab.verdict = lambda _: None
+    monkeypatch.setattr(followers, "UNJUDGED_MAX", 4)
+    for payload in (b"1", b"2", b"3"):
+        lab.arrives("new", payload)
+    lab.verdict = lambda _: ""
+    lab.others.judge_anew()
+    assert passed(session) == [("new", b"3"), *(("new", it) for it in (b"1", b"2", b"3"))]
+    lab.others.on_timeout()
+    assert [it for it in heard(session) if isinstance(it, Told)] == [
+        Told(1, "", "gap", {"lost": 2})
+    ]
+    assert lab.others.statuses()["gossip"].lost == 2
+    monkeypatch.setattr(followers, "UNJUDGED_BYTES_MAX", 1)
+    lab.verdict = lambda _: None
+    lab.arrives("new", b"4")
+    assert lab.others.statuses()["gossip"].lost == 4
+
+
+def test_a_tail_that_ended_gets_nothing_that_waited_for_a_verdict() -> None:
+    lab = OthersLab()
+    session = lab.session()
+    lab.follow(session, 1)
+    lab.verdict = lambda _: None
+    lab.arrives("new", b"1")
+    lab.others.stop(session, 1)
+    lab.verdict = lambda _: ""
+    lab.others.judge_anew()
+    assert passed(session) == []
+
+
+def test_what_waits_for_others_is_bounded_in_bytes_of_each_client_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = OthersLab()
+    session, other = lab.session(), lab.session()
+    monkeypatch.setattr(held, "HELD_BYTES_MAX", 3000)
+    for request in (1, 2, 3):
+        lab.put(session, request, "gossip", bytes(1000))
+    (told,) = heard(session)
+    assert isinstance(told, Failed)
+    assert (told.request, told.code) == (3, "full")
+    assert 2000 < session.put_bytes < 3000
+    lab.others.gone(session)
+    assert session.put_bytes == 0
+    lab.put(other, 1, "gossip", bytes(2000))
+    assert heard(other) == [], "there is room again"
+    lab.now = held.HELD_SECONDS + 1
+    lab.others.on_timeout()
+    assert [type(it) for it in heard(other)] == [Stored]
+    assert other.put_bytes == 0
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("no right", "usage"), (None, "elsewhere")])
+def test_a_right_that_was_taken_while_a_publication_waited_counts(
+    verdict: str | None, code: str
+) -> None:
+    lab = OthersLab()
+    session = lab.session()
+    lab.put(session, 1, "gossip", b"late")
+    lab.commands.clear()
+    lab.now, lab.verdict = held.HELD_SECONDS + 1, lambda _: verdict
+    lab.others.on_timeout()
+    (told,) = heard(session)
+    assert isinstance(told, Failed)
+    assert told.code == code
+    assert not [it for it in lab.commands if isinstance(it, Publish)]
+    assert session.open == 0
+
+
+def test_what_is_not_on_disk_is_not_acknowledged() -> None:
+    lab = OthersLab()
+    session = lab.session()
+    lab.put(session, 1, "mobile", b"kept")
+    lab.disk = "no space left"
+    lab.put(session, 2, "mobile", b"not kept")
+    first, second = heard(session)
+    assert isinstance(first, Stored)
+    assert isinstance(second, Failed)
+    assert (second.code, second.reason) == ("full", "not on the disk of this node: no space left")
+
+
+def test_a_client_that_goes_takes_its_own_tails_along_and_no_others() -> None:
+    lab = OthersLab()
+    one, other = lab.session(), lab.session()
+    for session in (one, other):
+        for request in (1, 2):
+            lab.follow(session, request)
+    lab.others.stop(one, 1)
+    assert len(lab.others) == 3
+    lab.others.gone(one)
+    lab.arrives("news", b"x")
+    assert passed(one) == []
+    assert len(passed(other)) == 2
+    lab.others.gone(other)
+    assert len(lab.others) == 0
