@@ -17,7 +17,7 @@ PICTURE = Path(__file__).parent / "pictures" / "healing.svg"
 MEMBERS, SEED = 16, 3
 FAULTS = (6, 30)  # intervals after which every memory is arbitrary
 INTERVALS = 54
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 720, 300, 40, 30, 250
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 720, 300, 40, 48, 250
 COLOURS = {"one broker, told once": "#d55e00", "Planaria's ring": "#0072b2"}
 
 
@@ -59,7 +59,7 @@ def drawn(curves: dict[str, list[int]]) -> str:
         f'<rect x="{LEFT}" y="{BOTTOM - 8}" width="{across * INTERVALS:.0f}" height="16" '
         'fill="#009e73" opacity="0.25"/>',
         f'<text x="{LEFT}" y="{BOTTOM + 26}">0: legitimate, every invariant holds</text>',
-        f'<text x="{LEFT}" y="{TOP - 12}">members for which something is wrong, '
+        f'<text x="{LEFT}" y="{TOP - 28}">members for which something is wrong, '
         f"of {MEMBERS}</text>",
         f'<text x="{WIDTH - LEFT}" y="{BOTTOM + 26}" text-anchor="end">'
         f"{INTERVALS} intervals</text>",
@@ -69,7 +69,7 @@ def drawn(curves: dict[str, list[int]]) -> str:
         parts += [
             f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{BOTTOM}" stroke="#888" '
             'stroke-dasharray="4 3"/>',
-            f'<text x="{x + 4:.1f}" y="{TOP + 10}">all memories become arbitrary</text>',
+            f'<text x="{x + 4:.1f}" y="{TOP - 8}">all memories become arbitrary</text>',
         ]
     for number, (name, found) in enumerate(curves.items()):
         points = " ".join("{:.1f},{:.1f}".format(*place(at + 1, it)) for at, it in enumerate(found))

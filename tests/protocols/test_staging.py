@@ -3,7 +3,9 @@
 import pytest
 
 from planaria.core.ids import NodeId
+from planaria.protocols.publications.admission import EVERYTHING
 from planaria.protocols.publications.holdings import Holdings
+from planaria.protocols.publications.inspection import Inspection
 from planaria.protocols.skipring import staging
 from planaria.protocols.skipring.batches import Batches
 from planaria.protocols.skipring.deposits import CROWDED, MALFORMED
@@ -37,7 +39,9 @@ def sized(size: int) -> Record:
 
 
 def member(id: NodeId = 1) -> Batches:
-    return Batches(TOPIC, id, Holdings(MemoryStore()), Staging(MemoryStore()))
+    holdings = Holdings(MemoryStore())
+    inspection = Inspection(holdings, EVERYTHING)
+    return Batches(TOPIC, id, holdings, Staging(MemoryStore()), inspection)
 
 
 def test_a_record_without_room_for_its_origin_is_refused_when_it_is_staged() -> None:

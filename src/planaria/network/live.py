@@ -22,6 +22,7 @@ from planaria.core.node import (
     Notice,
     Restarted,
 )
+from planaria.network.admission import Admissions
 from planaria.network.application import Application
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
@@ -51,6 +52,7 @@ from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.network.tls import Credentials
+from planaria.protocols.publications.admission import every_record
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
 from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
@@ -128,6 +130,7 @@ class LiveNode(Application):
     def _furnish(self, config: Config, commit: Commit | None) -> None:
         """What stands around the protocol and its driver."""
         self.charters = CharterFile(config.dir, self.ring.charters)
+        self.admissions.obey(self.ring.charters)
         if self.memberships.new:
             self.ring.charters.learn_first(company=bool(config.join))
         self.resuming = Resuming(self.memberships.names, self.host.command)
@@ -138,10 +141,9 @@ class LiveNode(Application):
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
         self.insider = Insider(self.host.node.id)
         self.rights = None if config.rights is None else RightsFile(config.rights)
-        if self.host.credentials is not None:
-            self.host.credentials.revoked_since = self.ring.charters.revoked_since
 
     def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
+        self.admissions = Admissions(credentials)
         return RingNode(
             handle_of(self.id),
             (),
@@ -150,7 +152,8 @@ class LiveNode(Application):
             store=self.store,
             secret=credentials.secret if credentials else b"",
             pace_max=PACE_MAX,
-            judge=judge(credentials.authority if credentials else None),
+            judge=judge(credentials.authority, credentials.former) if credentials else judge(None),
+            admission=self.admissions if credentials else every_record,
         )
 
     # Life

@@ -20,6 +20,7 @@ from planaria.network.client.servers import Servers
 from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.network.identity import handle_of
+from planaria.records.evidence import PUBLISHED
 from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS, weigh
 from planaria.records.record import INCARNATION_BYTES, Draft, Stream, seal
 from planaria.spark.archive import INNER, Archive
@@ -74,6 +75,7 @@ async def _publish(
 ) -> int:
     """Publish from number `first` on; returns how many there are in all."""
     requests = Requests(Servers(context.servers), access)
+    sign = access.sealer(PUBLISHED, topic)
     await requests.channel.open()
     try:
         number, asked = 0, deque[asyncio.Future[Stored]]()
@@ -81,7 +83,7 @@ async def _publish(
             wanted = drafts[max(0, first - number) :]
             number += len(drafts)
             if wanted:
-                record = seal(stream, number - len(wanted), wanted, time=int(time()))
+                record = seal(stream, number - len(wanted), wanted, time=int(time()), sign=sign)
                 asked.append(requests.begin(Put, topic, record.data, copies))
             if len(asked) >= AHEAD:
                 await asked.popleft()

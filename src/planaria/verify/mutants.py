@@ -196,7 +196,74 @@ ROUTING: Sequence[Mutant] = (
     ),
 )
 
+GROUP = Case("gossip", 2, "group", delay=1)
+LEVELS = Case("gossip", 2, "levels", delay=1)
+
 GOSSIP: Sequence[Mutant] = (
+    Mutant(
+        "ages of views",
+        "news of others is one older than they say",
+        "gossip.membership:Membership._take",
+        "age = told + 1",
+        "age = told",
+        GROUP,
+    ),
+    Mutant(
+        "silence",
+        "whoever does not answer is given up",
+        "gossip.membership:Membership.on_timeout",
+        "self.forget(id)",
+        "pass",
+        GROUP,
+    ),
+    Mutant(
+        "contacts",
+        "configured contacts and the silent are called now and then",
+        "gossip.membership:Membership.on_timeout",
+        "if absent and",
+        "if False and",
+        GROUP,
+    ),
+    Mutant(
+        "gone",
+        "who says that it is no member is dropped",
+        "gossip.membership:Membership.drop",
+        "self.view.pop(id, None)",
+        "pass",
+        LEVELS,
+    ),
+    Mutant(
+        "sketch",
+        "hashes that nobody renews die out",
+        "gossip.sketch:grow_old",
+        "hashed: age + 1",
+        "hashed: age",
+        LEVELS,
+    ),
+    Mutant(
+        "15, 16",
+        "who lacks a superprocess searches for one",
+        "gossip.links:Links.searches",
+        "if not wanted or",
+        "if True or",
+        LEVELS,
+    ),
+    Mutant(
+        "17",
+        "a contact that is not heard of grows old",
+        "gossip.links:Links.on_timeout",
+        "(topic, age + 1) for id, (topic, age) in self.contacts",
+        "(topic, age) for id, (topic, age) in self.contacts",
+        LEVELS,
+    ),
+    Mutant(
+        "checks",
+        "contacts are asked whether they are still there",
+        "gossip.links:Links.on_timeout",
+        "if age >= CHECK_AGE or",
+        "if False and",
+        LEVELS,
+    ),
     Mutant(
         "1",
         "relays are elected with probability below p_sel",

@@ -14,8 +14,9 @@ from msgspec import field
 from planaria.core.ids import NodeId
 from planaria.core.node import Command, Effect, Notice, Send
 from planaria.protocols.publications.holdings import Holdings
+from planaria.protocols.publications.inspection import Inspection
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
-from planaria.protocols.skipring.deposits import CROWDED, MALFORMED, TAKEN
+from planaria.protocols.skipring.deposits import CROWDED, FORGED, MALFORMED, TAKEN
 from planaria.protocols.skipring.staging import (
     Staging,
     last_batches,
@@ -70,19 +71,26 @@ def question(command: Consult, sender: NodeId, member: NodeId) -> Review | Settl
 class Batches:
     """What one member makes of manifests."""
 
-    __slots__ = ("holdings", "id", "staging", "topic")
+    __slots__ = ("_inspection", "holdings", "id", "staging", "topic")
 
-    def __init__(self, topic: str, id: NodeId, holdings: Holdings, staging: Staging) -> None:
+    def __init__(
+        self, topic: str, id: NodeId, holdings: Holdings, staging: Staging, inspection: Inspection
+    ) -> None:
         self.topic, self.id, self.holdings, self.staging = topic, id, holdings, staging
+        self._inspection = inspection
 
     def read(self, data: bytes) -> tuple[Manifest, Portion] | None:
-        """A manifest and its portion of this topic, if it has one."""
+        """A manifest and its portion of this topic, if it has one and its publisher signed it."""
         manifest = decode_manifest(data)
         portion = None if manifest is None else manifest.portions.get(self.topic)
-        return None if manifest is None or portion is None else (manifest, portion)
+        if manifest is None or portion is None:
+            return None
+        return (manifest, portion) if self._inspection.admits_staged(manifest.record) else None
 
     def refusal(self, record: Record, crowded: Callable[[Stream], bool]) -> str:
         """Why something is not to be staged, if so; what cannot be published later is refused."""
+        if not self._inspection.admits_staged(record):
+            return FORGED
         if record.incarnation[:1] == STAGE_MARK:
             return "" if settleable(record) else MALFORMED
         manifest = read_manifest(record)
@@ -100,7 +108,8 @@ class Batches:
         """
         if self._overtaken(manifest, portion) or self.staging.hold(manifest.record, present):
             return []
-        return self.staging.settle(manifest, portion, self.holdings)
+        found = self.staging.settle(manifest, portion, self.holdings)
+        return [(at, record) for at, record in found if self._inspection.admits(record)]
 
     def tidy(self, manifest: Manifest, portion: Portion) -> None:
         """Drop what was staged once all of it is published."""
