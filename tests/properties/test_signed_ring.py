@@ -41,6 +41,9 @@ class Toy(Admission):
     def admits(self, record: Record) -> bool:
         return any(since <= record.time < before for since, before in self.times(record))
 
+    def admits_staged(self, record: Record) -> bool:
+        return self.admits(record)
+
     def times(self, record: Record) -> Times:
         if not record.signed:
             return []
@@ -123,7 +126,8 @@ def test_what_nobody_signed_is_not_stored_not_delivered_and_not_passed_on(false:
         assert not any(isinstance(it, Send) and hasattr(it.message, "record") for it in effects)
     refused = Send(3, NotHeld(TOPIC, 0, false.key, FORGED))
     assert [*one.on_message(Deposit(TOPIC, 3, false.data, True), 3)] == [refused]
-    assert [*one.on_message(Deposit(TOPIC, 3, false.data, True, True, True), 3)] != []
+    stage = Deposit(TOPIC, 3, false.data, True, stage=True)
+    assert [*one.on_message(stage, 3)] == [refused]
     assert len(one.topics[TOPIC].history.holdings) == 0
 
 
@@ -168,6 +172,18 @@ def test_members_that_hear_of_a_revocation_at_different_times_end_up_with_the_sa
     traffic = ring.count(10)
     assert not {"estimate", "sketch", "difference", "push", "root", "compare"} & {*traffic.by_tag}
     assert traffic.by_tag, "and nobody goes on exchanging"
+
+
+def test_all_is_judged_anew_as_soon_as_a_revocation_is_heard_of() -> None:
+    ring = lab(2)
+    records = [signed(at, time=at) for at in range(60)]
+    holdings = history(ring, 0).holdings
+    holdings.append(records)
+    holdings.append([signed(0, by=1, of=1, time=50)])
+    toy(ring, 0).revoked[CLIENT] = 30
+    history(ring, 0).inspection.on_timeout()
+    kept = {it.place for it in records[:30]} | {signed(0, by=1, of=1, time=50).place}
+    assert {*holdings.store.index.shown} == kept
 
 
 def test_a_revoked_publisher_is_believed_for_the_time_before() -> None:
