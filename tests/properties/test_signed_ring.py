@@ -7,7 +7,7 @@ import pytest
 
 from planaria.core.chance import combination
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver, Node, Publish, Send, Subscribe
+from planaria.core.node import Deliver, Node, Notice, Publish, Send, Subscribe
 from planaria.protocols.publications.admission import Admission, Times
 from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.skipring.arbitrary_holdings import any_record, invent
@@ -129,6 +129,9 @@ def test_what_nobody_signed_is_not_stored_not_delivered_and_not_passed_on(false:
     stage = Deposit(TOPIC, 3, false.data, True, stage=True)
     assert [*one.on_message(stage, 3)] == [refused]
     assert len(one.topics[TOPIC].history.holdings) == 0
+    told = [it for it in one.on_timeout() if isinstance(it, Notice)]
+    assert told == [Notice(TOPIC, "forged", {"records": 5})]
+    assert not any(isinstance(it, Notice) for it in one.on_timeout()), "told once"
 
 
 def test_what_its_publisher_signed_reaches_all() -> None:
@@ -181,7 +184,7 @@ def test_all_is_judged_anew_as_soon_as_a_revocation_is_heard_of() -> None:
     holdings.append(records)
     holdings.append([signed(0, by=1, of=1, time=50)])
     toy(ring, 0).revoked[CLIENT] = 30
-    history(ring, 0).inspection.on_timeout()
+    assert history(ring, 0).inspection.on_timeout() == [Notice(TOPIC, "forged", {"records": 30})]
     kept = {it.place for it in records[:30]} | {signed(0, by=1, of=1, time=50).place}
     assert {*holdings.store.index.shown} == kept
 
