@@ -107,7 +107,7 @@ class History(Stateful):
         self.horizon = Horizon(retention)
         self.reader = Reader(topic, self.holdings, ordered=ordered)
         self.publisher = Publisher(id, rng, admission.sealer)
-        self.inspection = Inspection(self.holdings, admission)
+        self.inspection = Inspection(topic, self.holdings, admission)
         self.staging = Staging(store.staging())
         self.batches = Batches(topic, id, self.holdings, self.staging, self.inspection)
         self._show_window()
@@ -227,12 +227,11 @@ class History(Stateful):
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         self.staging.on_timeout(self.horizon.present)
-        self.inspection.on_timeout()
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
         self.antientropy.on_timeout()
-        told = self.broadcast.on_timeout()
+        told = [*self.inspection.on_timeout(), *self.broadcast.on_timeout()]
         return [*([*effects, Persist()] if effects else []), *told]
 
     def read_clock(self, seconds: int) -> list[Effect]:
