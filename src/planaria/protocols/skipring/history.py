@@ -41,7 +41,7 @@ from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.deposits import CROWDED, EXPIRED, FULL, MALFORMED, answer
 from planaria.protocols.skipring.staging import Staging, StagingState
 from planaria.records.batches import Arrival
-from planaria.records.manifest import Manifest, Portion
+from planaria.records.manifest import STAGE_MARK, Manifest, Portion
 from planaria.records.record import (
     BATCH,
     Draft,
@@ -166,16 +166,19 @@ class History(Stateful):
 
     def stage(self, sender: NodeId, record: Record) -> list[Effect]:
         """Hold a record for `sender` outside of the history, and say so once it is on disk."""
-        reason = self.batches.refusal(record) or self._unnumbered(record)
-        reason = reason or self.staging.hold(record, self.horizon.present)
+        reason = self._unnumbered(record) or self.batches.stage(record, self.horizon.present)
         held = answer(self.topic, self.id, sender, record.key, reason)
         return [held] if reason else [Persist(), held]
 
     def finish(self, view: View) -> list[Effect]:
-        """Go on with what manifests have begun to settle, whoever told this node to has gone."""
+        """Go on with what manifests have begun to settle, whoever told this node to has gone.
+
+        What is settled is dropped now: whoever commits need not wait for the deletion.
+        """
         effects: list[Effect] = []
         for manifest, portion in self.batches.begun():
             effects += self._settle(view, manifest, portion, range(len(portion.parts)))
+            self.batches.tidy(manifest, portion)
         return effects
 
     def review(self, view: View, sender: NodeId, question: Review | Settle) -> list[Effect]:
@@ -188,6 +191,7 @@ class History(Stateful):
             return []
         effects: list[Effect] = []
         if isinstance(question, Settle):
+            self.batches.told.add(found[0].record.key)
             effects = [*self._settle(view, *found, question.spread), Persist()]
         return [*effects, self.batches.answer(*found, sender)]
 
@@ -271,18 +275,19 @@ class History(Stateful):
         """Publish some of what is staged of a manifest; nothing while a neighbour is behind."""
         if spread and len(self.broadcast.busy):
             return []
-        due = self.batches.due(manifest, portion, self.horizon.present)
+        due = self.batches.due(manifest, portion, self.horizon.present, spread)
         taken = self._take([record for _, record in due])
         sends: list[Effect] = []
         if not _full(taken):
             for at, record in due:
                 if at in spread and record.key not in self.broadcast.seen:
                     sends += self.broadcast.publish(view, record)
-            self.batches.tidy(manifest, portion)
         return [*sends, *taken]
 
     def _unnumbered(self, record: Record) -> str:
         """Why the rows of a manifest could not be numbered here, if so."""
+        if record.incarnation[:1] == STAGE_MARK:  # rows, which nobody need read for that
+            return ""
         manifest = self.batches.read(record.data)
         if manifest is None:
             return ""
