@@ -1,12 +1,17 @@
 """How Sphinx builds these pages; `make docs` fails on any warning."""
 
+import sys
+from pathlib import Path
+
 from planaria import __version__
+
+sys.path.append(str(Path(__file__).parent))
 
 project = "Planaria"
 author = "the Planaria authors"
 release = __version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "reference_pages"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
 

@@ -15,6 +15,7 @@ from msgspec import msgpack
 
 from planaria.core.codec import Codec
 from planaria.core.errors import MalformedMessage, UsageError
+from planaria.network.admission import Admissions
 from planaria.network.charters import judge, seal, seal_locally, seal_void
 from planaria.network.client.messages import MESSAGES, Position, Put, Tail
 from planaria.network.config import Config, load_config
@@ -31,6 +32,7 @@ from planaria.network.tls import Credentials
 from planaria.protocols.skipring.charter import Charter, voiding
 from planaria.protocols.skipring.charter_messages import CharterHints, CharterNews
 from planaria.protocols.skipring.deposit_messages import Deposit
+from planaria.records.evidence import PUBLISHED, sealer
 from planaria.records.lanes import Drops
 from planaria.records.positions import Intervals
 from planaria.records.record import (
@@ -97,6 +99,7 @@ def of_the_wire(keys: Path) -> dict[str, Decoder]:
         "contacts": Decoder(lambda it: _learn(it, node), (), [contacts]),
         "questions for contacts": Decoder(known.answer, (), [asked]),
         "charters": Decoder(judge(node.authority), (), [by_admin, by_authority]),
+        "evidence": Decoder(lambda it: _admit(it, node), (MalformedRecord,), [_own(node)]),
         "charters without certificates": Decoder(judge(None), (), [by_key]),
     }
 
@@ -108,8 +111,10 @@ def of_records() -> dict[str, Decoder]:
     row, delivered = head_of(1, PLAIN), Intervals()
     delivered.add(3, 9)
     state = pack_state(Drops(), 3, delivered)
+    sign = sealer(bytes(365), lambda _: bytes(64), PUBLISHED, "news")
+    signed = sealed(STREAM, 3, [rich], time=NOW, sign=sign)
     return {
-        "records": Decoder(decode, (MalformedRecord,), [PLAIN.data, columns.data]),
+        "records": Decoder(decode, (MalformedRecord,), [PLAIN.data, columns.data, signed.data]),
         "rows": Decoder(lambda it: entry_of(1, it), (), [row]),
         "rows with their checksum": Decoder(lambda it: entry_of(1, it + _sum(it)), (), [row[:-4]]),
         "states of streams": Decoder(unpack_state, (), [state]),
@@ -228,3 +233,14 @@ credentials = "keys/alice"
 insecure = false
 cluster = "demo"
 """
+
+
+def _own(node: Credentials) -> bytes:
+    stream = (node.identity.handle, bytes(INCARNATION_BYTES))
+    sign = node.sealer(PUBLISHED, "news")
+    return sealed(stream, 3, [Draft(b"a"), Draft(b"b")], time=NOW, sign=sign).data
+
+
+def _admit(data: bytes, node: Credentials) -> bool:
+    record, news = decode(data), Admissions(node)("news")
+    return news.admits(record) or news.admits_staged(record)

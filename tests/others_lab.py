@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from planaria.core.composite import InOverlay
-from planaria.core.node import Command, Deliver, Notice
+from planaria.core.node import Command, Deliver, Notice, Subscribe
 from planaria.network.client.messages import ClientMessage, Passing, Tail
 from planaria.network.connection import Connection
 from planaria.network.gate.others import Others
@@ -26,7 +26,8 @@ class Wire:
     """A connection that takes everything; `sent` is what a client would hear."""
 
     def __init__(self, peer: int = PUBLISHER) -> None:
-        self.peer, self.identity, self.roles = peer, None, ()
+        self.peer, self.roles = peer, ()
+        self.identity: SimpleNamespace | None = None
         self.link = SimpleNamespace(busy=False)
         self.sent: list[ClientMessage] = []
 
@@ -61,6 +62,10 @@ class OthersLab:
         session.open += 1
         self.others.follow(session, asked, pattern, "gossip")
 
+    def wake(self, wish: str) -> None:
+        """Have the part itself subscribe to what a tail needs."""
+        self.node.on_command(InOverlay("gossip", Subscribe(wish)))
+
     def record(self, *payloads: bytes) -> Record:
         self.number += 1
         start = self.number.to_bytes(INCARNATION_BYTES, "big")
@@ -72,6 +77,12 @@ class OthersLab:
 
     def tells(self, topic: str, kind: str = "gap") -> None:
         self.others.on_effect("gossip", Notice(topic, kind, {}))
+
+
+def named(session: Session, name: str) -> Session:
+    """The same client with a certificate."""
+    cast(Wire, session.connection).identity = SimpleNamespace(name=name)
+    return session
 
 
 def heard(session: Session) -> list[ClientMessage]:

@@ -22,9 +22,8 @@ from planaria.core.workload import ask_of
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.simulator.checkers import Bookkeeper
 from planaria.simulator.trial import Spec, Trial
-from process_lab import UpNetwork
+from process_lab import INTERVAL_SECONDS, UpNetwork
 
-INTERVAL_SECONDS = 0.5
 WITHIN = 120.0  # intervals: how long it takes is not judged
 
 

@@ -15,11 +15,13 @@ from typing import Any, Self
 from urllib.request import urlopen
 
 import planaria
+from planaria.network import config
 from planaria.network.context import Context, read_context
 from planaria.network.doctor import diagnose
 from planaria.network.survey import Surveyor
 
 ROOT = Path(__file__).resolve().parent.parent
+INTERVAL_SECONDS = 0.2  # of the nodes of `UpNetwork`: tests wait for so many of them
 HEAL_SECONDS = 90.0  # for a network in which nodes were killed
 PATIENCE = 60.0  # seconds for what must come; how long it takes is not judged
 
@@ -159,6 +161,10 @@ class UpNetwork:
 
     def __init__(self, processes: Processes, nodes: int, supervisors: int) -> None:
         self.processes, self.home = processes, processes.home / "net"
+        for number in range(1, nodes + 1):
+            directory = self.home / "nodes" / f"n{number}"
+            directory.mkdir(parents=True)
+            (directory / config.FILE).write_text(f"interval = {INTERVAL_SECONDS}\n")
         words = ("up", "--nodes", nodes, "--supervisors", supervisors, "--port", 0, "--json")
         self.up = processes.run(*words, "--dir", self.home)
         ready = self.up.ready()

@@ -12,6 +12,7 @@ from planaria.network.config import OPTIONS
 from planaria.network.metrics import METRICS
 
 DEPLOY = Path(__file__).parents[1] / "examples" / "deploy"
+OTHERS = {"no", "prefix", "system", "uid", "userns"}  # of other commands
 SUFFIXES = re.compile(r"_(bucket|sum|count)$")
 
 
@@ -27,11 +28,22 @@ def test_the_board_asks_for_metrics_that_nodes_have() -> None:
 @pytest.mark.parametrize("name", ["planaria.service", "Containerfile"])
 def test_options_exist(name: str) -> None:
     text = (DEPLOY / name).read_text()
-    options = set(re.findall(r"(?<=[ \"])--(\w+)(?=[ \"])", text)) - {"no", "prefix"}
+    options = set(re.findall(r"(?<=[ \"])--(\w+)(?=[ \"])", text)) - OTHERS
     assert {"dir", "listen", "http"} <= options
     assert options <= {*OPTIONS, "dir"}
     variables = {it.lower() for it in re.findall(r"PLANARIA_(\w+)=", text)}
     assert variables <= set(OPTIONS)
+
+
+@pytest.mark.parametrize("name", ["planaria.service", "Containerfile"])
+def test_only_the_port_for_links_is_open_to_other_machines(name: str) -> None:
+    text = re.sub(r"^#.*$", "", (DEPLOY / name).read_text(), flags=re.MULTILINE).replace(
+        '", "', " "
+    )
+    assert re.findall(r"--listen (\S+):(\d+)", text) == [("0.0.0.0", "7400")]
+    assert re.findall(r"--http ([\d.]+):(\d+)", text) == [("127.0.0.1", "7500")]
+    assert re.findall(r"^EXPOSE (.*)$", text, re.MULTILINE) in ([], ["7400"])
+    assert set(re.findall(r"http://([\w.:]+)", text)) <= {"127.0.0.1:7500"}
 
 
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_the_ratchets_name_only_what_exists() -> None:
     functions = [
         f"{file.path}::{node.name}"
         for file in tree()
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     assert [path for path in tidy.LONG_FILES if path not in [file.path for file in tree()]] == []

@@ -77,6 +77,7 @@ class Source(NamedTuple):
     module: str
     text: str
     tree: ast.Module
+    nodes: list[ast.AST]  # all of the tree: to walk it takes longer than any rule
 
     @property
     def room(self) -> str:
@@ -101,7 +102,8 @@ def source(text: str, path: str) -> Source:
         parts = parts[1:]
     if parts[-1] == "__init__":
         parts = parts[:-1]
-    return Source(path, ".".join(parts), text, ast.parse(text))
+    tree = ast.parse(text)
+    return Source(path, ".".join(parts), text, tree, [*ast.walk(tree)])
 
 
 def imported(file: Source) -> Iterator[tuple[int, str]]:
@@ -109,7 +111,7 @@ def imported(file: Source) -> Iterator[tuple[int, str]]:
     package = file.module.split(".")
     if not file.path.endswith("__init__.py"):
         package = package[:-1]
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -164,7 +166,7 @@ def outside_world(file: Source) -> Iterator[str]:
     for line, name in imported(file):
         if IMPURE.match(name):
             yield f"{line}: {name}: a node has no clock, no socket, no files, no entropy"
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if called(node) in IO_CALLS and isinstance(getattr(node, "func", None), ast.Name):
             yield f"{getattr(node, 'lineno', 0)}: {called(node)}(): a node returns effects"
 
@@ -175,7 +177,7 @@ def chance(file: Source) -> Iterator[str]:
     for line, name in imported(file):
         if UNREPEATABLE.match(name):
             yield f"{line}: {name}: chance comes from a random.Random handed in"
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Call):
             name = called(node)
             # By one argument a call of the builtin `id` is told from one of a function so named.
@@ -210,16 +212,16 @@ class Sets:
     Names are followed by name alone, not by scope: one name, one type in a file.
     """
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, nodes: list[ast.AST]) -> None:
         self.names: list[str] = []
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.arg) and names_a_set(node.annotation):
                 self.names.append(node.arg)
             elif isinstance(node, ast.FunctionDef) and names_a_set(node.returns):
                 self.names.append(f"{node.name}()")
             elif isinstance(node, ast.AnnAssign) and names_a_set(node.annotation):
                 self.names.append(ast.unparse(node.target).removeprefix("self."))
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Assign) and self.is_set(node.value):
                 self.names += [ast.unparse(t).removeprefix("self.") for t in node.targets]
 
@@ -246,14 +248,14 @@ def ties(call: ast.Call) -> bool:
 def set_iteration(file: Source) -> Iterator[str]:
     if not file.repeatable:
         return
-    sets = Sets(file.tree)
+    sets = Sets(file.nodes)
     order_free = [
         argument
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.Call) and called(node) in ORDER_FREE and not ties(node)
         for argument in node.args
     ]
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         walked: list[ast.expr] = []
         if isinstance(node, ast.For):
             walked = [node.iter]
@@ -298,7 +300,7 @@ def module_state(file: Source) -> Iterator[str]:
             dunder = any(name.startswith("__") for name in names)
             if empty_value(node.value) or not (dunder or all(n.isupper() for n in names)):
                 yield f"{node.lineno}: mutable state of the module: {', '.join(names)}"
-    for inner in ast.walk(file.tree):
+    for inner in file.nodes:
         changed: list[ast.expr] = []
         if isinstance(inner, ast.Global):
             yield f"{inner.lineno}: global {', '.join(inner.names)}"
@@ -334,7 +336,7 @@ def file_length(file: Source) -> Iterator[str]:
 
 
 def function_length(file: Source) -> Iterator[str]:
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         body = node.body[1:] if ast.get_docstring(node) is not None else node.body

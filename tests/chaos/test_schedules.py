@@ -44,6 +44,18 @@ def test_a_file_is_read_as_the_simulator_reads_it(tmp_path: Path) -> None:
         load(str(path))
 
 
+@pytest.mark.parametrize("text", ["join count=1", "corrupt count=1\nat 1 join count=1"])
+def test_nobody_comes_back_who_did_not_end_before(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "schedule.txt"
+    path.write_text(f"at 0 {text}")
+    for name in ("join", str(path)):
+        with pytest.raises(UsageError, match="brings back who") as refused:
+            load(name)
+        assert "\n" not in str(refused.value)
+    path.write_text("at 0 leave count=1\nat 1 join count=1")
+    assert [it.kind for it in load(str(path))] == ["leave", "join"]
+
+
 def test_what_is_drawn_is_of_the_seed_and_of_as_many_faults() -> None:
     assert draw(7, 20) == draw(7, 20) != draw(8, 20)
     assert len(draw(7, 20)) in (20, 21)  # who was killed last comes back too

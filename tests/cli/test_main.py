@@ -31,6 +31,14 @@ def test_help_loads_nothing_that_is_heavy() -> None:
     assert all(name in done.stdout for name in COMMANDS)
 
 
+def test_a_node_loads_no_parser_of_sql_before_somebody_filters() -> None:
+    code = "import sys, planaria.network.live; print([it for it in sys.modules if 'sqlglot' in it])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "src"
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_a_shell_completes_names() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "planaria"],

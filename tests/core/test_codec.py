@@ -180,12 +180,20 @@ def test_deep_nesting_is_malformed_in_a_field_and_in_one_that_is_ignored(
     decoded_or_malformed(deep)
 
 
+INT = b"\xcd\x7f\xff"  # the shortest that Python keeps as an object of its own
+
+
 def test_a_whole_frame_of_the_smallest_objects_stays_in_proportion() -> None:
     room = FRAME_BYTES_MAX - 100
-    for items in (b"\x90" * room, b"\xa0" * room, b"\x80" * room, b"\xcd\x7f\xff" * (room // 3)):
-        count = len(items) // (3 if items[0] == 0xCD else 1)
+    for item, size in (
+        (b"\x90", room),
+        (b"\xa0", room // 8),
+        (b"\x80", room // 8),
+        (INT, room // 8),
+    ):
+        count = size // len(item)
         wire = b"\x97" + b"".join(msgspec.msgpack.encode(part) for part in raw(RICH)[:6])
-        wire += b"\xdd" + count.to_bytes(4, "big") + items
+        wire += b"\xdd" + count.to_bytes(4, "big") + item * count
         assert isinstance(decoded_or_malformed(wire), Branch)
 
 

@@ -29,6 +29,7 @@ from planaria.lab.incidents.naive import Mesh
 from planaria.lab.incidents.picture import picture
 from planaria.network.store.database import Database
 from planaria.protocols.skipring import peer
+from planaria.simulator.checkers import SafetyBroken
 from planaria.simulator.pictures.backlog import Line, backlog
 from toys import ROOT
 
@@ -52,6 +53,19 @@ def test_the_naive_protocol_is_stuck_or_loses_and_planaria_heals(stories: list[S
         assert (row.lost, row.twice) == (0, 0), row
         assert len(it.planaria.dues) > 50, row
         assert all(check.held for check in row.checks), row
+
+
+def test_only_a_naive_protocol_may_break_safety_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> None:
+        raise SafetyBroken("once", 1, "delivered twice")
+
+    monkeypatch.setattr(incidents, "_publish_once_more", broken)
+    incident = load("blip")
+    assert run(incident, NAIVE[incident.naive], incidents.PATIENCE).outcome
+    with pytest.raises(SafetyBroken, match="delivered twice"):
+        run(incident, PLANARIA[incident.planaria], None)
 
 
 def test_what_is_not_a_matter_of_convergence_is_checked(stories: list[Story]) -> None:

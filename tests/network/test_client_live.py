@@ -176,4 +176,4 @@ def test_many_topics_have_more_to_say_than_fits_into_a_frame(
             assert sorted(it.topic for it in await read(last, len(topics))) == topics
             assert sorted(given[-1].vectors) == topics
 
-    network(tmp_path, test)
+    network(tmp_path, test, nodes=2)

@@ -169,3 +169,18 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["127.0.0.1:1", "[::1]:7400", "host:65535"])
 def test_an_address_is_written_as_it_is_read(text: str) -> None:
     assert format_address(*parse_address(text)) == text
+
+
+def test_who_was_revoked_since_is_named_to_nobody_and_forgotten_in_time() -> None:
+    revoked: set[bytes] = set()
+    contacts = Contacts(revoked=revoked.__contains__)
+    other = bytes(16)
+    for id in (ID, other):
+        contacts.learn(Contact(id, ("a:1",), 1, supervises=True))
+    revoked.add(ID)
+    assert [it.id for it in contacts.supervisors()] == [it.id for it in contacts] == [other]
+    assert contacts.get(handle_of(ID)) is None
+    assert contacts.newer(Contact(ID, ("a:1",), 0)) is None
+    assert contacts.answer(contacts.question([handle_of(ID)])) is None
+    contacts.expire()
+    assert len(contacts) == 1

@@ -19,6 +19,7 @@ from planaria.network.contacts import SERIAL_MAX, Contact, to_wire
 from planaria.network.frames import Kind
 from planaria.network.host import Host
 from planaria.network.identity import found_cluster, handle_of, issue
+from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
 
 INTERVAL = 0.05
@@ -305,3 +306,19 @@ def test_nodes_talk_over_ipv6() -> None:
         assert known.addresses == (door,)
 
     run(look)
+
+
+def test_a_supervisor_without_a_link_is_none_any_more_once_it_is_revoked(tmp_path: Path) -> None:
+    found_cluster(tmp_path, "demo")
+    mine = Credentials(issue(tmp_path, "n0"))
+    chief = Credentials(issue(tmp_path, "n1", ("node", "supervise")))
+    told: list[tuple[NodeId, ...]] = []
+    presence = Presence(mine.identity.id, mine, tuple, told.append, time, supervises=False)
+    contact = Contact(chief.identity.id, ("a:1",), 1, supervises=True).sign(chief)
+    assert presence.contacts.learn(contact)
+    presence.on_time(0.0)
+    presence.on_time(1.0)
+    assert {*told} == {(chief.identity.handle,)}
+    mine.revoked_since = {chief.identity.id: 0}.get
+    presence.on_time(2.0)
+    assert told[-1] == ()

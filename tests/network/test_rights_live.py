@@ -38,10 +38,15 @@ who = ["carol"]
 rights = ["subscribe"]
 topics = ["#"]
 
+[[allow]]
+who = ["carol"]
+rights = ["supervise"]
+topics = ["weather/known"]
+
 [[deny]]
 who = ["carol"]
 rights = ["subscribe"]
-topics = ["weather/secret"]
+topics = ["weather/secret", "weather/known"]
 """
 
 
@@ -74,13 +79,15 @@ def test_a_file_binds_the_clients_of_its_node(tmp_path: Path) -> None:
             await refused(carol.read("weather/secret"), "subscribe", "weather/secret")
             await refused(subscribed(carol, "weather/secret"), "subscribe", "weather/secret")
             await alice.publish("weather/secret", b"hush")
-            assert await carol.topics("#") == ["weather/oslo"]
-            assert await alice.topics("#") == ["weather/oslo", "weather/secret"]
-            assert {*(await carol.status())["topics"]} == {"weather/oslo"}
+            await alice.publish("weather/known", b"hm")
+            assert await carol.topics("#") == ["weather/known", "weather/oslo"]
+            assert len(await alice.topics("#")) == 3
+            assert {*(await carol.status())["topics"]} == {"weather/known", "weather/oslo"}
             async with carol.subscribe("#", since="all", notices=True) as events:
                 found = [await anext(events) for _ in range(2)]
             told = [it for it in found if isinstance(it, Notice)]
-            assert [it.topic for it in told if it.kind == "refused"] == ["weather/secret"]
+            refusals = [it.topic for it in told if it.kind == "refused"]
+            assert refusals == ["weather/known"], "of others it is not told that they exist"
             assert [it.topic for it in found if not isinstance(it, Notice)] == ["weather/oslo"]
 
     run(tmp_path, test)

@@ -200,7 +200,7 @@ def test_an_answer_that_is_no_state_is_a_complaint() -> None:
         def garbage(session: Session, message: AskState) -> None:
             session.answer(StateIs(message.request, [], b"\x01garbage", None))
 
-        liar.gate.queries.ask_state = garbage  # type: ignore[method-assign]
+        liar.gate.showing.ask_state = garbage  # type: ignore[method-assign]
         async with Surveyor(network.context) as surveyor:
             survey = await surveyor.look()
             await surveyor.examine(survey)
@@ -247,7 +247,7 @@ def test_a_node_that_does_not_show_all_of_its_topics_is_a_complaint(
             await network.start()
             await until(network.legitimate)
             one = network.peers[0]
-            monkeypatch.setattr(one.gate.queries, "_status", lambda _: one.monitor.shown())
+            monkeypatch.setattr(one.gate.showing, "_status", lambda _: one.monitor.shown())
             async with Surveyor(network.context) as surveyor:
                 survey = await surveyor.look()
                 await surveyor.list_topics(survey)

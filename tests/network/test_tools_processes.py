@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from contextlib import AsyncExitStack
@@ -12,10 +10,9 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-import planaria
-from planaria.network.context import read_context
+from planaria.network.local import CONTEXT
 from planaria.simulator.trace import Trace
-from process_lab import PATIENCE, Processes, environment, status, until
+from process_lab import PATIENCE, Processes, UpNetwork, environment, status, until
 
 
 def tool(home: Path, context: str, *words: str) -> tuple[int, str]:
@@ -28,13 +25,11 @@ def tool(home: Path, context: str, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-async def join(context: str, nodes: list[dict[str, Any]], topic: str) -> None:
+async def join(network: UpNetwork, topic: str) -> None:
     """Make every node a member, as a node is when it has a client that reads."""
-    credentials = read_context(Path(context)).credentials
     async with AsyncExitStack() as stack:
-        for node in nodes:
-            client = planaria.connect(node["listen"], credentials=credentials)
-            await stack.enter_async_context(client)
+        for name in network.nodes:
+            client = await stack.enter_async_context(network.connect(name))
             events = await stack.enter_async_context(client.subscribe(topic))
             await events.ready()
         await client.publish(topic, b"hello")
@@ -48,37 +43,28 @@ def page(http: str, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def kill(node: dict[str, Any], up: Any) -> None:
-    os.kill(node["pid"], signal.SIGKILL)
-    until(lambda: f"{node['name']} ended" in up.said())
-
-
 def test_tools_see_a_network_break_and_heal(processes: Processes) -> None:
-    home = processes.home
-    words = ("--nodes", 4, "--supervisors", 2, "--port", 0, "--json", "--dir", home / "net")
-    up = processes.run("up", *words)
-    ready = up.ready()
-    nodes, context = ready["nodes"], ready["context"]
-    processes.groups += [it["pid"] for it in nodes]
-    asyncio.run(asyncio.wait_for(join(context, nodes, "news"), PATIENCE))
+    home, network = processes.home, UpNetwork(processes, 4, 2)
+    nodes, context = [*network.nodes.values()], str(network.home / CONTEXT)
+    asyncio.run(asyncio.wait_for(join(network, "news"), PATIENCE))
     all_is_well(home, context, nodes)
     are_traced(home, context, nodes)
 
-    kill(nodes[3], up)  # a member: the ring closes without it
+    network.kill("n4")  # a member: the ring closes without it
     code, out = tool(home, context, "doctor", "--wait", "60", "--json")
     found = json.loads(out)
     assert (code, found["nodes"]) == (0, 3)
     assert {(it["severity"], it["invariant"]) for it in found["findings"]} == {
         ("warning", "unreachable")
     }
-    for node in nodes[:2]:  # all supervisors
-        kill(node, up)
+    for name in ("n1", "n2"):  # all supervisors
+        network.kill(name)
     code, out = tool(home, context, "doctor")
     assert code == 1
     assert "supervisor of news" in out
     assert "start a supervisor (`planaria node --supervise`)" in out
     until(lambda: page(nodes[2]["http"], "/stablez")[0] == 503)
-    processes.run("node", "--dir", nodes[0]["dir"], log="again.log").ready()
+    network.start("n1")
     assert tool(home, context, "doctor", "--wait", "90")[0] == 0
 
 

@@ -23,10 +23,10 @@ from planaria.filters.ranges import TIMESTAMP_END, TIMESTAMP_MIN
 from planaria.filters.sql import parse
 from planaria.filters.timestamps import Timestamp, read_timestamp, written
 from planaria.filters.values import ANYTHING, Values, either, number, point
-from planaria.filters.wording import KEYWORDS, to_sql
+from planaria.filters.wording import keywords, to_sql
 
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from("ab\\%_'\"`\0\n"), max_size=4)
-NAMES = st.sampled_from(sorted(KEYWORDS)) | TEXTS
+NAMES = st.sampled_from(sorted(keywords())) | TEXTS
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False).map(number) | st.integers(-9, 9)
 KINDS: dict[str, st.SearchStrategy[Any]] = {
     "strings": TEXTS,

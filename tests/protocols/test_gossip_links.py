@@ -220,7 +220,7 @@ def test_contact_that_nobody_renews_is_checked_and_then_dropped() -> None:
 
 def test_news_handed_round_in_circles_grows_older() -> None:
     """A dead contact that two tables keep telling each other of must not live for ever."""
-    one, other = Links(1, "a/b", {9: ("a", 0)}), Links(2, "a/b", {9: ("a", 0)})
+    one, other = (Links(id, "a/b", {9: ("a", 1)}) for id in (1, 2))
     for _ in range(2 * LINK_AGE_MAX):
         one.merge(other.table(), PATHS, 3, Random(1))
         other.merge(one.table(), PATHS, 3, Random(1))

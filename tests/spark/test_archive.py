@@ -1,18 +1,22 @@
 """Topics in Parquet and back: whatever is interrupted is resumed, and nothing is there twice."""
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from pyarrow import parquet
 
-from gate_lab import TOPIC, Lab, RawClient, publish, run, until
+from gate_lab import TOPIC, Lab, RawClient, numbered, publish, run, until
 from planaria.cli.main import main
-from planaria.core.errors import UsageError
+from planaria.core.errors import PlanariaError, UsageError
 from planaria.network import files
 from planaria.network.client.messages import Put, Stored
 from planaria.network.context import Context
@@ -20,8 +24,9 @@ from planaria.protocols.publications.retention import Retention
 from planaria.records.record import seal
 from planaria.spark import archive as module
 from planaria.spark import restore as restoring
-from planaria.spark.archive import Archive, archive
+from planaria.spark.archive import Archive, Commit, archive
 from planaria.spark.restore import restore
+from planaria.spark.source import holes
 from planaria.spark.source.fetch import DataLoss
 from source_lab import apart
 
@@ -130,6 +135,73 @@ def kill(patch: pytest.MonkeyPatch, moment: str) -> None:
         patch.setattr(Path, "replace", dying(Path.replace))
 
 
+def test_two_runs_at_a_time_are_refused_and_a_committed_file_that_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH_ROWS", 4)
+
+    async def use(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await dated(writer, 10)
+        first = archive(context(lab), [TOPIC], tmp_path)
+        assert (await apart(next, first)).rows == 4
+        with pytest.raises(UsageError, match="another run"):
+            await apart(write, lab, tmp_path)
+        rest: list[Commit] = await apart(list, first)
+        assert sum(it.rows for it in rest) == 6
+        assert payloads(read(tmp_path)) == list(range(10))
+        for name in Archive(tmp_path).commits()[-1].files:
+            (tmp_path / name).unlink()
+        with pytest.raises(PlanariaError, match="is committed and is not there"):
+            await apart(write, lab, tmp_path)
+
+    run(use, 1, 1)
+
+
+def test_so_many_files_are_open_at_a_time_however_many_days_a_table_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "OPEN_MAX", 3)
+    stamps = pa.array([number * DAY for number in range(10)], pa.timestamp("us", tz="UTC"))
+    table, most = pa.table({"timestamp": stamps}), 0
+    with module._Files(tmp_path, 0) as files:
+        honest = parquet.ParquetWriter
+
+        def counted(*arguments: Any) -> Any:
+            nonlocal most
+            most = max(most, len(files._open) + 1)
+            return honest(*arguments)
+
+        monkeypatch.setattr(parquet, "ParquetWriter", counted)
+        for _ in range(2):
+            files.write(TOPIC, table)
+    assert (most, sum(files.rows.values())) == (3, 20)
+    assert len(list(tmp_path.rglob("*.parquet"))) == len(files.rows)
+
+
+def test_a_hole_that_nobody_fills_is_passed_over_and_archived_if_it_comes_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(holes, "GIVE_UP_SECONDS", 0.0)
+
+    async def use(lab: Lab) -> None:
+        writer = await lab.client(0)
+        records = [writer.seal(payload) for payload in numbered(6)]
+        for at in (0, 1, 3, 4):
+            await writer.ask(Put, Stored, TOPIC, records[at].data, copies=1)
+        assert await apart(write, lab, tmp_path) == 4
+        assert f"numbers 2 to 2 of {writer.stream[0]}" in caplog.text
+        monkeypatch.setattr(holes, "GIVE_UP_SECONDS", 1e9)  # what was passed is not waited for
+        await writer.ask(Put, Stored, TOPIC, records[5].data, copies=1)
+        assert await apart(write, lab, tmp_path) == 1
+        await writer.ask(Put, Stored, TOPIC, records[2].data, copies=1)
+        assert await apart(write, lab, tmp_path) == 1
+        assert payloads(read(tmp_path)) == list(range(6))
+
+    with caplog.at_level(logging.WARNING, "planaria.spark"):
+        run(use, 1, 1)
+
+
 def test_what_retention_took_fails_the_run_or_is_passed_over(tmp_path: Path) -> None:
     async def use(lab: Lab) -> None:
         writer = await lab.client(0)
@@ -193,6 +265,24 @@ def test_an_archive_is_restored_once_however_often_it_is_interrupted(
 
     run(fill, 1, 1)
     run(use, 1, 1)
+
+
+def test_what_is_restored_fits_into_records_whatever_keys_and_headers_it_has() -> None:
+    large, headers = bytes(60 << 10), [[("h", bytes(8000))] * 32]
+    rows = pa.record_batch(
+        {
+            "payload": [b"a", large, large, *[b"b"] * 40],
+            "key": [None] * 43,
+            "headers": pa.array([[]] * 3 + headers * 40, pa.map_(pa.string(), pa.binary())),
+            "timestamp": pa.array([0] * 43, pa.timestamp("us")),
+        }
+    )
+    found = SimpleNamespace(tables=lambda _: [rows])
+    packs = list(restoring._packs(found, TOPIC))  # type: ignore[arg-type]
+    sizes = [len(seal((7, bytes(12)), 0, it, time=0).data) for it in packs]
+    assert sum(map(len, packs)) == 43
+    assert [len(it) for it in packs[:2]] == [2, 1]
+    assert max(sizes) < 300_000, "one row, or about as much as is packed"
 
 
 def summary(rows: list[dict[str, Any]]) -> Counter[str]:

@@ -113,3 +113,22 @@ def test_records_end_at_rows_and_bytes() -> None:
     assert {it.count for it in found[:-1]} == {sealing.RECORD_ROWS}
     large = pa.record_batch({"value": [b"x" * 50_000] * 7})
     assert [seal(STREAM, 0, 0).count for seal in records(large)] == [2, 2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("key", b"k" * 1000),
+        ("headers", [("n" * 200, b"v" * 8000)]),
+        ("headers", [(str(number), b"") for number in range(64)]),
+    ],
+)
+def test_keys_and_headers_count_as_values_do(column: str, cell: Any) -> None:
+    types = {"key": pa.binary(), "headers": pa.map_(pa.string(), pa.binary())}
+    cells = pa.array([cell] * 2100, types[column])
+    batch = pa.record_batch({"value": pa.array([b""] * 2100), column: cells}).slice(50, 2000)
+    found = [seal(STREAM, 0, 0) for seal in records(batch)]
+    assert sum(it.count for it in found) == 2000
+    sizes = [len(it.data) for it in found[:-1]]
+    assert min(sizes) > sealing.RECORD_BYTES // 2
+    assert max(sizes) < sealing.RECORD_BYTES + 12 * sealing.RECORD_ROWS

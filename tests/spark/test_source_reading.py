@@ -14,7 +14,7 @@ from planaria.core.errors import PlanariaError, UsageError
 from planaria.network.client.messages import Lack, Pieces, Put, Read, Stored
 from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.publications.retention import Retention
-from planaria.spark.source import fetch, overview
+from planaria.spark.source import fetch, holes, overview
 from planaria.spark.source.fetch import DataLoss
 from source_lab import ALL, Empty, Row, apart, batch, follow, rows, stream, values
 
@@ -205,7 +205,7 @@ def test_a_hole_is_waited_for_then_passed_and_read_when_it_comes_late(
         begun = await apart(reader.initialOffset)
         found, at = await apart(follow, reader, begun)
         assert values(found) == numbered(2)
-        monkeypatch.setattr(overview, "GIVE_UP_SECONDS", 0.0)
+        monkeypatch.setattr(holes, "GIVE_UP_SECONDS", 0.0)
         found, passed = await apart(lambda: follow(reader, at))
         assert values(found) == numbered(3, 5)
         assert [[5], [2, 3]] in next(iter(passed["s"].values())).values()

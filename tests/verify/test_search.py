@@ -1,5 +1,6 @@
 """The search itself, on toys of which the answer is known by hand."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -16,6 +17,7 @@ from planaria.verify.check import Result, Search
 from planaria.verify.coins import Coins
 from planaria.verify.model import Flying, Model, constants
 from planaria.verify.models.sorted_ring import SortedRingModel
+from planaria.verify.replay import counterexample, replay
 from planaria.verify.space import Schedule
 
 STEP = 1
@@ -131,9 +133,23 @@ def test_a_step_out_of_a_legitimate_state_breaks_closure() -> None:
 
 
 def test_an_exception_is_found_with_the_way_there() -> None:
-    result = searched("raises")
-    assert "exception" in kinds(result)
-    assert "two" in result.findings[0].detail
+    search = Search(ToyModel(2, "raises"), Schedule(2))
+    finding = next(it for it in search.run().findings if it.kind == "exception")
+    assert finding.detail == "timeout of 1: node 1 raised ZeroDivisionError: two"
+    found = counterexample(search, finding)
+    assert (found["steps"], found["raises"]) == ([], ["timeout", 1])
+
+
+def test_an_exception_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planaria.verify.replay.find_model", lambda _: ToyModel)
+    search = Search(ToyModel(2, "raises"), Schedule(2))
+    finding = next(it for it in search.run().findings if it.kind == "exception")
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps(counterexample(search, finding)))
+    told = list(replay(path))
+    assert told[-2:] == ["timeout of 1", "    node 1 raised ZeroDivisionError: two"]
+    path.write_text(json.dumps({**counterexample(search, finding), "starts": "stuck"}))
+    assert "raises nothing" in list(replay(path))[-1]
 
 
 def test_messages_that_never_end_are_found_where_no_timeout_is_due() -> None:
@@ -168,3 +184,12 @@ def test_a_search_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) 
         assert getattr(again, name) == getattr(whole, name)
     with pytest.raises(UsageError, match="another search"):
         Search(SortedRingModel(2, "right"), Schedule(4)).run(directory=tmp_path)
+
+
+def test_a_search_of_other_code_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Search(SortedRingModel(2, "labels"), Schedule(4)).run(500, directory=tmp_path)
+    monkeypatch.setattr("planaria.verify.check.code_version", lambda: "0.0+other")
+    with pytest.raises(UsageError, match="another search"):
+        Search(SortedRingModel(2, "labels"), Schedule(4)).run(directory=tmp_path)

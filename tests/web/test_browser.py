@@ -90,12 +90,12 @@ def test_a_run_is_replayed(browser: object, tmp_path: Path) -> None:
     assert it.text("h1") == "a run <b>"
     assert it.inked(*GREEN) > 0
     assert it.inked(*BLUE) > 0, "the ring"
-    assert it.inked(*GREY) == 0
+    grey = it.inked(*GREY)  # the edges of letters
     it.page.locator("#slider").fill("2")
     it.page.wait_for_timeout(800)
     assert it.text("#verdict") == "not legitimate: ring"
     assert it.text("#when") == "interval 3"
-    assert it.inked(*GREY) > 0, "the node that stopped"
+    assert it.inked(*GREY) > grey + 100, "the node that stopped"
     assert "broken" in (it.page.locator("#lamps li").first.get_attribute("class") or "")
     assert "crash count=1" in it.text("#events")
     assert it.errors == []
@@ -116,8 +116,7 @@ def test_keys_choose_nodes_and_play(browser: object, tmp_path: Path) -> None:
     assert it.text("#when") == f"interval {INTERVALS}"
     it.page.keyboard.press("Space")
     assert it.text("#when") == "interval 1", "from the beginning again"
-    while it.page.locator("#slider").input_value() == "0":
-        it.page.wait_for_timeout(50)
+    playwright.expect(it.page.locator("#slider")).not_to_have_value("0", timeout=60_000)
     it.page.keyboard.press("Space")
     assert it.page.locator("#play").get_attribute("aria-label") == "Play"
     assert it.errors == []

@@ -175,8 +175,36 @@ async def push(address: str) -> None:
         assert (await viewer.post(asked)).status_code == 403, "a form of another site"
         wrong = await viewer.post("/chaos?fault=bribe", headers=header)
         assert (wrong.status_code, "'bribe'" in wrong.text) == (409, True)
-        done = await viewer.post(asked, headers=header)
-        assert (done.status_code, done.text) == (200, "corrupt: a\n")
-        told: list[str] = []
-        while "corrupt: a" not in told:
-            told = (await viewer.get("/frame")).json().get("events", [])
+        idle = await viewer.post("/chaos?fault=corrupt&topic=unheard", headers=header)
+        assert (idle.status_code, idle.text) == (409, "corrupt: affected nothing at a\n")
+        async with viewer.stream("GET", "/events") as events:
+            lines = events.aiter_lines()
+            await anext(line async for line in lines if line == "event: frame")
+            done = await viewer.post(asked, headers=header)
+            assert (done.status_code, done.text) == (200, "corrupt: affected 1 at a\n")
+            await anext(line async for line in lines if done.text.strip() in line)
+
+
+def test_a_look_that_raises_is_told_and_the_next_one_comes() -> None:
+    class Looks(Watcher):
+        def __init__(self) -> None:
+            super().__init__(Surveyor(Context(("127.0.0.1:1",), insecure=True)))
+
+        async def look(self) -> bool:
+            if self.looks == 0:
+                raise ValueError("a mistake")
+            self.failure, self.looks = None, self.looks + 1
+            return True
+
+    async def main() -> None:
+        watcher, changed, told = Looks(), asyncio.Condition(), list[str | None]()
+        work = asyncio.ensure_future(watcher.run(0.0, changed))
+        while watcher.looks < 2:
+            async with changed:
+                await changed.wait()
+                told.append(watcher.failure)
+        work.cancel()
+        assert told[0] == "cannot look: ValueError: a mistake"
+        assert told[-1] is None
+
+    run(main)

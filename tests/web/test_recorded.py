@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from planaria.cli.main import main
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.trace import Row
-from planaria.web.drawing import RING, SHORTCUT, places_of
-from planaria.web.frames import BROKEN, GOOD, SILENT, Recording
+from planaria.web.frames import BROKEN, DOUBTS, GOOD, SILENT, Recording
 from planaria.web.page import ASSETS, asset, whole
+from planaria.web.pictures.picture import RING, SHORTCUT
 from planaria.web.recorded import NODES_MAX, recording
+from planaria.web.snapshots import developed
+
+DELIVERING = ("ring", "gossip", "content", "mobile")
 
 
 def row(tick: int, node: int, kind: str, word: str | None = None, src: int | None = None) -> Row:
@@ -83,23 +86,37 @@ def test_a_trace_that_is_no_picture_is_refused() -> None:
         made(row(0, 0, "start"), row(10**9, 0, "timeout"))
 
 
-def test_a_simulated_ring_is_drawn_by_its_labels(tmp_path: Path) -> None:
+@pytest.mark.parametrize("overlay", ["ring", "gossip", "content", "mobile", "tree", "dht"])
+def test_a_simulation_is_replayed_as_it_stood(tmp_path: Path, overlay: str) -> None:
     file, out = tmp_path / "run.parquet", tmp_path / "run.html"
-    words = ["sim", "ring", "--n", "8", "--seed", "1", "--start", "corrupt", "--trace", str(file)]
-    assert main(words) == 0
+    words = ["sim", overlay, "--n", "6", "--seed", "1", "--start", "legitimate"]
+    faults = ["--fault", "at 1 publish count=2"] * (overlay in DELIVERING)
+    faults += ["--fault", "at 3 corrupt count=1"]
+    assert main([*words, *faults, "--closure", "1", "--trace", str(file)]) == 0
     assert main(["trace", "html", str(file)]) == 0
     run = json.loads(shown(out.read_text()))
-    members = [node for node in run["nodes"] if node["name"].isdigit()]
-    assert len(members) == 8
-    assert all(node["x"] ** 2 + node["y"] ** 2 == pytest.approx(1, abs=1e-3) for node in members)
-    assert run["frames"][-1]["legitimate"] is True
-    assert any(frame["legitimate"] is False for frame in run["frames"])
-    ends = {tuple(edge[:2]) for edge in run["frames"][-1]["edges"] if edge[2] == RING}
-    assert len(ends) == 8, "a ring of eight has eight sides"
+    frames = run["frames"]
+    assert frames[0]["time"] == 0, "the start"
+    assert frames[0]["legitimate"] is True
+    assert frames[-1]["legitimate"] is True
+    assert len(frames[0]["moved"]) >= 6
+    if overlay in ("ring", "dht"):
+        sides = [edge for edge in frames[-1]["edges"] if edge[2] == RING]
+        assert len(sides) == 6, "a ring of six has six sides"
+        ends = {at for edge in sides for at in edge[:2]}
+        places = [frames[0]["moved"][str(at)] for at in ends]
+        assert all(x * x + y * y == pytest.approx(1, abs=1e-3) for x, y in places)
+    kinds = {edge[2] for edge in frames[-1]["edges"]}
+    assert kinds & {"ring", "tree", "down", "super", "view"}, kinds
+    wrong = [frame for frame in frames if DOUBTS in frame.get("states", {}).values()]
+    assert wrong, "whose memory was made arbitrary is out of place"
+    assert all(frame["doubts"] for frame in wrong)
+    assert any(frame.get("arrived") for frame in frames) == (overlay in DELIVERING)
 
 
-def test_other_overlays_have_no_labels() -> None:
-    assert places_of({}) == {}
+def test_pictures_that_cannot_be_read_are_refused() -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        developed('[{"at": "yesterday"}]')
 
 
 def shown(page: str) -> str:

@@ -1,8 +1,8 @@
 """Who holds what, and which publications may be missing because all who held them lost them.
 
-Around a fault that takes records from nodes, and before one that ends processes, the judge asks all
-nodes what they hold. An acknowledged publication may be missing at the end, `destroyed`, only if
-- no node that lives holds it then,
+Before a fault that takes records from nodes, or ends them, the judge asks all
+nodes what they hold, and at the end once more. An acknowledged publication may be missing then,
+`destroyed`, only if
 - every node that was seen to hold it has lost records since, or is dead at the end, and
 - so many nodes as acknowledged it have lost records since it was asked for, or are dead.
 A process that ends with its store intact loses nothing: when it is back, it owes all it held.
@@ -24,21 +24,17 @@ class Judge:
 
     def __init__(self, target: Target, applications: Applications) -> None:
         self.target, self.applications = target, applications
-        self.held: dict[str, set[bytes]] = {}  # by node, as it last said
-        self._seen: dict[bytes, dict[str, float]] = {}  # when each node was last seen to hold it
+        self.seen: dict[bytes, dict[str, float]] = {}  # when each node was last seen to hold it
         self._lost: dict[str, float] = {}  # when each node last lost records
 
     async def census(self) -> None:
-        """Ask every node what it holds; one that is stopped or dead holds what it held."""
+        """Ask every node that runs what it holds."""
         topic, time = self.applications.topic, self.applications.time
         for name, answer in (await self.target.ask_all("holdings", topic=topic)).items():
-            self.held[name] = {
-                position_id(publisher, incarnation, number)
-                for publisher, incarnation, lo, hi in answer.found["held"]
-                for number in range(lo, hi)
-            }
-            for id in self.held[name]:
-                self._seen.setdefault(id, {})[name] = time
+            for publisher, incarnation, lo, hi in answer.found["held"]:
+                for number in range(lo, hi):
+                    id = position_id(publisher, incarnation, number)
+                    self.seen.setdefault(id, {})[name] = time
 
     @asynccontextmanager
     async def destroying(self, victims: Sequence[Member]) -> AsyncIterator[None]:
@@ -49,25 +45,18 @@ class Judge:
         finally:
             for victim in victims:
                 self._lost[victim.name] = self.applications.time
-                self.held.pop(victim.name, None)
 
     async def doomed(self) -> set[bytes]:
         """The acknowledged publications that may be missing, as things are now."""
         if self.applications.overlay != RING:
             return set()
         await self.census()
-        alive = {it.name for it in self.target.members.values() if it.alive}
-        there = set[bytes]().union(*(it for name, it in self.held.items() if name in alive))
-        dead = {*self.target.members} - alive
-        return {
-            one.id
-            for one in self.applications.acknowledged
-            if one.id not in there and self._could_vanish(one, dead)
-        }
+        dead = {it.name for it in self.target.members.values() if not it.alive}
+        return {it.id for it in self.applications.acknowledged if self._could_vanish(it, dead)}
 
     def _could_vanish(self, one: Asked, dead: set[str]) -> bool:
         """Can all who held it have lost it?"""
         lost = {name for name, time in self._lost.items() if time > one.asked} | dead
-        seen = self._seen.get(one.id, {})
+        seen = self.seen.get(one.id, {})
         kept = [name for name, time in seen.items() if self._lost.get(name, -1.0) < time]
         return len(lost) >= one.copies and all(name in dead for name in kept)

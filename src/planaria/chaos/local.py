@@ -29,8 +29,8 @@ async def own_network(
         try:
             yield target
         finally:
+            for member in target.members.values():
+                target.go_on(member)
             await target.close()
     finally:
-        for member in target.members.values() if "target" in locals() else ():
-            target.go_on(member)
         await asyncio.shield(network.kill())

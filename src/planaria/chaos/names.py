@@ -36,13 +36,15 @@ SINGLE: Mapping[str, str] = {
     "replay": "at 0 replay count=100",
     "garbage": "at 0 garbage count=1",
     "flood": "at 0 flood count=1",
-    "join": "at 0 join count=1",
+    # No new nodes, as in the simulator's: who left comes back.
+    "churn": "at 1 crash count=1\nat 3 leave count=1\nat 5 join count=2\n"
+    "at 7 restart count=1 state=none",
 }
 
 
 def load(name: str) -> Schedule:
     """The schedule of this name, or in this file; raises UsageError."""
-    known = {**NAMED, **EXTRA, **SINGLE}
+    known = {**NAMED, **EXTRA, **SINGLE, "join": "at 0 join count=1"}
     if name in known:
         return checked(parse_schedule(known[name], name))
     try:
@@ -54,10 +56,17 @@ def load(name: str) -> Schedule:
 
 
 def checked(schedule: Schedule) -> Schedule:
-    """Raises UsageError for what only a simulation can do."""
+    """Raises UsageError for what only a simulation can do, and for a return of nobody."""
+    ended = False
     for action in schedule:
         if action.kind in SIMULATED:
             raise UsageError(f"{action.kind!r} needs a simulation: planaria sim")
+        if action.kind == "join" and not ended:
+            raise UsageError(
+                f"{action}: brings back who a crash or leave before it ended, and there is none; "
+                "`planaria node --dir DIR` starts a node again"
+            )
+        ended = ended or action.kind in ("crash", "leave")
     return schedule
 
 

@@ -141,7 +141,7 @@ class Run:
         self, schedule: Schedule, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> Verdict:
         await self.judge.census()
-        self.applications.earlier = frozenset[bytes]().union(*self.judge.held.values())
+        self.applications.earlier = frozenset(self.judge.seen)
         async with self.applications, self.watch:
             loop = asyncio.get_running_loop()
             await self.watch.legitimate(loop.time(), self.bound)

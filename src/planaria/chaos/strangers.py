@@ -1,11 +1,9 @@
 """Connections that mean no good: garbage bytes, and more questions than anybody answers."""
 
 import asyncio
-import ssl
 from random import Random
 
-from planaria.core.errors import PlanariaError
-from planaria.network.client.asking import Asker
+from planaria.network.client.asking import Asker, Refused, Unanswered
 from planaria.network.client.channel import Access
 from planaria.network.client.messages import AskStatus, StatusIs
 from planaria.network.contacts import parse_address
@@ -34,17 +32,20 @@ async def _garbage(address: str, access: Access, number: int, rng: Random) -> bo
     try:
         async with asyncio.timeout(END_SECONDS):
             reader, writer = await asyncio.open_connection(host, port, ssl=context)
-            try:
-                writer.write(data)
-                while await reader.read(1 << 16):
-                    pass
-            finally:
-                writer.transport.abort()
-        return True
-    except (ConnectionError, ssl.SSLError):
-        return True
+    except (OSError, TimeoutError):
+        return False  # it never was one
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            writer.write(data)
+            while await reader.read(1 << 16):
+                pass
     except TimeoutError:
         return False
+    except OSError:
+        return True
+    finally:
+        writer.transport.abort()
+    return True
 
 
 async def flood(address: str, access: Access, requests: int) -> int:
@@ -52,10 +53,13 @@ async def flood(address: str, access: Access, requests: int) -> int:
     asker = Asker(address, access)
     try:
         await asker.open()
-    except PlanariaError:
+    except Unanswered:
         return 0
     found = await asyncio.gather(
         *(asker.ask(AskStatus, StatusIs) for _ in range(requests)), return_exceptions=True
     )
     await asker.close()
-    return sum(not isinstance(one, BaseException) or "requests" in str(one) for one in found)
+    for one in found:
+        if isinstance(one, BaseException) and not isinstance(one, Unanswered):
+            raise one
+    return sum(isinstance(one, StatusIs | Refused) for one in found)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
-from planaria.network.client.asking import Asker, Unanswered
+from planaria.network.client.asking import Asker, Refused, Unanswered
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
 from planaria.network.client.messages import Inject, Injected
@@ -73,7 +73,11 @@ class Target:
         self.members = {it.name: it for it in sorted(found, key=lambda it: _natural(it.name))}
         if len(self.members) < len(found):
             raise UsageError("two nodes have one name: start them with --name")
-        await self.ask_all("ask")
+        for member in self.members.values():
+            try:
+                await self.ask(member, "ask")
+            except Refused as error:
+                raise UsageError(str(error)) from None
 
     async def close(self) -> None:
         """Hang up."""
@@ -104,24 +108,21 @@ class Target:
     # Questions
 
     async def ask(self, member: Member, fault: str, seed: int = 0, **told: Any) -> Injected:
-        """Let a node do itself harm; raises UsageError if it refuses, Unanswered if it is gone."""
-        for attempt in range(2):
-            asker = self._askers.pop(member.name, None)
-            if asker is None:
-                asker, attempt = Asker(member.address, self.access), 1
-                await asker.open()
-            try:
-                answer = await asker.ask(Inject, Injected, fault, seed, told)
-            except Unanswered as error:
-                await asker.close()
-                if "chaos" in str(error) or "break a node" in str(error):
-                    raise UsageError(str(error)) from None
-                if attempt:
-                    raise
-            else:
-                self._askers[member.name] = asker
-                return answer
-        raise AssertionError  # the second attempt returns or raises
+        """Let a node do itself harm; raises Refused, and Unanswered if it is gone."""
+        asker = self._askers.pop(member.name, None)
+        if asker is None or asker.hung_up:
+            asker = Asker(member.address, self.access)
+            await asker.open()
+        try:
+            answer = await asker.ask(Inject, Injected, fault, seed, told)
+        except BaseException:
+            asker.abort()
+            raise
+        if member.name in self._askers:  # another question was asked at the same time
+            await asker.close()
+        else:
+            self._askers[member.name] = asker
+        return answer
 
     async def ask_all(
         self, fault: str, members: Iterable[Member] | None = None, **told: Any

@@ -26,8 +26,9 @@ LISTEN = "127.0.0.1:7380"
 def dashboard(context: Context, listen: str, open_to_others: bool, delay: float) -> None:
     """Draw the network in a browser until Ctrl-C; prints the address with its token.
 
-    It only looks. Whoever has the address may look too, from this machine alone unless
-    --open-to-others; what is sent is not encrypted, so put a proxy with TLS before it then.
+    It only looks, but for buttons that break a network of --allow-chaos. Whoever has the address
+    may look and press them, from this machine alone unless --open-to-others; what is sent is not
+    encrypted, so put a proxy with TLS before it then.
     """
     try:
         run(_serve(context, listen, open_to_others, delay))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from planaria.cli.access import reaches_network, run
+from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.groups import Group
 from planaria.cli.topic import supervisors_of, utc
 from planaria.core.errors import UsageError
@@ -16,28 +16,24 @@ from planaria.network.client.messages import ChartersAre, PutCharter
 from planaria.network.context import Context
 from planaria.network.identity import (
     AUTHORITY,
-    AUTHORITY_KEY,
     CERTIFICATE,
     CERTIFICATE_DAYS,
     CLUSTER,
     ID_BYTES,
     ISSUED,
     ROLES,
-    finish_rotation,
     found_cluster,
     identify,
     issue,
     issued,
     load_authority,
     load_certificate,
-    load_key,
-    rotate,
 )
+from planaria.network.rotation import finish_rotation, revoking_key, rotate
 from planaria.network.survey import Surveyor
 from planaria.protocols.skipring.charter import voiding
 
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 
 
 @click.group(cls=Group)
@@ -113,7 +109,7 @@ def revoke(context: Context, who: str, directory: Path, since: str | None) -> No
 
 async def revoke_one(context: Context, id: bytes, directory: Path, since: int) -> None:
     """Sign with the authority's key that a certificate is revoked, and tell a supervisor."""
-    sealed = seal_void(voiding(id, since), load_key(directory / AUTHORITY_KEY))
+    sealed = seal_void(voiding(id, since), revoking_key(directory, id))
     async with Surveyor(context) as surveyor:
         survey = await surveyor.look()
         first = next(iter([*supervisors_of(survey), *survey.nodes]))
@@ -122,12 +118,12 @@ async def revoke_one(context: Context, id: bytes, directory: Path, since: int) -
 
 def issued_id(directory: Path, who: str) -> bytes:
     """The id of a certificate, told as it is or by its name; raises UsageError."""
-    found = issued(directory)
-    if who in found:
-        if len(found[who]) > 1:
-            ids = ", ".join(it.hex() for it in found[who])
-            raise UsageError(f"{who!r} was issued {len(found[who])} times: name one id of {ids}")
-        return found[who][0]
+    found = [it.id for it in issued(directory) if it.name == who]
+    if found:
+        if len(found) > 1:
+            ids = ", ".join(it.hex() for it in found)
+            raise UsageError(f"{who!r} was issued {len(found)} times: name one id of {ids}")
+        return found[0]
     try:
         id = bytes.fromhex(who)
     except ValueError:

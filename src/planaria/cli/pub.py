@@ -15,7 +15,8 @@ from planaria.core.topics import check_topic
 from planaria.network.client.client import Client, connect
 from planaria.network.client.events import Ack
 from planaria.network.client.messages import COPIES
-from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, Headers
+from planaria.records.record import PAYLOAD_BYTES_MAX, Draft
+from planaria.records.tables import Headers
 
 CHUNK_BYTES = 1 << 16  # read at a time
 

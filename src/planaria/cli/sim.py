@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,13 +13,16 @@ from planaria.cli.summary import summary, table
 from planaria.cli.ticker import Ticker, Ticking
 from planaria.core.errors import InvariantViolation, UsageError
 from planaria.network.files import write_atomically
-from planaria.simulator.engine import Observer
+from planaria.simulator.engine import KINDS, Observer
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import Schedule, compose, load_schedule, parse_schedule
 from planaria.simulator.shrink import shrink_failure
 from planaria.simulator.trace import LEVELS, Recorder
 from planaria.simulator.trial import OPTIONS, Spec, Trial
 from planaria.simulator.worlds.registry import REGISTERED, Kind, Option, find_kind
+
+if TYPE_CHECKING:
+    from planaria.cli.photographer import Photographer
 
 DEFAULTS = Spec(n=16, seed=0)
 
@@ -138,17 +141,15 @@ def _sim(reference: str, kind: Kind, values: dict[str, Any]) -> int:
 
     with _tracing(spec.command(overlay), spec.seed, values) as watchers:
         trial = prepare(spec, watchers)
+        photographer = _photographer(trial, watchers)
         trial.ticker = Ticker()
         try:
             outcome, violation = trial.judge()
         finally:
             trial.ticker.clear()
         for watcher in watchers:
-            from planaria.web.drawing import places_of  # it loads numpy, which most runs do not
-
-            states = trial.simulator.states()
-            watcher.tell("places", places_of(states))
-            watcher.tell("names", {id: overlay.called(id) for id in states})
+            watcher.tell("names", {id: overlay.called(id) for id in trial.simulator.states()})
+            watcher.tell("pictures", photographer.album.text() if photographer else "[]")
     for output in kind.outputs:
         path = values[output.name.replace("-", "_")]
         if path is not None:
@@ -177,6 +178,17 @@ def _tracing(replay: str, seed: int, values: dict[str, Any]) -> Iterator[list[Re
     about = {"seed": str(seed), "version": __version__, "replay": replay}
     with Recorder(file, level or "everything", about) as recorder:
         yield [recorder]
+
+
+def _photographer(trial: Trial, watchers: Sequence[Recorder]) -> "Photographer | None":
+    """Who takes pictures of a run of which everything is written down."""
+    if not any(it.kinds == KINDS for it in watchers):
+        return None
+    from planaria.cli.photographer import Photographer  # it loads numpy, which most runs do not
+
+    found = Photographer(trial)
+    trial.simulator.watch(found)
+    return found
 
 
 def spec_of(reference: str, kind: Kind, values: dict[str, Any], given: dict[str, Any]) -> Spec:

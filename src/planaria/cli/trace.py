@@ -22,9 +22,9 @@ from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import KINDS
 from planaria.simulator.pictures.lamport import draw, window
 from planaria.simulator.trace import Recorder, Trace
-from planaria.web.drawing import Place
 from planaria.web.page import whole
 from planaria.web.recorded import recording
+from planaria.web.snapshots import developed
 
 T = TypeVar("T")
 MILLISECONDS = 1000  # in a second
@@ -142,7 +142,7 @@ def html(file: Path, out: Path | None) -> int:
         about.get("replay", file.name),
         per_frame=MILLISECONDS if live else INTERVAL,
         unit="second" if live else "interval",
-        places=_told(about, "places", dict[int, Place]),
+        album=developed(about.get("pictures", "[]")),
         names=_told(about, "names", dict[int, str]),
     )
     out = file.with_suffix(".html") if out is None else out

@@ -118,7 +118,7 @@ async def _run(network: LocalNetwork, dashboard: bool, as_json: bool) -> int:
 
 
 async def _work(network: LocalNetwork, dashboard: bool, as_json: bool) -> None:
-    """Run the network; returns when nothing of it is left."""
+    """Run the network; returns when all its processes have ended, with chaos never."""
     started = await network.start()
     context = read_context(network.context)
     with announced(context):

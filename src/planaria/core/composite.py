@@ -85,6 +85,12 @@ class Part:
     def acquaint(self, ids: tuple[NodeId, ...]) -> None:
         """These nodes can be asked."""
 
+    def heard(self, message: Message) -> None:
+        """A message of another node comes to its node now."""
+
+    def said(self, message: Message) -> None:
+        """A message of its node goes to another one now."""
+
 
 class CompositeState(State):
     """The snapshot of each part that is awake, by its overlay; the main one's under `main`."""
@@ -143,6 +149,7 @@ class Composite(Node):
         if not part.admits(message, sender):
             return NOTHING
         woken = self.wake(part.overlay)
+        part.heard(message)
         return [*woken, *_told(part, part.node.on_message(message, sender))]
 
     def on_timeout(self) -> Effects:
@@ -226,6 +233,9 @@ def _met(part: Part, peer: NodeId) -> Effects:
 
 def _told(part: Part, effects: Effects) -> Effects:
     """A part's effects: what is for the application says from which overlay it comes."""
+    for it in effects:
+        if isinstance(it, Send):
+            part.said(it.message)
     return [
         it if isinstance(it, Send | Persist) else FromOverlay(part.overlay, it) for it in effects
     ]

@@ -174,6 +174,10 @@ class Overlay(ABC):
         """What people call a node in a sentence: its number, or what it is."""
         return str(id)
 
+    def whereabouts(self) -> Mapping[NodeId, tuple[float, float]]:
+        """Where nodes are now, x and y from 0 to 1, for who draws them; empty: it has no map."""
+        return {}
+
     def population(self, states: Mapping[NodeId, State]) -> int:
         """How many the network is there for; a supervisor, say, only serves them."""
         return len(states)

@@ -1,10 +1,9 @@
 """Filters in words: as SQL that `sql.parse` reads again, for people and for error messages."""
 
 import re
+from functools import cache
 from math import inf
 from typing import Any
-
-from sqlglot.dialects.spark import Spark
 
 from planaria.filters.filters import Filter
 from planaria.filters.numbers import write_number
@@ -13,8 +12,14 @@ from planaria.filters.timestamps import written
 from planaria.filters.values import ANYTHING, Values
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # would end a line, or worse
-# Of any kind: most would do unquoted, but which depends on what stands beside them.
-KEYWORDS = frozenset(Spark.Tokenizer.KEYWORDS) | frozenset(Spark.Parser.NO_PAREN_FUNCTION_PARSERS)
+
+
+@cache
+def keywords() -> frozenset[str]:
+    """Of any kind: most would do unquoted, but which depends on what stands beside them."""
+    from sqlglot.dialects.spark import Spark  # slow to load, and seldom needed
+
+    return frozenset(Spark.Tokenizer.KEYWORDS) | {*Spark.Parser.NO_PAREN_FUNCTION_PARSERS}
 
 
 def to_sql(filter: Filter) -> str:
@@ -101,5 +106,5 @@ def _coded(control: re.Match[str]) -> str:
 
 
 def _quoted(name: str) -> str:
-    plain = name.isidentifier() and name.isascii() and name.upper() not in KEYWORDS
+    plain = name.isidentifier() and name.isascii() and name.upper() not in keywords()
     return name if plain else f"`{name.replace('`', '``')}`"

@@ -74,9 +74,14 @@ def local_key(path: Path) -> Ed25519PrivateKey:
     return load_key(path)
 
 
-def judge(authority: Authority | None) -> Judge:
-    """What says of sealed bytes what they lay down in a cluster; None: it has no authority."""
-    return _judge_key if authority is None else lambda data: _judge_certificate(data, authority)
+def judge(authority: Authority | None, former: Authority = ()) -> Judge:
+    """What says of sealed bytes what they lay down in a cluster; None: it has no authority.
+
+    Of `former` authorities revocations count still, and nothing else.
+    """
+    if authority is None:
+        return _judge_key
+    return lambda data: _judge_certificate(data, authority, former)
 
 
 def _judge_key(data: bytes) -> Judged | None:
@@ -92,13 +97,14 @@ def _judge_key(data: bytes) -> Judged | None:
     return Judged(charter, id) if _signed(sealed, key) else None
 
 
-def _judge_certificate(data: bytes, authority: Authority) -> Judged | None:
+def _judge_certificate(data: bytes, authority: Authority, former: Authority) -> Judged | None:
     found = decode_sealed(data)
     if found is None:
         return None
     sealed, charter = found
     if charter.topic.startswith(VOID):
-        signers = [] if sealed.signer != AUTHORITY_SIGNED else [it.public_key() for it in authority]
+        trusted = authority + former if sealed.signer == AUTHORITY_SIGNED else ()
+        signers = [it.public_key() for it in trusted]
         good = any(isinstance(it, Ed25519PublicKey) and _signed(sealed, it) for it in signers)
         return Judged(charter, b"") if good else None
     try:

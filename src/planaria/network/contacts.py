@@ -101,7 +101,7 @@ class Contacts:
 
     def __iter__(self) -> Iterator[Contact]:
         """All of them, the one heard of last at the end."""
-        return (self._aged(known) for known in self._known.values())
+        return (self._aged(one) for one in self._known.values() if not self._is_revoked(one))
 
     def learn(self, contact: Contact) -> bool:
         """Keep a sound contact unless a newer one is known; True if it is new."""
@@ -142,9 +142,9 @@ class Contacts:
         return identity.expires
 
     def get(self, node: NodeId) -> Contact | None:
-        """How to reach a node, if that is known."""
+        """How to reach a node, if that is known; one that was revoked since is known no more."""
         known = self._known.get(node)
-        return None if known is None else self._aged(known)
+        return None if known is None or self._is_revoked(known) else self._aged(known)
 
     def newer(self, contact: Contact) -> Contact | None:
         """What is known of the same node, if that is newer."""
@@ -153,7 +153,8 @@ class Contacts:
 
     def supervisors(self) -> list[Contact]:
         """The contacts of those that supervise, by their handles."""
-        found = [one for one in self._known.values() if one.contact.supervises]
+        found = [it for it in self._known.values() if it.contact.supervises]
+        found = [it for it in found if not self._is_revoked(it)]
         found.sort(key=lambda one: one.contact.handle)
         return [self._aged(one) for one in found[:SUPERVISORS_MAX]]
 
@@ -164,12 +165,8 @@ class Contacts:
             node: one
             for node, one in self._known.items()
             if one.made >= oldest and (one.until is None or one.until >= now)
+            if not self._is_revoked(one)
         }
-
-    def review(self) -> None:
-        """Forget whoever was revoked since its contact was believed."""
-        for node in [it for it, one in self._known.items() if self._revoked(one.contact.id)]:
-            del self._known[node]
 
     def question(self, nodes: Iterable[NodeId]) -> bytes:
         """The body of a frame that asks for these nodes."""
@@ -181,8 +178,11 @@ class Contacts:
             nodes = msgpack.decode(question, type=list[NodeId])[:ASKED_MAX]
         except GARBAGE:
             return None
-        found = [self._aged(self._known[node]) for node in nodes if node in self._known]
+        found = [contact for node in nodes if (contact := self.get(node)) is not None]
         return to_wire(found) if found else None
+
+    def _is_revoked(self, known: Known) -> bool:
+        return self._revoked(known.contact.id)
 
     def _aged(self, known: Known) -> Contact:
         age = min(max(0, int(self.clock() - known.made)), AGE_MAX)

@@ -11,6 +11,8 @@ from planaria.protocols.skipring.inquiry import PATIENCE
 from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.topic_supervisor import TopicSupervisor
 
+READ_ONLY = "read-only"
+
 
 def member_doubts(membership: Membership) -> Iterator[str]:
     """What a member knows to be wrong with its place in the ring and with its history."""
@@ -45,11 +47,22 @@ def supervisor_doubts(served: TopicSupervisor) -> Iterator[str]:
 
 def store_doubts(database: Database | None) -> Iterator[str]:
     """What keeps publications from being stored."""
-    if database is None:
-        return
+    if database is not None:
+        yield from doubts_of_store(stalled(database), database.damaged)
+
+
+def stalled(database: Database) -> str | None:
+    """Why a store cannot write; None: it can."""
     if database.writer is None:
+        return READ_ONLY
+    return None if database.writer.stalled is None else str(database.writer.stalled)
+
+
+def doubts_of_store(stalled: str | None, damaged: bool) -> Iterator[str]:
+    """The same in words."""
+    if stalled == READ_ONLY:
         yield "the store is read-only"
-    elif database.writer.stalled is not None:
-        yield f"the store cannot write: {database.writer.stalled}"
-    if database.damaged:
+    elif stalled is not None:
+        yield f"the store cannot write: {stalled}"
+    if damaged:
         yield "the store is damaged: start the node again to mend it"

@@ -350,16 +350,12 @@ class Host:
 
     def _expel(self) -> None:
         """Hang up on whoever was revoked since it was let in."""
-        expelled = False
         for connection in list(self._connections):
             if self.credentials is not None and connection.identity is not None:
                 try:
                     self.credentials.check(connection.identity)
                 except Refused as error:
                     connection.refuse(str(error))
-                    expelled = True
-        if expelled:
-            self.presence.review()
 
     # Time
 

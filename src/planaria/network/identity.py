@@ -11,6 +11,7 @@ import secrets
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -38,7 +39,10 @@ SCHEME = "planaria:"  # of the names that a certificate carries: planaria:id/…
 CLUSTER = "planaria"  # the name of one that was given none
 
 KEY, CERTIFICATE, AUTHORITY, SECRET = "key.pem", "certificate.pem", "authority.pem", "secret"
-AUTHORITY_KEY, OLD_KEY, ISSUED = "authority-key.pem", "authority-key-old.pem", "issued.jsonl"
+AUTHORITY_KEY, ISSUED = "authority-key.pem", "issued.jsonl"
+# Beside it while there are two authorities: the key of the one before, and one that is to follow.
+OLD_KEY, NEW_KEY = "authority-key-old.pem", "authority-key-new.pem"
+FORMER = "former.pem"  # authorities that name nobody any more: what was signed under them counts
 
 Authority = tuple[x509.Certificate, ...]  # one, or two while the newer takes the place of the older
 
@@ -81,45 +85,17 @@ def id_of(key: Ed25519PublicKey, nonce: bytes) -> bytes:
 
 def found_cluster(directory: Path, name: str) -> None:
     """Make an authority in `directory`: its key, its certificate and the cluster's secret."""
-    if (directory / AUTHORITY_KEY).exists():
+    if (directory / AUTHORITY).exists():
         raise UsageError(f"{directory} has an authority already: issue from it, or name another")
+    _checked_name(name)
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    key = Ed25519PrivateKey.generate()
-    signed = _self_signed(key, [x509.NameAttribute(NameOID.COMMON_NAME, _checked_name(name))])
-    write_key(directory / AUTHORITY_KEY, key)
-    _write_secret(directory / SECRET, secrets.token_hex(SECRET_BYTES).encode())
-    (directory / AUTHORITY).write_bytes(signed)
-
-
-def rotate(directory: Path) -> None:
-    """Make a new authority of the same cluster; the one before is trusted beside it."""
-    before = load_authority(directory / AUTHORITY)
-    if len(before) > 1:
-        raise UsageError(
-            f"{directory} is between two authorities: end that first with "
-            f"`planaria keys rotate {directory} --finish`"
-        )
-    load_key(directory / AUTHORITY_KEY)
-    key = Ed25519PrivateKey.generate()
-    # Of another name than the one before, or TLS could not tell which of them signed.
-    names = [
-        x509.NameAttribute(NameOID.COMMON_NAME, cluster_of(before)),
-        x509.NameAttribute(NameOID.SERIAL_NUMBER, secrets.token_hex(8)),
-    ]
-    signed = _self_signed(key, names)
-    old = (directory / AUTHORITY).read_bytes()
-    (directory / AUTHORITY_KEY).rename(directory / OLD_KEY)
-    write_key(directory / AUTHORITY_KEY, key)
-    write_atomically(directory / AUTHORITY, signed + old)
-
-
-def finish_rotation(directory: Path) -> None:
-    """Trust the newest authority alone."""
-    known = load_authority(directory / AUTHORITY)
-    if len(known) < 2:
-        raise UsageError(f"{directory} has one authority: nothing is to be finished")
-    write_atomically(directory / AUTHORITY, known[0].public_bytes(serialization.Encoding.PEM))
-    (directory / OLD_KEY).unlink(missing_ok=True)
+    if not (directory / AUTHORITY_KEY).exists():  # or a crash came before the certificate
+        write_key(directory / AUTHORITY_KEY, Ed25519PrivateKey.generate())
+    if not (directory / SECRET).exists():
+        _write_secret(directory / SECRET, secrets.token_hex(SECRET_BYTES).encode())
+    names = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+    signed = self_signed(load_key(directory / AUTHORITY_KEY), names)
+    write_atomically(directory / AUTHORITY, signed, durable=True)
 
 
 def issue(
@@ -132,7 +108,7 @@ def issue(
     target = directory / _checked_name(name)
     if target.exists():
         raise UsageError(f"{target} exists: choose another name, or remove it to issue anew")
-    authority, signer = _load_authority(directory)
+    authority, signer = load_signer(directory)
     key = Ed25519PrivateKey.generate()
     nonce = _fresh_nonce(key.public_key(), _handles(directory))
     id = id_of(key.public_key(), nonce)
@@ -148,11 +124,14 @@ def issue(
     _write_secret(target / SECRET, (directory / SECRET).read_bytes())
     (target / CERTIFICATE).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (target / AUTHORITY).write_bytes((directory / AUTHORITY).read_bytes())
+    if (directory / FORMER).exists():
+        (target / FORMER).write_bytes((directory / FORMER).read_bytes())
     entry = {
         "name": name,
         "id": id.hex(),
         "roles": roles,
         "expires": str(signed.not_valid_after_utc),
+        "authority": mark_of(authority),
     }
     with (directory / ISSUED).open("a") as log:
         log.write(json.dumps(entry) + "\n")
@@ -191,6 +170,11 @@ def load_authority(path: Path) -> Authority:
         return tuple(x509.load_pem_x509_certificates(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} is no readable certificate: {error}") from None
+
+
+def load_former(directory: Path) -> Authority:
+    """The authorities that were trusted before; raises UsageError."""
+    return load_authority(directory / FORMER) if (directory / FORMER).exists() else ()
 
 
 def load_certificate(path: Path) -> x509.Certificate:
@@ -248,7 +232,7 @@ def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bo
     return True
 
 
-def _self_signed(key: Ed25519PrivateKey, names: list[x509.NameAttribute[str]]) -> bytes:
+def self_signed(key: Ed25519PrivateKey, names: list[x509.NameAttribute[str]]) -> bytes:
     """The certificate of an authority, in PEM."""
     subject = x509.Name(names)
     builder = _builder(subject, subject, key.public_key(), AUTHORITY_DAYS).add_extension(
@@ -301,29 +285,56 @@ def _fresh_nonce(key: Ed25519PublicKey, taken: set[NodeId]) -> bytes:
             return nonce
 
 
-def issued(directory: Path) -> dict[str, list[bytes]]:
-    """The ids of all that were issued, by name; lines that are damaged are told, not skipped."""
+class Issued(NamedTuple):
+    """A line of what was issued; `authority` by its mark, empty where none was written down."""
+
+    name: str
+    id: bytes
+    authority: str
+
+
+def issued(directory: Path) -> list[Issued]:
+    """All that were issued, in this order; lines that are damaged are told, not skipped."""
     path = directory / ISSUED
-    found: dict[str, list[bytes]] = {}
+    found: list[Issued] = []
     try:
         for line in path.read_text().splitlines() if path.exists() else []:
             told = json.loads(line)
-            found.setdefault(str(told.get("name", "")), []).append(bytes.fromhex(told["id"]))
+            said = (str(told.get("name", "")), bytes.fromhex(told["id"]))
+            found.append(Issued(*said, str(told.get("authority", ""))))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is damaged: each line must be an object with an `id`") from None
     return found
 
 
 def _handles(directory: Path) -> set[NodeId]:
-    return {handle_of(id) for ids in issued(directory).values() for id in ids}
+    return {handle_of(it.id) for it in issued(directory)}
 
 
-def _load_authority(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:
-    if not (directory / AUTHORITY_KEY).exists():
+def load_signer(directory: Path) -> tuple[x509.Certificate, Ed25519PrivateKey]:
+    """The newest authority and its key; raises UsageError.
+
+    Where a crash ended a change of authorities the key may have another name: it gets its own.
+    """
+    if not (directory / AUTHORITY).exists():
         raise UsageError(
             f"{directory} has no authority: run `planaria keys init {directory}` first"
         )
-    return load_authority(directory / AUTHORITY)[0], load_key(directory / AUTHORITY_KEY)
+    newest = load_authority(directory / AUTHORITY)[0]
+    for name in (AUTHORITY_KEY, NEW_KEY, OLD_KEY):
+        key = load_key(directory / name) if (directory / name).exists() else None
+        if key is not None and key.public_key() == newest.public_key():
+            if name != AUTHORITY_KEY:
+                write_key(directory / AUTHORITY_KEY, key)
+            return newest, key
+    raise UsageError(f"{directory / AUTHORITY_KEY} is not there, or not the key of {AUTHORITY}")
+
+
+def mark_of(authority: x509.Certificate) -> str:
+    """By what `issued.jsonl` says which authority issued something."""
+    key = authority.public_key()
+    assert isinstance(key, Ed25519PublicKey)
+    return key.public_bytes_raw().hex()[:16]
 
 
 def _checked_name(name: str) -> str:

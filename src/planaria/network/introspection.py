@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from planaria import __version__
 from planaria.network.connection import VERSIONS
-from planaria.network.doubts import member_doubts, store_doubts, supervisor_doubts
+from planaria.network.doubts import member_doubts, stalled, store_doubts, supervisor_doubts
 from planaria.network.evidence import Evidence
 from planaria.network.host import Host
 from planaria.network.identity import handle_of
@@ -275,7 +275,8 @@ def link_statuses(host: Host, now: float) -> list[LinkStatus]:
         contact, link = host.contacts.get(peer), connection.link
         address = contact.addresses[0] if contact else None
         held, silent = link.control.bytes + link.bulk.bytes, max(0.0, now - connection.heard)
-        found.append(LinkStatus(peer, address, link.busy, held, round(silent, 3)))
+        carried = link.bulk.acknowledged
+        found.append(LinkStatus(peer, address, link.busy, held, round(silent, 3), carried))
     return found
 
 
@@ -294,12 +295,11 @@ def store_status(database: Database | None) -> StoreStatus | None:
     """The store; None: there is none on disk."""
     if database is None:
         return None
-    stalled = "read-only" if database.writer is None else database.writer.stalled
     return StoreStatus(
         path=str(database.path),
         bytes=sum(it.stat().st_size for it in database.path.iterdir() if it.is_file()),
         pending_bytes=pending_bytes(database),
-        stalled=None if stalled is None else str(stalled),
+        stalled=stalled(database),
         damaged=database.damaged,
     )
 

@@ -26,6 +26,7 @@ from planaria.core.node import (
     Publish,
     Restarted,
 )
+from planaria.network.admission import Admissions
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
@@ -132,6 +133,7 @@ class LiveNode:
     def _furnish(self, config: Config, commit: Commit | None) -> None:
         """What stands around the protocol and its driver."""
         self.charters = CharterFile(config.dir, self.ring.charters)
+        self.admissions.obey(self.ring.charters)
         if self.memberships.new:
             self.ring.charters.learn_first(company=bool(config.join))
         self.resuming = Resuming(self.memberships.names, self.host.command)
@@ -141,10 +143,9 @@ class LiveNode:
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
         self.rights = None if config.rights is None else RightsFile(config.rights)
-        if self.host.credentials is not None:
-            self.host.credentials.revoked_since = self.ring.charters.revoked_since
 
     def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
+        self.admissions = Admissions(credentials)
         return RingNode(
             handle_of(self.id),
             (),
@@ -153,7 +154,8 @@ class LiveNode:
             store=self.store,
             secret=credentials.secret if credentials else b"",
             pace_max=PACE_MAX,
-            judge=judge(credentials.authority if credentials else None),
+            judge=judge(credentials.authority, credentials.former) if credentials else judge(None),
+            admission=self.admissions,
         )
 
     # Life

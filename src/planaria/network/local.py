@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError
 from planaria.network.context import Context, write_context
-from planaria.network.identity import AUTHORITY_KEY, CLUSTER, found_cluster, issue
+from planaria.network.identity import AUTHORITY, CLUSTER, found_cluster, issue
 
 CLIENT = "client"  # the name of the certificate that tools use
 CONTEXT = "context.toml"
@@ -157,7 +157,7 @@ class LocalNetwork:
                 await child.process.wait()
 
     def _make_keys(self) -> None:
-        if not (self.keys / AUTHORITY_KEY).exists():
+        if not (self.keys / AUTHORITY).exists():
             found_cluster(self.keys, CLUSTER)
         for child in self.children:
             if not (self.keys / child.name).exists():

@@ -100,7 +100,12 @@ class Presence:
         return news
 
     def on_time(self, now: float) -> None:
-        """Time passed: renew my contact when that is due, forget those that nobody renews."""
+        """Time passed: renew my contact when that is due, forget those that nobody renews.
+
+        Who was revoked meanwhile is no supervisor any more, whether it had a link or not.
+        """
+        if self._credentials is not None:
+            self._tell()
         if now < self._due:
             return
         self._due = now + RENEW_SECONDS
@@ -108,11 +113,6 @@ class Presence:
         if self.own is not None:
             self._announce(self.own.addresses)
         self._tell(again=True)
-
-    def review(self) -> None:
-        """Somebody was revoked: it is no supervisor any more, and nobody dials it."""
-        self.contacts.review()
-        self._tell()
 
     def _announce(self, addresses: tuple[str, ...], above: int = 0) -> None:
         serial = max(above, 0 if self.own is None else self.own.serial) + 1

@@ -55,13 +55,17 @@ class SupervisorStatus(Struct, frozen=True):
 
 
 class LinkStatus(Struct, frozen=True):
-    """A link to another node; bytes not yet acknowledged, seconds since it was heard of."""
+    """A link to another node; bytes not yet acknowledged, seconds since it was heard of.
+
+    `carried` are the messages of the kinds that carry publications which have arrived there.
+    """
 
     peer: NodeId
     address: str | None
     busy: bool
     unacknowledged: int
     silent: float
+    carried: int = 0
 
 
 class ContactStatus(Struct, frozen=True):
@@ -107,6 +111,7 @@ class OverlayStatus(Struct, frozen=True):
     """A node's part in an overlay other than `ring`.
 
     `lost` counts what clients did not get because they were too slow; no store could help them.
+    `received` and `forwarded` are copies, from and to other nodes, whoever wants them.
     """
 
     topics: dict[str, OverlayTopic] = {}
@@ -117,6 +122,8 @@ class OverlayStatus(Struct, frozen=True):
     published: int = 0
     deliveries: int = 0
     lost: int = 0
+    received: int = 0
+    forwarded: int = 0
 
 
 class StoreStatus(Struct, frozen=True):

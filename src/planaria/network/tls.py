@@ -21,9 +21,11 @@ from planaria.network.identity import (
     identify,
     load_authority,
     load_certificate,
+    load_former,
     load_key,
     load_secret,
 )
+from planaria.records.evidence import Sealer, sealer
 
 
 class Credentials:
@@ -32,6 +34,7 @@ class Credentials:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.authority = load_authority(directory / AUTHORITY)
+        self.former = load_former(directory)  # of them records and revocations still count
         self.cluster = cluster_of(self.authority)
         certificate = load_certificate(directory / CERTIFICATE)
         self.identity = identify(certificate, self.authority)
@@ -62,6 +65,10 @@ class Credentials:
     def sign(self, data: bytes) -> bytes:
         """A signature by the key of this certificate."""
         return self._key.sign(data)
+
+    def sealer(self, purpose: bytes, topic: str) -> Sealer:
+        """What adds to records for a topic the evidence of who made them."""
+        return sealer(self.der, self.sign, purpose, topic)
 
     def peer(self, connection: ssl.SSLObject) -> Identity:
         """Who is at the other end; raises `Refused` if it is nobody of this cluster."""

@@ -200,6 +200,14 @@ class Index:
             self.erased.append(entry)
         self.forget(stream)
 
+    def refuse(self, places: Sequence[Place]) -> None:
+        """Hold these no longer, whatever the window says."""
+        for place in places:
+            entry = self.shown.get(place) or self.hidden.get(place)
+            if entry is not None:
+                self.discard(entry)
+                self.erased.append(entry)
+
     def _show(self, entry: Entry, lane: Lane) -> None:
         place, order = entry.place, self.order
         self.shown[place] = entry

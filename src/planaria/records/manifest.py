@@ -13,11 +13,19 @@ from msgspec import Meta, MsgspecError, Struct, msgpack
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
+from planaria.records.evidence import (
+    EVIDENCE_BYTES_MAX,
+    Sealer,
+    settled_from,
+    with_settled,
+)
 from planaria.records.record import (
     BATCH,
     BATCH_LAYOUT,
     INCARNATION_BYTES,
+    RECORD_BYTES_MAX,
     SEQUENCE_MAX,
+    SIGNED_BYTES_MAX,
     TIME_MAX,
     Draft,
     MalformedRecord,
@@ -31,6 +39,9 @@ from planaria.records.record import (
 BATCH_MARK, STAGE_MARK = b"B", b"S"  # incarnations of queries, and of what is staged, begin so
 QUERY_BYTES = 6  # of an incarnation tell whose batches it has
 PARTS_MAX = 1 << 14  # of one manifest: it must fit into a record
+STAGED_RECORD_BYTES_MAX = RECORD_BYTES_MAX - BATCH_LAYOUT.size  # its origin is added to it
+SIGNED_MANIFEST_BYTES_MAX = 1 << 15  # of about 1,000 parts: each record of the batch carries it
+SIGNED_STAGE_BYTES_MAX = SIGNED_BYTES_MAX - SIGNED_MANIFEST_BYTES_MAX - 128
 
 _Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
 _Incarnation = Annotated[bytes, Meta(min_length=INCARNATION_BYTES, max_length=INCARNATION_BYTES)]
@@ -146,6 +157,7 @@ def seal_manifest(
     *,
     time: int,
     staged: int,
+    sign: Sealer | None = None,
 ) -> Manifest:
     """The manifest of a batch; it expires with what was staged since the second `staged`.
 
@@ -155,7 +167,18 @@ def seal_manifest(
         raise UsageError(f"more than {PARTS_MAX} parts in one batch: use fewer partitions")
     body = msgpack.encode(_Body(time, portions))
     stream = (publisher, query_incarnation(query))
-    return Manifest(seal(stream, batch, [Draft(body)], time=staged))
+    if sign is not None and len(body) > SIGNED_MANIFEST_BYTES_MAX - EVIDENCE_BYTES_MAX:
+        raise UsageError(
+            f"a manifest of {len(body)} bytes, which each signed record of the batch carries: at "
+            f"most {SIGNED_MANIFEST_BYTES_MAX - EVIDENCE_BYTES_MAX}, use fewer partitions"
+        )
+    return Manifest(seal(stream, batch, [Draft(body)], time=staged, sign=sign))
+
+
+def settleable(staged: Record) -> bool:
+    """Is there room in a staged record for its origin and what proves it, and has it none yet?"""
+    most = SIGNED_STAGE_BYTES_MAX if staged.signed else STAGED_RECORD_BYTES_MAX
+    return len(staged.data) <= most and not staged.columns & BATCH
 
 
 def settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) -> Record:
@@ -167,14 +190,36 @@ def settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) ->
     what = (staged.columns | BATCH, staged.count, staged.pairs)
     head = encode_head(stream, part.first + staged.first, manifest.time, *what)
     mark = BATCH_LAYOUT.pack(manifest.record.key, manifest.batch, portion.first)
-    return decode(head + staged.data[len(head) :] + mark)
+    rows = head + staged.data[len(head) : staged.columns_end] + mark
+    signed = staged.signed and manifest.record.signed
+    return decode(with_settled(rows, staged.data, manifest.record.data) if signed else rows)
+
+
+def settled_by(record: Record, topic: str) -> tuple[Record, Manifest] | None:
+    """What was staged, and the manifest that made it this record of a topic; None if none did.
+
+    Whether either is signed well is not looked at.
+    """
+    if not record.signed or not record.columns & BATCH:
+        return None
+    parts = settled_from(record.data, record.columns_end, BATCH_LAYOUT.size)
+    try:
+        staged, manifest = decode(parts[0]), Manifest(decode(parts[1]))
+        portion = manifest.portions[topic]
+        part = next(it for it in portion.parts if it.incarnation == staged.incarnation)
+        whole = staged.publisher == manifest.publisher and staged.end <= part.count
+        same = whole and settled(staged, manifest, portion, part).data == record.data
+    except (MalformedRecord, KeyError, StopIteration):
+        return None
+    return (staged, manifest) if same else None
 
 
 def origin_of(record: Record) -> Origin | None:
     """Which manifest settled a record, if any did."""
     if not record.columns & BATCH:
         return None
-    return Origin(*BATCH_LAYOUT.unpack_from(record.data, len(record.data) - BATCH_LAYOUT.size))
+    at = record.columns_end - BATCH_LAYOUT.size
+    return Origin(*BATCH_LAYOUT.unpack_from(record.data, at))
 
 
 def same_query(stream: Stream) -> tuple[Stream, Stream]:

@@ -7,6 +7,7 @@ millisecond, or a record full, share one key, one hash, one message and one row.
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.state import State, Stateful
+from planaria.records.evidence import Sealer
 from planaria.records.record import (
     HEADER_NAME_BYTES_MAX,
     HEADER_VALUE_BYTES_MAX,
@@ -50,14 +51,17 @@ class Packer(Stateful):
     retry is the same bytes.
     """
 
-    __slots__ = ("bytes", "last", "next", "stream", "time", "unsettled", "waiting", "weights")
+    __slots__ = (
+        "bytes", "last", "next", "sign", "stream", "time", "unsettled", "waiting", "weights",
+    )  # fmt: skip
     state_type = PackerState
 
-    def __init__(self, publisher: NodeId, incarnation: bytes) -> None:
+    def __init__(self, publisher: NodeId, incarnation: bytes, sign: Sealer | None = None) -> None:
         """`incarnation`: fresh bytes of the operating system at every start of a process."""
         if len(incarnation) != INCARNATION_BYTES:
             raise UsageError(f"incarnation of {len(incarnation)} bytes: {INCARNATION_BYTES}")
         self.stream: Stream = (publisher, incarnation)
+        self.sign = sign  # adds evidence of the publisher
         self.unsettled: list[Record] = []  # sealed and not acknowledged, by number
         self.next = 0  # the number of the first draft that waits
         self.waiting: list[Draft] = []
@@ -134,7 +138,7 @@ class Packer(Stateful):
             size, count = size + weight, count + 1
         self.time = max(self.time, time)
         drafts, low = self.waiting[:count], min(low, self.next)
-        record = seal(self.stream, self.next, drafts, time=self.time, low=low)
+        record = seal(self.stream, self.next, drafts, time=self.time, low=low, sign=self.sign)
         del self.waiting[:count], self.weights[:count]
         self.next += count
         self.bytes += len(record.data) - size

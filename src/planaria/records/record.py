@@ -12,12 +12,12 @@ The record, not the publication, is hashed, stored, forwarded and reconciled. It
     validity    one bit per publication, least significant first: has it a key?
     data        payloads, keys, names, values, each without separators
     batch       the key of a manifest, a batch, where it begins (if it settled with a batch)
+    evidence    who published it, and its signature (version 2; see `planaria.records.evidence`)
 """
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import accumulate, pairwise
-from operator import sub
+from itertools import pairwise
 from struct import Struct as Layout
 from struct import error as StructError  # noqa: N812
 from struct import pack, unpack_from
@@ -26,6 +26,15 @@ from typing import NamedTuple
 from planaria.core.codec import FRAME_BYTES_MAX
 from planaria.core.errors import MalformedMessage, UsageError
 from planaria.core.ids import NodeId, is_node_id
+from planaria.records.evidence import EVIDENCE_BYTES_MAX, Sealer, evidence_size
+from planaria.records.tables import (
+    Headers,
+    cells_of,
+    check_names,
+    check_table,
+    check_validity,
+    table_of,
+)
 
 RECORD_KEY_BYTES = 16
 RECORD_KEY_BITS = 8 * RECORD_KEY_BYTES
@@ -37,6 +46,7 @@ SEQUENCE_MAX = 2**63 - 1
 PUBLICATIONS_MAX = 4096  # in one record; bounds what one message makes a receiver do
 # A message around one record needs at most a topic of 1024 bytes and some integers.
 RECORD_BYTES_MAX = FRAME_BYTES_MAX - 4096
+SIGNED_BYTES_MAX = RECORD_BYTES_MAX + EVIDENCE_BYTES_MAX
 HEADERS_MAX = 64  # of one publication
 HEADER_NAME_BYTES_MAX = 255
 HEADER_VALUE_BYTES_MAX = 8192
@@ -44,11 +54,10 @@ PUBLICATION_KEY_BYTES_MAX = 1024
 
 Stream = tuple[NodeId, bytes]  # publisher and incarnation: whoever numbers publications from 0
 Place = int  # a record's place in the order of retention: its time, then its key
-Headers = tuple[tuple[str, bytes], ...]
 
 _HEAD = Layout("<2sBBIqqqq12sI")
-_MARK, _VERSION = b"PR", 1
-_BEGIN = _MARK + bytes([_VERSION])
+_MARK, _PLAIN, _SIGNED = b"PR", 1, 2  # versions: without evidence, and with it
+_BEGIN, _BEGIN_SIGNED = (_MARK + bytes([version]) for version in (_PLAIN, _SIGNED))
 _ONE = Layout("<II")  # the offsets of a single payload
 _HASH = blake2b(digest_size=RECORD_KEY_BYTES, person=b"planaria record")
 KEYS, HEADERS, TIMESTAMPS, BATCH = 1, 2, 4, 8  # columns that may be left out
@@ -127,6 +136,19 @@ class Record:
         """The number after the last."""
         return self.first + self.count
 
+    @property
+    def signed(self) -> bool:
+        """Does evidence of its publisher end it?"""
+        return self.data[2] == _SIGNED
+
+    @property
+    def columns_end(self) -> int:
+        """Where its columns end and evidence begins."""
+        size = len(self.data)
+        if not self.signed:
+            return size
+        return size - evidence_size(self.data, settled=bool(self.columns & BATCH))
+
     def offsets(self) -> "Offsets":
         """Where the columns lie in `data`."""
         return Offsets(self.columns, self.count, self.pairs, self.data)
@@ -134,7 +156,7 @@ class Record:
     def payloads(self, lo: int, hi: int) -> list[bytes]:
         """The payloads of the numbers from `lo` to before `hi`."""
         at = self.offsets()
-        return _cells(self.data, at.payloads, at.payload_data, lo - self.first, hi - self.first)
+        return cells_of(self.data, at.payloads, at.payload_data, lo - self.first, hi - self.first)
 
     def timestamps(self, lo: int, hi: int) -> tuple[int, ...]:
         """The times of the numbers from `lo` to before `hi`, in microseconds since 1970."""
@@ -210,7 +232,7 @@ class Offsets:
 
     def key_cells(self, rows: range) -> list[bytes | None]:
         """The keys of `rows`, None for those without."""
-        cells = _cells(self.data, self.keys, self.key_data, rows.start, rows.stop)
+        cells = cells_of(self.data, self.keys, self.key_data, rows.start, rows.stop)
         bits = self.data[self.validity : self.payload_data]
         return [
             cell if bits[row >> 3] >> (row & 7) & 1 else None
@@ -221,16 +243,10 @@ class Offsets:
         """The headers of `rows`."""
         bounds = unpack_from(f"<{len(rows) + 1}I", self.data, self.header_rows + 4 * rows.start)
         lo, hi = bounds[0], bounds[-1]
-        names = [c.decode() for c in _cells(self.data, self.names, self.name_data, lo, hi)]
-        values = _cells(self.data, self.values, self.value_data, lo, hi)
+        names = [c.decode() for c in cells_of(self.data, self.names, self.name_data, lo, hi)]
+        values = cells_of(self.data, self.values, self.value_data, lo, hi)
         pairs = list(zip(names, values, strict=True))
         return [tuple(pairs[a - lo : b - lo]) for a, b in pairwise(bounds)]
-
-
-def _cells(data: bytes, table: int, start: int, lo: int, hi: int) -> list[bytes]:
-    """The cells `lo` to before `hi` of a column of bytes."""
-    bounds = unpack_from(f"<{hi - lo + 1}I", data, table + 4 * lo)
-    return [data[start + a : start + b] for a, b in pairwise(bounds)]
 
 
 def record_key(data: bytes) -> bytes:
@@ -249,13 +265,22 @@ def intact(data: bytes, place: Place) -> Record | None:
     return record if record.place == place else None
 
 
-def seal(stream: Stream, first: int, drafts: Sequence[Draft], *, time: int, low: int = 0) -> Record:
+def seal(
+    stream: Stream,
+    first: int,
+    drafts: Sequence[Draft],
+    *,
+    time: int,
+    low: int = 0,
+    sign: Sealer | None = None,
+) -> Record:
     """Make the one record of `drafts`, numbered from `first`; a retry sends the same bytes.
 
-    Raises UsageError if a bound is exceeded.
+    `sign` adds the evidence of who published it. Raises UsageError if a bound is exceeded.
     """
     try:
-        return decode(_encode(stream, first, drafts, time, low))
+        data = _encode(stream, first, drafts, time, low)
+        return decode(data if sign is None else sign(data))
     except (MalformedRecord, StructError) as error:
         raise UsageError(f"cannot seal this record: {error}") from None
 
@@ -265,17 +290,17 @@ def encode_head(
 ) -> bytes:
     """The head of a record of `count` publications with so many headers."""
     head = (columns, count, stream[0], first, low, time, stream[1], pairs)
-    return _HEAD.pack(_MARK, _VERSION, *head)
+    return _HEAD.pack(_MARK, _PLAIN, *head)
 
 
 def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low: int) -> bytes:
     count, columns = len(drafts), 0
     payloads, keys, headers, timestamps = zip(*drafts, strict=True) if drafts else ((),) * 4
-    tables, data = [_table(payloads)], [*payloads]
+    tables, data = [table_of(payloads)], [*payloads]
     if keys.count(None) < count:
         columns |= KEYS
         cells = [key or b"" for key in keys]
-        tables.append(_table(cells))
+        tables.append(table_of(cells))
         data += cells
     pairs = [pair for row in headers for pair in row]
     validity = times = b""
@@ -285,7 +310,7 @@ def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low:
     if pairs:
         columns |= HEADERS
         names, values = [name.encode() for name, _ in pairs], [value for _, value in pairs]
-        tables += [_table(headers), _table(names), _table(values)]
+        tables += [table_of(headers), table_of(names), table_of(values)]
         data += [*names, *values]
     if timestamps.count(None) < count:
         columns |= TIMESTAMPS
@@ -293,11 +318,6 @@ def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low:
         times = pack(f"<{count}q", *stamps)
     head = encode_head(stream, first, time, columns, count, len(pairs), low)
     return b"".join([head, times, *tables, validity, *data])
-
-
-def _table(cells: Sequence[bytes] | Sequence[Headers]) -> bytes:
-    """The offsets of a column whose cells follow each other."""
-    return pack(f"<{len(cells) + 1}I", *accumulate(map(len, cells), initial=0))
 
 
 def decode(data: bytes) -> Record:
@@ -313,10 +333,12 @@ def decode(data: bytes) -> Record:
 
 def decode_unnamed(data: bytes) -> Record:
     """The same without its key, which takes most of the time: for whoever only reads it."""
-    if not _HEAD.size <= len(data) <= RECORD_BYTES_MAX:
-        raise MalformedRecord(f"record of {len(data)} bytes: at most {RECORD_BYTES_MAX}")
-    if data[:3] != _BEGIN:
-        raise MalformedRecord(f"no record of version {_VERSION}: begins with {data[:3].hex()}")
+    signed = data[:3] == _BEGIN_SIGNED
+    most = SIGNED_BYTES_MAX if signed else RECORD_BYTES_MAX
+    if not _HEAD.size <= len(data) <= most:
+        raise MalformedRecord(f"record of {len(data)} bytes: at most {most}")
+    if not signed and data[:3] != _BEGIN:
+        raise MalformedRecord(f"no record of version 1 or 2: begins with {data[:3].hex()}")
     record = Record(data, b"")
     _check_head(record)
     if record.columns or not _is_plain(record):
@@ -327,13 +349,13 @@ def decode_unnamed(data: bytes) -> Record:
 def _is_plain(record: Record) -> bool:
     """Is this clearly a sound record of payloads alone, as nearly all are?"""
     data, count = record.data, record.count
-    start = _HEAD.size + 4 * (count + 1)
-    if not start <= len(data) <= PAYLOAD_BYTES_MAX:
+    start, end = _HEAD.size + 4 * (count + 1), record.columns_end
+    if not start <= end <= PAYLOAD_BYTES_MAX:
         return False
     if count == 1:
-        return _ONE.unpack_from(data, _HEAD.size) == (0, len(data) - start)
+        return _ONE.unpack_from(data, _HEAD.size) == (0, end - start)
     bounds = unpack_from(f"<{count + 1}I", data, _HEAD.size)
-    return bounds[0] == 0 and start + bounds[-1] == len(data) and list(bounds) == sorted(bounds)
+    return bounds[0] == 0 and start + bounds[-1] == end and list(bounds) == sorted(bounds)
 
 
 def _check_head(record: Record) -> None:
@@ -355,46 +377,20 @@ def _check_head(record: Record) -> None:
 
 def _check_columns(record: Record) -> None:
     at, count, pairs, data = record.offsets(), record.count, record.pairs, record.data
-    if (end := at.end + BATCH_LAYOUT.size * bool(record.columns & BATCH)) != len(data):
-        raise MalformedRecord(f"columns end at {end}, the record at {len(data)}")
-    _check_table("payload", data, at.payloads, count, PAYLOAD_BYTES_MAX)
-    if record.columns & KEYS:
-        lengths = _check_table("key", data, at.keys, count, PUBLICATION_KEY_BYTES_MAX)
-        _check_validity(data[at.validity : at.payload_data], lengths)
-    if record.columns & HEADERS:
-        rows = _check_table("headers", data, at.header_rows, count, HEADERS_MAX)
-        if sum(rows) != pairs:
-            raise MalformedRecord(f"{pairs} headers, but {sum(rows)} belong to publications")
-        _check_table("header value", data, at.values, pairs, HEADER_VALUE_BYTES_MAX)
-        lengths = _check_table("header name", data, at.names, pairs, HEADER_NAME_BYTES_MAX)
-        _check_names(data[at.name_data : at.value_data], lengths)
-
-
-def _check_table(what: str, data: bytes, table: int, entries: int, largest: int) -> list[int]:
-    """Check the offsets of one column; returns the lengths of its cells."""
-    bounds = unpack_from(f"<{entries + 1}I", data, table)
-    lengths = list(map(sub, bounds[1:], bounds))
-    if bounds[0] != 0 or min(lengths) < 0:
-        raise MalformedRecord(f"{what} offsets do not ascend from 0")
-    if max(lengths) > largest:
-        raise MalformedRecord(f"{what} of {max(lengths)}: at most {largest}")
-    return lengths
-
-
-def _check_validity(validity: bytes, lengths: list[int]) -> None:
-    bits = int.from_bytes(validity, "little")
-    if bits >> len(lengths):
-        raise MalformedRecord("validity bits beyond the last publication")
-    if any(length and not bits >> row & 1 for row, length in enumerate(lengths)):
-        raise MalformedRecord("a key where there is none")
-
-
-def _check_names(names: bytes, lengths: list[int]) -> None:
-    """Header names are UTF-8, and no name begins inside a character."""
+    end, columns = record.columns_end, record.columns
+    if (found := at.end + BATCH_LAYOUT.size * bool(columns & BATCH)) != end:
+        raise MalformedRecord(f"columns end at {found}, the record at {end}")
     try:
-        names.decode()
-    except UnicodeDecodeError as error:
-        raise MalformedRecord(f"header names: {error.reason}") from None
-    starts = accumulate(lengths[:-1])
-    if any(names[at : at + 1] and 0x80 <= names[at] < 0xC0 for at in starts):
-        raise MalformedRecord("a header name begins inside a character")
+        check_table("payload", data, at.payloads, count, PAYLOAD_BYTES_MAX)
+        if columns & KEYS:
+            lengths = check_table("key", data, at.keys, count, PUBLICATION_KEY_BYTES_MAX)
+            check_validity(data[at.validity : at.payload_data], lengths)
+        if columns & HEADERS:
+            rows = check_table("headers", data, at.header_rows, count, HEADERS_MAX)
+            if sum(rows) != pairs:
+                raise MalformedRecord(f"{pairs} headers, but {sum(rows)} belong to publications")
+            check_table("header value", data, at.values, pairs, HEADER_VALUE_BYTES_MAX)
+            lengths = check_table("header name", data, at.names, pairs, HEADER_NAME_BYTES_MAX)
+            check_names(data[at.name_data : at.value_data], lengths)
+    except ValueError as error:
+        raise MalformedRecord(str(error)) from None

@@ -162,6 +162,12 @@ class Store(ABC):
         self.delivered.drop(stream)
         self._erase_dropped()
 
+    def refuse(self, places: Sequence[Place]) -> None:
+        """Hold these no longer: nobody entitled published them."""
+        self.index.refuse(places)
+        self._retained = None
+        self._erase_dropped()
+
     def _erase_dropped(self) -> None:
         unshown, self.index.unshown = self.index.unshown, []
         if self._retained is not None and unshown:

@@ -150,6 +150,7 @@ class Trial:
         self.applications = Applications(self.simulator, overlay)
         self.n = overlay.population(self.simulator.states())
         self.bound: int | None = None
+        self.found: list[Violation] = []  # when it was judged last
 
     @property
     def time(self) -> float:
@@ -171,7 +172,7 @@ class Trial:
 
         What was delivered wrongly counts once; what is missed counts until it is delivered.
         """
-        found = self.violations()
+        found = self.found = self.violations()
         told = ", ".join(sorted({it.invariant for it in found}))
         self.simulator.note("verdict", ENVIRONMENT, told or "legitimate")
         if self.book is not None and any(it.invariant != MISSED for it in found):

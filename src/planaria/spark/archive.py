@@ -4,16 +4,18 @@
     DIR/_planaria/archive.json          what this archive is of
     DIR/_planaria/commits/000000.json   how far a batch goes, and its files
     DIR/_planaria/staged/               files of a batch that is not committed
+    DIR/_planaria/lock                  is locked while somebody writes
 
 A batch is written aside, committed by one small file, and then moved into place. Whoever is killed
 in between leaves nothing behind that a reader of Parquet would see, or something that the next run
 finishes. No Spark is needed; whatever reads partitioned Parquet can read it.
 """
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -22,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import PlanariaError, UsageError
 from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.records.arrow import to_arrow
@@ -72,6 +74,17 @@ class Archive:
         paths = sorted(self._commits.glob("*.json"))
         return [Commit(**json.loads(path.read_text())) for path in paths]
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let nobody else write meanwhile; raises UsageError if somebody does."""
+        self._inner.mkdir(parents=True, exist_ok=True)
+        with (self._inner / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"{self.directory}: another run writes this archive") from None
+            yield
+
     def open(self, patterns: Sequence[str]) -> None:
         """Prepare to write; finishes what the last run did not.
 
@@ -102,11 +115,14 @@ class Archive:
         return commit
 
     def _put_in_place(self, commit: Commit) -> None:
+        """Move its files where readers see them; raises PlanariaError if one is nowhere."""
         for name in commit.files:
             staged, place = self._staged / name, self.directory / name
             if staged.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 staged.replace(place)
+            elif not place.exists():
+                raise PlanariaError(f"{place} is committed and is not there: was it deleted?")
 
     def tables(self, topic: str) -> Iterator[pa.RecordBatch]:
         """All publications of a topic, always in the same order."""
@@ -141,7 +157,7 @@ class _Files:
 
     def write(self, topic: str, table: pa.Table) -> None:
         """Add publications of a topic."""
-        if topic != self._topic or len(self._open) > OPEN_MAX:
+        if topic != self._topic:
             self._close()
             self._topic = topic
         days = pc.cast(table.column("timestamp"), pa.date32())
@@ -149,6 +165,8 @@ class _Files:
             part = table.filter(pc.equal(days, day))
             place = f"topic={quote(topic, safe='')}/date={day}"
             if place not in self._open:
+                if len(self._open) >= OPEN_MAX:
+                    self._close()
                 name = f"{place}/{self.number:06}-{len(self.rows)}.parquet"
                 path = self.directory / name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,13 +192,13 @@ def archive(
     Raises DataLoss for what was promised and is no longer kept, or passes over it.
     """
     found = Archive(directory)
-    found.open(patterns)
-    done = found.commits()
-    start: Vectors = mine(done[-1].offset, patterns).vectors if done else {}
-    overview = Overview(context, patterns)
-    try:
-        target = overview.available(overview.fresh())
-        lows = {topic: seen.lows for topic, seen in overview.seen.items()}
+    with found.locked():
+        found.open(patterns)
+        done = found.commits()
+        start: Vectors = mine(done[-1].offset, patterns).vectors if done else {}
+        with closing(Overview(context, patterns)) as overview:
+            target = overview.complete(start)
+            lows = {topic: seen.lows for topic, seen in overview.seen.items()}
         number = len(done)
         while True:
             end = advance(start, target, lows, BATCH_ROWS)
@@ -190,8 +208,6 @@ def archive(
             tables = _tables(context, ranges, fail=fail_on_data_loss)
             yield found.add(number, Offset(fingerprint(patterns), end), tables)
             start, number = end, number + 1
-    finally:
-        overview.close()
 
 
 def _tables(

@@ -20,7 +20,8 @@ from planaria.network.client.servers import Servers
 from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.network.identity import handle_of
-from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
+from planaria.records.evidence import PUBLISHED
+from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS, weigh
 from planaria.records.record import INCARNATION_BYTES, Draft, Stream, seal
 from planaria.spark.archive import INNER, Archive
 from planaria.spark.source.overview import Overview
@@ -74,6 +75,7 @@ async def _publish(
 ) -> int:
     """Publish from number `first` on; returns how many there are in all."""
     requests = Requests(Servers(context.servers), access)
+    sign = access.sealer(PUBLISHED, topic)
     await requests.channel.open()
     try:
         number, asked = 0, deque[asyncio.Future[Stored]]()
@@ -81,7 +83,7 @@ async def _publish(
             wanted = drafts[max(0, first - number) :]
             number += len(drafts)
             if wanted:
-                record = seal(stream, number - len(wanted), wanted, time=int(time()))
+                record = seal(stream, number - len(wanted), wanted, time=int(time()), sign=sign)
                 asked.append(requests.begin(Put, topic, record.data, copies))
             if len(asked) >= AHEAD:
                 await asked.popleft()
@@ -102,10 +104,12 @@ def _packs(found: Archive, topic: str) -> Iterator[list[Draft]]:
         for payload, key, headers, stamp in zip(
             *(column.to_pylist() for column in (*columns, stamps)), strict=True
         ):
-            drafts.append(Draft(payload, key, tuple(headers), stamp))
-            size += len(payload)
-            if len(drafts) >= PACKED_PUBLICATIONS or size >= PACKED_BYTES:
+            draft = Draft(payload, key, tuple(headers), stamp)
+            weight = weigh(draft)
+            if len(drafts) >= PACKED_PUBLICATIONS or (drafts and size + weight > PACKED_BYTES):
                 yield drafts
                 drafts, size = [], 0
+            drafts.append(draft)
+            size += weight
     if drafts:
         yield drafts

@@ -9,6 +9,7 @@ from planaria.verify.check import Search
 from planaria.verify.model import Model
 from planaria.verify.models.antientropy import AntiEntropyModel
 from planaria.verify.models.dht import DhtModel
+from planaria.verify.models.gossip import GossipModel
 from planaria.verify.models.leases import LeasesModel
 from planaria.verify.models.mobile import MobileModel
 from planaria.verify.models.skipring import SkipRingModel
@@ -26,6 +27,7 @@ MODELS: Mapping[str, type[Model]] = {
         LeasesModel,
         AntiEntropyModel,
         MobileModel,
+        GossipModel,
     )
 }
 
@@ -95,6 +97,11 @@ CASES: Sequence[Case] = (
     Case("mobile", 3, "heights", delay=1, large=True),
     Case("mobile", 3, "links", delay=1, large=True),
     Case("mobile", 3, "ring", delay=1, large=True),
+    Case("gossip", 1, "any-group", delay=1),
+    Case("gossip", 2, "group", delay=1),
+    Case("gossip", 2, "levels", delay=1),
+    Case("gossip", 2, "any-group", delay=1, large=True),
+    Case("gossip", 2, "any-levels", delay=1, large=True),
 )
 
 

@@ -1,11 +1,14 @@
 """One search from beginning to end: explore, judge every state, look for what must not be."""
 
 from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from planaria import __version__
 from planaria.verify.graph import NOBODY, Graph
 from planaria.verify.livelock import Component, livelocks, traps
 from planaria.verify.model import Model, constants
@@ -13,12 +16,23 @@ from planaria.verify.space import Schedule, Space
 
 STATES_MAX = 2_000_000
 SHOWN = 3  # counterexamples of one kind
+ROOMS = ("core", "filters", "protocols", "records", "simulator", "verify")  # whose code it runs
+
+
+@cache
+def code_version() -> str:
+    """Changes with every line that can change what a search finds."""
+    digest, package = blake2b(digest_size=6), Path(__file__).parent.parent
+    for path in sorted(path for room in ROOMS for path in (package / room).rglob("*.py")):
+        digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return f"{__version__}+{digest.hexdigest()}"
 
 
 class Finding(Struct):
     """Something that must not be: of which kind, how often, and one way there.
 
-    `stem` and `loop` are numbers of states with the actions between them.
+    `stem` and `loop` are numbers of states with the actions between them; `last` is the action
+    after them that raised.
     """
 
     kind: str
@@ -26,6 +40,7 @@ class Finding(Struct):
     detail: str
     stem: list[tuple[int, int]]
     loop: list[tuple[int, int]] = []
+    last: int = NOBODY
 
 
 class Result(Struct):
@@ -64,7 +79,8 @@ class Search:
     def key(self) -> str:
         """What this search is, to know it again on disk."""
         small = ", ".join(f"{name} = {value}" for name, value in self.model.constants.items())
-        return f"{self.model.name} n={self.model.n} {self.model.start} {self.schedule} {small}"
+        what = f"{self.model.name} n={self.model.n} {self.model.start} {self.schedule} {small}"
+        return f"{what} {code_version()}"
 
     def run(
         self,
@@ -121,10 +137,11 @@ class Search:
     def _troubles(self) -> list[Finding]:
         """Exceptions, and steps that no step may be."""
         graph = self.graph
-        found = [
-            self._finding("exception", len(graph.troubles), it.detail, it.state)
-            for it in graph.troubles[:SHOWN]
-        ]
+        found = []
+        for it in graph.troubles[:SHOWN]:
+            detail = f"{action_name(graph, it.action)}: {it.detail}"
+            found.append(self._finding("exception", len(graph.troubles), detail, it.state))
+            found[-1].last = it.action
         wrong = []
         judged = () if type(self.model).broken is Model.broken else graph.states
         for number, state in enumerate(judged):

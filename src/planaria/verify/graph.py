@@ -83,7 +83,7 @@ class Graph:
                 edges.extend(targets)
                 self.transitions += len(targets)
         except Raised as raised:
-            self.troubles.append(Trouble(number, NOBODY, str(raised)))
+            self.troubles.append(Trouble(number, raised.action, str(raised)))
         self.offsets.append(len(edges))
         self.cuts.append(self.space.cut > cut)
 

@@ -156,7 +156,7 @@ ROUTING: Sequence[Mutant] = (
     Mutant(
         "1",
         "a broker renews what it told, once in rho",
-        "routing.broker:Broker.on_timeout",
+        "routing.node:Broker.on_timeout",
         "everything=self.round == 0",
         "everything=False",
         LEASES,
@@ -196,7 +196,74 @@ ROUTING: Sequence[Mutant] = (
     ),
 )
 
+GROUP = Case("gossip", 2, "group", delay=1)
+LEVELS = Case("gossip", 2, "levels", delay=1)
+
 GOSSIP: Sequence[Mutant] = (
+    Mutant(
+        "ages of views",
+        "news of others is one older than they say",
+        "gossip.membership:Membership._take",
+        "age = told + 1",
+        "age = told",
+        GROUP,
+    ),
+    Mutant(
+        "silence",
+        "whoever does not answer is given up",
+        "gossip.membership:Membership.on_timeout",
+        "self.forget(id)",
+        "pass",
+        GROUP,
+    ),
+    Mutant(
+        "contacts",
+        "configured contacts and the silent are called now and then",
+        "gossip.membership:Membership.on_timeout",
+        "if absent and",
+        "if False and",
+        GROUP,
+    ),
+    Mutant(
+        "gone",
+        "who says that it is no member is dropped",
+        "gossip.membership:Membership.drop",
+        "self.view.pop(id, None)",
+        "pass",
+        LEVELS,
+    ),
+    Mutant(
+        "sketch",
+        "hashes that nobody renews die out",
+        "gossip.sketch:grow_old",
+        "hashed: age + 1",
+        "hashed: age",
+        LEVELS,
+    ),
+    Mutant(
+        "15, 16",
+        "who lacks a superprocess searches for one",
+        "gossip.links:Links.searches",
+        "if not wanted or",
+        "if True or",
+        LEVELS,
+    ),
+    Mutant(
+        "17",
+        "a contact that is not heard of grows old",
+        "gossip.links:Links.on_timeout",
+        "(topic, age + 1) for id, (topic, age) in self.contacts",
+        "(topic, age) for id, (topic, age) in self.contacts",
+        LEVELS,
+    ),
+    Mutant(
+        "checks",
+        "contacts are asked whether they are still there",
+        "gossip.links:Links.on_timeout",
+        "if age >= CHECK_AGE or",
+        "if False and",
+        LEVELS,
+    ),
     Mutant(
         "1",
         "relays are elected with probability below p_sel",
@@ -213,6 +280,14 @@ GOSSIP: Sequence[Mutant] = (
         "if self._is_denied(id, topic, age):",
         "if False:",
         f"{LINKS}test_what_a_contact_denied_is_believed_again_only_by_news_that_is_younger",
+    ),
+    Mutant(
+        "ages",
+        "news of others is one older on arrival, so that it ages on its way",
+        "gossip.links:Links.merge",
+        "age = told + 1",
+        "age = told",
+        f"{LINKS}test_news_handed_round_in_circles_grows_older",
     ),
     Mutant(
         "0022",

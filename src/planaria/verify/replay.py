@@ -17,7 +17,7 @@ from planaria.verify.cases import find_model
 from planaria.verify.check import Finding, Search, action_name
 from planaria.verify.graph import NOBODY
 from planaria.verify.model import constants
-from planaria.verify.space import AGES, Schedule, Space, State
+from planaria.verify.space import AGES, Raised, Schedule, Space, State
 
 
 def counterexample(search: Search, finding: Finding) -> dict[str, Any]:
@@ -40,18 +40,23 @@ def counterexample(search: Search, finding: Finding) -> dict[str, Any]:
             _step(search, before, action, after) for (_, before), (action, after) in pairwise(steps)
         ],
         "loop": len(finding.stem) - 1 if finding.loop else None,
+        "raises": None if finding.last == NOBODY else _input(space, finding.last),
     }
 
 
 def _step(search: Search, before: int, action: int, after: int) -> list[Any]:
     """One step: whose timeout or which message, and which of its outcomes."""
-    graph, space = search.graph, search.graph.space
+    graph = search.graph
     outcomes = next(list(targets) for it, targets in graph.actions(before) if it == action)
-    outcome = outcomes.index(after)
+    return [*_input(graph.space, action), outcomes.index(after)]
+
+
+def _input(space: Space, action: int) -> list[Any]:
+    """Whose timeout, or which message."""
     if action < space.n:
-        return ["timeout", space.nodes[action].id, outcome]
+        return ["timeout", space.nodes[action].id]
     source, target, message = space.messages[action - space.n]
-    return ["deliver", source, target, to_wire(message).hex(), outcome]
+    return ["deliver", source, target, to_wire(message).hex()]
 
 
 def replay(path: Path) -> Iterator[str]:
@@ -84,6 +89,18 @@ def _told(search: Search, data: dict[str, Any]) -> Iterator[str]:
         yield from _described(search, action, state)
     if data["loop"] is not None and seen[data["loop"]] != seen[-1]:
         yield "the loop does not close: the code is not that of the search"
+    if data["raises"] is not None:
+        action = _action(space, codec, data["raises"])
+        yield action_name(search.graph, action)
+        yield f"    {_raised(space, state, action)}"
+
+
+def _raised(space: Space, state: State, action: int) -> str:
+    try:
+        space.take(state, action)
+    except Raised as raised:
+        return str(raised)
+    return "raises nothing: the code is not that of the search"
 
 
 def _action(space: Space, codec: Codec, step: list[Any]) -> int:

@@ -48,7 +48,11 @@ class Schedule(Struct, frozen=True):
 
 
 class Raised(Exception):
-    """A handler raised, or did what no step may do."""
+    """A handler raised, or did what no step may do, when `action` was taken."""
+
+    def __init__(self, words: str, action: int) -> None:
+        super().__init__(words)
+        self.action = action
 
 
 class Space:
@@ -149,6 +153,7 @@ class Space:
 
     def _step(self, at: int, own: int, input: int) -> tuple[Outcome, ...]:
         node, data = self.nodes[at], self.locals[own]
+        action = at if input == TIMEOUT else self.n + input
         found: dict[Outcome, None] = {}
         for script in self.coins.scripts():
             node.load(decode_state(node.state_type, data))
@@ -157,10 +162,10 @@ class Space:
                 effects = self._input(at, input)
             except Exception as error:
                 said = f"{type(error).__name__}: {error}"
-                raise Raised(f"node {node.id} raised {said}") from error
+                raise Raised(f"node {node.id} raised {said}", action) from error
             before = decode_state(node.state_type, data)
             if wrong := self.model.forbidden(before, node.state(), effects):
-                raise Raised(f"node {node.id}: {wrong}")
+                raise Raised(f"node {node.id}: {wrong}", action)
             sends = {
                 self.message(node.id, it.target, it.message): None
                 for it in effects
@@ -177,6 +182,13 @@ class Space:
             return node.on_message(message, source)
         told = node.on_command(Clock(0)) if node.reads_clock else ()
         return [*told, *node.on_timeout()]
+
+    def take(self, state: State, action: int) -> tuple[Outcome, ...]:
+        """What one action does to the node that takes it; raises Raised."""
+        if action < self.n:
+            return self.step(action, state[action], TIMEOUT)
+        at = self.targets[action - self.n]
+        return self.step(at, state[at], action - self.n)
 
     def after(self, state: State) -> Iterator[tuple[int, list[State]]]:
         """Each action possible in a state, with all its outcomes.

@@ -8,7 +8,7 @@ that no script can read and no other site can use.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hmac import compare_digest
 
 from msgspec import json
@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from planaria.core.errors import PlanariaError
+from planaria.network.client.overlays import RING
 from planaria.web.breaking import BUTTONS, Breaker
 from planaria.web.page import POLICY, asset, served
 from planaria.web.watching import Watcher
@@ -43,6 +44,7 @@ class Dashboard:
         self.token, self.title, self.seconds = token, title, seconds
         self.breakable = False
         self.viewers = 0
+        self.closing = False
         self.changed = asyncio.Condition()
         self.app = Starlette(
             lifespan=self._looking,
@@ -63,6 +65,14 @@ class Dashboard:
             yield
         finally:
             work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+
+    async def close(self) -> None:
+        """End what is sent to open pages: a server that stops would wait for them."""
+        self.closing = True
+        async with self.changed:
+            self.changed.notify_all()
 
     def _guarded(
         self, answer: Callable[[Request], Awaitable[Response]]
@@ -96,7 +106,7 @@ class Dashboard:
 
     async def _frame(self, request: Request) -> Response:
         """The last frame, for scripts and tests."""
-        frame = self.watcher.frame(request.query_params.get("topic", ""))
+        frame = self.watcher.frame(*asked(request))
         if frame is None:
             return PlainTextResponse(f"{self.watcher.failure or 'not looked yet'}\n", 503)
         return Response(json.encode(frame), media_type="application/json")
@@ -116,10 +126,9 @@ class Dashboard:
     async def _events(self, request: Request) -> Response:
         if self.viewers >= VIEWERS_MAX:
             return PlainTextResponse(f"{VIEWERS_MAX} pages are open: close one\n", 503)
-        topic = request.query_params.get("topic", "")
-        return StreamingResponse(self._stream(topic), media_type="text/event-stream")
+        return StreamingResponse(self._stream(*asked(request)), media_type="text/event-stream")
 
-    async def _stream(self, topic: str) -> AsyncIterator[bytes]:
+    async def _stream(self, topic: str, overlay: str) -> AsyncIterator[bytes]:
         self.viewers += 1
         try:
             yield event("history", json.encode(list(self.watcher.history)))
@@ -127,16 +136,24 @@ class Dashboard:
             seen = -1
             while True:
                 async with self.changed:
-                    while self.watcher.looks == seen:
+                    while self.watcher.looks == seen and not self.closing:
                         await self.changed.wait()
+                if self.closing:
+                    return
                 seen = self.watcher.looks
-                frame = self.watcher.frame(topic)
+                frame = self.watcher.frame(topic, overlay)
                 if self.watcher.failure is not None or frame is None:
                     yield event("failure", json.encode(self.watcher.failure))
                 else:
                     yield event("frame", json.encode(frame))
         finally:
             self.viewers -= 1
+
+
+def asked(request: Request) -> tuple[str, str]:
+    """The topic that a page wants to see, and its overlay."""
+    query = request.query_params
+    return query.get("topic", ""), query.get("overlay", RING)
 
 
 def event(kind: str, data: bytes) -> bytes:

@@ -52,4 +52,6 @@ class Breaker:
                 found = await faults.carry_out(action)
             finally:
                 await target.close()
-            return f"{name}: {', '.join(found.victims)}"
+            if not found.affected:
+                raise UsageError(f"{name}: affected nothing at {', '.join(found.victims)}")
+            return f"{name}: affected {found.affected:,} at {', '.join(found.victims)}"

@@ -6,6 +6,8 @@ page shows both. Ids are text: a browser's numbers end at 53 bits.
 
 from msgspec import Struct
 
+from planaria.web.pictures.picture import Place, Region
+
 OK, DOUBTS, SILENT = "ok", "doubts", "silent"
 GOOD, ONCE, BROKEN = "good", "once", "broken"  # a lamp; once: seen in one look, it may be in flight
 
@@ -13,7 +15,8 @@ GOOD, ONCE, BROKEN = "good", "once", "broken"  # a lamp; once: seen in one look,
 class NodeView(Struct, frozen=True, omit_defaults=True):
     """One node, its place (each of x and y from -1 to 1) and what its detail shows.
 
-    `arrived` are the publications that it has come to hold since the frame before.
+    `arrived` are the publications that have come to it since the frame before; `mark` stands
+    beside its name.
     """
 
     id: str
@@ -22,6 +25,7 @@ class NodeView(Struct, frozen=True, omit_defaults=True):
     y: float
     state: str = OK
     role: str = "member"
+    mark: str = ""
     arrived: int = 0
     doubts: list[str] = []
     figures: dict[str, str] = {}
@@ -36,13 +40,14 @@ class Lamp(Struct, frozen=True):
 
 
 class TopicView(Struct, frozen=True):
-    """One topic of the network."""
+    """One topic of an overlay, or all of one that has none; what is None is not known there."""
 
     name: str
-    members: int
-    publications: int
+    members: int | None
+    publications: int | None
     charter: int
     legitimate: bool
+    overlay: str = "ring"
 
 
 class Rates(Struct, frozen=True):
@@ -58,23 +63,38 @@ class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The network at `time`: seconds of a live network, intervals or seconds of a recorded one.
 
     `legitimate` is None where nobody judged. Edges are the numbers of two nodes of `nodes` and a
-    kind; `pulses` are messages with publications that travelled since the frame before, and
-    `events` what happened, in words. In a recording nodes stay where they are: `nodes` is empty,
-    and `states` tells those that are not ok.
+    kind, `hidden` how many more there are than can be drawn; `ends` are words beside the first of
+    two nodes on its line to the second. `pulses` are messages with publications that travelled
+    since the frame before, and `events` what happened, in words.
+
+    In a recording `nodes` is empty: `states` tells those that are not ok, `doubts` why, `arrived`
+    to whom publications came. `moved`, `marks` and `roles` are those of all nodes, and None where
+    they are as in the frame before; `figures` are those that changed.
     """
 
     time: float
     legitimate: bool | None
+    overlay: str = "ring"
     topic: str = ""
     nodes: list[NodeView] = []
     states: dict[int, str] = {}
     edges: list[tuple[int, int, str]]
+    hidden: int = 0
+    ends: list[tuple[int, int, str]] = []
+    regions: list[Region] = []
+    wide: bool = False
     lamps: list[Lamp]
     pulses: list[tuple[int, int]] = []
     events: list[str] = []
     topics: list[TopicView] = []
     rates: Rates = Rates()
     healed: list[tuple[float, float]] = []  # when something broke, and after how long it was right
+    moved: dict[int, Place] | None = None
+    marks: dict[int, str] | None = None
+    roles: dict[int, str] | None = None
+    figures: dict[int, dict[str, str]] = {}
+    doubts: dict[int, str] = {}
+    arrived: list[int] = []
 
 
 class Recording(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """The page: as files for a server, or as one file that needs nothing else."""
 
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -10,7 +11,9 @@ from msgspec import json
 from planaria.web.frames import Recording
 
 STYLES = ("vendor/uPlot.min.css", "style.css")
-SCRIPTS = ("vendor/uPlot.iife.min.js", "drawing.js", "charts.js", "panels.js", "main.js")
+SCRIPTS = (
+    *("vendor/uPlot.iife.min.js", "drawing.js", "charts.js", "panels.js", "replay.js", "main.js"),
+)
 ASSETS = (*STYLES, *SCRIPTS)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -47,6 +50,7 @@ def whole(recording: Recording) -> str:
     return _filled(recording.title, meta + styles, "recorded", scripts)
 
 
+@cache
 def _text(name: str) -> str:
     text = asset(name).decode()
     if "</" in text:  # would end the element that it stands in

@@ -5,13 +5,13 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
 
 from planaria.core.errors import UsageError
+from planaria.network.config import is_loopback
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.context import Context
 from planaria.network.survey import Surveyor
@@ -37,7 +37,7 @@ async def dashboard(
 ) -> AsyncIterator[str]:
     """Serve at `listen`; the address that is given has the token in it."""
     host, port = parse_address(listen)
-    if not open_to_others and not _loopback(host):
+    if not open_to_others and not is_loopback(listen):
         raise UsageError(f"{host} can be reached by others: say --open-to-others if you mean it")
     token = secrets.token_urlsafe(TOKEN_BYTES)
     with TemporaryDirectory(prefix="planaria-dashboard-") as copies:
@@ -54,6 +54,7 @@ async def dashboard(
                 try:
                     yield f"http://{address}/?token={token}"
                 finally:
+                    await board.close()
                     server.should_exit = True
                     await work
 
@@ -67,10 +68,3 @@ def _bound(host: str, port: int) -> socket.socket:
         raise UsageError(
             f"cannot listen at {where}: {error.strerror or error}; name another with --listen"
         ) from None
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

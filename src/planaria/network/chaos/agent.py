@@ -16,6 +16,7 @@ from planaria.network.client.overlays import RING
 from planaria.network.host import Host
 
 MESSAGES_MAX = 10_000  # that one fault forges or replays
+NAMED = 0.75  # of what is forged comes from whom it names
 
 log = logging.getLogger("planaria.chaos")
 

@@ -7,7 +7,7 @@ from random import Random
 from planaria.core.composite import Composite
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.network.chaos.agent import Breakable
+from planaria.network.chaos.agent import NAMED, Breakable
 from planaria.network.chaos.ring import BreakableRing
 from planaria.network.client.overlays import RING
 from planaria.network.overlays.content import OVERLAY, ContentPart
@@ -18,8 +18,6 @@ from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.messages import speaker as gossip_speaker
 from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
 from planaria.protocols.skipring.node import RingNode
-
-NAMED = 0.75  # of what is forged comes from whom it names
 
 
 class BreakablePart(ABC):

@@ -5,13 +5,13 @@ from random import Random
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
+from planaria.network.chaos.agent import NAMED
 from planaria.protocols.skipring.arbitrary_node import any_node_message, corrupt_node
 from planaria.protocols.skipring.messages import speaker
 from planaria.protocols.skipring.node import RingNode
 from planaria.records.record import TIME_MAX
 
 TOPICS_MAX = 64  # that one fault corrupts
-NAMED = 0.75  # of what is forged comes from whom it names
 STRANGERS = 4  # ids of nobody that forged messages may come from
 
 

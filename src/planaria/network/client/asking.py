@@ -23,6 +23,10 @@ class Unanswered(PlanariaError):
     """A node that cannot be reached, does not let us in or does not answer; says which and why."""
 
 
+class Refused(Unanswered):
+    """A node that answers that it cannot or will not; says which and why."""
+
+
 class Asker:
     """A connection to one node; closes when its block ends."""
 
@@ -35,6 +39,11 @@ class Asker:
         self._number = 0
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ended: asyncio.Event = asyncio.Event()
+
+    @property
+    def hung_up(self) -> bool:
+        """Is there no connection?"""
+        return self._connection is None
 
     async def __aenter__(self) -> "Asker":
         await self.open()
@@ -79,7 +88,7 @@ class Asker:
         finally:
             del self._waiting[number]
         if isinstance(found, Failed):
-            raise Unanswered(f"{self.address}: {found.reason}")
+            raise Refused(f"{self.address}: {found.reason}")
         if not isinstance(found, answer):
             raise Unanswered(f"{self.address} answers {type(found).__name__}: another version?")
         return found

@@ -17,17 +17,20 @@ from planaria.core.ids import NodeId
 from planaria.core.topics import check_topic
 from planaria.network.client.client import Client
 from planaria.network.client.messages import AskBatch, BatchIs, MemberHas, Put
+from planaria.records.evidence import MANIFEST, STAGED, Sealer
 from planaria.records.manifest import (
+    STAGED_RECORD_BYTES_MAX,
     Manifest,
     Part,
     Portion,
     decode_manifest,
     row_incarnation,
     seal_manifest,
+    settleable,
     stage_incarnation,
 )
 from planaria.records.positions import Intervals
-from planaria.records.record import INCARNATION_BYTES, Record, Stream
+from planaria.records.record import INCARNATION_BYTES, Record, Stream, decode
 
 AHEAD_BYTES_MAX = 1 << 20  # staged by a task and not held yet: half of what a link takes
 PROGRESS_SECONDS = 60.0  # without any, after which a batch does not settle
@@ -36,7 +39,7 @@ SILENT_SECONDS = 10.0  # for which who is silent is asked again: it may hold ano
 PAUSE_SECONDS = 0.02  # between two questions; doubles up to
 PAUSE_SECONDS_MAX = 0.5
 
-STAGED = ("ring", True)  # of a `Put`: only rings settle batches, and it is one
+AS_STAGE = ("ring", True)  # of a `Put`: only rings settle batches, and it is one
 Sealing = Callable[[Stream, int, int], Record]  # with stream, first number and time
 Answers = dict[str, list[MemberHas]]  # by topic
 TWO_DRIVERS = (
@@ -76,15 +79,25 @@ class Stager:
             self._streams[topic] = stage_incarnation(os.urandom(INCARNATION_BYTES))
             self._counts[topic], self._times[topic] = 0, int(time())
         stream = (self._client.publisher, self._streams[topic])
-        record = sealing(stream, self._counts[topic], self._times[topic])
+        record = self._signed(topic, sealing(stream, self._counts[topic], self._times[topic]))
+        if not settleable(record):
+            raise UsageError(
+                f"a record of {len(record.data)} bytes: at most {STAGED_RECORD_BYTES_MAX} are "
+                "staged; shorten what its rows have"
+            )
         self._counts[topic] += record.count
         asked = self._client.requests.begin(
-            Put, topic, record.data, self._copies, False, True, *STAGED
+            Put, topic, record.data, self._copies, False, True, *AS_STAGE
         )
         self._open[asked] = len(record.data)
         self._bytes += len(record.data)
         while self._bytes > AHEAD_BYTES_MAX:
             await self._wait(asyncio.FIRST_COMPLETED)
+
+    def _signed(self, topic: str, record: Record) -> Record:
+        """The same rows with the evidence of who stages them, where there are keys."""
+        sign = self._client.access.sealer(STAGED, topic)
+        return record if sign is None else decode(sign(record.data))
 
     async def finish(self) -> list[Staged]:
         """What was staged, once as many members as wanted hold all of it."""
@@ -114,7 +127,12 @@ class Numbering:
         self._time = 0
 
     def manifest(
-        self, publisher: NodeId, query: str, batch: int, staged: Iterable[Staged]
+        self,
+        publisher: NodeId,
+        query: str,
+        batch: int,
+        staged: Iterable[Staged],
+        sign: Sealer | None = None,
     ) -> Manifest:
         """Number what was staged for a batch."""
         portions: dict[str, Portion] = {}
@@ -128,7 +146,8 @@ class Numbering:
             portion.parts.append(Part(part.incarnation, part.rows, first))
             self._streams[name] = (incarnation, first + part.rows)
         since = min(part.time for part in parts)
-        return seal_manifest(publisher, query, batch, portions, time=self._time, staged=since)
+        times = {"time": self._time, "staged": since}
+        return seal_manifest(publisher, query, batch, portions, **times, sign=sign)
 
     def forget(self, query: str) -> None:
         """Number in new incarnations from now on: numbers were given that may not be used."""
@@ -152,7 +171,8 @@ async def commit(
     rows = list(staged)
     if not rows:
         return False
-    manifest = numbering.manifest(client.publisher, query, batch, rows)
+    sign = client.access.sealer(MANIFEST, "")
+    manifest = numbering.manifest(client.publisher, query, batch, rows, sign)
     new = False
     try:
         new = await Commit(client, copies).settle(manifest)
@@ -204,7 +224,7 @@ class Commit:
         """Have enough members hold the manifest, and all that hold a part; only then publish."""
         for topic, have in answers.items():
             holders = _holders(have)
-            wish = (max(self._copies, len(holders)), False, True, *STAGED, holders)
+            wish = (max(self._copies, len(holders)), False, True, *AS_STAGE, holders)
             await self._client.requests.begin(Put, topic, manifest.record.data, *wish)
         await self._publish(manifest, answers)
 

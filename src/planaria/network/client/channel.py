@@ -22,6 +22,7 @@ from planaria.network.frames import Kind
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
 from planaria.network.unreached import why
+from planaria.records.evidence import Sealer
 
 SILENCE_SECONDS = 1.5  # without a frame, after which a node is left: two beats that did not come
 DIAL_SECONDS = 3.0  # for one node to answer and to say hello
@@ -44,6 +45,10 @@ class Access(NamedTuple):
     hello: Hello
     credentials: Credentials | None
     patience: float = PATIENCE_SECONDS
+
+    def sealer(self, purpose: bytes, topic: str) -> Sealer | None:
+        """What adds to records the evidence of who made them, where there are keys."""
+        return None if self.credentials is None else self.credentials.sealer(purpose, topic)
 
 
 class Owner(Protocol):

@@ -46,6 +46,7 @@ from planaria.network.connection import VERSIONS, Hello
 from planaria.network.context import Context, find_context
 from planaria.network.identity import CLUSTER, ID_BYTES, handle_of
 from planaria.network.tls import Credentials
+from planaria.records.evidence import PUBLISHED
 from planaria.records.positions import vector_from_json, vector_to_json
 from planaria.records.record import INCARNATION_BYTES, Draft, decode
 
@@ -202,7 +203,8 @@ class Client:
             else:
                 # Numbers that one overlay has must not be missing in another.
                 start = os.urandom(INCARNATION_BYTES) if overlay else self.incarnation
-                outbox = Stream(topic, self._requests, self.publisher, start)
+                sign = self.access.sealer(PUBLISHED, topic)
+                outbox = Stream(topic, self._requests, self.publisher, start, sign)
             self._outboxes[topic, overlay] = outbox
         return outbox
 

@@ -27,6 +27,7 @@ from planaria.network.client.messages import (
     Stored,
 )
 from planaria.network.client.requests import Requests
+from planaria.records.evidence import Sealer
 from planaria.records.packing import PACKED_PUBLICATIONS, UNSETTLED_BYTES_MAX, Packer, weigh
 from planaria.records.record import INCARNATION_BYTES, Draft, Record
 
@@ -146,10 +147,15 @@ class Stream(Outbox):
     """The publications of a long-lived client: numbered, packed and sealed here."""
 
     def __init__(
-        self, topic: str, requests: Requests, publisher: NodeId, incarnation: bytes
+        self,
+        topic: str,
+        requests: Requests,
+        publisher: NodeId,
+        incarnation: bytes,
+        sign: Sealer | None = None,
     ) -> None:
         super().__init__(topic, requests)
-        self.packer = Packer(publisher, incarnation)
+        self.packer = Packer(publisher, incarnation, sign)
         # Who waits for what the packer has not sealed yet, and for how many; all with one wish.
         self._receipts: deque[tuple[Receipt, int]] = deque()
         self._wish = Wish()
@@ -232,8 +238,8 @@ class Stream(Outbox):
     def _abandon(self, record: Record) -> None:
         """Number in a new incarnation: nobody is to wait for a number that was refused."""
         if record.stream == self.packer.stream:
-            waiting = self.packer.waiting
-            self.packer = Packer(record.publisher, os.urandom(INCARNATION_BYTES))
+            waiting, sign = self.packer.waiting, self.packer.sign
+            self.packer = Packer(record.publisher, os.urandom(INCARNATION_BYTES), sign)
             self._done, self._settled = {}, 0
             self.packer.offer(*waiting)
 

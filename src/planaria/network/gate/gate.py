@@ -18,6 +18,7 @@ from planaria.network.gate.requests import Requests
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import CODEC, Session
 from planaria.network.gate.settling import Settling
+from planaria.network.gate.showing import Showing
 from planaria.network.gate.tails import Tails
 from planaria.network.gate.warden import Warden
 from planaria.network.host import Host
@@ -62,15 +63,16 @@ class Gate:
         self.sessions: dict[Connection, Session] = {}
         self.memberships = Memberships(ring, host.command, loop.time)
         self.publishing = Publishing(
-            self.memberships, host.command, loop.time, host.wall, loop.call_later, host.links.values
-        )
+            self.memberships, host.command, loop.time, host.wall, loop.call_later,
+            host.links.values, host.credentials,
+        )  # fmt: skip
         self.settling = Settling(self.memberships, host.command, loop.time, loop.call_later)
         self.overlays = Overlays(ring.charters, host.command, loop.time)
         self.warden = Warden(self.overlays, rights)
-        self.tails = Tails(self.memberships, loop.time, loop.call_soon, self.warden.unreadable)
-        self.queries = Queries(
-            self.memberships, status, loop.time, host.wall, host.interval, self.warden
-        )
+        judged = (self.warden.unreadable, self.warden.may_hear)
+        self.tails = Tails(self.memberships, loop.time, loop.call_soon, *judged)
+        self.queries = Queries(self.memberships, loop.time, host.wall, host.interval, self.warden)
+        self.showing = Showing(self.queries, status, loop.time, loop.call_soon, self.warden)
         others = (host.command, loop.time, keep, self.warden.unreadable)
         self.others = None if node is None else Others(node, *others)
         self._requests = Requests(self, chaos)

@@ -12,6 +12,8 @@ from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.topics import check_topic
 from planaria.network.client.messages import TOKEN_BYTES, PutNew, Stored
 from planaria.network.gate.ring import Memberships
+from planaria.network.tls import Credentials
+from planaria.records.evidence import PUBLISHED
 from planaria.records.packing import weigh
 from planaria.records.record import INCARNATION_BYTES, Draft, Record, seal
 
@@ -48,9 +50,14 @@ class Numbering:
     """The streams of this node, and the tokens of the last ten minutes."""
 
     def __init__(
-        self, memberships: Memberships, clock: Callable[[], float], wall: Callable[[], float]
+        self,
+        memberships: Memberships,
+        clock: Callable[[], float],
+        wall: Callable[[], float],
+        credentials: Credentials | None = None,
     ) -> None:
         self._memberships, self._clock, self._wall = memberships, clock, wall
+        self._credentials = credentials  # what this node numbers it signs
         self._streams: dict[str, OwnStream] = {}
         self._tokens: dict[Name, Token] = {}
         self._unheld: dict[bytes, Name] = {}  # by the key of the record
@@ -71,7 +78,9 @@ class Numbering:
         now = max(own.time, int(self._wall()))
         stream = (self._memberships.id, own.incarnation)
         low = min(self._low(message.topic, own), own.next)
-        record = seal(stream, own.next, message.drafts, time=now, low=low)
+        keys = self._credentials
+        sign = None if keys is None else keys.sealer(PUBLISHED, message.topic)
+        record = seal(stream, own.next, message.drafts, time=now, low=low, sign=sign)
         own.next, own.time = record.end, now
         name = (message.topic, message.token)
         self._tokens[name] = Token(record, self._clock())

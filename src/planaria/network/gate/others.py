@@ -106,6 +106,14 @@ class Others:
         found = next((it for it in self._parts() if it.overlay == overlay), None)
         return None if found is None else encode_state(found.judged())
 
+    def names(self, overlay: str) -> list[str]:
+        """The topics that such a state tells of: of a group, the one whose name it has."""
+        found = next((it for it in self._parts() if it.overlay == overlay), None)
+        if found is None or found.has_conditions:  # which are about no topic
+            return []
+        names = [it.removesuffix("/#") for it in (*found.topics(), *found.wishes())]
+        return [name for name in dict.fromkeys(names) if name != "#"]
+
     def part(self, overlay: str) -> LivePart:
         """This node's part in an overlay that it serves, awake or not."""
         part = self._node.parts[overlay]
@@ -248,10 +256,14 @@ class Others:
                     one.session.answer(Tailing(one.request, [one.pattern], overlay))
         elif isinstance(effect, Notice):
             for one in self._of(overlay):
-                if one.notices and (
-                    effect.topic in ("", "#") or matches(one.pattern, effect.topic)
-                ):
+                if one.notices and self._concerns(one, effect.topic):
                     one.session.send(Told(one.request, effect.topic, effect.kind, effect.detail))
+
+    def _concerns(self, one: Follower, topic: str) -> bool:
+        """Is a notice for a tail? Of a topic that its client may read; some are of none."""
+        return topic in ("", "#") or (
+            matches(one.pattern, topic) and self._refusal(one.session, topic) == ""
+        )
 
     def _deliver(self, overlay: str, effect: Deliver, delivery: Delivery) -> None:
         part = self._node.parts[overlay]

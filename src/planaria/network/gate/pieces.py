@@ -6,7 +6,6 @@ from planaria.core.errors import UsageError
 from planaria.core.ids import is_node_id
 from planaria.filters.attributes import object_of
 from planaria.filters.filters import TOPIC, matches
-from planaria.filters.sql import parse
 from planaria.filters.values import Value
 from planaria.network.client.messages import LACKS_MAX, Lack, Piece, Position, from_wire
 from planaria.records.batches import Lacks, Slice
@@ -31,6 +30,8 @@ class Condition:
 
     def __init__(self, text: str) -> None:
         """Raises UsageError if it is no condition."""
+        from planaria.filters.sql import parse  # slow to load, and seldom needed
+
         self._filters = parse(text)
 
     def selects(self, topic: str, one: Publication) -> bool:

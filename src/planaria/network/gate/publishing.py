@@ -18,9 +18,11 @@ from planaria.network.gate.numbering import Numbering
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.network.pace import crowded, room
+from planaria.network.tls import Credentials
 from planaria.protocols.skipring.deposits import (
     CROWDED,
     EXPIRED,
+    FORGED,
     FULL,
     MALFORMED,
     TAKEN,
@@ -39,6 +41,11 @@ REFUSALS = {
     MALFORMED: ("usage", "its members cannot read this record: upgrade them"),
     EXPIRED: ("usage", "this is older than what the topic keeps: set the clock right"),
     CROWDED: ("usage", "the topic has too many open streams: publish through fewer clients"),
+    FORGED: (
+        "usage",
+        "its members do not admit it: the topic's charter, a revocation or a clock is against its "
+        "publisher, which for a one-shot client is its node",
+    ),
     TAKEN: ("usage", "another manifest has this batch: do two drivers write it?"),
     FULL: ("full", "too few members can store it now"),
 }
@@ -81,12 +88,13 @@ class Publishing:
         wall: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
         links: Callable[[], Iterable[Connection]],
+        credentials: Credentials | None = None,
     ) -> None:
         self.memberships, self._command, self._clock = memberships, command, clock
         self._later, self._looking, self._links = later, False, links
         self._paced: deque[Pending] = deque()  # in the order of their coming
         self._pacing: asyncio.Task[None] | None = None
-        self.numbering = Numbering(memberships, clock, wall)
+        self.numbering = Numbering(memberships, clock, wall, credentials)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
         self._bytes = 0  # of them
 

@@ -1,24 +1,15 @@
-"""Questions of clients that are answered once: where to begin, ranges, topics, status, state."""
+"""Questions of clients that are answered once: where to begin, ranges, how far they go."""
 
 import os
 from collections.abc import Callable
-from random import Random
-from typing import Any
 
-from msgspec import json
 from msgspec.structs import replace
 
 from planaria.core.errors import CapacityExceeded, UsageError
-from planaria.core.state import encode_state
-from planaria.core.topics import check_filter, check_topic, matches
+from planaria.core.topics import check_filter, check_topic
 from planaria.network.client.messages import (
-    AskCharters,
     AskExtent,
-    AskState,
-    AskStatus,
-    AskTopics,
     AskVector,
-    ChartersAre,
     ExtentIs,
     Lack,
     Piece,
@@ -26,9 +17,6 @@ from planaria.network.client.messages import (
     Read,
     Resolve,
     Resolved,
-    StateIs,
-    StatusIs,
-    TopicsAre,
     VectorIs,
     in_parts,
     to_wire,
@@ -51,19 +39,11 @@ from planaria.network.gate.session import Session
 from planaria.network.gate.warden import Warden
 from planaria.network.rights import SUBSCRIBE
 from planaria.protocols.publications.holdings import Holdings
-from planaria.protocols.publications.retention import Retention
-from planaria.protocols.skipring.history import History
-from planaria.protocols.skipring.membership import Membership, MembershipState
-from planaria.protocols.skipring.peer import PeerState
-from planaria.protocols.skipring.supervisor import SupervisorState
 from planaria.records.batches import Lacks
-from planaria.records.memory import MemoryStore
 from planaria.records.positions import Vector
 from planaria.records.store import Store
 
 WAIT_SECONDS = 10.0  # for this node to be able to answer; then another may be
-TOPICS_SECONDS = 5.0  # for all supervisors to name their topics; then what is known is told
-CHARTERS_PAGE = 128  # charters in one answer, and two more: at most half a mebibyte
 WAIT_MILLISECONDS_MAX = 10_000  # for which a question for news may wait
 SLACK_SECONDS = 60  # by which the clock of a new publisher may be slow and not lose its first words
 
@@ -87,14 +67,13 @@ class Queries:
     def __init__(
         self,
         memberships: Memberships,
-        status: Callable[[str | None], Any],
         clock: Callable[[], float],
         wall: Callable[[], float],
         interval: float,
         warden: Warden,
     ) -> None:
         self._warden = warden
-        self.memberships, self._status, self._clock = memberships, status, clock
+        self.memberships, self._clock = memberships, clock
         self._wall, self._interval = wall, interval
         self._waiting: list[Waiting] = []
         self._news: dict[str, list[Waiting]] = {}  # questions that wait for a topic to change
@@ -137,7 +116,8 @@ class Queries:
             one.session.fail(one.request, "full", str(error))
         return True
 
-    def _try(self, session: Session, request: int, attempt: Try) -> None:
+    def attempt(self, session: Session, request: int, attempt: Try) -> None:
+        """Answer now, or as soon as that is possible; raises what the first attempt does."""
         if not attempt():
             until = self._clock() + WAIT_SECONDS
             self._waiting.append(Waiting(session, request, attempt, until))
@@ -153,7 +133,9 @@ class Queries:
             session.answer(Resolved(message.request, {}, max(0, message.time), {}))
         elif message.since in ("now", "last"):
             self.memberships.join(pattern)
-            self._try(session, message.request, lambda: self._resolved(session, message, pattern))
+            self.attempt(
+                session, message.request, lambda: self._resolved(session, message, pattern)
+            )
         else:
             raise UsageError(f"since {message.since!r}: all, now, last or time")
 
@@ -207,7 +189,7 @@ class Queries:
                 session.fail(message.request, "elsewhere", reason)
             return where != NOT_YET
 
-        self._try(session, message.request, attempt)
+        self.attempt(session, message.request, attempt)
 
     def _range(
         self, message: Read, after: Vector, to: Vector | None, condition: Condition | None
@@ -237,7 +219,7 @@ class Queries:
             session.answer(VectorIs(message.request, to_wire(vector)))
             return True
 
-        self._try(session, message.request, attempt)
+        self.attempt(session, message.request, attempt)
 
     def ask_extent(self, session: Session, message: AskExtent) -> None:
         """Which numbers of a topic are here; of the first streams, when that has changed."""
@@ -294,71 +276,6 @@ class Queries:
         self.memberships.join(topic)
         return NOT_YET
 
-    # Topics, status and state
-
-    def ask_topics(self, session: Session, message: AskTopics) -> None:
-        """The topics of a pattern, when all supervisors have told theirs."""
-        pattern = check_filter(message.pattern)
-        directory, patience = self.memberships.ring.directory, self._clock() + TOPICS_SECONDS
-
-        def attempt() -> bool:
-            found = {*directory.topics(pattern), *self.memberships.matching(pattern)}
-            if not directory.complete(pattern) and self._clock() < patience:
-                return False
-            heard = [topic for topic in found if self._warden.may_hear(session, topic)]
-            session.answer(TopicsAre(message.request, sorted(heard)))
-            return True
-
-        self._try(session, message.request, attempt)
-
-    def ask_charters(self, session: Session, message: AskCharters) -> None:
-        """The charters that this node keeps; a supervisor keeps all."""
-        pattern, charters = check_filter(message.pattern), self.memberships.ring.charters
-        found: list[bytes] = []
-        for name in charters.names():
-            hidden = not self._warden.may_hear(session, name)
-            if name <= message.after or hidden or not matches(pattern, name):
-                continue
-            found += charters.kept[name]
-            if len(found) >= CHARTERS_PAGE:
-                session.answer(ChartersAre(message.request, found, name))
-                return
-        session.answer(ChartersAre(message.request, found))
-
-    def ask_status(self, session: Session, message: AskStatus) -> None:
-        """How this node is."""
-        after = message.after
-        while True:
-            status = self._status(after)
-            topics = getattr(status, "topics", {})
-            heard = {it: one for it, one in topics.items() if self._warden.may_hear(session, it)}
-            if heard or not topics or after is None:
-                break
-            after = max(topics)  # none at all would say that there are no more
-        if len(heard) < len(topics):
-            status = replace(status, topics=heard)
-        session.answer(StatusIs(message.request, json.encode(status)))
-
-    def ask_state(self, session: Session, message: AskState) -> None:
-        """One topic's state, for whoever judges the whole network; without publications."""
-        ring, topic = self.memberships.ring, message.topic
-        membership = ring.peer.topics.get(topic)
-        peer = {} if membership is None else {topic: _without_history(membership)}
-        supervisor = None
-        if ring.supervisor is not None:
-            whole = ring.supervisor
-            served, moved_to = whole.topics.get(topic), whole.moved.get(topic)
-            state = SupervisorState(
-                {} if served is None else {topic: served.state()},  # type: ignore[dict-item]
-                {} if moved_to is None else {topic: moved_to},
-                whole.turn, whole.budget.state(), whole.requests, whole.sent,  # type: ignore[arg-type]
-                whole.unsettled, whole.absent,
-            )  # fmt: skip
-            supervisor = encode_state(state)
-        peers = encode_state(PeerState(peer))
-        known = list(ring.peer.supervisors)
-        session.answer(StateIs(message.request, known, peers, supervisor))
-
 
 def _lacks(store: Store, after: Vector, reached: Vector, to: Vector) -> Lacks:
     """What is expired of all that was asked for, and what may still come of what was not given."""
@@ -376,10 +293,3 @@ def _divided(last: dict[str, Piece]) -> list[dict[str, Piece]]:
             size = len(piece.record)
         parts[-1][topic] = piece
     return parts
-
-
-def _without_history(membership: Membership) -> MembershipState:
-    """A membership's state with an empty history: its place in the ring is what is judged."""
-    one = membership.subscriber
-    empty = History(one.topic, one.id, Random(0), Retention(), MemoryStore(), ordered=False)
-    return MembershipState(one.state(), empty.state(), membership.awaited)  # type: ignore[arg-type]

@@ -24,7 +24,6 @@ from planaria.network.client.messages import (
     PutNew,
     Read,
     Resolve,
-    StateIs,
     Stop,
     Tail,
     Vectors,
@@ -32,7 +31,8 @@ from planaria.network.client.messages import (
 from planaria.network.gate.laid import RING, Laid
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.session import TAILS_MAX, Session, count
-from planaria.network.rights import ADMIN, PUBLISH, SUBSCRIBE, SUPERVISE
+from planaria.network.gate.showing import Showing
+from planaria.network.rights import ADMIN, PUBLISH, SUBSCRIBE
 from planaria.protocols.skipring.charter import VOID, decode_sealed
 from planaria.protocols.skipring.charters import LayDown
 
@@ -52,6 +52,7 @@ class Requests:
         self.publishing, self.settling = gate.publishing, gate.settling
         self.tails, self.others = gate.tails, gate.others
         self.queries: Queries = gate.queries
+        self.showing: Showing = gate.showing
 
     def handle(self, session: Session, message: Message) -> None:
         """A client asks."""
@@ -183,12 +184,9 @@ class Requests:
 
     def _state(self, session: Session, message: AskState) -> None:
         if message.overlay == RING:
-            self.warden.check(session, SUPERVISE, message.topic)
-            self.queries.ask_state(session, message)
+            self.showing.ask_state(session, message)
         else:
-            self.warden.check_pattern(session, SUPERVISE, "#")
-            part = None if self.others is None else self.others.state(message.overlay)
-            session.answer(StateIs(message.request, [], None, None, part))
+            self.showing.ask_part(session, message, self.others)
 
     def _batch(self, session: Session, message: AskBatch) -> None:
         def ask(overlay: str) -> None:
@@ -227,12 +225,12 @@ _HANDLERS: dict[type[Message], Callable[[Requests, Session, Any], None]] = {
     Vectors: Requests._vectors,
     Resolve: Requests._resolve,
     Read: Requests._history,
-    AskTopics: lambda gate, session, message: gate.queries.ask_topics(session, message),
+    AskTopics: lambda gate, session, message: gate.showing.ask_topics(session, message),
     AskVector: Requests._history,
     AskExtent: Requests._history,
-    AskStatus: lambda gate, session, message: gate.queries.ask_status(session, message),
+    AskStatus: lambda gate, session, message: gate.showing.ask_status(session, message),
     AskState: Requests._state,
-    AskCharters: lambda gate, session, message: gate.queries.ask_charters(session, message),
+    AskCharters: lambda gate, session, message: gate.showing.ask_charters(session, message),
     PutCharter: Requests._lay_down,
     AskBatch: Requests._batch,
     Inject: Requests._inject,

@@ -81,9 +81,13 @@ class Tails:
         clock: Callable[[], float],
         soon: Callable[[Callable[[], None]], object],
         refusal: Callable[[Session, str], str | None] = lambda *_: "",
+        hears: Callable[[Session, str], bool] = lambda *_: True,
     ) -> None:
-        """`refusal`: why a client may not read a topic; None if that is not known yet."""
-        self._refusal = refusal
+        """`refusal`: why a client may not read a topic; None if that is not known yet.
+
+        `hears`: may a client know that there is such a topic?
+        """
+        self._refusal, self._hears = refusal, hears
         self.memberships, self._clock, self._soon = memberships, clock, soon
         self._all: dict[Tail, None] = {}
         self._topics: dict[str, list[Tail]] = {}
@@ -229,7 +233,7 @@ class Tails:
             for topic in self.memberships.matching(tail.pattern):
                 if topic not in tail.cursors:
                     self._follow(tail, topic)
-            followed = [it for it in tail.cursors if not self._refusal(tail.session, it)]
+            followed = [it for it in tail.cursors if self._refusal(tail.session, it) == ""]
             tail.session.answer(Tailing(tail.request, sorted(followed)))
 
     def _say_missed(self, tail: Tail) -> None:
@@ -244,7 +248,7 @@ class Tails:
         for topic, cursor in tail.cursors.items():
             membership = self.memberships.get(topic)
             stable = membership is not None and membership.calm
-            if stable != cursor.stable:
+            if stable != cursor.stable and self._refusal(tail.session, topic) == "":
                 kind = "stable" if stable else "unstable"
                 if tail.session.send(Told(tail.request, topic, kind, {})):
                     cursor.stable = stable
@@ -278,13 +282,14 @@ class Tails:
         return False
 
     def _may_read(self, tail: Tail, topic: str) -> bool:
-        """Judge now: what a client may do changes. It is told once what it may not read."""
+        """Judge now: what a client may do changes. It is told once what it may not read, if it may
+        hear of that."""
         refusal = self._refusal(tail.session, topic)
         if refusal == "":
             tail.held_back.pop(topic, None)
             return True
         told = tail.held_back.setdefault(topic, False)
-        if refusal and tail.notices and not told:
+        if refusal and tail.notices and not told and self._hears(tail.session, topic):
             message = Told(tail.request, topic, "refused", {"reason": refusal})
             tail.held_back[topic] = tail.session.send(message)
         return False
@@ -332,6 +337,8 @@ class Tails:
     def _say_behind(self, tail: Tail, topic: str, now: float) -> None:
         """Tell of holes that last, and how far was read where nothing was sent."""
         cursor = tail.cursors[topic]
+        if self._refusal(tail.session, topic) != "":
+            return
         self._say_holes(tail, topic, cursor, now)
         if cursor.unsaid:
             self._say_unsaid(tail, topic, cursor)

@@ -76,12 +76,21 @@ class Warden:
         """Why a client may not read a topic, as `refusal` says it."""
         return self.refusal(session, SUBSCRIBE, topic)
 
+    def restricts(self, session: Session) -> bool:
+        """Are there topics of which a client may not even hear?"""
+        return session.name is not None and self._file is not None
+
     def may_hear(self, session: Session, topic: str) -> bool:
-        """May a client know that there is such a topic? It may if it has any right on it here."""
+        """May a client know that there is such a topic? It may if it has any right on it here.
+
+        Of `a/#` it may if it may of `a`; of other patterns, if it has a right on all of it.
+        """
         name, file = session.name, self._file
         if name is None or file is None:
             return True
-        return any(file.rights.allows(name, right, topic) for right in RIGHTS)
+        base = topic.removesuffix("/#")
+        judge = file.rights.allows_all if has_wildcard(base) else file.rights.allows
+        return any(judge(name, right, base) for right in RIGHTS)
 
     def _judge(self, name: str, right: str, topic: str) -> str | None:
         if self._file is not None and not self._file.rights.allows(name, right, topic):

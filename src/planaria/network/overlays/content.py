@@ -27,6 +27,7 @@ from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.dht.member import is_for_dht
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.routing.link import Link
+from planaria.protocols.routing.messages import Notify
 from planaria.protocols.routing.recent import Memory
 from planaria.protocols.tree.node import TreeHost
 from planaria.records.record import Draft, Publication, Record, seal
@@ -45,6 +46,11 @@ class ContentPart(LivePart):
     kinds = ContentOverlay.messages
     state_type = ContentBrokerState
     has_conditions = True
+    # First the ring and its fingers, then the tree over it, then what is known where.
+    invariants = (
+        *("place", "ring", "fingers", "silence", "departure", "search", "parent", "children"),
+        *("degree", "links", "index", "missing", "stale", "clients", "cancelled"),
+    )
     node: ContentBroker
 
     def __init__(self, id: NodeId, rng: Random) -> None:
@@ -55,6 +61,11 @@ class ContentPart(LivePart):
     def claims(self, message: Message) -> bool:
         """Rings of topics use the messages of the ring that the DHT stands on."""
         return not isinstance(message, RingMessage) or is_for_dht(message)
+
+    @staticmethod
+    def copies(message: Message) -> int:
+        """A notification is one."""
+        return int(isinstance(message, Notify))
 
     def acquaint(self, ids: tuple[NodeId, ...]) -> None:
         """A newcomer to the DHT asks these."""

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from planaria.core.composite import Part
 from planaria.core.ids import NodeId
+from planaria.core.message import Message
 from planaria.core.node import Publish
 from planaria.core.overlay import Violation
 from planaria.core.state import State
@@ -16,6 +17,7 @@ from planaria.protocols.gossip.group import ALONE_AFTER
 from planaria.protocols.gossip.hierarchy import Hierarchy, filter_of, group_of
 from planaria.protocols.gossip.legitimacy import violations
 from planaria.protocols.gossip.memory import event_memory
+from planaria.protocols.gossip.messages import Event
 from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.overlay import GossipOverlay
 from planaria.protocols.gossip.state import GossipNodeState
@@ -31,10 +33,16 @@ class GossipPart(LivePart):
     overlay = "gossip"
     kinds = GossipOverlay.messages
     state_type = GossipNodeState
+    invariants = ("groups", "view", "links", "size", "connected")
     node: GossipNode
 
     def __init__(self, id: NodeId, rng: Random) -> None:
         Part.__init__(self, GossipNode(id, CONFIGURATION, rng), self.kinds)
+
+    @staticmethod
+    def copies(message: Message) -> int:
+        """An event is one."""
+        return int(isinstance(message, Event))
 
     def acquaint(self, ids: tuple[NodeId, ...]) -> None:
         """A newcomer asks these."""

@@ -28,6 +28,7 @@ from planaria.protocols.mobile.legitimacy import LayerJudge
 from planaria.protocols.mobile.link import UP
 from planaria.protocols.mobile.messages import (
     PAYLOAD_BYTES_MAX,
+    Beat,
     LinkUpKo,
     MobileMessage,
     RequestLinkUp,
@@ -47,6 +48,7 @@ class MobilePart(LivePart):
     overlay = "mobile"
     kinds = MobileOverlay.messages
     state_type = MobileState
+    invariants = ("links", "view", "level", "acyclic", "exclusive", "order")
     anonymous = True
     carries = True
     durable = True
@@ -56,6 +58,11 @@ class MobilePart(LivePart):
     def __init__(self, id: NodeId, rng: Random) -> None:
         Part.__init__(self, MobileNode(id, rng, padding=PADDING), self.kinds)
         self.near: set[NodeId] | None = None
+
+    @staticmethod
+    def copies(message: Message) -> int:
+        """A beat may carry some, and mostly carries none."""
+        return len(message.items) if isinstance(message, Beat) else 0
 
     def admits(self, message: Message, sender: NodeId | None) -> bool:
         """A hop speaks for itself alone; who speaks to a neighbour is one, and is carried for."""

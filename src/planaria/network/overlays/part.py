@@ -37,10 +37,25 @@ class LivePart(Part):
     durable: ClassVar[bool] = False  # is what this node holds worth a disk before it is told?
     # For which nobody must use what was joined for clients, before it is left.
     release_seconds: ClassVar[float] = 60.0
+    invariants: ClassVar[tuple[str, ...]]  # all that `violations` may name
+    received = forwarded = 0  # copies of publications, from and to other nodes
 
     @abstractmethod
     def __init__(self, id: NodeId, rng: Random) -> None:
         """The part of node `id`."""
+
+    @staticmethod
+    @abstractmethod
+    def copies(message: Message) -> int:
+        """How many publications a message carries."""
+
+    def heard(self, message: Message) -> None:
+        """Count what comes."""
+        self.received += self.copies(message)
+
+    def said(self, message: Message) -> None:
+        """Count what goes."""
+        self.forwarded += self.copies(message)
 
     def wish(self, pattern: str) -> str:
         """The subscription that a pattern needs here; several may need the same.
@@ -121,6 +136,8 @@ class LivePart(Part):
             neighbours=[id for id in self.neighbours() if is_node_id(id)],
             legitimate=not doubts,
             doubts=doubts[:DOUBTS_SHOWN],
+            received=self.received,
+            forwarded=self.forwarded,
         )
 
 

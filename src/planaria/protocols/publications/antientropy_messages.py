@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, defined_in
 from planaria.protocols.publications.sketch import CELL_BYTES, CELLS_MAX, TUG_OF_WAR_BYTES
-from planaria.records.record import PLACE_BITS, RECORD_BYTES_MAX, RECORD_KEY_BYTES, TIME_MAX
+from planaria.records.record import PLACE_BITS, RECORD_KEY_BYTES, SIGNED_BYTES_MAX, TIME_MAX
 
 IDS_MAX = 1 << 16  # in one request: 320 KiB
 REGIONS_MAX = 1024  # regions in one message: 400 KiB at most, with 16 places each
@@ -23,7 +23,7 @@ LabelBytes = Annotated[bytes, Meta(min_length=1, max_length=PLACE_BYTES + 1)]
 PlaceBytes = Annotated[bytes, Meta(min_length=PLACE_BYTES, max_length=PLACE_BYTES)]
 # A request names a record by 32 bits: at worst one that was not asked for comes along.
 Ids = Annotated[list[Annotated[int, Meta(ge=0, lt=2**32)]], Meta(max_length=IDS_MAX)]
-RecordBytes = Annotated[bytes, Meta(max_length=RECORD_BYTES_MAX)]  # one sealed record
+RecordBytes = Annotated[bytes, Meta(max_length=SIGNED_BYTES_MAX)]  # one sealed record
 RecordKey = Annotated[bytes, Meta(max_length=RECORD_KEY_BYTES)]
 Records = Annotated[list[RecordBytes], Meta(max_length=RECORDS_MAX)]
 PackedCells = Annotated[bytes, Meta(max_length=CELL_BYTES * CELLS_MAX)]

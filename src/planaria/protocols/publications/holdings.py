@@ -111,6 +111,12 @@ class Holdings(Stateful):
         """Forget streams that were last heard of before that second."""
         self._sure(lambda: self.store.forget(before))
 
+    def refuse(self, places: Sequence[Place]) -> None:
+        """Hold these no longer: nobody entitled published them."""
+        if places:
+            self._sure(lambda: self.store.refuse(places))
+            self._forget_derived()
+
     def follow(self, stream: Stream, mark: Mark) -> tuple[list[Slice], Mark]:
         """Read on in one stream."""
         return self._sure(lambda: self.store.follow(stream, mark))

@@ -5,6 +5,7 @@ from random import Random
 
 from planaria.core.ids import NodeId, mixed
 from planaria.core.state import State, Stateful
+from planaria.records.evidence import Sealer
 from planaria.records.packing import LINGER_MICROSECONDS, Packer, PackerState
 from planaria.records.record import (
     INCARNATION_BYTES,
@@ -40,12 +41,13 @@ class Publisher(Stateful):
     continued: a new incarnation begins.
     """
 
-    __slots__ = ("_random", "check", "id", "packer", "rejectable", "rejectable_bytes")
+    __slots__ = ("_random", "_sign", "check", "id", "packer", "rejectable", "rejectable_bytes")
     state_type = PublisherState
 
-    def __init__(self, id: NodeId, random: Random) -> None:
+    def __init__(self, id: NodeId, random: Random, sign: Sealer | None = None) -> None:
+        """`sign` adds to each record the evidence of who published it."""
         self.id = id
-        self._random = random
+        self._random, self._sign = random, sign
         self.packer: Packer | None = None  # None until something is published
         self.check = 0
         self.rejectable: dict[bytes, tuple[bytes, int]] = {}
@@ -63,7 +65,7 @@ class Publisher(Stateful):
         self.rejectable_bytes = state.rejectable_bytes
         self.packer = None
         if state.packer is not None:
-            self.packer = Packer(self.id, bytes(INCARNATION_BYTES))
+            self.packer = Packer(self.id, bytes(INCARNATION_BYTES), self._sign)
             self.packer.load(state.packer)
 
     def restart(self) -> None:
@@ -83,7 +85,7 @@ class Publisher(Stateful):
         ):
             bits = 8 * INCARNATION_BYTES
             incarnation = self._random.getrandbits(bits).to_bytes(INCARNATION_BYTES, "big")
-            packer = Packer(self.id, incarnation)
+            packer = Packer(self.id, incarnation, self._sign)
         number = packer.offer(*drafts)
         self.packer, self.check = packer, self._check(packer)
         return packer.stream, number
@@ -125,7 +127,8 @@ class Publisher(Stateful):
         drafts = [Draft(*one[3:]) for one in record.publications(record.first, record.end)]
         if not record.columns & TIMESTAMPS:
             drafts = [draft._replace(timestamp=None) for draft in drafts]
-        again = seal(record.stream, record.first, drafts, time=time, low=record.low)
+        how = {"time": time, "low": record.low}
+        again = seal(record.stream, record.first, drafts, **how, sign=self._sign)
         self._remember(again, restamps + 1)
         return again
 

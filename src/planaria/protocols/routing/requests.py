@@ -7,7 +7,6 @@ from planaria.core.errors import UsageError
 from planaria.core.node import Publish, Subscribe, Unsubscribe
 from planaria.core.topics import check_filter, check_topic
 from planaria.filters.filters import TOPIC, Filter, conjunction, is_well_formed
-from planaria.filters.sql import parse
 from planaria.filters.values import Value, Values
 from planaria.protocols.routing.notifications import check_notification
 
@@ -52,6 +51,8 @@ def _conditions(where: Any) -> Sequence[Filter]:
     if where is None:
         return [Filter()]
     if isinstance(where, str):
+        from planaria.filters.sql import parse  # slow to load, and seldom needed
+
         return parse(where)
     found = [where] if isinstance(where, Filter) else where
     if isinstance(found, list | tuple) and all(isinstance(it, Filter) for it in found):

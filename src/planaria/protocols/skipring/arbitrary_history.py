@@ -97,6 +97,7 @@ def corrupt_staging(history: History, ids: Sequence[NodeId], rng: Random) -> Non
         staged.append([manifest.record])
     if rng.random() < 0.5:
         corrupt_holdings(staged, ids, rng)
+    history.staging.turn = -manifest.record.time
 
 
 def any_manifest(topic: str, ids: Sequence[NodeId], rng: Random) -> Manifest:

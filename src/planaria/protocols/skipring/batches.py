@@ -6,7 +6,7 @@ again they answer again. A member that holds a manifest and finds one of its row
 knows that it was settled, and settles whatever it holds of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from msgspec import field
@@ -14,11 +14,13 @@ from msgspec import field
 from planaria.core.ids import NodeId
 from planaria.core.node import Command, Effect, Notice, Send
 from planaria.protocols.publications.holdings import Holdings
+from planaria.protocols.publications.inspection import Inspection
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
-from planaria.protocols.skipring.deposits import MALFORMED, TAKEN
+from planaria.protocols.skipring.deposits import CROWDED, FORGED, MALFORMED, TAKEN
 from planaria.protocols.skipring.staging import (
     Staging,
     last_batches,
+    of_query,
     unsettled,
 )
 from planaria.records.batches import Arrival
@@ -31,7 +33,7 @@ from planaria.records.manifest import (
     decode_manifest,
     origin_of,
     read_manifest,
-    same_query,
+    settleable,
 )
 from planaria.records.record import SEQUENCE_MAX, Record, Stream
 from planaria.records.store import Store
@@ -72,34 +74,43 @@ class Batches:
     `told` are those that somebody had settled since the last timeout, and goes on with.
     """
 
-    __slots__ = ("holdings", "id", "staging", "told", "topic")
+    __slots__ = ("_inspection", "holdings", "id", "staging", "told", "topic")
 
-    def __init__(self, topic: str, id: NodeId, holdings: Holdings, staging: Staging) -> None:
+    def __init__(
+        self, topic: str, id: NodeId, holdings: Holdings, staging: Staging, inspection: Inspection
+    ) -> None:
         self.topic, self.id, self.holdings, self.staging = topic, id, holdings, staging
+        self._inspection = inspection
         self.told: set[bytes] = set()
 
     def read(self, data: bytes) -> tuple[Manifest, Portion] | None:
-        """A manifest and its portion of this topic, if it has one."""
+        """A manifest and its portion of this topic, if it has one and its publisher signed it."""
         manifest = decode_manifest(data)
         portion = None if manifest is None else manifest.portions.get(self.topic)
-        return None if manifest is None or portion is None else (manifest, portion)
+        if manifest is None or portion is None:
+            return None
+        return (manifest, portion) if self._inspection.admits_staged(manifest.record) else None
 
-    def refusal(self, record: Record) -> str:
-        """Why something is not to be staged, if so."""
+    def refusal(self, record: Record, crowded: Callable[[Stream], bool]) -> str:
+        """Why something is not to be staged, if so; what cannot be published later is refused."""
+        if not self._inspection.admits_staged(record):
+            return FORGED
         if record.incarnation[:1] == STAGE_MARK:
-            return ""
+            return "" if settleable(record) else MALFORMED
         manifest = read_manifest(record)
         portion = manifest.portions.get(self.topic) if manifest is not None else None
         if manifest is None or portion is None:
             return MALFORMED
-        return TAKEN if self._overtaken(manifest, portion) else ""
+        if self._overtaken(manifest, portion):
+            return TAKEN
+        return CROWDED if crowded((record.publisher, portion.incarnation)) else ""
 
-    def stage(self, record: Record, present: int) -> str:
+    def stage(self, record: Record, present: int, crowded: Callable[[Stream], bool]) -> str:
         """Hold rows or a manifest; returns why not, if so.
 
         What the manifest before it has settled is dropped first: only the last one is looked at.
         """
-        reason = self.refusal(record)
+        reason = self.refusal(record, crowded)
         if reason:
             return reason
         for manifest in self.staging.last(record.stream):
@@ -117,7 +128,8 @@ class Batches:
         """
         if self._overtaken(manifest, portion) or self.staging.hold(manifest.record, present):
             return []
-        return self.staging.settle(manifest, portion, self.holdings, spread)
+        found = self.staging.settle(manifest, portion, self.holdings, spread)
+        return [(at, record) for at, record in found if self._inspection.admits(record)]
 
     def tidy(self, manifest: Manifest, portion: Portion) -> None:
         """Drop what was staged once all of it is published."""
@@ -199,9 +211,8 @@ class Batches:
         """A stream of the same query in which another manifest settled the same batch."""
 
         def look(store: Store) -> Stream | None:
-            low, high = same_query(stream)
-            names = (it for it in store.index.names if low <= it <= high and it != stream)
-            for other in islice(names, LANES_MAX):
+            others = (it for it in of_query(store, stream) if it != stream)
+            for other in islice(others, LANES_MAX):
                 found = _settled_in(store, other, origin.batch)
                 if found is not None and found.manifest != origin.manifest:
                     return other

@@ -155,6 +155,11 @@ class Charters(Stateful):
                 return since
         return None
 
+    @property
+    def revocations(self) -> Rank:
+        """The same wherever the same certificates are revoked, as of the last timeout."""
+        return self._revocations[0]
+
     def everything_kept(self) -> list[bytes]:
         """All that is kept, for a store."""
         return [data for datas in self.kept.values() for data in datas]

@@ -22,8 +22,9 @@ EXPIRED = "expired"  # older than what the topic keeps
 FULL = "full"  # its store takes nothing now
 CROWDED = "crowded"  # the topic has too many open streams
 TAKEN = "taken"  # a batch that another manifest has
-REASONS = (STRANGER, MALFORMED, EXPIRED, FULL, CROWDED, TAKEN)
-FINAL = (MALFORMED, EXPIRED, CROWDED, TAKEN)  # any other member would say the same
+FORGED = "forged"  # its publisher did not sign it, or may not publish
+REASONS = (STRANGER, MALFORMED, EXPIRED, FULL, CROWDED, TAKEN, FORGED)
+FINAL = (MALFORMED, EXPIRED, CROWDED, TAKEN, FORGED)  # any other member would say the same
 
 
 class Entrust(Command, frozen=True):

@@ -14,6 +14,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effect, Notice, Persist, Published, Send
 from planaria.core.state import State, Stateful
+from planaria.protocols.publications.admission import EVERYTHING, Admission
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.antientropy_messages import (
     AntiEntropyMessage,
@@ -30,6 +31,7 @@ from planaria.protocols.publications.antientropy_messages import (
 from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.publications.exchange import AntiEntropyState
 from planaria.protocols.publications.holdings import Holdings, HoldingsState
+from planaria.protocols.publications.inspection import Inspection
 from planaria.protocols.publications.publisher import Publisher, PublisherState
 from planaria.protocols.publications.reader import Reader, ReaderState
 from planaria.protocols.publications.retention import Horizon, HorizonState, Rejected, Retention
@@ -38,10 +40,10 @@ from planaria.protocols.skipring.batches import Batches
 from planaria.protocols.skipring.broadcast import Broadcast, BroadcastState, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.deposit_messages import Deposit
-from planaria.protocols.skipring.deposits import CROWDED, EXPIRED, FULL, MALFORMED, answer
+from planaria.protocols.skipring.deposits import CROWDED, EXPIRED, FORGED, FULL, MALFORMED, answer
 from planaria.protocols.skipring.staging import Staging, StagingState
 from planaria.records.batches import Arrival
-from planaria.records.manifest import STAGE_MARK, Manifest, Portion
+from planaria.records.manifest import Manifest, Portion
 from planaria.records.record import (
     BATCH,
     Draft,
@@ -78,6 +80,7 @@ class History(Stateful):
         "holdings",
         "horizon",
         "id",
+        "inspection",
         "publisher",
         "reader",
         "staging",
@@ -95,6 +98,7 @@ class History(Stateful):
         store: Store,
         *,
         ordered: bool,
+        admission: Admission = EVERYTHING,
     ) -> None:
         self.topic, self.id = topic, id
         self.holdings = Holdings(store)
@@ -102,9 +106,10 @@ class History(Stateful):
         self.broadcast = Broadcast(topic, id)
         self.horizon = Horizon(retention)
         self.reader = Reader(topic, self.holdings, ordered=ordered)
-        self.publisher = Publisher(id, rng)
+        self.publisher = Publisher(id, rng, admission.sealer)
+        self.inspection = Inspection(self.holdings, admission)
         self.staging = Staging(store.staging())
-        self.batches = Batches(topic, id, self.holdings, self.staging)
+        self.batches = Batches(topic, id, self.holdings, self.staging, self.inspection)
         self._show_window()
 
     def state(self) -> HistoryState:
@@ -126,10 +131,11 @@ class History(Stateful):
 
         Raises CapacityExceeded, with nothing numbered, if the store takes nothing now.
         """
-        stream, number = self.publisher.publish(self.horizon.present, *drafts)
+        now = self.inspection.stamp(self.horizon.present)
+        stream, number = self.publisher.publish(now, *drafts)
         id = position_id(*stream, number)
         published = Published(self.topic, id, self.id, number, len(drafts))
-        records = self.publisher.seal(self.horizon.present, self.holdings.low(stream))
+        records = self.publisher.seal(now, self.holdings.low(stream))
         try:
             self.holdings.store.admit(records)
         except CapacityExceeded:
@@ -147,9 +153,11 @@ class History(Stateful):
 
         Whoever has passed its broadcast on already does not begin it again.
         """
+        if not self.inspection.admits(record):
+            return [answer(self.topic, self.id, sender, record.key, FORGED)]
         if record.time < self.horizon.lo:
             return [answer(self.topic, self.id, sender, record.key, EXPIRED)]
-        if self._crowded(record):
+        if self._crowded(record.stream):
             return [answer(self.topic, self.id, sender, record.key, CROWDED)]
         taken = self._take([record])
         if record.place not in self.holdings.store.index.shown:
@@ -166,7 +174,7 @@ class History(Stateful):
 
     def stage(self, sender: NodeId, record: Record) -> list[Effect]:
         """Hold a record for `sender` outside of the history, and say so once it is on disk."""
-        reason = self._unnumbered(record) or self.batches.stage(record, self.horizon.present)
+        reason = self.batches.stage(record, self.horizon.present, self._crowded)
         held = answer(self.topic, self.id, sender, record.key, reason)
         return [held] if reason else [Persist(), held]
 
@@ -223,6 +231,7 @@ class History(Stateful):
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         self.staging.on_timeout(self.horizon.present)
+        self.inspection.on_timeout()
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
@@ -249,7 +258,8 @@ class History(Stateful):
         """What anti-entropy brings is delivered, and starts no broadcast (R5)."""
         told: list[Effect] = []
         effects = self.antientropy.on_message(
-            message, lambda records: told.extend(self._take(records, history=True))
+            message,
+            lambda found: told.extend(self._take(self.inspection.admitted(found), history=True)),
         )
         return effects + told
 
@@ -284,21 +294,8 @@ class History(Stateful):
                     sends += self.broadcast.publish(view, record)
         return [*sends, *taken]
 
-    def _unnumbered(self, record: Record) -> str:
-        """Why the rows of a manifest could not be numbered here, if so."""
-        if record.incarnation[:1] == STAGE_MARK:  # rows, which nobody need read for that
-            return ""
-        manifest = self.batches.read(record.data)
-        if manifest is None:
-            return ""
-        stream = (record.publisher, manifest[1].incarnation)
-        return CROWDED if self._is_crowded(stream) else ""
-
-    def _crowded(self, record: Record) -> bool:
-        """Would this record open one stream too many?"""
-        return self._is_crowded(record.stream)
-
-    def _is_crowded(self, stream: Stream) -> bool:
+    def _crowded(self, stream: Stream) -> bool:
+        """Would this be one stream too many?"""
         lanes = self.holdings.store.index.lanes
         return len(lanes) >= OPEN_STREAMS_MAX and stream not in lanes
 
@@ -325,6 +322,8 @@ class History(Stateful):
         try:
             record = decode(message.record)
         except MalformedRecord:
+            return []
+        if not self.inspection.admits(record):
             return []
         if record.time < self.horizon.lo:
             return [Send(record.publisher, Rejected(self.topic, self.id, record.key))]

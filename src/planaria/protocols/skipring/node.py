@@ -20,6 +20,7 @@ from planaria.core.node import (
 from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
 from planaria.core.topics import check_filter, has_wildcard
+from planaria.protocols.publications.admission import Admission, every_record
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.charter import Judge, nobody
 from planaria.protocols.skipring.charter_messages import MESSAGES as CHARTER_MESSAGES
@@ -58,7 +59,7 @@ class RingNode(Node):
 
     `supervisors` are those that are known; the driver tells of others with `Supervisors`. One that
     supervises counts itself among them. `secret` keys their order, the same in a whole cluster.
-    `judge` says which charters of topics are to be obeyed.
+    `judge` says which charters of topics are to be obeyed, `admission` which records count.
     """
 
     __slots__ = ("charters", "directory", "peer", "supervisor", "wildcards")
@@ -77,10 +78,11 @@ class RingNode(Node):
         secret: bytes = b"",
         pace_max: int = 1,
         judge: Judge = nobody,
+        admission: Callable[[str], Admission] = every_record,
     ) -> None:
         super().__init__(id)
         known = tuple(dict.fromkeys((*supervisors, id) if supervise else supervisors))
-        self.peer = Peer(id, known, rng, retention, store, secret, pace_max)
+        self.peer = Peer(id, known, rng, retention, store, secret, pace_max, admission)
         self.supervisor = Supervisor(id, known, secret, pace_max) if supervise else None
         self.directory = Directory(id, known, rng, self.supervisor, secret)
         self.wildcards = Wildcards(self.peer, self.directory)

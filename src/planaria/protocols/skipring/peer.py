@@ -27,6 +27,7 @@ from planaria.core.node import (
 from planaria.core.node import Unsubscribe as StopSubscribing
 from planaria.core.state import State
 from planaria.core.topics import check_filter, check_topic, has_wildcard
+from planaria.protocols.publications.admission import Admission, every_record
 from planaria.protocols.publications.deliveries import MILLISECOND
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.ring.messages import RingMessage
@@ -64,11 +65,13 @@ class Peer(Node):
     """Takes part in the ring of every topic it subscribes to.
 
     `retention` says what each topic keeps; all subscribers of a topic must say the same. `store`
-    opens the store of a topic. `secret` keys the order of supervisors. A calm topic speaks every
-    `pace_max` intervals.
+    opens the store of a topic, `admission` says which of its records count. `secret` keys the
+    order of supervisors. A calm topic speaks every `pace_max` intervals.
     """
 
-    __slots__ = ("_rng", "pace_max", "retention", "secret", "store", "supervisors", "topics")
+    __slots__ = (
+        "_rng", "admission", "pace_max", "retention", "secret", "store", "supervisors", "topics",
+    )  # fmt: skip
     state_type = PeerState
     reads_clock = True
 
@@ -81,6 +84,7 @@ class Peer(Node):
         store: Callable[[str], Store] = lambda _: MemoryStore(),
         secret: bytes = b"",
         pace_max: int = 1,
+        admission: Callable[[str], Admission] = every_record,
     ) -> None:
         super().__init__(id)
         self.supervisors = tuple(supervisors)
@@ -89,7 +93,7 @@ class Peer(Node):
         self.topics: dict[str, Membership] = {}
         self._rng = rng
         self.store = store
-        self.pace_max = pace_max
+        self.pace_max, self.admission = pace_max, admission
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         """Hand a message to the topic it is about; decline if I am not in that ring.
@@ -155,13 +159,17 @@ class Peer(Node):
             check_topic(topic)
             if len(self.topics) >= TOPICS_MAX:
                 raise CapacityExceeded(f"{TOPICS_MAX} topics at one peer: leave one first")
-            retention = self.retention.get(topic, FOREVER)
             order = preference(topic, self.supervisors, self.secret)
             self.topics[topic] = Membership(
                 Subscriber(topic, self.id, order, self._rng, self.pace_max),
-                History(topic, self.id, self._rng, retention, self.store(topic), ordered=ordered),
+                self._history(topic, ordered=ordered),
             )
         return self.topics[topic]
+
+    def _history(self, topic: str, *, ordered: bool) -> History:
+        retention, admission = self.retention.get(topic, FOREVER), self.admission(topic)
+        what = (topic, self.id, self._rng, retention, self.store(topic))
+        return History(*what, ordered=ordered, admission=admission)
 
     def _know_supervisors(self, command: Supervisors) -> Effects:
         """Other supervisors than before: every topic has its own order of them."""

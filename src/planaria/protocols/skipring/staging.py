@@ -40,25 +40,28 @@ class StagingState(State):
     """What is staged, if it is held in memory."""
 
     holdings: HoldingsState
+    turn: int = 0
 
 
 class Staging(Stateful):
     """What is staged for one topic at one member."""
 
-    __slots__ = ("holdings",)
+    __slots__ = ("holdings", "turn")
     state_type = StagingState
 
     def __init__(self, store: Store) -> None:
         self.holdings = Holdings(store)
+        self.turn = 0  # which of many manifests are looked at next
 
     def state(self) -> StagingState:
         """What memory holds; a store on disk keeps itself."""
-        return StagingState(self.holdings.state())
+        return StagingState(self.holdings.state(), self.turn)
 
     def load(self, state: State) -> None:
         """Hold what a state says."""
         assert isinstance(state, StagingState)
         self.holdings.load(state.holdings)
+        self.turn = state.turn
 
     def hold(self, record: Record, present: int) -> str:
         """Hold a record outside of the history; returns why not, if so."""
@@ -132,12 +135,17 @@ class Staging(Stateful):
                 self.holdings.ask(lambda store, stream=stream: store.drop(stream))  # type: ignore[misc]
 
     def manifests(self) -> Iterator[Manifest]:
-        """The last manifest of each query, while more than manifests is staged."""
+        """The last manifest of each query, while more than manifests is staged.
+
+        Of very many queries some, and the next ones the next time.
+        """
         lanes = self.holdings.store.index.lanes
         queries = [stream for stream in lanes if stream[1][:1] == BATCH_MARK]
         if len(queries) == len(lanes):
             return
-        for stream in queries[:QUERIES_MAX]:
+        first = self.turn % len(queries) if len(queries) > QUERIES_MAX else 0
+        self.turn = first + QUERIES_MAX if len(queries) > QUERIES_MAX else 0
+        for stream in [*queries[first:], *queries[:first]][:QUERIES_MAX]:
             yield from self.last(stream)
 
     def last(self, stream: Stream) -> Iterator[Manifest]:
@@ -197,16 +205,18 @@ def unsettled(history: Holdings, manifest: Manifest, portion: Portion) -> list[i
     return [sum(hi - lo for lo, hi in missing(history, stream, part)) for part in portion.parts]
 
 
+def of_query(store: Store, stream: Stream) -> Sequence[Stream]:
+    """The streams of a query's rows, of which `stream` is one."""
+    (low, high), names = same_query(stream), store.index.names
+    return names[bisect_left(names, low) : bisect_right(names, high)]
+
+
 def last_batches(history: Holdings, stream: Stream) -> list[Origin]:
     """Which batch came last in each stream of a query's rows, of which `stream` is one."""
-    low, high = same_query(stream)
 
     def look(store: Store) -> Sequence[Entry]:
-        names = store.index.names
-        streams = names[bisect_left(names, low) : bisect_right(names, high)]
-        return [
-            store.index.lanes[it].entries[-1] for it in streams if store.index.lanes[it].entries
-        ]
+        lanes = store.index.lanes
+        return [lanes[it].entries[-1] for it in of_query(store, stream) if lanes[it].entries]
 
     found = history.at(entry.place for entry in history.ask(look))
     return [origin for it in found if (origin := origin_of(it)) is not None]

@@ -304,6 +304,10 @@ class MovingOverlay(MobileOverlay):
 
     # Judge
 
+    def whereabouts(self) -> Mapping[NodeId, Point]:
+        """As the world has it."""
+        return self.world.places()
+
     def observer(self) -> World:
         """The world sees who lives, and what time it is."""
         return self.world

@@ -1,6 +1,6 @@
 """Arrow columns as records, without touching a row: both are offsets and concatenated bytes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planaria.core.errors import UsageError
+from planaria.network.client.batches import Sealing
 from planaria.records.record import (
     HEADERS,
     KEYS,
@@ -20,10 +21,10 @@ from planaria.records.record import (
 
 RECORD_ROWS = 1024  # in a record
 RECORD_BYTES = 128 << 10  # of one, but that of a single row: larger ones delay control frames
+HEADER_BYTES = 8  # that a header takes beside its name and value
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 Cells = tuple[_Array, memoryview | bytes]  # offsets from 0 on, and the data
-Sealing = Callable[[Stream, int, int], Record]
 
 
 def by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -56,8 +57,7 @@ def records(batch: pa.RecordBatch) -> Iterator[Sealing]:
         raise UsageError(f"row {_first_null(values)} has no value")
     keys = _binary(batch.column("key")) if "key" in batch.schema.names else None
     headers = _pairs(batch.column("headers")) if "headers" in batch.schema.names else None
-    sizes = np.diff(_cells(values)[0].astype(np.int64))
-    ends = np.cumsum(sizes)
+    ends = _ends(values, keys, headers)
     lo = 0
     while lo < len(values):
         before = int(ends[lo - 1]) if lo else 0
@@ -67,6 +67,18 @@ def records(batch: pa.RecordBatch) -> Iterator[Sealing]:
         extra = None if headers is None else _cut(headers, lo, hi)
         yield _sealing(values.slice(lo, hi - lo), part, extra)
         lo = hi
+
+
+def _ends(values: pa.Array, keys: pa.Array | None, headers: "Headers | None") -> _Array:
+    """How many bytes the rows up to each one have, of all columns."""
+    ends: _Array = _cells(values)[0].astype(np.int64)
+    if keys is not None:
+        ends = ends + _cells(keys)[0]
+    if headers is not None:
+        offsets, names, texts = headers
+        pairs = _cells(names)[0].astype(np.int64) + _cells(texts)[0]
+        ends = ends + (pairs[offsets] - pairs[offsets[0]]) + HEADER_BYTES * (offsets - offsets[0])
+    return ends[1:]
 
 
 def _sealing(values: pa.Array, keys: pa.Array | None, headers: "Pairs | None") -> Sealing:
@@ -99,9 +111,10 @@ def _sealing(values: pa.Array, keys: pa.Array | None, headers: "Pairs | None") -
 
 
 Pairs = tuple[_Array, Cells, Cells]  # offsets of rows, names, values
+Headers = tuple[_Array, pa.Array, pa.Array]  # the same of a whole column
 
 
-def _pairs(column: pa.Array) -> tuple[_Array, pa.Array, pa.Array]:
+def _pairs(column: pa.Array) -> Headers:
     """The offsets of a column of headers, and all names and values."""
     offsets = column.offsets.to_numpy()
     if isinstance(column, pa.MapArray):
@@ -114,7 +127,7 @@ def _pairs(column: pa.Array) -> tuple[_Array, pa.Array, pa.Array]:
     return offsets, _binary(names), pc.fill_null(values, b"") if values.null_count else values
 
 
-def _cut(headers: tuple[_Array, pa.Array, pa.Array], lo: int, hi: int) -> Pairs:
+def _cut(headers: Headers, lo: int, hi: int) -> Pairs:
     offsets, names, values = headers
     first, last = int(offsets[lo]), int(offsets[hi])
     rows = offsets[lo : hi + 1].astype(np.int64) - first

@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from planaria.core.errors import UsageError
 from planaria.spark.source.network import resolved
-from planaria.spark.source.offsets import Vectors, between, clipped, merged
+from planaria.spark.source.offsets import Vectors, between, merged
 from planaria.spark.source.options import EARLIEST, GIVEN, LATEST, ReadOptions, Where
 from planaria.spark.source.plan import divide, tasks_for
 from planaria.spark.source.push import Pushed
@@ -57,10 +57,9 @@ class BatchReader(DataSourceReader):
 
         overview = Overview(self.context, self.options.patterns)
         try:
-            have = overview.available(overview.fresh())
+            start = _start(overview, self.options.starting or Where(EARLIEST))
+            end = _end(overview, self.options.ending, start)
             lows = {topic: one.lows for topic, one in overview.seen.items()}
-            start = _place(overview, self.options.starting or Where(EARLIEST), have)
-            end = _place(overview, self.options.ending, have)
         finally:
             overview.close()
         ranges = self.pushed.ranges(between(start, merged(start, end)))
@@ -75,12 +74,15 @@ class BatchReader(DataSourceReader):
         return batches(self.context, self.schema, ranges, condition, fail_on_data_loss=fail)
 
 
-def _place(overview: "Overview", where: Where, have: Vectors) -> Vectors:
-    """Where a range begins or ends. What was given is taken as it is: if it is not there, the read
-    fails.
-    """
+def _start(overview: "Overview", where: Where) -> Vectors:
     if where.kind == EARLIEST:
         return {}
+    return where.vectors if where.kind == GIVEN else overview.at(where)
+
+
+def _end(overview: "Overview", where: Where, start: Vectors) -> Vectors:
+    """Where a range ends. What was given is taken as it is: if it is not there, the read fails."""
     if where.kind == GIVEN:
+        overview.fresh()
         return where.vectors
-    return have if where.kind == LATEST else clipped(have, overview.at(where))
+    return overview.complete(start, None if where.kind == LATEST else overview.at(where))

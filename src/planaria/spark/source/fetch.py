@@ -97,8 +97,8 @@ class Fetcher:
                     asked.append(self._ask(self._cut(left)))
                 question = asked.popleft()
                 part, rest = await self._answered(question)
-                if rest:
-                    asked.appendleft(self._ask(rest))
+                for more in reversed(rest):
+                    asked.appendleft(self._ask(more))
                 yield part
         finally:
             await self.requests.channel.close()
@@ -124,16 +124,18 @@ class Fetcher:
             room -= it.size
         return chosen
 
-    async def _answered(self, question: Question) -> tuple[Part, list[Range]]:
-        """What came for a question, and what of it is still to be asked for."""
+    async def _answered(self, question: Question) -> tuple[Part, list[list[Range]]]:
+        """What came for a question, and the questions that are still to be asked."""
         until = asyncio.get_running_loop().time() + ABSENT_SECONDS
         found = await question.answer
         while True:
             if not isinstance(found, Pieces):
                 raise PlanariaError(f"a node answers a range with {type(found).__name__}")
+            if len(found.lacks) >= LACKS_MAX and question.size > 1:  # there may be more of them
+                return Part(found.topic, [], []), halves(question.ranges)
             part, rest = self._judged(question.ranges, found)
             if part.slices or part.expired or len(rest) < len(question.ranges):
-                return part, rest
+                return part, [rest] if rest else []
             if asyncio.get_running_loop().time() > until:
                 lacks = f"{absent(rest)} are at no node for {ABSENT_SECONDS:.0f} s"
                 raise PlanariaError(f"{lacks}: is a node down that holds them?")
@@ -171,13 +173,7 @@ class Fetcher:
             end = min(it.hi, max(it.lo, reached.get(it.stream, it.lo)))
             if end < it.hi:
                 rest.append(it._replace(lo=end))
-            if end == it.lo:
-                continue
-            known = gone.get(it.stream, Intervals())
-            if len(found.lacks) >= LACKS_MAX:  # there is no room to tell of more
-                for lo, hi in came[it.stream].missing(it.lo, end):
-                    known.add(lo, hi)
-            lost = known.common(it.lo, end)
+            lost = gone[it.stream].common(it.lo, end) if it.stream in gone else []
             expired += [it._replace(lo=lo, hi=hi) for lo, hi in lost]
             self._check(it._replace(hi=end), came[it.stream], lost)
         return Part(found.topic, slices, expired), rest
@@ -227,6 +223,17 @@ async def _parts(
     async with aclosing(fetcher.parts(ranges)) as parts:
         async for part in parts:
             yield part
+
+
+def halves(ranges: Sequence[Range]) -> list[list[Range]]:
+    """The same numbers in two parts."""
+    first, room, rest = list[Range](), sum(it.size for it in ranges) // 2, list[Range]()
+    for it in ranges:
+        lo = min(it.hi, it.lo + room)
+        first += [it._replace(hi=lo)] if it.lo < lo else []
+        rest += [it._replace(lo=lo)] if lo < it.hi else []
+        room -= lo - it.lo
+    return [first, rest]
 
 
 def _slice(piece: Piece) -> Slice:

@@ -6,6 +6,7 @@ costs four small questions a second for each topic, and still hears of a publica
 
 import asyncio
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from planaria.core.errors import PlanariaError
 from planaria.core.topics import has_wildcard
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
+from planaria.network.client.lacks import GIVE_UP_SECONDS
 from planaria.network.client.looping import Loop
 from planaria.network.client.messages import (
     AskExtent,
@@ -26,16 +28,22 @@ from planaria.network.client.messages import (
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.context import Context
-from planaria.records.positions import Mark
+from planaria.records.positions import START, Mark
 from planaria.records.record import Stream
-from planaria.spark.source.offsets import Vectors, union
+from planaria.spark.source.fetch import absent
+from planaria.spark.source.holes import Holes
+from planaria.spark.source.offsets import Vectors, clipped, union
 from planaria.spark.source.options import TIME, Where
 
 NEWS_SECONDS = 0.25  # for which a query that has read all waits for more
 TOPICS_SECONDS = 1.0  # between questions for topics that match a pattern
 OTHERS_SECONDS = 2.0  # for other nodes to say what they have
 OTHERS_MAX = 16  # nodes that are asked beside ours
-GIVE_UP_SECONDS = 60.0  # after which a number is passed over that no node has
+PAUSE_SECONDS = 0.1  # before a number that may still come is asked for again; doubles up to
+PAUSE_SECONDS_MAX = 2.0
+
+
+log = logging.getLogger("planaria.spark")
 
 
 class Seen(NamedTuple):
@@ -62,7 +70,7 @@ class Overview:
         self._asked = float("-inf")  # when topics were asked for
         self._asking: dict[str, asyncio.Task[bool]] = {}  # questions for news under way
         self._asked_others: dict[str, float] = {}
-        self._holes: dict[tuple[str, Stream, int, int], float] = {}  # since when they are missing
+        self._holes = Holes()
         self._loop = Loop()
         try:
             self._requests = self._loop.run(self._open())
@@ -98,6 +106,7 @@ class Overview:
 
     def news(self, start: Vectors) -> dict[str, Seen]:
         """What our node has, as soon as it is more than `start`, or after a while."""
+        self._holes.passed = start
         return self._loop.run(self._news(start))
 
     async def _fresh(self, time: int) -> dict[str, Seen]:
@@ -185,29 +194,60 @@ class Overview:
     def at(self, where: Where) -> Vectors:
         """Positions for the present, or for a time."""
         found = self.fresh(where.time)
-        if where.kind == TIME:
-            ends = {topic: seen.sinces for topic, seen in found.items()}
-        else:
-            ends = {
-                topic: {stream: mark.next for stream, mark in seen.marks.items()}
-                for topic, seen in found.items()
-            }
+        if where.kind != TIME:
+            return ends_of(found)
         return {
-            topic: {stream: Mark(end) for stream, end in them.items() if end > 0}
-            for topic, them in ends.items()
+            topic: {stream: Mark(end) for stream, end in seen.sinces.items() if end > 0}
+            for topic, seen in found.items()
         }
 
     def available(self, found: dict[str, Seen]) -> dict[str, dict[Stream, Mark]]:
         """How far each stream can be read; a number that may still come is not passed."""
         return {topic: self.passable(topic, seen) for topic, seen in found.items()}
 
+    def complete(self, start: Vectors, ends: Vectors | None = None) -> Vectors:
+        """How far a reader at `start` can read now, up to `ends` or to what there is.
+
+        Waits for numbers that may still come; those that do not are passed over and logged.
+        """
+        seen = self.fresh()
+        ends = ends_of(seen) if ends is None else ends
+        self._holes.passed, pause = start, PAUSE_SECONDS
+        while True:
+            now = self._loop.loop.time()
+            for topic, one in seen.items():
+                self._holes.note(topic, clipped({topic: one.marks}, ends).get(topic, {}), now)
+            if not self._waits(seen, ends):
+                break
+            self._loop.run(asyncio.sleep(pause))
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+            seen = {topic: both(seen.get(topic, NOTHING), it) for topic, it in self.fresh().items()}
+        self._tell(now)
+        self.seen.update(seen)
+        return clipped(self.available(seen), ends)
+
+    def _waits(self, seen: dict[str, Seen], ends: Vectors) -> bool:
+        """Is there a hole before these ends that is not given up?"""
+        found = self.available(seen)
+        return any(
+            found.get(topic, {}).get(stream, START).next < mark.next
+            for topic, marks in clipped({it: one.marks for it, one in seen.items()}, ends).items()
+            for stream, mark in marks.items()
+        )
+
+    def _tell(self, now: float) -> None:
+        lost = self._holes.given_up(now)
+        if lost:
+            log.warning("%s are skipped: at no node for %.0f s", absent(lost), GIVE_UP_SECONDS)
+
     def passable(self, topic: str, seen: Seen) -> dict[Stream, Mark]:
         """The marks of a topic, up to the first hole that is not given up."""
         found: dict[Stream, Mark] = {}
+        now = self._loop.loop.time()
         for stream, mark in seen.marks.items():
             reach, passed = mark.next, list[tuple[int, int]]()
             for lo, hi in mark.skipped:
-                if self._age(topic, stream, lo, hi) < GIVE_UP_SECONDS:
+                if not self._holes.passable(topic, stream, lo, hi, now):
                     reach = lo
                     break
                 passed.append((lo, hi))
@@ -217,29 +257,17 @@ class Overview:
                 found[stream] = Mark(reach, tuple(passed))
         return found
 
-    def _age(self, topic: str, stream: Stream, lo: int, hi: int) -> float:
-        now = self._loop.loop.time()
-        return now - self._holes.get((topic, stream, lo, hi), now)
-
     async def _look_for_holes(self) -> None:
         """Note what is missing since when; before it is given up, ask the other nodes for it."""
         now = asyncio.get_running_loop().time()
-        holes = {
-            (topic, stream, *hole): now
-            for topic, seen in self.seen.items()
-            for stream, mark in seen.marks.items()
-            for hole in mark.skipped
-        }
-        due = {
-            it[0]
-            for it in holes
-            if it in self._holes and now - self._holes[it] > GIVE_UP_SECONDS / 2
-        }
-        self._holes = {it: self._holes.get(it, since) for it, since in holes.items()}
-        for topic in due:
-            if now - self._asked_others.get(topic, float("-inf")) > GIVE_UP_SECONDS / 4:
+        for topic, seen in list(self.seen.items()):
+            self._holes.note(topic, seen.marks, now)
+            old = self._holes.oldest(topic, now) > GIVE_UP_SECONDS / 2
+            last = self._asked_others.get(topic, float("-inf"))
+            if old and now - last > GIVE_UP_SECONDS / 4:
                 self._asked_others[topic] = now
                 self.seen[topic] = both(self.seen[topic], await self._fresh_topic(topic, 0))
+        self._tell(now)
 
 
 def seen_of(extents: Iterable[Extent]) -> Seen:
@@ -252,6 +280,14 @@ def seen_of(extents: Iterable[Extent]) -> Seen:
             seen.lows[stream] = it.low
             seen.sinces[stream] = it.since
     return seen
+
+
+def ends_of(found: dict[str, Seen]) -> dict[str, dict[Stream, Mark]]:
+    """The ends of all streams, whatever is missing before them."""
+    return {
+        topic: {stream: Mark(mark.next) for stream, mark in seen.marks.items()}
+        for topic, seen in found.items()
+    }
 
 
 def both(one: Seen, other: Seen) -> Seen:

@@ -36,12 +36,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options, self.schema = options, schema
         self.context = resolved(options.network)
         self._overview: Overview | None = None
-        self._target: Vectors | None = None
+        self._ends: Vectors | None = None  # of what a query reads that ends by itself,
+        self._target: Vectors | None = None  # and of it what it can have
         self._pin: Plain | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks need; the connection stays beside the driver."""
-        return {**self.__dict__, "_overview": None, "_target": None, "_pin": None}
+        here = dict.fromkeys(("_overview", "_ends", "_target", "_pin"))
+        return {**self.__dict__, **here}
 
     # Beside the driver, all in one process
 
@@ -60,7 +62,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end: all that any node has now."""
-        self._target = self.overview.available(self.overview.fresh())
+        self._ends = self.overview.at(Where(LATEST))
 
     def latestOffset(self, start: Plain, limit: ReadLimit) -> Plain:  # noqa: N802
         """How far the next batch goes; waits a little if there is nothing to read.
@@ -72,6 +74,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._pin is not None and self._pin == start:
             self._pin = None
             return start
+        if self._ends is not None and self._target is None:
+            self._target = self.overview.complete(offset.vectors, self._ends)
         have = self._target
         if have is None:
             have = self.overview.available(self.overview.news(offset.vectors))

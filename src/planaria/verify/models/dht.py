@@ -1,13 +1,14 @@
 """The DHT and the tree over it: hosts with any neighbours, alive, dead or none, and one contact."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Node
-from planaria.core.overlay import Violation
+from planaria.core.overlay import Overlay, Violation
 from planaria.core.state import State
 from planaria.protocols.dht.member import DhtMember, DhtMemberState
 from planaria.protocols.dht.node import DhtNode, DhtNodeState
@@ -27,8 +28,34 @@ SMALL = {
 }
 
 
-class DhtModel(Model):
-    """Hosts 0 to n - 1; 0 is everybody's contact, and its own is host 1.
+class HostsModel(Model):
+    """Hosts 0 to n - 1, judged as the product does; 0 is everybody's contact, and its own is 1."""
+
+    overlay: ClassVar[Overlay]
+
+    @property
+    def contacts(self) -> tuple[NodeId, ...]:
+        """Whom a host may ask who has no neighbours."""
+        return (0, 1) if self.n > 1 else (0,)
+
+    @abstractmethod
+    def host(self, id: NodeId) -> Node:
+        """A host as made."""
+
+    def nodes(self, coins: Coins) -> list[Node]:
+        """The hosts."""
+        return [self.host(id) for id in range(self.n)]
+
+    def violations(
+        self, states: Mapping[NodeId, State], channel: Sequence[Flying]
+    ) -> list[Violation]:
+        """As the product judges them."""
+        flying = [(target, message) for _, target, message in channel]
+        return self.overlay.violations(states, flying)
+
+
+class DhtModel(HostsModel):
+    """Hosts of a DHT.
 
     `living`: left, right and ring are any host or none, on any side, in one part or several.
     `dead`: or a host that died; and any host, alive or dead, is the finger of level 1.
@@ -39,9 +66,7 @@ class DhtModel(Model):
     starts = ("living", "dead")
     small = MappingProxyType({f"planaria.protocols.{name}": it for name, it in SMALL.items()})
 
-    def __init__(self, n: int, start: str = "living") -> None:
-        super().__init__(n, start)
-        self.overlay = DhtOverlay()
+    overlay: ClassVar[DhtOverlay] = DhtOverlay()
 
     @property
     def covered(self) -> str:
@@ -50,12 +75,9 @@ class DhtModel(Model):
         more = "" if self.start == "living" else ", any of them the finger of level 1"
         return f"{self.n} hosts, left, right and ring of each {named}, connected or not{more}"
 
-    def nodes(self, coins: Coins) -> list[Node]:
-        """The hosts."""
-        return [self._host(id) for id in range(self.n)]
-
-    def _host(self, id: NodeId) -> DhtNode:
-        return DhtNode(id, self.overlay.space, (0, 1) if self.n > 1 else (0,))
+    def host(self, id: NodeId) -> DhtNode:
+        """A host of the DHT alone."""
+        return DhtNode(id, self.overlay.space, self.contacts)
 
     def choices(self) -> dict[NodeId, list[State]]:
         """Every choice of references."""
@@ -68,7 +90,7 @@ class DhtModel(Model):
             others.append(DEAD)
             fingers = others
         for place in product(others, others, others, fingers):
-            host = self._host(id)
+            host = self.host(id)
             set_place(host.dht, place)
             yield host.state()
 
@@ -77,13 +99,6 @@ class DhtModel(Model):
         assert isinstance(state, DhtNodeState)
         plain_member(state.dht)
         return state
-
-    def violations(
-        self, states: Mapping[NodeId, State], channel: Sequence[Flying]
-    ) -> list[Violation]:
-        """As the product judges a DHT."""
-        flying = [(target, message) for _, target, message in channel]
-        return self.overlay.violations(states, flying)
 
 
 def set_place(member: DhtMember, place: Sequence[NodeId | None]) -> None:

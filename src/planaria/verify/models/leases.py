@@ -24,7 +24,7 @@ SMALL = {
     "leases:STAMPS": STAMPS,
     "legitimacy:STAMPS": STAMPS,
     "link:STAMPS": STAMPS,
-    "broker:SESSIONS": 1,
+    "node:SESSIONS": 1,
     "link:SESSIONS": 1,
     "contact:BEATS_PER_PERIOD": 1,
 }

@@ -1,20 +1,16 @@
 """The tree over a DHT that is right: hosts with any parent, any children, alive, dead or none."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import product
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Node
-from planaria.core.overlay import Violation
 from planaria.core.state import State, decode_state
 from planaria.protocols.dht.overlay import give_places
 from planaria.protocols.tree.node import TreeHost, TreeHostState
 from planaria.protocols.tree.overlay import TreeOverlay
-from planaria.verify.coins import Coins
-from planaria.verify.model import Flying, Model
-from planaria.verify.models.dht import DEAD, SMALL, plain_member
+from planaria.verify.models.dht import DEAD, SMALL, HostsModel, plain_member
 
 REFRESH = 3
 SMALLER = {
@@ -27,7 +23,7 @@ SMALLER = {
 }
 
 
-class TreeModel(Model):
+class TreeModel(HostsModel):
     """Hosts 0 to n - 1 of a DHT that is right; parent and children of each are anybody.
 
     `links`: one child at most, no search under way. `searches`: and each believes that it searched
@@ -39,9 +35,7 @@ class TreeModel(Model):
     starts = ("links", "searches")
     small = MappingProxyType({f"planaria.protocols.{name}": it for name, it in SMALLER.items()})
 
-    def __init__(self, n: int, start: str = "links") -> None:
-        super().__init__(n, start)
-        self.overlay = TreeOverlay()
+    overlay: ClassVar[TreeOverlay] = TreeOverlay()
 
     @property
     def covered(self) -> str:
@@ -49,16 +43,13 @@ class TreeModel(Model):
         more = "" if self.start == "links" else ", its search done, under way or none"
         return f"{self.n} hosts, parent and child of each any other, a dead one or none{more}"
 
-    def nodes(self, coins: Coins) -> list[Node]:
-        """The hosts."""
-        return [self._host(id) for id in range(self.n)]
-
-    def _host(self, id: NodeId) -> TreeHost:
-        return TreeHost(id, self.overlay.space, self.overlay.tree, (0, 1) if self.n > 1 else (0,))
+    def host(self, id: NodeId) -> TreeHost:
+        """A host with a place in the tree."""
+        return TreeHost(id, self.overlay.space, self.overlay.tree, self.contacts)
 
     def choices(self) -> dict[NodeId, list[State]]:
         """Every choice of links and searches."""
-        hosts = [self._host(id) for id in range(self.n)]
+        hosts = [self.host(id) for id in range(self.n)]
         give_places([it.dht for it in hosts], self.overlay.space)
         return {it.id: list(self._places(it)) for it in hosts}
 
@@ -83,13 +74,6 @@ class TreeModel(Model):
         state.dht.lookups.nonce = nonce
         state.place.age = min(state.place.age, REFRESH)
         return state
-
-    def violations(
-        self, states: Mapping[NodeId, State], channel: Sequence[Flying]
-    ) -> list[Violation]:
-        """As the product judges a tree."""
-        flying = [(target, message) for _, target, message in channel]
-        return self.overlay.violations(states, flying)
 
 
 def _copied(host: TreeHost) -> State:

@@ -4,20 +4,30 @@
   const { byId } = Panels, canvas = byId("canvas"), recorded = document.body.dataset.mode === "recorded";
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const MOVE_MS = 700;
-  let frame = null, chosen = null, shown = 0, topic = "", source = null, history = [];
+  let frame = null, chosen = null, shown = 0, topic = "", overlay = "ring", source = null, history = [];
 
   // What Python leaves out because it is the default.
   function whole(it) {
     const nodes = it.nodes ?? [];
     for (const node of nodes) {
-      node.state ??= "ok"; node.role ??= "member"; node.arrived ??= 0; node.doubts ??= []; node.figures ??= {};
+      node.state ??= "ok"; node.role ??= "member"; node.mark ??= ""; node.arrived ??= 0; node.doubts ??= []; node.figures ??= {};
     }
-    return { nodes, edges: [], pulses: [], events: [], topics: [], healed: [], lamps: [], topic: "", states: {}, ...it };
+    const none = { edges: [], ends: [], regions: [], pulses: [], events: [], topics: [], healed: [], lamps: [] };
+    return { nodes, ...none, overlay: "ring", topic: "", hidden: 0, wide: false, ...it, nodes };
   }
 
+  // Nodes move from where they were, unless another picture is shown.
   function show(next) {
-    frame = next; shown = performance.now();
-    Panels.verdict(frame); Panels.lamps(frame); Panels.chooser(frame, chosen); Panels.detail(frame, chosen);
+    const same = frame && frame.overlay === next.overlay && frame.topic === next.topic;
+    const before = new Map(same ? frame.nodes.map((node) => [node.id, node]) : []);
+    let still = !next.pulses.length;
+    for (const node of next.nodes) {
+      const old = before.get(node.id);
+      if (old) { node.px = old.x; node.py = old.y; }
+      still &&= !node.arrived && (!old || (old.x === node.x && old.y === node.y));
+    }
+    frame = next; shown = still ? -Infinity : performance.now();
+    Panels.verdict(frame); Panels.lamps(frame); Panels.chooser(frame, chosen); Panels.detail(frame, chosen); Panels.legend(frame);
     const bad = frame.nodes.filter((node) => node.state !== "ok").length;
     canvas.setAttribute("aria-label", `${frame.nodes.length} nodes, ${frame.edges.length} lines, ${bad} nodes out of order`);
     requestAnimationFrame(tick);
@@ -53,7 +63,7 @@
   function live() {
     const address = new URL("events", location.href);
     address.search = "";
-    if (topic) address.searchParams.set("topic", topic);
+    if (topic) { address.searchParams.set("topic", topic); address.searchParams.set("overlay", overlay); }
     source?.close();
     source = new EventSource(address);
     source.addEventListener("history", (event) => { history = JSON.parse(event.data); });
@@ -77,7 +87,7 @@
   }
 
   async function chaos(name) {
-    const query = new URLSearchParams({ fault: name, topic: frame?.topic ?? "" });
+    const query = new URLSearchParams({ fault: name, topic: frame?.overlay === "ring" ? frame.topic : "" });
     const answer = await fetch(`chaos?${query}`, { method: "POST", headers: { "X-Planaria": "chaos" } });
     if (!answer.ok) Panels.happened("", (await answer.text()).trim());
   }
@@ -88,7 +98,7 @@
     history = history.slice(-600);
     byId("clock").textContent = `${when} · ${next.nodes.length} nodes · ${next.rates?.clients ?? 0} clients`;
     for (const words of next.events) Panels.happened(when, words);
-    show(next); Panels.topics(next, (name) => { topic = name; live(); });
+    show(next); Panels.topics(next, (it) => { topic = it.name; overlay = it.overlay; live(); });
     liveCharts();
   }
 
@@ -106,22 +116,17 @@
   // A recorded run
 
   function replay() {
-    const run = JSON.parse(byId("recording").textContent), base = whole({ nodes: run.nodes }).nodes;
-    const frames = run.frames.map((it) => {
-      const states = it.states ?? {};
-      const nodes = base.map((node, at) => (states[at] ? { ...node, state: states[at] } : node));
-      return whole({ ...it, nodes });
-    });
+    const run = JSON.parse(byId("recording").textContent), film = Replay.unpacked(run, whole), frames = film.bare;
     const slider = byId("slider");
     let timer = null;
-    byId("player").hidden = false; slider.max = frames.length - 1;
+    byId("player").hidden = false; slider.max = film.count - 1;
     byId("ratecaption").textContent = "What was said, per " + run.unit;
     byId("healcaption").textContent = `How long it was not legitimate, in ${run.unit}s`;
-    frames.forEach((it) => it.events.forEach((words) => Panels.happened(`${it.time}`, words)));
+    frames.forEach((it) => (it.events ?? []).forEach((words) => Panels.happened(`${it.time}`, words)));
     function go(at) {
       const place = Math.max(0, Math.min(frames.length - 1, at));
       slider.value = place; byId("when").textContent = `${run.unit} ${frames[place].time}`;
-      show(frames[place]);
+      show(film.frame(place));
     }
     function play() {
       const stop = timer !== null;
@@ -135,22 +140,12 @@
     byId("play").addEventListener("click", play);
     keys.set(" ", play); keys.set("Home", () => go(0)); keys.set("End", () => go(frames.length - 1));
     replayCharts = () => {
-      const rows = [frames.map((it) => it.time), frames.map((it) => it.pulses.length), frames.map((it) => it.edges.length)];
+      const rows = [frames.map((it) => it.time), frames.map((it) => it.pulses?.length ?? 0), frames.map((it) => it.edges?.length ?? 0)];
       Charts.drawRates(byId("rates"), rows, false, true);
-      Charts.drawHealed(byId("healed"), episodes(frames), false, [frames[0].time, frames[frames.length - 1].time + 1]);
+      Charts.drawHealed(byId("healed"), Replay.episodes(frames), false, [frames[0].time, frames[frames.length - 1].time + 1]);
     };
-    byId("clock").textContent = `${base.length} nodes · ${frames.length} ${run.unit}s`;
+    byId("clock").textContent = `${film.nodes} nodes · ${film.count} ${run.unit}s`;
     go(0); replayCharts();
-  }
-
-  function episodes(frames) {
-    const found = [];
-    let since = null;
-    for (const it of frames) {
-      if (it.legitimate === false && since === null) since = it.time;
-      if (it.legitimate === true && since !== null) { found.push([since, it.time - since]); since = null; }
-    }
-    return found;
   }
 
   let replayCharts = () => {};

@@ -9,15 +9,35 @@ const Panels = (() => {
     return element;
   }
 
+  const OVERLAYS = ["gossip", "content", "mobile"];
+
   function lamps(frame) {
-    byId("lamps").replaceChildren(...frame.lamps.map((lamp) => {
-      const item = made("li", lamp.name, lamp.state);
+    let last = "";
+    const items = frame.lamps.flatMap((lamp) => {
+      const first = lamp.name.split(" ")[0], group = OVERLAYS.includes(first) && lamp.name !== first ? first : "";
+      const item = made("li", group ? lamp.name.slice(group.length + 1) : lamp.name, lamp.state);
       const words = { good: "holds", once: "seen wrong once", broken: "broken" }[lamp.state];
       item.setAttribute("aria-label", `${lamp.name}: ${words}`);
       if (lamp.told) item.append(made("small", lamp.told));
-      return item;
-    }));
+      const head = group !== last ? [made("li", group, "group")] : [];
+      last = group;
+      return [...head, item];
+    });
+    byId("lamps").replaceChildren(...items);
     if (!frame.lamps.length) byId("lamps").append(made("li", "nobody judged this run", "once"));
+  }
+
+  // What the lines are that are drawn.
+  function legend(frame) {
+    const kinds = Object.keys(Drawing.LINES).filter((kind) => frame.edges.some((edge) => edge[2] === kind)).reverse();
+    const words = kinds.map((kind) => made("span", Drawing.LINES[kind].words, `key ${kind}`));
+    const roles = { supervisor: "supervisor", root: "root", sink: "may speak now" };
+    for (const [role, name] of Object.entries(roles)) {
+      if (frame.nodes.some((node) => node.role === role)) words.push(made("span", name, `key ${role}`));
+    }
+    if (frame.ends.length) words.push(made("span", "numbers: conditions known behind a link", "key"));
+    if (frame.hidden) words.push(made("span", `${frame.hidden.toLocaleString("en")} more lines are not drawn`, "key"));
+    byId("legend").replaceChildren(...words);
   }
 
   // What one look saw may be in flight; what two saw is wrong.
@@ -50,22 +70,36 @@ const Panels = (() => {
     const number = frame.nodes.indexOf(node);
     const ends = frame.edges.filter(([a, b]) => a === number || b === number)
       .map(([a, b, kind]) => `${frame.nodes[a === number ? b : a].name} (${kind})`);
-    list.append(made("dt", "drawn to"), made("dd", ends.join(", ") || "nobody"));
+    const more = ends.length > 24 ? ` and ${ends.length - 24} more` : "";
+    list.append(made("dt", "drawn to"), made("dd", ends.slice(0, 24).join(", ") + more || "nobody"));
     place.replaceChildren(list, ...node.doubts.map((doubt) => made("p", doubt, "doubt")));
   }
 
+  // Rows stay the same elements: whoever clicks, or came by keyboard, must not lose them each second.
+  const rows = new Map();
   function topics(frame, choose) {
+    const wanted = frame.topics.map((topic) => `${topic.overlay} ${topic.name}`), table = byId("topics");
+    frame.topics.forEach((topic, i) => {
+      const row = rows.get(wanted[i]) ?? rows.set(wanted[i], topicRow(topic, choose)).get(wanted[i]);
+      row.className = topic.legitimate ? "" : "broken";
+      row.querySelector("button").setAttribute("aria-pressed", topic.name === frame.topic && topic.overlay === frame.overlay);
+      const held = topic.publications === null ? "-" : topic.publications.toLocaleString("en");
+      [topic.members ?? "-", held, topic.charter || "-"].forEach((words, at) => { row.cells[at + 1].textContent = words; });
+    });
+    if (table.dataset.key === wanted.join("\n")) return;
+    table.dataset.key = wanted.join("\n");
     const head = made("tr");
     head.append(...["topic", "members", "held", "charter"].map((name) => made("th", name)));
-    const rows = frame.topics.map((topic) => {
-      const row = made("tr", undefined, topic.legitimate ? "" : "broken"), cell = made("td"), button = made("button", topic.name);
-      button.type = "button"; button.setAttribute("aria-pressed", topic.name === frame.topic);
-      button.addEventListener("click", () => choose(topic.name));
-      cell.append(button);
-      row.append(cell, made("td", topic.members), made("td", topic.publications.toLocaleString("en")), made("td", topic.charter || "-"));
-      return row;
-    });
-    byId("topics").replaceChildren(head, ...rows);
+    table.replaceChildren(head, ...wanted.map((key) => rows.get(key)));
+  }
+
+  function topicRow(topic, choose) {
+    const row = made("tr"), cell = made("td"), button = made("button", topic.name);
+    button.type = "button"; button.addEventListener("click", () => choose(topic));
+    cell.append(button);
+    if (topic.overlay !== "ring") cell.append(made("small", topic.overlay));
+    row.append(cell, made("td"), made("td"), made("td"));
+    return row;
   }
 
   function happened(when, words) {
@@ -75,5 +109,5 @@ const Panels = (() => {
     while (byId("events").children.length > 100) byId("events").lastChild.remove();
   }
 
-  return { byId, lamps, verdict, chooser, detail, topics, happened };
+  return { byId, lamps, legend, verdict, chooser, detail, topics, happened };
 })();

@@ -1,0 +1,85 @@
+"""Judges again what is held: a fault put it there, or it is not admitted any more.
+
+A little at each timeout, more when something is in doubt; all of it, by the seconds of records
+alone, when a charter or a revocation came. What is dropped and was published peers bring again.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from planaria.core.ids import NodeId
+from planaria.protocols.publications.admission import Admission, Times
+from planaria.protocols.publications.holdings import Holdings
+from planaria.records.lanes import Entry
+from planaria.records.record import Place, Record
+from planaria.records.store import Store
+
+INSPECTED = 4  # records verified per timeout: half a millisecond
+INSPECTED_MAX = 256  # when something is in doubt
+
+
+class Inspection:
+    """Judges what one member holds of a topic."""
+
+    __slots__ = ("_admission", "_edition", "_holdings", "_last")
+
+    def __init__(self, holdings: Holdings, admission: Admission) -> None:
+        self._holdings, self._admission = holdings, admission
+        self._edition = admission.edition
+        self._last: Place = 0  # the last one verified; whatever it is, a pass comes round
+
+    def admits(self, record: Record) -> bool:
+        """May this be stored, delivered and passed on? What is held was judged before."""
+        judge = self._admission
+        return not judge.judges or record.place in self._holdings.store or judge.admits(record)
+
+    def admitted(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Those of these that may."""
+        if not self._admission.judges:
+            return records
+        return [record for record in records if self.admits(record)]
+
+    def admits_staged(self, record: Record) -> bool:
+        """May this be held outside of the history?"""
+        return self._admission.admits_staged(record)
+
+    def stamp(self, present: int) -> int:
+        """The second with which this node seals."""
+        return self._admission.stamp(present)
+
+    def on_timeout(self) -> None:
+        """Verify the next records; judge all by their times if what they are judged by changed."""
+        if not self._admission.judges:
+            return
+        edition = self._admission.edition
+        if edition != self._edition:
+            self._edition = edition
+            self._holdings.refuse(self._holdings.ask(self._outside))
+        order = self._holdings.store.index.order
+        start = bisect_right(order, self._last)
+        places = order[
+            start : start + (INSPECTED_MAX if self._holdings.audit_due > 0 else INSPECTED)
+        ]
+        self._last = places[-1] if places else 0
+        found = self._holdings.at(places)
+        self._holdings.refuse([it.place for it in found if not self._admission.admits(it)])
+
+    def _outside(self, store: Store) -> list[Place]:
+        """What is held of seconds at which its publisher is not admitted.
+
+        A publisher has one certificate: one of its records tells it for all.
+        """
+        known: dict[NodeId, Times | None] = {}
+        found = []
+        for place, entry in [*store.index.shown.items(), *store.index.hidden.items()]:
+            who = entry.publisher
+            if who not in known:
+                known[who] = self._times(store, entry)
+            times = known[who]
+            if times is not None and not any(lo <= entry.time < hi for lo, hi in times):
+                found.append(place)
+        return found
+
+    def _times(self, store: Store, entry: Entry) -> Times | None:
+        record = next(iter(store.get([entry.place])), None)
+        return None if record is None else self._admission.times(record)

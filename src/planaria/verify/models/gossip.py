@@ -1,0 +1,138 @@
+"""Gossip membership and supertopic links: processes of one group, or of two on two levels."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+
+from planaria.core.ids import NodeId
+from planaria.core.node import Node
+from planaria.core.overlay import Violation
+from planaria.core.state import State
+from planaria.protocols.gossip.group import Group
+from planaria.protocols.gossip.hierarchy import Hierarchy
+from planaria.protocols.gossip.legitimacy import violations
+from planaria.protocols.gossip.links import Links
+from planaria.protocols.gossip.membership import Membership
+from planaria.protocols.gossip.messages import MESSAGES, NEIGHBOURHOOD
+from planaria.protocols.gossip.node import Configuration, GossipNode
+from planaria.protocols.gossip.parameters import Parameters
+from planaria.protocols.gossip.sketch import exact
+from planaria.protocols.gossip.state import GossipNodeState
+from planaria.verify.coins import Coins
+from planaria.verify.model import Constants, Flying, Model
+
+HERE = "planaria.protocols.gossip"
+ABOVE, BELOW = "a", "a/b"
+DEAD = 9
+OLD = 3  # the oldest that news may be
+SMALL: Constants = {
+    "membership:AGE_MAX": OLD,
+    "membership:SLOWEST": 1,
+    "membership:PATIENCE": 2,
+    "membership:RETRY": 2,
+    "membership:RENDEZVOUS": 1e9,  # calls are made whenever they may be: no coin decides
+    "sketch:SKETCH_AGE_MAX": OLD,
+    "sketch:ROUND_TRIP": 1,
+    "links:SLOWEST": 1,
+    "links:CHECK_AGE": 1,
+    "links:LINK_AGE_MAX": OLD,
+    "links:WIDEN_PERIOD": 1,
+    "links:GAP_MAX": 1,
+    "links:LACKING_SLOW": 2,
+    "links:LACKING_MAX": 3,
+    "links:WALKS": 1,
+    "searching:SEARCH_HOPS_MAX": 2,
+    "group:ALONE_AFTER": 2,
+    "node:ALONE_AFTER": 2,
+    "node:MERGE_RATE": 1.0,
+    "legitimacy:LINK_AGE": OLD,
+}
+
+
+class GossipModel(Model):
+    """Processes 0 to n - 1; 0 and 1 are everybody's contacts.
+
+    `group`: all in one group; nobody, one of them or a dead one in each view, heard of just now.
+    `levels`: the first half in a topic, the others in one below it; so too the supertopic tables.
+    `any-group`, `any-levels`: any of them in each, heard of just now or long ago, and any sketch.
+    """
+
+    name = "gossip"
+    messages = MESSAGES
+    starts = ("group", "levels", "any-group", "any-levels")
+    small = MappingProxyType({f"{HERE}.{name}": value for name, value in SMALL.items()})
+
+    def __init__(self, n: int, start: str = "group") -> None:
+        super().__init__(n, start)
+        self.any, self.levels = start.startswith("any"), start.endswith("levels")
+        contacts = tuple(range(min(n, 2)))
+        self.hierarchy = Hierarchy()
+        self.configuration = Configuration(self.hierarchy, contacts=contacts)
+
+    @property
+    def covered(self) -> str:
+        """The starts, in one sentence."""
+        views = "any of them and a dead one, heard of now or long ago, in each view"
+        if not self.any:
+            views = "nobody, one of them or a dead one in each view"
+        groups = "two groups, one topic below the other" if self.levels else "one group"
+        tables = " and supertopic table" if self.levels else ""
+        sketches = "; sketches empty, right or with the dead" if self.any else "; sketches right"
+        return f"{self.n} processes of {groups}; {views}{tables}{sketches}"
+
+    def nodes(self, coins: Coins) -> list[Node]:
+        """The processes."""
+        return [GossipNode(id, self.configuration, coins) for id in range(self.n)]
+
+    def topic(self, id: NodeId) -> str:
+        """What a process is interested in."""
+        return BELOW if self.levels and id >= (self.n + 1) // 2 else ABOVE
+
+    def choices(self) -> dict[NodeId, list[State]]:
+        """Every choice of tables."""
+        return {id: list(self._processes(id)) for id in range(self.n)}
+
+    def _processes(self, id: NodeId) -> Iterator[State]:
+        topic, others = self.topic(id), [it for it in range(self.n) if it != id]
+        right = exact(range(self.n))
+        near = [*others, DEAD] if self.any else others
+        named = [*others, DEAD]
+        tables = self._tables(named) if topic == BELOW else [{}]
+        sketches = [{}, right, exact([*range(self.n), DEAD])] if self.any else [right]
+        for met, view, table, sketch in product(_one(near), self._tables(named), tables, sketches):
+            node = GossipNode(id, self.configuration, Coins())
+            node.subscribed = [topic]
+            node.neighbours = Membership(id, NEIGHBOURHOOD, dict(met), sketch=dict(right))
+            links = {it: (ABOVE, age) for it, age in table.items()}
+            group = Membership(id, topic, dict(view), sketch=dict(sketch))
+            node.groups = {topic: Group(group, Links(id, topic, links))}
+            yield node.state()
+
+    def _tables(self, named: Sequence[NodeId]) -> list[dict[NodeId, int]]:
+        """Every table: of each of `named` no news, or new, or old; or new of one at most."""
+        if not self.any:
+            return _one(named)
+        found = []
+        for told in product((None, 0, OLD), repeat=len(named)):
+            ages = zip(named, told, strict=True)
+            found.append({id: age for id, age in ages if age is not None})
+        return found
+
+    def plain(self, state: State) -> State:
+        """No event is under way: nothing of their memory counts."""
+        assert isinstance(state, GossipNodeState)
+        state.memory.age, state.parasites, state.refused = 0, 0, 0
+        return state
+
+    def violations(
+        self, states: Mapping[NodeId, State], channel: Sequence[Flying]
+    ) -> list[Violation]:
+        """As the product judges it."""
+        flying = [(target, message) for _, target, message in channel]
+        z = Parameters().z
+        return violations(states, flying, lambda _: z, self.hierarchy.supers)
+
+
+def _one(named: Sequence[NodeId]) -> list[dict[NodeId, int]]:
+    """Nobody, or one of `named`, heard of just now."""
+    return [{}, *({id: 0} for id in named)]
