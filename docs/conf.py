@@ -18,4 +18,6 @@ myst_enable_extensions = ["deflist"]
 html_theme = "furo"
 html_title = f"Planaria {release}"
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 nitpicky = True

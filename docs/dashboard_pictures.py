@@ -2,9 +2,9 @@
 
     python docs/dashboard_pictures.py [NAME ...]      # writes docs/pictures/dashboard-*.png
 
-Needs the extra `web`, Playwright and Chromium. For `broken` and `healed` three of twelve processes
-are killed; it says how long after the one the other was taken. Elsewhere the nodes are in this
-process.
+Needs the extra `web`, Playwright, Pillow and Chromium. For `broken` and `healed` three of twelve
+processes are killed; it says how long after the one the other was taken. Elsewhere the nodes are
+in this process.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright
 
 import planaria
@@ -133,7 +134,7 @@ async def overlays(browser: Browser, wanted: set[str]) -> None:
                 if not wanted or "phone" in wanted:
                     page = await browser.new_page(viewport=PHONE, color_scheme="dark")
                     await page.goto(address)
-                    await page.locator("#verdict.good").wait_for(timeout=120_000)
+                    await page.locator("#topics button").first.wait_for(timeout=120_000)
                     await page.wait_for_timeout(1500)
                     await page.screenshot(path=OUT / "dashboard-phone.png", full_page=True)
 
@@ -180,6 +181,8 @@ async def main(wanted: set[str]) -> None:
         if not wanted or "broken" in wanted:
             await killed(browser)
         await browser.close()
+    for file in OUT.glob("dashboard-*.png"):
+        Image.open(file).convert("RGB").quantize(96).save(file, optimize=True)
 
 
 if __name__ == "__main__":

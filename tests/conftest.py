@@ -75,6 +75,17 @@ def seeds() -> Callable[[int, int], int]:
     return number
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_network_of_others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What runs on this machine, and which context somebody chose, is nothing to a test."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+            patched.setenv(name, str(home / name))
+        patched.delenv("XDG_RUNTIME_DIR", raising=False)
+        yield
+
+
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
     """Real processes in a directory of their own; none outlives its test."""

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from planaria.core.composite import InOverlay
+from planaria.core.errors import UsageError
 from planaria.core.node import Command, Deliver, Notice, Subscribe
-from planaria.network.client.messages import ClientMessage, Passing, Tail
+from planaria.network.client.messages import ClientMessage, Passing, Put, Tail
 from planaria.network.connection import Connection
 from planaria.network.gate.others import Others
-from planaria.network.gate.session import Session
+from planaria.network.gate.session import Session, Unsure
 from planaria.network.overlays.registry import PARTS, compose
 from planaria.protocols.skipring.charter import nobody
 from planaria.protocols.skipring.charters import Charters
@@ -47,9 +48,20 @@ class OthersLab:
         self.verdict: Callable[[str], str | None] = lambda _: ""
         self.commands: list[Command] = []
         self.number = 0
+        self.disk: str | None = None  # what prevents that something is written
         self.others = Others(
-            self.node, self._command, lambda: self.now, refusal=lambda _, topic: self.verdict(topic)
+            self.node,
+            self._command,
+            lambda: self.now,
+            lambda done: done(self.disk),
+            lambda _, topic: self.verdict(topic),
+            self._check,
         )
+
+    def _check(self, _: Session, topic: str) -> None:
+        refusal = self.verdict(topic)
+        if refusal != "":
+            raise Unsure("not known") if refusal is None else UsageError(refusal)
 
     def _command(self, command: Command) -> None:
         self.commands.append(command.command if isinstance(command, InOverlay) else command)
@@ -70,6 +82,12 @@ class OthersLab:
         self.number += 1
         start = self.number.to_bytes(INCARNATION_BYTES, "big")
         return seal((PUBLISHER, start), 0, [Draft(it) for it in payloads], time=1)
+
+    def put(self, session: Session, request: int, overlay: str, *payloads: bytes) -> None:
+        """A client publishes."""
+        session.open += 1
+        message = Put(request, "news", self.record(*payloads).data, overlay=overlay)
+        session.attempt(request, lambda: self.others.put(session, message, overlay))
 
     def arrives(self, topic: str, *payloads: bytes) -> None:
         """A publication comes from another node."""

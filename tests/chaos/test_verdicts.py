@@ -48,7 +48,7 @@ def verdict(
         (action,) = parse_schedule("at 0 crash count=1", "test")
         run.injections.append(Injection(action, ["a"], 1, seconds=1.0))
         change(run)
-        return run._verdict(healed=True)
+        return run._verdict(True, run.injections)
 
     return asyncio.run(main())
 

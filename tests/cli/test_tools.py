@@ -7,8 +7,8 @@ import pytest
 
 from planaria.cli.doctor import report
 from planaria.cli.main import main
-from planaria.cli.units import seconds_text, size_text
 from planaria.network.doctor import BROKEN, WARNING, Diagnosis, Finding
+from planaria.network.units import seconds_text, size_text
 from watched import WatchedNetwork, running
 
 Ask = Callable[..., tuple[int, str]]

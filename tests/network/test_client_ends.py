@@ -13,6 +13,7 @@ from planaria.network.client.channel import Access, Channel, Owner
 from planaria.network.client.client import shown
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.servers import Servers
+from planaria.network.connection import CLIENT, VERSIONS, Connection, Hello
 from planaria.network.context import Context
 from planaria.network.identity import found_cluster, issue
 from planaria.network.tls import Credentials
@@ -71,3 +72,21 @@ def test_a_question_to_who_speaks_no_tls_fails_at_once(tmp_path: Path) -> None:
             await asker.close()
 
     asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_who_refuses_before_its_dial_has_ended_is_known_by_its_address() -> None:
+    async def main() -> None:
+        servers = Servers(["a:1", "b:1"])
+        access = Access(Hello(VERSIONS, bytes(16), "planaria", role=CLIENT), None)
+        channel = Channel(servers, access, cast(Owner, None))
+        connection = Connection(channel, dialled=True)
+        connection.refused = True
+        opening = asyncio.get_running_loop().create_future()
+        channel._opening[connection] = ("b:1", opening)
+        channel.opened(connection)
+        channel.closed(connection, "no")
+        assert opening.done()
+        assert channel._refusals == {"b:1": "no"}
+        assert channel.address == "b:1"
+
+    asyncio.run(main())

@@ -67,6 +67,13 @@ def test_servers_given_by_hand_keep_the_credentials_of_the_context() -> None:
         assert find_context(environment=environment).credentials == Path("/mine")
 
 
+def test_credentials_given_by_hand_say_their_cluster_themselves() -> None:
+    write_context(context_path("up"), Context(("up:1",), Path("/up"), cluster="planaria"))
+    choose_context("up")
+    found = find_context(servers="other:1", credentials=Path("/other"), environment={})
+    assert found.cluster is None, "or nobody of the other network would let it in"
+
+
 def test_a_killed_networks_context_is_not_used_and_is_removed() -> None:
     script = (
         "import time; from planaria.network.context import *\n"

@@ -101,8 +101,8 @@ def value(families: dict[str, Family], name: str, **labels: str) -> float:
 def test_every_metric_is_told_with_its_type_and_meaning() -> None:
     watched = node(["a", "b"])
     found = parse(exposition(watched.monitor))
-    disk = {name for name in METRICS if name.startswith("planaria_store_")}
-    assert set(found) == set(METRICS) - disk - {"planaria_topic_members"}
+    absent = {it for it in METRICS if it.startswith(("planaria_store_", "planaria_overlay_"))}
+    assert set(found) == set(METRICS) - absent - {"planaria_topic_members"}
     assert all(found[name].help == METRICS[name][1] for name in found)
     assert value(found, "planaria_legitimate") == 0
     assert value(found, "planaria_topics") == value(found, "planaria_doubtful_topics") == 2

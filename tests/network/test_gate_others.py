@@ -3,8 +3,9 @@
 import pytest
 
 from others_lab import OthersLab, heard, passed
-from planaria.network.client.messages import Told
-from planaria.network.gate import followers
+from planaria.core.node import Publish
+from planaria.network.client.messages import Failed, Stored, Told
+from planaria.network.gate import followers, held
 
 
 def test_what_comes_before_a_verdict_waits_for_it_in_its_order() -> None:
@@ -61,3 +62,70 @@ def test_a_tail_that_ended_gets_nothing_that_waited_for_a_verdict() -> None:
     lab.verdict = lambda _: ""
     lab.others.judge_anew()
     assert passed(session) == []
+
+
+def test_what_waits_for_others_is_bounded_in_bytes_of_each_client_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = OthersLab()
+    session, other = lab.session(), lab.session()
+    monkeypatch.setattr(held, "HELD_BYTES_MAX", 3000)
+    for request in (1, 2, 3):
+        lab.put(session, request, "gossip", bytes(1000))
+    (told,) = heard(session)
+    assert isinstance(told, Failed)
+    assert (told.request, told.code) == (3, "full")
+    assert 2000 < session.put_bytes < 3000
+    lab.others.gone(session)
+    assert session.put_bytes == 0
+    lab.put(other, 1, "gossip", bytes(2000))
+    assert heard(other) == [], "there is room again"
+    lab.now = held.HELD_SECONDS + 1
+    lab.others.on_timeout()
+    assert [type(it) for it in heard(other)] == [Stored]
+    assert other.put_bytes == 0
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("no right", "usage"), (None, "elsewhere")])
+def test_a_right_that_was_taken_while_a_publication_waited_counts(
+    verdict: str | None, code: str
+) -> None:
+    lab = OthersLab()
+    session = lab.session()
+    lab.put(session, 1, "gossip", b"late")
+    lab.commands.clear()
+    lab.now, lab.verdict = held.HELD_SECONDS + 1, lambda _: verdict
+    lab.others.on_timeout()
+    (told,) = heard(session)
+    assert isinstance(told, Failed)
+    assert told.code == code
+    assert not [it for it in lab.commands if isinstance(it, Publish)]
+    assert session.open == 0
+
+
+def test_what_is_not_on_disk_is_not_acknowledged() -> None:
+    lab = OthersLab()
+    session = lab.session()
+    lab.put(session, 1, "mobile", b"kept")
+    lab.disk = "no space left"
+    lab.put(session, 2, "mobile", b"not kept")
+    first, second = heard(session)
+    assert isinstance(first, Stored)
+    assert isinstance(second, Failed)
+    assert (second.code, second.reason) == ("full", "not on the disk of this node: no space left")
+
+
+def test_a_client_that_goes_takes_its_own_tails_along_and_no_others() -> None:
+    lab = OthersLab()
+    one, other = lab.session(), lab.session()
+    for session in (one, other):
+        for request in (1, 2):
+            lab.follow(session, request)
+    lab.others.stop(one, 1)
+    assert len(lab.others) == 3
+    lab.others.gone(one)
+    lab.arrives("news", b"x")
+    assert passed(one) == []
+    assert len(passed(other)) == 2
+    lab.others.gone(other)
+    assert len(lab.others) == 0

@@ -136,7 +136,7 @@ def test_an_acknowledged_publication_outlives_its_node_and_comes_once(tmp_path: 
         async with running(config(tmp_path / "alone")) as alone:
             async with at(alone) as client:
                 await client.publish("news", b"kept", overlay="mobile")
-            alone.several.keeping.write = lambda *_, **__: None  # type: ignore[method-assign]
+            alone.several.keeping.write = lambda *_, **__: {}  # type: ignore[method-assign]
             await alone.host.stop()  # as if it was killed: nothing more is written
         async with (
             network(tmp_path, 1) as (node,),

@@ -10,6 +10,7 @@ from planaria.network.store.database import Database
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.skipring.arbitrary_history import corrupt_caches
+from planaria.records.window import Window
 from records_lab import settle
 
 
@@ -72,3 +73,48 @@ def test_memory_that_names_a_false_place_or_row_costs_no_record_on_disk(
     with database:
         assert bodies(again) == before
         assert said == []
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_retention_with_a_false_row_in_memory_deletes_no_other_record(
+    written: bool, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    with Database(tmp_path, said.append) as database:
+        store, other = database.topic("news"), database.topic("another")
+        other.append([record(4711)])
+        store.append([record(number, time=number + 1) for number in range(40)])
+        if written:
+            settle(store)
+        entries = {entry.first: entry for entry in store.index.shown.values()}
+        (foreign,) = other.index.shown.values()
+        entries[0].row, entries[1].row = entries[30].row, foreign.row
+        entries[2].row, entries[3].row = 1 << 70, -1
+        store.show(Window(lo=20))
+        store.purge([Window(lo=20)])
+        settle(store)
+        assert said == []
+    with Database(tmp_path, said.append) as database:
+        store = database.topic("news")
+        kept = {entry.first for entry in store.index.shown.values()}
+        assert kept >= {*range(19, 40)}, "what retention keeps"
+        assert kept <= {*range(19, 40), 0, 1, 2, 3}, "and of what it deletes no more than this"
+        assert len(database.topic("another").index.shown) == 1
+
+
+def test_what_another_topic_has_is_not_read_where_one_is_mended(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        store, other = database.topic("news"), database.topic("another")
+        other.append([record(4711)])
+        store.append([record(1), record(2)])
+        settle(store)
+        store.append([record(3)])
+        store.index.shown.clear()
+        store.mend()
+        assert len(store.index.shown) == 3
+        seen: list[str] = []
+        database.reading.set_trace_callback(seen.append)
+        store.mend()
+        database.reading.set_trace_callback(None)
+        assert all("WHERE substr(head, 1, 8) = " in it for it in seen if "head FROM" in it)
+        assert len(other.index.shown) == 1

@@ -1,12 +1,13 @@
 """The dashboard of a live network: what its frames say, and who may see them."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 
-from live_lab import TOPIC, config, run
+from live_lab import TOPIC, config, run, running
 from planaria.core.errors import UsageError
 from planaria.network.context import Context
 from planaria.network.doctor import BROKEN as SERIOUS
@@ -53,19 +54,15 @@ def test_what_is_new_to_the_list_has_a_lamp_too() -> None:
 
 def test_frames_of_a_network_that_loses_a_node_and_heals(tmp_path: Path) -> None:
     async def main() -> None:
-        first = LiveNode(config(tmp_path / "a", name="a"))
-        await first.start()
-        join = (first.listen,)
-        second = LiveNode(config(tmp_path / "b", name="b", join=join, supervise=False))
-        await second.start()
-        try:
+        async with AsyncExitStack() as stack:
+            first = await stack.enter_async_context(running(config(tmp_path / "a", name="a")))
+            told = config(tmp_path / "b", name="b", join=(first.listen,), supervise=False)
+            second = await stack.enter_async_context(running(told))
             for node in (first, second):
                 await node.subscribe(TOPIC).ready()
-            async with Surveyor(Context((first.listen,), insecure=True)) as surveyor:
-                await watch(Watcher(surveyor), first, second)
-        finally:
-            await second.stop(leave=False)
-            await first.stop()
+            context = Context((first.listen,), insecure=True)
+            surveyor = await stack.enter_async_context(Surveyor(context))
+            await watch(Watcher(surveyor), first, second)
 
     run(main)
 
@@ -97,14 +94,10 @@ async def watch(watcher: Watcher, first: LiveNode, second: LiveNode) -> None:
 
 def test_only_who_has_the_token_may_look(tmp_path: Path) -> None:
     async def main() -> None:
-        node = LiveNode(config(tmp_path / "a", name="a"))
-        await node.start()
-        try:
+        async with running(config(tmp_path / "a", name="a")) as node:
             context = Context((node.listen,), insecure=True)
             async with dashboard(context, "127.0.0.1:0", seconds=0.1) as address:
                 await ask(address)
-        finally:
-            await node.stop()
 
     run(main)
 
@@ -154,15 +147,11 @@ def test_other_machines_may_not_look_unless_told() -> None:
 
 def test_buttons_break_only_what_may_be_broken(tmp_path: Path) -> None:
     async def main() -> None:
-        node = LiveNode(config(tmp_path / "a", name="a", allow_chaos=True))
-        await node.start()
-        try:
+        async with running(config(tmp_path / "a", name="a", allow_chaos=True)) as node:
             await node.subscribe(TOPIC).ready()
             context = Context((node.listen,), insecure=True)
             async with dashboard(context, "127.0.0.1:0", seconds=0.1) as address:
                 await push(address)
-        finally:
-            await node.stop()
 
     run(main)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from overlays_lab import at, network, part_of
+from planaria.cli.main import main
 from planaria.network.client.client import Client
 from planaria.network.context import Context
 from planaria.network.live import LiveNode
@@ -149,6 +150,16 @@ def test_who_came_to_a_topic_by_keyboard_stays_there_while_frames_come(board: Bo
     board.page.keyboard.press("Enter")
     pressed = '#topics tr:nth-child(3) button[aria-pressed="true"]'
     board.page.locator(pressed).wait_for(timeout=PATIENCE)
+
+
+def test_a_charter_is_told_of_the_topic_that_is_drawn(
+    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # where the key is that signs it
+    words = ["topic", "set", "news", "--keep", "7d", "-s", board.nodes[0].listen, "--insecure"]
+    assert board.do(lambda: asyncio.to_thread(main, words)) == 0
+    board.choose("", "news")
+    board.seen("#charter", "keeps 7d")
 
 
 def test_moving_nodes_tell_their_heights_and_whose_turn_it_is(board: Board) -> None:

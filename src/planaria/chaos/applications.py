@@ -124,9 +124,13 @@ class Applications:
             if not isinstance(error, PlanariaError):
                 log.exception("%s ended", who)
 
-    def finish(self) -> None:
-        """Begin no publication any more."""
+    def pause(self) -> None:
+        """Begin no publication."""
         self._going.clear()
+
+    def go_on(self) -> None:
+        """Publish again."""
+        self._going.set()
 
     async def publish(self, number: int) -> int:
         """Publish so many at once, from one more application; how many are acknowledged."""

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 
-from planaria.chaos.applications import Applications, Asked
+from planaria.chaos.applications import PUBLISHERS, Applications, Asked
 from planaria.chaos.draw import overlapping
 from planaria.chaos.faults import Faults, Injection
 from planaria.chaos.judge import Judge
@@ -27,7 +27,7 @@ POLL_SECONDS = 0.1
 BOUND_SECONDS_MIN = 60.0  # a machine may be slow
 PACE = 16
 SLACK_INTERVALS = 20.0  # for clients to find a node again, before and after faults
-CALM_INTERVALS = 10.0  # in which publications are judged that have no history
+CALM_PUBLICATIONS = 20  # at least so many are judged where there is no history
 LOST_SHARE = {"gossip": 0.01}  # of the deliveries: its dial promises no more
 SHOWN = 20  # missing deliveries that are told one by one
 
@@ -66,7 +66,11 @@ class Verdict(Struct, frozen=True):
 
 
 class Run:
-    """Breaks `target` as a schedule says; `copies` is a directory of its own."""
+    """Breaks `target` as schedules say; `copies` is a directory of its own.
+
+    In its block applications publish and read. Of several schedules, one after the other, each
+    verdict is about its own faults and about all publications so far.
+    """
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class Run:
         overlay: str = RING,
     ) -> None:
         self.target, self.seed, self.say, self.overlay = target, seed, say, overlay
+        self.copies = copies
         self.applications = Applications(target, topic, seed, bodies, overlay)
         self.judge = Judge(target, self.applications)
         self.faults = Faults(target, self.judge, seed, copies)
@@ -86,6 +91,26 @@ class Run:
         self.watch = Watch(target)
         self._doomed: set[bytes] = set()  # publications that all their holders lost
         self._first = 0.0  # when the network was legitimate first
+        self._served: list[tuple[float, float]] = []  # when everything arrived, without history
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self.judge.census()
+        self.applications.earlier = frozenset(self.judge.seen)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.applications)
+            await stack.enter_async_context(self.watch)
+            await self.watch.legitimate(asyncio.get_running_loop().time(), self.bound)
+            self._stack = stack.pop_all()
+        self._first = self.applications.time
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    def draw_from(self, seed: int) -> None:
+        """Draw victims and values from another seed from now on."""
+        self.seed, self.faults = seed, Faults(self.target, self.judge, seed, self.copies)
 
     async def timed(self, schedule: Schedule) -> Verdict:
         """Do everything at its time, in intervals from the first legitimate moment on."""
@@ -140,23 +165,19 @@ class Run:
     async def _judged(
         self, schedule: Schedule, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> Verdict:
-        await self.judge.census()
-        self.applications.earlier = frozenset(self.judge.seen)
-        async with self.applications, self.watch:
-            loop = asyncio.get_running_loop()
-            await self.watch.legitimate(loop.time(), self.bound)
-            self._first = self.applications.time
-            if any(it.kind == "restart" and it["state"] == "stale" for it in schedule):
-                await self.faults.keep_copies()
-            try:
-                await work()
-            finally:
-                await self._calm()
-            healed = await self.watch.legitimate(loop.time(), self.bound)
-            await self._calm_again()
-            self.applications.finish()
-            await self._settled()
-            return self._verdict(healed is not None)
+        before, loop = len(self.injections), asyncio.get_running_loop()
+        self.applications.go_on()
+        if any(it.kind == "restart" and it["state"] == "stale" for it in schedule):
+            await self.faults.keep_copies()
+        try:
+            await work()
+        finally:
+            await self._calm()
+        healed = await self.watch.legitimate(loop.time(), self.bound)
+        await self._calm_again()
+        self.applications.pause()
+        await self._settled()
+        return self._verdict(healed is not None, self.injections[before:])
 
     async def _inject(self, action: Action, *, wait: bool = True) -> Injection:
         injection = await self.faults.carry_out(action)
@@ -196,15 +217,35 @@ class Run:
                     await asyncio.sleep(POLL_SECONDS)
 
     async def _calm_again(self) -> None:
-        """Where there is no history, what is published from now on is what is judged."""
-        if self.overlay != RING:
-            await asyncio.sleep((SLACK_INTERVALS + CALM_INTERVALS) * self.target.interval)
+        """Where there is no history, what is published once things arrive again is judged."""
+        if self.overlay == RING:
+            return
+        began = self.applications.time
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                while not self._arrives(began):
+                    await asyncio.sleep(POLL_SECONDS)
+        served, asked = self.applications.time, len(self.applications.asked)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                while len(self.applications.asked) < asked + CALM_PUBLICATIONS:
+                    await asyncio.sleep(POLL_SECONDS)
+        self._served.append((served, self.applications.time))
+
+    def _arrives(self, began: float) -> bool:
+        """Has one publication of each application since then reached everybody?"""
+        had = [self.applications.had[it] for it in self.applications.readers]
+        new = [it for it in self.applications.acknowledged if it.asked >= began]
+        found = {it.publisher for it in new if all(it.id in some for some in had)}
+        return len(found) == PUBLISHERS
 
     def _owed(self, one: Asked) -> bool:
         """Is it owed to readers? Not if it is destroyed; without history not around a fault."""
         if self.overlay == RING:
             return one.id not in self._doomed
         slack, time = SLACK_INTERVALS, one.asked
+        if any(since <= time <= until for since, until in self._served):
+            return True
         for it in self.injections:
             healed = it.ended + (self.bound if it.seconds is None else it.seconds)
             began, over = self.applications.when(it.began), self.applications.when(healed)
@@ -217,7 +258,7 @@ class Run:
         """A time at which everything is due."""
         return self.applications.time + 2 * LATE_INTERVALS
 
-    def _verdict(self, healed: bool) -> Verdict:
+    def _verdict(self, healed: bool, injections: list[Injection]) -> Verdict:
         book, owed = self.applications.book(LATE_INTERVALS), 0
         for one in self.applications.acknowledged:
             book.published[one.id].excused = not self._owed(one)
@@ -231,12 +272,12 @@ class Run:
             late=summary.late,
             lost=len(missed),
             twice=summary.twice,
-            healed=healed and all(it.seconds is not None for it in self.injections),
+            healed=healed and all(it.seconds is not None for it in injections),
             destroyed=len({id for id in self._doomed if any(id not in it for it in had)}),
-            faults=[FaultReport(str(it.action), it.affected, it.seconds) for it in self.injections],
+            faults=[FaultReport(str(it.action), it.affected, it.seconds) for it in injections],
         )
         wrong = [*self._unasked(owed), *self._wrong(report, summary.never_published)]
-        return Verdict(report, [*wrong, *self._missing(missed)], self.injections)
+        return Verdict(report, [*wrong, *self._missing(missed)], injections)
 
     def _missing(self, missed: Sequence[Due]) -> list[str]:
         """Who was not given what, the first of them."""

@@ -120,7 +120,8 @@ class Plan:
     async def _break(self, target: Target, copies: Path) -> Verdict:
         await target.find()
         work = Run(target, self.topic, self.seed, copies, self._say, overlay=self.overlay)
-        return await (work.in_turn if self.in_turn else work.timed)(self.schedule)
+        async with work:
+            return await (work.in_turn if self.in_turn else work.timed)(self.schedule)
 
     def _say(self, line: str) -> None:
         if not self.quiet:

@@ -7,12 +7,12 @@ from msgspec import json, to_builtins
 
 from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.tables import aligned, counted, filled
-from planaria.cli.units import seconds_text, size_text
 from planaria.core.errors import UsageError, unknown
 from planaria.core.ids import NodeId
 from planaria.network.context import Context
 from planaria.network.doctor import findings
 from planaria.network.survey import Seen, Survey, Surveyor
+from planaria.network.units import seconds_text, size_text
 
 PREFIX_MIN = 4  # characters of an id that name a node
 

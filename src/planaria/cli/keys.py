@@ -9,7 +9,7 @@ import click
 
 from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.groups import Group
-from planaria.cli.topic import supervisors_of, utc
+from planaria.cli.topic import utc
 from planaria.core.errors import UsageError
 from planaria.network.charters import seal_void
 from planaria.network.client.messages import ChartersAre, PutCharter
@@ -29,6 +29,7 @@ from planaria.network.identity import (
     load_authority,
     load_certificate,
 )
+from planaria.network.laid_down import supervisors_of
 from planaria.network.rotation import finish_rotation, revoking_key, rotate
 from planaria.network.survey import Surveyor
 from planaria.protocols.skipring.charter import voiding

@@ -7,10 +7,10 @@ from msgspec import json
 
 from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.tables import aligned
-from planaria.cli.units import seconds_text, size_text
 from planaria.core.topics import check_filter, matches
 from planaria.network.context import Context
 from planaria.network.survey import Survey, Surveyor
+from planaria.network.units import seconds_text, size_text
 
 
 @click.command()

@@ -10,10 +10,10 @@ from msgspec import json
 
 from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.tables import WIDTH, folded
-from planaria.cli.units import size_text
 from planaria.network.context import Context
 from planaria.network.status import Status
 from planaria.network.survey import Survey, Surveyor
+from planaria.network.units import size_text
 
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 HEAD = (

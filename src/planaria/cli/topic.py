@@ -12,22 +12,24 @@ from msgspec.structs import replace
 from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.groups import Group
 from planaria.cli.tables import aligned, counted
-from planaria.cli.units import seconds_text
 from planaria.core.errors import UsageError, unknown
 from planaria.core.topics import check_filter, check_topic
-from planaria.network.charters import judge, local_key, seal, seal_locally
+from planaria.network.charters import local_key, seal, seal_locally
 from planaria.network.client.messages import AskCharters, ChartersAre, PutCharter
 from planaria.network.client.overlays import OVERLAYS, RING
 from planaria.network.context import Context, contexts_directory
-from planaria.network.rights import ANYBODY, RIGHTS
-from planaria.network.survey import Survey, Surveyor
+from planaria.network.laid_down import charters_of, limits_of, line_of, supervisors_of
+from planaria.network.rights import RIGHTS
+from planaria.network.survey import Surveyor
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.charter import (
+    ANYBODY,
+    OPEN,
     Allowed,
     Charter,
     Right,
     next_charter,
-    rank_of,
+    with_publishers,
 )
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -95,7 +97,7 @@ def ls(context: Context, pattern: str, as_json: bool) -> None:
         return
     rows = [["topic", "version", "overlay", "keeps", "count", "per publisher"]]
     for it, *_ in found.values():
-        limits = _limits(it.retention) if it.overlay == RING else ["-", "-", "-"]
+        limits = limits_of(it.retention) if it.overlay == RING else ["-", "-", "-"]
         rows.append([it.topic, str(it.version), it.overlay, *limits])
     click.echo("\n".join(aligned(rows, right=(1,))))
 
@@ -127,7 +129,7 @@ async def _set(
     """Sign the next charter, hand it to a node, and wait until all supervisors hold it."""
     async with Surveyor(context) as surveyor:
         survey = await surveyor.look()
-        before = (await _asked(surveyor, survey, name)).get(name, [None])[0]
+        before = (await charters_of(surveyor, survey, name)).get(name, [None])[0]
         blank = next_charter(name, before, int(time.time()), version)
         charter = replace(blank, retention=replace(blank.retention, **wanted))
         charter = replace(charter, overlay=overlay or charter.overlay)
@@ -137,6 +139,8 @@ async def _set(
                 "--allow needs certificates: without them nobody knows who a client is"
             )
         charter = replace(charter, allow=changed_rights(charter.allow, allow))
+        if "publish" in allow:
+            charter = with_publishers(charter, allow["publish"])
         if credentials is not None:
             sealed = seal(charter, credentials)
         else:
@@ -156,30 +160,7 @@ async def _set(
 
 async def _charters(context: Context, pattern: str) -> dict[str, list[Charter]]:
     async with Surveyor(context) as surveyor:
-        return await _asked(surveyor, await surveyor.look(), pattern)
-
-
-async def _asked(surveyor: Surveyor, survey: Survey, pattern: str) -> dict[str, list[Charter]]:
-    """The charters that supervisors keep, verified here too, of each topic the highest first."""
-    authority = surveyor.access.credentials.authority if surveyor.access.credentials else None
-    admit, ranked = judge(authority), dict[str, dict[Any, Charter]]()
-    for node in supervisors_of(survey):
-        after: str | None = ""
-        while after is not None:
-            told = await surveyor.ask(node, AskCharters, ChartersAre, pattern, after)
-            for judged in filter(None, map(admit, told.sealed)):
-                charter = judged.charter
-                ranked.setdefault(charter.topic, {})[rank_of(charter)] = charter
-            after = told.next
-    return {
-        name: [ranked[name][rank] for rank in sorted(ranked[name], reverse=True)]
-        for name in sorted(ranked)
-    }
-
-
-def supervisors_of(survey: Survey) -> list[int]:
-    """The handles of those that say of themselves that they supervise."""
-    return [handle for handle, seen in survey.nodes.items() if seen.status.supervises]
+        return await charters_of(surveyor, await surveyor.look(), pattern)
 
 
 def parse_age(text: str) -> int | None:
@@ -229,25 +210,11 @@ def shown(charter: Charter) -> dict[str, Any]:
         "count": kept.count,
         "per_publisher": kept.per_publisher,
         "allow": {right: list(who) for right, who in charter.allow},
+        "terms": [[who, since, None if end == OPEN else end] for who, since, end in charter.terms],
         "signed": charter.time,
     }
-
-
-def line_of(charter: Charter) -> str:
-    """A charter for people."""
-    age, count, each = _limits(charter.retention)
-    limits = f"keeps {age}, count {count}, per publisher {each}"
-    if charter.overlay != RING:
-        limits = f"is in {charter.overlay}"
-    rights = "".join(f", {right} by {' '.join(who)}" for right, who in charter.allow)
-    return f"{charter.topic} version {charter.version}: {limits}{rights}"
 
 
 def utc(second: int) -> str:
     """A second since 1970 as people write it."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(second))
-
-
-def _limits(kept: Retention) -> list[str]:
-    age = "forever" if kept.age is None else seconds_text(kept.age)
-    return [age, *("all" if it is None else f"{it:,}" for it in (kept.count, kept.per_publisher))]

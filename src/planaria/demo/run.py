@@ -68,7 +68,8 @@ async def _play(stream: TextIO, spark: Aggregate, home: Path) -> Outcome:
             try:
                 actions = "\n".join(chapter.action for chapter in STORY)
                 schedule = parse_schedule(actions, "demo")
-                verdict = await run.alone(schedule, after=_counting(spark))
+                async with run:
+                    verdict = await run.alone(schedule, after=_counting(spark))
                 right, counted = await _compared(run, spark)
             finally:
                 showing.cancel()

@@ -224,8 +224,8 @@ def _with(
 ) -> Context:
     if servers:
         context = replace(context, servers=split_servers(servers))
-    if credentials is not None:
-        context = replace(context, credentials=credentials, insecure=False)
+    if credentials is not None:  # which say their cluster themselves
+        context = replace(context, credentials=credentials, insecure=False, cluster=None)
     if insecure is not None:
         kept = None if insecure else context.credentials
         context = replace(context, insecure=insecure, credentials=kept)

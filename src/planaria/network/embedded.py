@@ -24,7 +24,7 @@ from planaria.core.node import (
     Subscribe,
 )
 from planaria.core.topics import check_filter, check_topic, covers, matches
-from planaria.network.client.events import Ack, Event
+from planaria.network.client.events import Ack, Event, anonymous
 from planaria.network.client.parcels import Tokens
 from planaria.network.host import Commit, Host
 from planaria.network.pace import room
@@ -46,7 +46,7 @@ class Subscription:
     def __init__(self, pattern: str, close: Callable[["Subscription"], None]) -> None:
         self.pattern = check_filter(pattern)
         self._close = close
-        self._slices: deque[tuple[str, Slice]] = deque()
+        self._slices: deque[tuple[str, Slice, bool]] = deque()
         self._bytes = 0
         self._tokens = Tokens()
         self._changed = asyncio.Event()
@@ -92,14 +92,15 @@ class Subscription:
                 self._changed.clear()
                 await self._changed.wait()
             slices, self._slices, self._bytes = self._slices, deque(), 0
-            for topic, (record, lo, hi, late) in slices:
-                events += self._tokens.events(topic, record, lo, hi, late=late)
+            for topic, (record, lo, hi, late), nameless in slices:
+                some = self._tokens.events(topic, record, lo, hi, late=late)
+                events += map(anonymous, some) if nameless else some
         return events
 
     # What the node tells
 
-    def take(self, topic: str, slices: Sequence[Slice]) -> None:
-        """Queue what was delivered, up to the bound."""
+    def take(self, topic: str, slices: Sequence[Slice], *, nameless: bool = False) -> None:
+        """Queue what was delivered, up to the bound; `nameless`: its records name nobody."""
         self._bytes += sum(len(part.record.data) for part in slices)
         if self._bytes > BEHIND_BYTES_MAX:
             self._failed = self._failed or CapacityExceeded(
@@ -107,7 +108,7 @@ class Subscription:
                 f"or read from the store as a client does"
             )
         if self._failed is None:
-            self._slices.extend((topic, part) for part in slices)
+            self._slices.extend((topic, part, nameless) for part in slices)
         self._changed.set()
 
     def joined(self) -> None:
@@ -150,7 +151,7 @@ class Publishing:
                 weigh(Draft(command.payload, command.key, tuple(headers)))
         await room(self._host.links.values())
         if self._closed:
-            raise _stopped()
+            raise stopped()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Ack] = loop.create_future()
         self._waiting.setdefault(topic, []).append((commands, future))
@@ -208,7 +209,7 @@ class Publishing:
         waiting += [future for done in self._committing.values() for future, _ in done]
         for future in waiting:
             if not future.done():
-                future.set_exception(_stopped())
+                future.set_exception(stopped())
 
     def _flush_topic(self, topic: str, commands: Sequence[Waiting]) -> list[Acknowledged]:
         """Publish on one topic; what the node refuses it refuses whole."""
@@ -309,7 +310,8 @@ class Embedded:
             self._host.command(Subscribe(topic))
 
 
-def _stopped() -> UsageError:
+def stopped() -> UsageError:
+    """What whoever still asks is told."""
     return UsageError("this node has stopped: publish before that, or through another node")
 
 

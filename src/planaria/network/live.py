@@ -6,14 +6,11 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine
 from functools import partial
-from itertools import islice
 from random import Random
 from time import monotonic
 from typing import Any, Self
-
-from msgspec.structs import replace
 
 from planaria.core.composite import FromOverlay
 from planaria.core.errors import CapacityExceeded
@@ -23,26 +20,26 @@ from planaria.core.node import (
     Joined,
     Leave,
     Notice,
-    Publish,
     Restarted,
 )
 from planaria.network.admission import Admissions
+from planaria.network.application import Application
 from planaria.network.belongings import load_credentials, local_id, take_directory
 from planaria.network.chaos.agent import Agent
 from planaria.network.chaos.layer import Layer
 from planaria.network.chaos.parts import breakable
 from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
-from planaria.network.client.events import Ack
 from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
-from planaria.network.embedded import Embedded, Subscription
+from planaria.network.embedded import Embedded
 from planaria.network.gate.gate import Gate
 from planaria.network.handover import Handover
 from planaria.network.host import Commit, Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import CLUSTER, handle_of
+from planaria.network.insider import Insider
 from planaria.network.joining import Joining
 from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
 from planaria.network.monitor import Monitor
@@ -55,6 +52,7 @@ from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.network.tls import Credentials
+from planaria.protocols.publications.admission import every_record
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
 from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
@@ -62,7 +60,6 @@ from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.pace import PACE_MAX
 from planaria.records.memory import MemoryStore
-from planaria.records.packing import PACKED_PUBLICATIONS
 from planaria.records.store import Committed, Store
 
 STORE = "store"  # in the node's directory
@@ -73,7 +70,7 @@ BULK: tuple[type[Message], ...] = (Arc, Flood, Push, Difference, Compare, Deposi
 log = logging.getLogger("planaria.node")
 
 
-class LiveNode:
+class LiveNode(Application):
     """One running node. `async with LiveNode(config) as node:` starts it and leaves in good order.
 
     Memberships and records are in its directory and resumed at the next start; every start numbers
@@ -142,6 +139,7 @@ class LiveNode:
         self.monitor = Monitor(self)
         self._pages = HttpServer(monitoring(self.monitor))
         self.embedded = Embedded(self.host, commit, self.ring.peer.topics.__contains__)
+        self.insider = Insider(self.host.node.id)
         self.rights = None if config.rights is None else RightsFile(config.rights)
 
     def _ring(self, config: Config, credentials: Credentials | None) -> RingNode:
@@ -155,7 +153,7 @@ class LiveNode:
             secret=credentials.secret if credentials else b"",
             pace_max=PACE_MAX,
             judge=judge(credentials.authority, credentials.former) if credentials else judge(None),
-            admission=self.admissions,
+            admission=self.admissions if credentials else every_record,
         )
 
     # Life
@@ -184,6 +182,7 @@ class LiveNode:
         if not self.memberships.new:
             self.host.command(Restarted())
         self.embedded.start()
+        self.insider.start(self.gate.others)
         self._spawn(self._keep_time())
         self._spawn(self._keep_memberships())
         self._spawn(self.charters.keep())
@@ -217,6 +216,7 @@ class LiveNode:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.charters.write()
         self.embedded.close()
+        self.insider.close()
         await self.several.stop()
         self.joining.close()
         await self._pages.stop()
@@ -234,36 +234,7 @@ class LiveNode:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    # For an application that embeds it
-
-    def subscribe(self, pattern: str) -> Subscription:
-        """Read what this node delivers; before `start`, to miss nothing."""
-        return self.embedded.subscribe(pattern)
-
-    async def publish(
-        self,
-        topic: str,
-        payload: bytes = b"",
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        timestamp: int | None = None,
-    ) -> Ack:
-        """Publish; returns when it is on this node's disk and on its way to all members."""
-        command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
-        return await self.embedded.publish(topic, command)
-
-    async def publish_many(self, topic: str, payloads: Iterable[bytes]) -> Ack | None:
-        """Publish all of them, in order; returns as `publish` does, when the last is there.
-
-        The ack has the position of the first, and how many they are; it is None if there are none.
-        """
-        first: Ack | None = None
-        count, rest = 0, iter(payloads)
-        while packed := [Publish(topic, one) for one in islice(rest, PACKED_PUBLICATIONS)]:
-            ack = await self.embedded.publish(topic, *packed)
-            first, count = first or ack, count + len(packed)
-        return None if first is None else replace(first, count=count)
+    # What it says of itself
 
     def status(self) -> Status:
         """How this node is now, as it knows itself."""

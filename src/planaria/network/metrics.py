@@ -37,6 +37,15 @@ METRICS: dict[str, tuple[str, str]] = {
     "planaria_topic_records": ("gauge", "Records held: each holds many publications."),
     "planaria_topic_bytes": ("gauge", "Bytes of the records held."),
     "planaria_topic_members": ("gauge", "Members recorded, where the topic is served."),
+    "planaria_overlay_legitimate": ("gauge", "1 if nothing wrong is known of the overlay here."),
+    "planaria_overlay_topics": ("gauge", "Topics, groups or conditions there."),
+    "planaria_overlay_links": ("gauge", "Nodes that this one talks to there."),
+    "planaria_overlay_clients": ("gauge", "Subscriptions of clients there."),
+    "planaria_overlay_published_total": ("counter", "Publications of clients there."),
+    "planaria_overlay_received_total": ("counter", "Copies of publications from other nodes."),
+    "planaria_overlay_forwarded_total": ("counter", "Copies of publications to other nodes."),
+    "planaria_overlay_deliveries_total": ("counter", "Publications handed to the node's gate."),
+    "planaria_overlay_lost_total": ("counter", "Publications for which clients were too slow."),
     "planaria_supervises": ("gauge", "1 if the node is a supervisor, else 0."),
     "planaria_supervisors": ("gauge", "Supervisors that the node knows."),
     "planaria_supervisor_requests_total": ("counter", "Requests of members for their place."),
@@ -62,6 +71,7 @@ def exposition(monitor: Monitor) -> str:
         **of_monitor(monitor, status),
         **of_status(status),
         **of_topics(status),
+        **of_overlays(status),
         **(of_store(status.store) if status.store else {}),
         **of_process(status.process),
     }
@@ -135,6 +145,27 @@ def of_topics(status: Status) -> Samples:
         for name, value in _figures(its).items():
             if value is not None:
                 samples.setdefault(name, []).append(("", {"topic": topic}, value))
+    return samples
+
+
+def of_overlays(status: Status) -> Samples:
+    """Each overlay beside `ring` in which the node is awake."""
+    samples: Samples = {}
+    for overlay, its in status.overlays.items():
+        figures: dict[str, float] = {
+            "legitimate": its.legitimate,
+            "topics": len(its.topics),
+            "links": len(its.neighbours),
+            "clients": its.clients,
+            "published_total": its.published,
+            "received_total": its.received,
+            "forwarded_total": its.forwarded,
+            "deliveries_total": its.deliveries,
+            "lost_total": its.lost,
+        }
+        for name, value in figures.items():
+            sample = ("", {"overlay": overlay}, value)
+            samples.setdefault(f"planaria_overlay_{name}", []).append(sample)
     return samples
 
 

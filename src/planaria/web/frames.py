@@ -48,6 +48,7 @@ class TopicView(Struct, frozen=True):
     charter: int
     legitimate: bool
     overlay: str = "ring"
+    laid_down: str = ""  # what its charter says
 
 
 class Rates(Struct, frozen=True):

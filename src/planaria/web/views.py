@@ -208,7 +208,9 @@ def _pulses(
     return sorted(found)
 
 
-def topic_views(survey: Survey, broken: Sequence[Finding]) -> Iterable[TopicView]:
+def topic_views(
+    survey: Survey, broken: Sequence[Finding], laid_down: Mapping[str, str]
+) -> Iterable[TopicView]:
     """All topics of all overlays, as many as a page lists."""
     wrong = {one.topic for one in broken}
     every = [seen.status for seen in survey.nodes.values()]
@@ -217,7 +219,8 @@ def topic_views(survey: Survey, broken: Sequence[Finding]) -> Iterable[TopicView
         members = sum(it.member for it in its)
         most = max((it.publications for it in its), default=0)
         charter = max((it.charter for it in its), default=0)
-        yield TopicView(name, members, most, charter, name not in wrong)
+        told = laid_down.get(name, "")
+        yield TopicView(name, members, most, charter, name not in wrong, RING, told)
     for overlay, part in PARTS.items():
         awake = [status.overlays[overlay] for status in every if overlay in status.overlays]
         legitimate = not any(it.invariant.startswith(f"{overlay} ") for it in broken)
@@ -227,4 +230,5 @@ def topic_views(survey: Survey, broken: Sequence[Finding]) -> Iterable[TopicView
             continue  # these are not topics: nodes show who wants what
         for name in sorted({name for it in awake for name in it.topics})[:TOPICS_MAX]:
             members = sum(name in it.topics for it in awake)
-            yield TopicView(name, members, None, 0, legitimate, overlay)
+            told = laid_down.get(name.removesuffix("/#"), "")
+            yield TopicView(name, members, None, 0, legitimate, overlay, told)

@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from planaria.core.ids import NodeId
+from planaria.network.client.asking import Unanswered
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.overlays import RING
 from planaria.network.doctor import BROKEN as FINDING_BROKEN
 from planaria.network.doctor import Finding, findings
+from planaria.network.laid_down import charters_of, line_of
 from planaria.network.overlays.registry import PARTS
 from planaria.network.status import Status
 from planaria.network.survey import Survey, Surveyor
@@ -52,6 +54,8 @@ class Watcher:
         self._names: dict[NodeId, str] = {}
         self._broken_since: float | None = None
         self._notes: list[str] = []
+        self._laid_down: dict[str, str] = {}  # what charters say
+        self._versions: dict[str, int] = {}  # of those charters
         self._places: dict[tuple[str, str], dict[NodeId, Place]] = {}  # as they were last drawn
 
     async def look(self) -> bool:
@@ -59,6 +63,7 @@ class Watcher:
         try:
             survey = await self.surveyor.look()
             await self.surveyor.examine(survey)
+            await self._read_charters(survey)
         except Unreachable as error:
             self.failure = str(error)
             self.looks += 1
@@ -103,6 +108,23 @@ class Watcher:
         self._places[overlay, topic] = places
         return found
 
+    async def _read_charters(self, survey: Survey) -> None:
+        """Ask what is laid down, if there is something new."""
+        versions = {
+            name: it.charter
+            for seen in survey.nodes.values()
+            for name, it in seen.status.topics.items()
+            if it.charter
+        }
+        if versions == self._versions:
+            return
+        try:
+            found = await charters_of(self.surveyor, survey, "#")
+        except Unanswered:
+            return  # the next look asks again
+        self._versions = versions
+        self._laid_down = {name: line_of(its[0]) for name, its in found.items()}
+
     def _judged(self, survey: Survey, found: Sequence[Finding]) -> Frame:
         """The frame of one look, nothing drawn yet."""
         self._broken = [one for one in found if one.severity == FINDING_BROKEN]
@@ -116,7 +138,7 @@ class Watcher:
             edges=[],
             lamps=[*lamps(self._broken, lasting, awake(survey))],
             events=events[:EVENTS_MAX],
-            topics=[*topic_views(survey, self._broken)],
+            topics=[*topic_views(survey, self._broken, self._laid_down)],
             rates=rates(self._before, survey),
             healed=list(self.healed),
         )

@@ -18,10 +18,11 @@ class Brokered(Contender):
     """A contender whose hub is a server of its own."""
 
     has_hub = True
+    port = 0  # where it listened before: a server that is started again is found there
     _server: Server | None = None
 
     async def _start(self, arguments: Sequence[str], port: int) -> None:
-        self._server = await Server.start(self.program, arguments, port)
+        self._server, self.port = await Server.start(self.program, arguments, port), port
         self.pids.append(self._server.process.pid)
 
     async def close(self) -> None:
@@ -39,8 +40,10 @@ class Nats(Brokered):
 
     async def serve(self) -> str:
         """Run nats-server."""
-        port = free_port()
-        await self._start(["-a", "127.0.0.1", "-p", str(port), *self._options()], port)
+        port = self.port or free_port()
+        log = str(self.directory / "nats.log")
+        options = ["-a", "127.0.0.1", "-p", str(port), "-l", log, *self._options()]
+        await self._start(options, port)
         return f"nats://127.0.0.1:{port}"
 
     def _options(self) -> list[str]:
@@ -212,7 +215,7 @@ class Mosquitto(Brokered):
 
     async def serve(self) -> str:
         """Run mosquitto, which drops nothing for being slow."""
-        port = free_port()
+        port = self.port or free_port()
         lines = [f"listener {port} 127.0.0.1", "allow_anonymous true", "persistence false"]
         lines += ["max_queued_messages 0", "log_type error", "set_tcp_nodelay true"]
         config = Path(self.directory / "mosquitto.conf")

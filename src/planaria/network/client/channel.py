@@ -86,7 +86,7 @@ class Channel:
         self.address = ""  # of the node at the other end
         self.connection: Connection | None = None
         self.malformed = 0
-        self._opening: dict[Connection, asyncio.Future[None]] = {}
+        self._opening: dict[Connection, tuple[str, asyncio.Future[None]]] = {}  # with the address
         self._gone = asyncio.Event()
         self._closed = asyncio.Event()
         self._since = 0.0  # when the connection began
@@ -136,11 +136,11 @@ class Channel:
 
     def opened(self, connection: Connection) -> None:
         """A node said hello: the first that does is ours."""
-        opening = self._opening.get(connection)
+        address, opening = self._opening.get(connection, ("", None))
         if self.connection is not None or opening is None or opening.done():
             connection.close("another node was faster")
             return
-        self.connection = connection
+        self.connection, self.address = connection, address  # it may be lost before its dial ends
         self._gone.clear()
         self._closed.clear()
         opening.set_result(None)
@@ -168,7 +168,7 @@ class Channel:
 
     def closed(self, connection: Connection, reason: str) -> None:
         """A connection is over."""
-        opening = self._opening.get(connection)
+        _, opening = self._opening.get(connection, ("", None))
         if opening is not None and not opening.done():
             opening.set_exception(_NoLink(_explained(reason, self.credentials)))
         if connection is self.connection:
@@ -193,7 +193,7 @@ class Channel:
     # Finding a node
 
     async def _connect(self) -> None:
-        self.address = await self._find()
+        await self._find()
         self._since = asyncio.get_running_loop().time()
         if self.connection is not None:  # or it is lost again already
             self.servers.good(self.address)
@@ -231,7 +231,7 @@ class Channel:
                         raise
                 backoff = _longer(backoff)
 
-    async def _find(self) -> str:
+    async def _find(self) -> None:
         """Dial the servers in turn, the next when one fails or takes its time; the first wins."""
         reasons: dict[str, str] = {}
         untried = list(self.servers)
@@ -249,7 +249,7 @@ class Channel:
                     address = dials.pop(dial)
                     error = dial.exception()
                     if error is None:
-                        return address
+                        return
                     if not isinstance(error, _NoLink):
                         raise error
                     reasons[address] = str(error)
@@ -265,7 +265,8 @@ class Channel:
         host, port = parse_address(address)
         loop = asyncio.get_running_loop()
         connection = Connection(self, dialled=True)
-        opening = self._opening[connection] = loop.create_future()
+        opening = loop.create_future()
+        self._opening[connection] = (address, opening)
         try:
             context = self.credentials.context(server=False) if self.credentials else None
             async with asyncio.timeout(DIAL_SECONDS):

@@ -11,7 +11,7 @@ from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.network.chaos.agent import Agent
 from planaria.network.connection import Connection, Hello
 from planaria.network.gate.laid import Overlays
-from planaria.network.gate.others import Others
+from planaria.network.gate.others import Keep, Others
 from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.requests import Requests
@@ -46,7 +46,7 @@ class Gate:
         keeps: Callable[[str], bool] = lambda _: False,
         chaos: Agent | None = None,
         node: Composite | None = None,
-        keep: Callable[[Callable[[], None]], None] = lambda done: done(),
+        keep: Keep = lambda done: done(None),
         rights: RightsFile | None = None,
     ) -> None:
         """`status` is asked what clients are shown, as `Monitor.shown` answers.
@@ -73,7 +73,7 @@ class Gate:
         self.tails = Tails(self.memberships, loop.time, loop.call_soon, *judged)
         self.queries = Queries(self.memberships, loop.time, host.wall, host.interval, self.warden)
         self.showing = Showing(self.queries, status, loop.time, loop.call_soon, self.warden)
-        others = (host.command, loop.time, keep, self.warden.unreadable)
+        others = (host.command, loop.time, keep, self.warden.unreadable, self.warden.check_put)
         self.others = None if node is None else Others(node, *others)
         self._requests = Requests(self, chaos)
         self._clock = loop.time

@@ -5,10 +5,11 @@ travels in a record, by whose key a repeat is known: a client that publishes aga
 node, because the first did not answer, publishes nothing twice.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import blake2b
+from itertools import count
 from time import time
 
 from msgspec.structs import replace
@@ -42,16 +43,16 @@ from planaria.network.client.messages import (
     Told,
 )
 from planaria.network.gate.followers import Follower, Lost, Refusal, Unjudged
+from planaria.network.gate.held import Held
 from planaria.network.gate.session import TAILS_MAX, Session
 from planaria.network.overlays.part import LivePart
 from planaria.network.status import OverlayStatus
 from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, decode, seal
 
-HELD_MAX = 1024  # requests that wait for a part to meet others
-HELD_SECONDS = 10.0
 SEEN_MAX = 1 << 16  # keys of records that were handed out; then the oldest is forgotten
 
 Wish = tuple[str, str]  # an overlay and what is subscribed to there
+Keep = Callable[[Callable[[str | None], None]], None]
 
 
 class Others:
@@ -62,18 +63,21 @@ class Others:
         node: Composite,
         command: Callable[[Command], None],
         clock: Callable[[], float],
-        keep: Callable[[Callable[[], None]], None] = lambda done: done(),
+        keep: Keep = lambda done: done(None),
         refusal: Refusal = lambda *_: "",
+        check: Callable[[Session, str], None] = lambda *_: None,
     ) -> None:
-        """`keep` puts what the parts hold on disk and calls back.
+        """`keep` puts what the parts hold on disk and calls back, with what prevents that.
 
-        `refusal`: why a client may not read a topic; None if that is not known yet.
+        `refusal`: why a client may not read a topic; None if that is not known yet. `check` raises
+        UsageError if it may not publish there.
         """
-        self._refusal = refusal
+        self._refusal, self._check = refusal, check
         self._unjudged = Unjudged(refusal)
         self._keep = keep
         self._node, self._command, self._clock = node, command, clock
         self._followers: dict[Follower, None] = {}
+        self._sessions: dict[Session, dict[int, Follower]] = {}  # the same by request
         self._groups: dict[tuple[str, int], list[Follower]] = {}  # by overlay and client
         # Joined for clients, now or before this process began, and when last used.
         self._used: dict[Wish, float] = {
@@ -81,7 +85,7 @@ class Others:
         }
         self._seen: dict[tuple[str, int, bytes], None] = {}
         self._counts: dict[str, Counter[str]] = {}
-        self._held: dict[Wish, deque[tuple[float, Session, Put | PutNew]]] = {}
+        self._held = Held(clock)
 
     def __len__(self) -> int:
         return len(self._followers)
@@ -132,16 +136,16 @@ class Others:
         """Hand a client what passes from now on."""
         if not message.floor:
             raise UsageError(f"since 'all': {_no_history(overlay)}")
-        if sum(it.session is session for it in self._followers) >= TAILS_MAX:
+        if len(self._sessions.get(session, ())) >= TAILS_MAX:
             raise UsageError(f"{TAILS_MAX} tails of one client: stop one first")
         part = self.part(overlay)
-        numbers = {it.client for it in self._followers}
         client = 0
         if part.has_conditions:  # each client has conditions of its own
-            client = next(it for it in range(1, len(numbers) + 2) if it not in numbers)
+            client = next(it for it in count(1) if (overlay, it) not in self._groups)
         one = Follower(session, message, pattern, part, client)
         self.stop(session, message.request)
         self._followers[one] = None
+        self._sessions.setdefault(session, {})[one.request] = one
         self._groups.setdefault((overlay, client), []).append(one)
         try:
             wanted = Subscribe(one.wish, where=message.where, client=client)
@@ -154,13 +158,14 @@ class Others:
 
     def stop(self, session: Session, request: int) -> None:
         """End a tail, if it is there."""
-        for one in [it for it in self._followers if it.session is session]:
-            if one.request == request:
-                self._end(one)
+        one = self._sessions.get(session, {}).get(request)
+        if one is not None:
+            self._end(one)
 
     def gone(self, session: Session) -> None:
         """A client is gone."""
-        for one in [it for it in self._followers if it.session is session]:
+        self._held.gone(session)
+        for one in [*self._sessions.get(session, {}).values()]:
             self._end(one)
 
     def _end(self, one: Follower) -> None:
@@ -171,7 +176,9 @@ class Others:
             self._command(InOverlay(one.overlay, ended))
 
     def _forget(self, one: Follower) -> None:
-        del self._followers[one]
+        del self._followers[one], self._sessions[one.session][one.request]
+        if not self._sessions[one.session]:
+            del self._sessions[one.session]
         self._unjudged.drop(one)
         group = self._groups[one.overlay, one.client]
         group.remove(one)
@@ -190,33 +197,21 @@ class Others:
         place = (overlay, message.topic)
         self._join(overlay, part.joins(message.topic))
         if place in self._held or not part.acquainted(message.topic):
-            self._hold(place, session, message)
+            self._held.add(place, session, message)
         else:
             self._publish(session, message, record, part)
 
-    def _hold(self, place: Wish, session: Session, message: Put | PutNew) -> None:
-        """Publish when the part has met others, or has tried for long enough."""
-        if sum(map(len, self._held.values())) >= HELD_MAX:
-            raise CapacityExceeded(f"{place[0]} looks for who wants {place[1]}: publish later")
-        self._held.setdefault(place, deque()).append((self._clock(), session, message))
-
     def _release(self) -> None:
-        for place in [*self._held]:
-            part, waiting = self.part(place[0]), self._held[place]
-            over = self._clock() - waiting[0][0] > HELD_SECONDS
-            if over or part.acquainted(place[1]):
-                for _, session, message in self._held.pop(place):
-                    self._try_to_publish(session, message, part)
+        """Publish what waited, of those who still may."""
+        due = self._held.due(lambda place: self.part(place[0]).acquainted(place[1]))
+        for (overlay, _), session, message in due:
+            if not session.closed:
+                act = partial(self._publish_held, session, message, self.part(overlay))
+                session.attempt(message.request, act)
 
-    def _try_to_publish(self, session: Session, message: Put | PutNew, part: LivePart) -> None:
-        if session.closed:
-            return
-        try:
-            self._publish(session, message, record_of(message, session.publisher), part)
-        except UsageError as error:
-            session.fail(message.request, "usage", str(error))
-        except CapacityExceeded as error:
-            session.fail(message.request, "full", str(error))
+    def _publish_held(self, session: Session, message: Put | PutNew, part: LivePart) -> None:
+        self._check(session, message.topic)
+        self._publish(session, message, record_of(message, session.publisher), part)
 
     def _publish(
         self, session: Session, message: Put | PutNew, record: Record, part: LivePart
@@ -231,7 +226,7 @@ class Others:
         where = (first.publisher, first.incarnation, first.first)
         stored = Stored(message.request, 0, 0, *where, record.count)
         if part.durable and message.durable:
-            self._keep(partial(session.answer, stored))
+            self._keep(partial(_answer, session, stored))
         else:
             session.answer(stored)
 
@@ -300,9 +295,8 @@ class Others:
 
     def ready(self, session: Session) -> None:
         """A client that was behind takes more."""
-        for one in self._followers:
-            if one.session is session:
-                one.flush()
+        for one in self._sessions.get(session, {}).values():
+            one.flush()
 
     def on_timeout(self) -> None:
         """Publish what waited, and leave what nobody has used for long."""
@@ -333,6 +327,14 @@ class Others:
 
     def _count(self, overlay: str, what: str, number: int) -> None:
         self._counts.setdefault(overlay, Counter())[what] += number
+
+
+def _answer(session: Session, stored: Stored, error: str | None) -> None:
+    """Acknowledge what is on disk; what could not be put there is to be published again."""
+    if error is None:
+        session.answer(stored)
+    else:
+        session.fail(stored.request, "full", f"not on the disk of this node: {error}")
 
 
 def record_of(message: Put | PutNew, publisher: NodeId) -> Record:

@@ -28,6 +28,7 @@ from planaria.network.client.messages import (
     Tail,
     Vectors,
 )
+from planaria.network.gate.held import size_of
 from planaria.network.gate.laid import RING, Laid
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.session import TAILS_MAX, Session, count
@@ -102,7 +103,7 @@ class Requests:
             refusal = self.warden.refusal(session, PUBLISH, message.topic)
             other = laid is None or laid.overlay != RING or message.overlay not in ("", RING)
             if other or refusal != "":
-                size = len(message.record) if isinstance(message, Put) else 0
+                size = size_of(message)
                 if session.admit(message.request, size):
                     act = partial(self._put_in, session, message)
                     self._where(session, message, message.topic, act, size)
@@ -110,7 +111,7 @@ class Requests:
         self._put_in_ring(session, message)
 
     def _put_in(self, session: Session, message: Put | PutNew, overlay: str) -> None:
-        self.warden.check(session, PUBLISH, message.topic)
+        self.warden.check_put(session, message.topic)
         if overlay == RING:
             session.open -= 1  # counted again
             self._put_in_ring(session, message)
@@ -190,7 +191,7 @@ class Requests:
 
     def _batch(self, session: Session, message: AskBatch) -> None:
         def ask(overlay: str) -> None:
-            self.warden.check(session, PUBLISH, message.topic)
+            self.warden.check_put(session, message.topic)
             if overlay != RING:
                 raise UsageError(_ring_alone(message.topic, overlay))
             self.settling.ask(session, message)

@@ -9,8 +9,8 @@ from planaria.core.errors import UsageError
 from planaria.core.topics import check_filter, has_wildcard
 from planaria.network.gate.laid import Overlays
 from planaria.network.gate.session import Session, Unsure
-from planaria.network.rights import ANYBODY, RIGHTS, SUBSCRIBE, RightsFile
-from planaria.protocols.skipring.charter import Charter, allowed
+from planaria.network.rights import PUBLISH, RIGHTS, SUBSCRIBE, RightsFile
+from planaria.protocols.skipring.charter import ANYBODY, Charter, allowed
 
 VERDICTS_MAX = 1 << 16  # remembered until the next timeout
 
@@ -48,6 +48,10 @@ class Warden:
             raise Unsure(f"no supervisor says who may {right} on {topic!r}: ask another node")
         if found:
             raise UsageError(found)
+
+    def check_put(self, session: Session, topic: str) -> None:
+        """Raises UsageError if a client may not publish on a topic, Unsure if that is not known."""
+        self.check(session, PUBLISH, topic)
 
     def check_pattern(self, session: Session, right: str, pattern: str) -> None:
         """Raises UsageError if a client may not ask for that pattern at this node at all.

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from planaria.core.errors import UsageError
 from planaria.network.contacts import format_address, parse_address
-from planaria.network.overlays.neighbours import Neighbours
+from planaria.network.overlays.neighbours import FOUND_MAX, Neighbours
 
 if TYPE_CHECKING:
     from zeroconf import ServiceStateChange, Zeroconf
 
 SERVICE = "_planaria._tcp.local."
 RESOLVE_MILLISECONDS = 3000
+RESOLVED_MAX = 64  # at a time: whoever likes can announce names
 
 log = logging.getLogger("planaria.node")
 
@@ -42,6 +43,7 @@ class Discovery:
             raise UsageError(f"--discover needs a numeric address, not {self._host!r}") from None
         self._name = f"{secrets.token_hex(8)}.{SERVICE}"
         self._addresses: dict[str, str] = {}  # by the name of a service
+        self._wanted: dict[str, None] = {}  # names that are to be resolved
         self._tasks: set[asyncio.Task[None]] = set()
         self._zeroconf: Any = None
         self._browser: Any = None
@@ -68,6 +70,7 @@ class Discovery:
 
     async def stop(self) -> None:
         """Say goodbye."""
+        self._wanted = {}
         for task in [*self._tasks]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -87,12 +90,26 @@ class Discovery:
         if name == self._name:
             return
         if state_change is self._library.ServiceStateChange.Removed:
-            if name in self._addresses:
-                self._neighbours.forget(self._addresses.pop(name))
+            self._forget(name)
             return
-        task = asyncio.ensure_future(self._resolve(name))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._wanted.pop(name, None)
+        self._wanted[name] = None
+        if len(self._wanted) > FOUND_MAX:
+            del self._wanted[next(iter(self._wanted))]
+        self._resolve_some()
+
+    def _resolve_some(self) -> None:
+        """Ask where those are that were announced, some at a time."""
+        while self._wanted and len(self._tasks) < RESOLVED_MAX:
+            name = next(iter(self._wanted))
+            del self._wanted[name]
+            task = asyncio.ensure_future(self._resolve(name))
+            self._tasks.add(task)
+            task.add_done_callback(self._resolved)
+
+    def _resolved(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._resolve_some()
 
     async def _resolve(self, name: str) -> None:
         info = self._library.asyncio.AsyncServiceInfo(SERVICE, name)
@@ -101,6 +118,16 @@ class Discovery:
         said = info.properties.get(b"cluster") or b""
         found = info.parsed_addresses()
         if said.decode(errors="replace") == self._cluster and found and info.port:
-            self._addresses[name] = address = format_address(found[0], info.port)
+            address = format_address(found[0], info.port)
+            if self._addresses.get(name) != address:
+                self._forget(name)
+            self._addresses[name] = address
+            if len(self._addresses) > FOUND_MAX:
+                self._forget(next(iter(self._addresses)))
             log.info("discovered a neighbour at %s", address)
             self._neighbours.discover(address)
+
+    def _forget(self, name: str) -> None:
+        address = self._addresses.pop(name, None)
+        if address is not None and address not in self._addresses.values():
+            self._neighbours.forget(address)

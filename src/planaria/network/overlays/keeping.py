@@ -31,7 +31,8 @@ class Keeping:
         self._disk = disk
         self.path, self._node = directory / DIRECTORY, node
         self._written: dict[str, bytes] = {}
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[Callable[[str | None], None]] = []
+        self._writing: asyncio.Future[dict[str, str]] | None = None
         self._due = asyncio.Event()
         for part in node.parts.values() if disk else ():
             assert isinstance(part, LivePart)
@@ -44,12 +45,24 @@ class Keeping:
                 await asyncio.wait_for(self._due.wait(), KEEP_SECONDS)
             self._due.clear()
             waiting, self._waiting = self._waiting, []
-            await asyncio.to_thread(self.write, self.snapshots(), durable=bool(waiting))
+            work = asyncio.to_thread(self.write, self.snapshots(), durable=bool(waiting))
+            self._writing = asyncio.ensure_future(work)
+            wrong = await asyncio.shield(self._writing)
+            said = [why for name, why in wrong.items() if _is_durable(self._node, name)]
             for done in waiting:
-                done()
+                done(said[0] if said else None)
 
-    def soon(self, done: Callable[[], None]) -> None:
-        """Say `done` when all that the parts hold now is on disk, or cannot be put there."""
+    async def finish(self) -> None:
+        """Write for the last time: after whatever is being written, which is older."""
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+        self.write(self.snapshots())
+
+    def soon(self, done: Callable[[str | None], None]) -> None:
+        """Say `done` when all that the parts hold now is on disk, or with why it is not there.
+
+        A node without a disk keeps it in memory, as it was told.
+        """
         self._waiting.append(done)
         self._due.set()
 
@@ -57,21 +70,28 @@ class Keeping:
         """What is to be written now."""
         return {part.overlay: part.node.snapshot() for part in self._node.awake()}
 
-    def write(self, snapshots: dict[str, bytes], *, durable: bool = False) -> None:
-        """Write what has changed; a full disk is told, and tried again."""
+    def write(self, snapshots: dict[str, bytes], *, durable: bool = False) -> dict[str, str]:
+        """Write what has changed; a full disk is told, and tried again.
+
+        Returns what is not on disk, and why.
+        """
+        wrong: dict[str, str] = {}
         for name, data in snapshots.items() if self._disk else ():
             if data == self._written.get(name):
                 continue
             if len(data) > KEPT_BYTES_MAX:
                 log.warning("%s: %d bytes are too many to keep: an older state is", name, len(data))
+                wrong[name] = f"{len(data)} bytes are too many to keep"
                 continue
             try:
                 self.path.mkdir(exist_ok=True)
                 write_atomically(self.path / name, data, durable=durable)
             except (OSError, UsageError) as error:
                 log.error("%s is not kept: %s", name, error)
+                wrong[name] = str(error)
             else:
                 self._written[name] = data
+        return wrong
 
     def _resume(self, part: LivePart) -> None:
         path = self.path / part.overlay
@@ -87,3 +107,8 @@ class Keeping:
             if isinstance(effect, Notice):
                 log.warning("%s is damaged and left out: %s", path, effect.detail.get("reason"))
         part.resume()
+
+
+def _is_durable(node: Composite, overlay: str) -> bool:
+    part = node.parts[overlay]
+    return isinstance(part, LivePart) and part.durable

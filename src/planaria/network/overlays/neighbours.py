@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 
 from planaria.core.composite import InOverlay
-from planaria.core.errors import UsageError
+from planaria.core.errors import PlanariaError
 from planaria.core.ids import NodeId
 from planaria.core.node import LinkUp
 from planaria.network.host import Host
@@ -39,30 +39,38 @@ class Neighbours:
         self._found.pop(address, None)
         self._found[address] = None
         if len(self._found) > FOUND_MAX:
-            del self._found[next(iter(self._found))]
+            self.forget(next(iter(self._found)))
 
     def forget(self, address: str) -> None:
-        """There is none any more."""
+        """There is none any more, unless it was named."""
         self._found.pop(address, None)
-        self._near.discard(self._who.pop(address, -1))
+        if address not in self._given:
+            self._failed.pop(address, None)
+            self._near.discard(self._who.pop(address, -1))
 
     async def ever(self) -> None:
         """As long as the node runs."""
         while True:
             addresses = {**self._given, **self._found}
             due = [it for it in addresses if self._who.get(it) not in self._host.links]
-            await asyncio.gather(*map(self._reach, due))
+            ended = await asyncio.gather(*map(self._reach, due), return_exceptions=True)
+            for error in filter(None, ended):  # after all the others have had their turn
+                raise error
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _reach(self, address: str) -> None:
         try:
-            peer = await self._host.join(address)
-        except UsageError as error:
+            await self._join(address)
+        except PlanariaError as error:
             failed = self._failed.get(address, 0)
             self._failed[address] = failed + 1
             if failed % SILENCE == 0:
                 log.warning("neighbour %s is out of reach: %s", address, error)
-            return
+
+    async def _join(self, address: str) -> None:
+        peer = await self._host.join(address)
+        if address not in self._given and address not in self._found:
+            return  # forgotten meanwhile
         self._failed.pop(address, None)
         if peer == self._host.node.id:
             self._given.pop(address, None)

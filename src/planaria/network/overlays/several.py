@@ -50,7 +50,7 @@ class Several:
 
     async def stop(self) -> None:
         """Write for the last time."""
-        self.keeping.write(self.keeping.snapshots())
+        await self.keeping.finish()
         if self._discovery is not None:
             await self._discovery.stop()
 

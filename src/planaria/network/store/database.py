@@ -17,8 +17,12 @@ from planaria.core.errors import CapacityExceeded
 from planaria.network.store.directory import CLEAN, DAMAGED, IN_USE, Directory
 from planaria.network.store.opening import Report, is_damage, open_anew, open_file
 from planaria.network.store.rows import (
+    OF_TOPIC,
     entry_of,
     head_of,
+    of_topic,
+    owner_in,
+    owner_of,
     pack_state,
     staging_id,
     topic_id,
@@ -150,9 +154,15 @@ class Database:
 
     def entries(self, topic: int) -> list[tuple[Entry, int]]:
         """What is on disk of a topic, or on its way there; raises sqlite3.Error."""
-        heads, gone = ({}, set()) if self.writer is None else self.writer.unwritten()
-        heads.update(self.reading.execute("SELECT id, head FROM records"))
-        found = [entry_of(row, head) for row, head in heads.items() if row not in gone]
+        unwritten = ({}, set(), set()) if self.writer is None else self.writer.unwritten()
+        heads, erased, aside = unwritten
+        query = f"SELECT id, head FROM records WHERE {OF_TOPIC}"  # noqa: S608
+        heads.update(self.reading.execute(query, (of_topic(topic),)))
+        found = [
+            entry_of(row, head)
+            for row, head in heads.items()
+            if row not in aside and (row, owner_in(head)) not in erased
+        ]
         return [(it[1], it[2]) for it in found if it is not None and it[0] == topic]
 
     def owner(self, row: int) -> tuple[int, Place] | None:
@@ -323,8 +333,8 @@ class SqliteStore(Store):
 
     def _erase(self, entry: Entry) -> None:
         self._rows.discard(entry.row)
-        if self._database.writer is not None:
-            self._database.writer.erase(entry.row)
+        if self._database.writer is not None and 0 <= entry.row <= ROW_MAX:
+            self._database.writer.erase(entry.row, owner_of(self._topic, entry.place))
 
     def _note(self, stream: Stream) -> None:
         if self._database.writer is None:

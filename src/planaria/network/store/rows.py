@@ -6,7 +6,7 @@ from zlib import crc32
 from planaria.core.ids import stable_hash
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import RECORD_KEY_BITS, Record
+from planaria.records.record import RECORD_KEY_BITS, RECORD_KEY_BYTES, Place, Record
 
 VERSION = 1
 APPLICATION = 0x504C5243  # 'PLRC': whose database this is
@@ -20,6 +20,14 @@ CREATE TABLE IF NOT EXISTS streams (topic INTEGER, publisher INTEGER, incarnatio
 
 _HEAD = Layout("<qqqqqII12s16s")
 _CHECK = Layout("<I")
+_TOPIC = Layout("<q")  # at the beginning of a head; the key is at its end
+_KEY_AT = _HEAD.size - RECORD_KEY_BYTES
+
+# Conditions on a row: it is of a topic; it is of a topic and has the record of a key.
+OF_TOPIC = "substr(head, 1, 8) = ?"
+OWNED = f"{OF_TOPIC} AND substr(head, {_KEY_AT + 1}, {RECORD_KEY_BYTES}) = ?"
+
+Owner = tuple[bytes, bytes]  # the values of `OWNED`
 
 
 def topic_id(name: str) -> int:
@@ -30,6 +38,22 @@ def topic_id(name: str) -> int:
 def staging_id(topic: int) -> int:
     """The number under which is kept what is staged for a topic."""
     return stable_hash("staging", topic, bits=63)
+
+
+def of_topic(topic: int) -> bytes:
+    """The value of `OF_TOPIC`."""
+    return _TOPIC.pack(topic)
+
+
+def owner_of(topic: int, place: Place) -> Owner:
+    """To whom a row belongs that has the record of a place."""
+    key = place & (1 << RECORD_KEY_BITS) - 1
+    return of_topic(topic), key.to_bytes(RECORD_KEY_BYTES, "big")
+
+
+def owner_in(head: bytes) -> Owner:
+    """The same, as a head says it."""
+    return head[: _TOPIC.size], head[_KEY_AT : _HEAD.size]
 
 
 def head_of(topic: int, record: Record) -> bytes:

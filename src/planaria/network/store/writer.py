@@ -9,6 +9,7 @@ from collections.abc import Callable
 from threading import Condition, Thread
 
 from planaria.network.store.opening import is_damage
+from planaria.network.store.rows import OWNED, Owner, owner_in
 from planaria.records.record import Stream
 from planaria.records.store import Committed
 
@@ -25,7 +26,7 @@ class Pending:
 
     def __init__(self) -> None:
         self.rows: dict[int, tuple[bytes, bytes]] = {}  # row: head and body
-        self.erased: list[int] = []
+        self.erased: list[tuple[int, Owner]] = []
         self.set_aside: list[int] = []
         self.notes: dict[Note, bytes | None] = {}  # what is remembered of a stream; None: nothing
         self.topics: dict[int, str] = {}
@@ -53,7 +54,9 @@ class Pending:
         run("INSERT OR REPLACE INTO records VALUES (?, ?, ?)", rows)
         aside = [(row,) for row in self.set_aside]
         run("INSERT OR REPLACE INTO set_aside SELECT * FROM records WHERE id = ?", aside)
-        run("DELETE FROM records WHERE id = ?", [*aside, *((row,) for row in self.erased)])
+        run("DELETE FROM records WHERE id = ?", aside)
+        mine = [(row, *owner) for row, owner in self.erased]
+        run(f"DELETE FROM records WHERE id = ? AND {OWNED}", mine)  # noqa: S608
         kept = [(t, *s, state) for (t, s), state in self.notes.items() if state is not None]
         run("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?)", kept)
         gone = [(t, *s) for (t, s), state in self.notes.items() if state is None]
@@ -91,15 +94,19 @@ class Writer:
             self.pending_bytes += len(head) + len(body)
             self._changed.notify()
 
-    def erase(self, row: int) -> None:
-        """Delete a record; one that is not written yet never will be."""
+    def erase(self, row: int, owner: Owner) -> None:
+        """Delete a record; one that is not written yet never will be.
+
+        A row that belongs to another record stays: memory named the wrong one.
+        """
         with self._changed:
-            dropped = self._pending.rows.pop(row, None)
-            if dropped is None:
-                self._pending.erased.append(row)
+            pending = self._pending.rows.get(row)
+            if pending is None:
+                self._pending.erased.append((row, owner))
                 self._changed.notify()
-            else:
-                self.pending_bytes -= len(dropped[0]) + len(dropped[1])
+            elif owner_in(pending[0]) == owner:
+                del self._pending.rows[row]
+                self.pending_bytes -= len(pending[0]) + len(pending[1])
 
     def set_aside(self, row: int) -> None:
         """Move a row that is not what was written out of the way."""
@@ -131,12 +138,14 @@ class Writer:
             found = self._pending.rows.get(row) or self._writing.rows.get(row)
             return found[1] if found else None
 
-    def unwritten(self) -> tuple[dict[int, bytes], set[int]]:
-        """The heads of records that may not be on disk yet, and rows that may still be there."""
+    def unwritten(self) -> tuple[dict[int, bytes], set[tuple[int, Owner]], set[int]]:
+        """The heads of records that may not be on disk yet, and rows that may still be there: those
+        that are erased if they are their owner's, and those that are set aside."""
         with self._changed:
             parts = (self._writing, self._pending)
             heads = {row: head for part in parts for row, (head, _) in part.rows.items()}
-            return heads, {row for part in parts for row in (*part.erased, *part.set_aside)}
+            erased = {one for part in parts for one in part.erased}
+            return heads, erased, {row for part in parts for row in part.set_aside}
 
     def close(self) -> None:
         """Write what can be written, and end."""

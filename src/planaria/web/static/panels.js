@@ -86,6 +86,8 @@ const Panels = (() => {
       const held = topic.publications === null ? "-" : topic.publications.toLocaleString("en");
       [topic.members ?? "-", held, topic.charter || "-"].forEach((words, at) => { row.cells[at + 1].textContent = words; });
     });
+    const chosen = frame.topics.find((topic) => topic.name === frame.topic && topic.overlay === frame.overlay);
+    byId("charter").textContent = chosen?.laid_down ?? "";
     if (table.dataset.key === wanted.join("\n")) return;
     table.dataset.key = wanted.join("\n");
     const head = made("tr");

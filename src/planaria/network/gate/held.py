@@ -1,0 +1,68 @@
+"""Publications that wait until their part in an overlay has met others: nobody would get them."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from planaria.core.errors import CapacityExceeded
+from planaria.network.client.messages import Put, PutNew
+from planaria.network.gate.session import Session
+
+HELD_MAX = 1024  # of them
+HELD_BYTES_MAX = 64 << 20
+HELD_SECONDS = 10.0
+
+Place = tuple[str, str]  # an overlay and a topic
+Waiting = tuple[float, Session, Put | PutNew]
+
+
+class Held:
+    """What waits, by its place, in the order in which it came."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._held: dict[Place, deque[Waiting]] = {}
+        self._count = self._bytes = 0
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._held
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, place: Place, session: Session, message: Put | PutNew) -> None:
+        """Keep one more; raises CapacityExceeded if they are too many, or too large."""
+        size = size_of(message)
+        if self._count >= HELD_MAX or self._bytes + size > HELD_BYTES_MAX:
+            raise CapacityExceeded(f"{place[0]} looks for who wants {place[1]}: publish later")
+        self._held.setdefault(place, deque()).append((self._clock(), session, message))
+        self._change(session, size)
+
+    def due(self, ready: Callable[[Place], bool]) -> Iterator[tuple[Place, Session, Put | PutNew]]:
+        """Take out what needs to wait no longer, or has waited for long enough."""
+        for place in [*self._held]:
+            since = self._held[place][0][0]
+            if ready(place) or self._clock() - since > HELD_SECONDS:
+                for _, session, message in self._held.pop(place):
+                    self._change(session, -size_of(message))
+                    yield place, session, message
+
+    def gone(self, session: Session) -> None:
+        """A client is gone: it publishes again elsewhere."""
+        for place, waiting in [*self._held.items()]:
+            for one in [it for it in waiting if it[1] is session]:
+                waiting.remove(one)
+                self._change(session, -size_of(one[2]))
+            if not waiting:
+                del self._held[place]
+
+    def _change(self, session: Session, size: int) -> None:
+        self._count += 1 if size >= 0 else -1
+        self._bytes += size
+        session.put_bytes += size
+
+
+def size_of(message: Put | PutNew) -> int:
+    """The bytes that are to be published, at least one."""
+    if isinstance(message, Put):
+        return max(1, len(message.record))
+    return max(1, sum(len(it.payload) for it in message.drafts))

@@ -1,0 +1,108 @@
+"""An application that embeds a node, in the overlays beside `ring`; and what `/metrics` counts."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from live_lab import config, run, until
+from planaria.core.errors import UsageError
+from planaria.network.live import LiveNode
+from planaria.network.metrics import METRICS, exposition
+
+WISHES = {
+    "gossip": ("weather/#", None),
+    "content": ("weather/#", "unit = 'C'"),
+    "mobile": ("weather", None),
+}
+
+
+def value(text: str, name: str, overlay: str) -> int:
+    """One sample of `/metrics`."""
+    assert f"planaria_overlay_{name}" in METRICS
+    found = re.search(
+        rf'^planaria_overlay_{name}{{overlay="{overlay}"}} (\d+)$', text, re.MULTILINE
+    )
+    assert found is not None, name
+    return int(found[1])
+
+
+def test_an_application_publishes_and_reads_in_every_overlay(tmp_path: Path) -> None:
+    async def main() -> None:
+        here = LiveNode(config(tmp_path / "a", name="a"))
+        reading = {
+            overlay: here.subscribe(pattern, overlay=overlay, where=where)
+            for overlay, (pattern, where) in WISHES.items()
+        }
+        async with here:
+            told = config(tmp_path / "b", name="b", join=(here.listen,), supervise=False)
+            async with LiveNode(told) as there:
+                for events in reading.values():
+                    await events.ready()
+                for overlay, events in reading.items():
+                    await one(there, overlay, events)
+                await counted(here, there)
+        for events in reading.values():
+            async for _ in events:
+                pass  # it ends with the node
+        with pytest.raises(UsageError, match="has stopped"):
+            await here.publish("weather", b"too late", overlay="gossip")
+
+    run(main)
+
+
+async def one(there: LiveNode, overlay: str, events: object) -> None:
+    """Publish until it comes: nobody may have met the reader yet, and nothing is kept for it."""
+    headers = {"unit": "C"} if overlay == "content" else None
+
+    async def publish() -> None:
+        while True:
+            await there.publish("weather", b"mild", headers=headers, overlay=overlay)
+            await asyncio.sleep(0.3)
+
+    work = asyncio.ensure_future(publish())
+    try:
+        (first, *_) = await anext(events)  # type: ignore[call-overload]
+    finally:
+        work.cancel()
+    assert (first.topic, first.payload) == ("weather", b"mild")
+    assert (first.publisher is None) == (overlay == "mobile"), "mobile names nobody"
+
+
+async def counted(here: LiveNode, there: LiveNode) -> None:
+    """Both ends have counted what went from one to the other."""
+    for overlay in WISHES:
+        mine, its = exposition(here.monitor), exposition(there.monitor)
+        assert value(its, "published_total", overlay) > 0
+        assert value(its, "forwarded_total", overlay) > 0
+        assert value(mine, "received_total", overlay) > 0
+        assert value(mine, "deliveries_total", overlay) > 0
+        assert value(mine, "clients", overlay) == 1
+        assert value(mine, "links", overlay) == 1
+        assert value(mine, "topics", overlay) > 0
+        assert value(mine, "lost_total", overlay) == 0
+    await until(lambda: all(value(exposition(here.monitor), "legitimate", it) for it in WISHES))
+
+
+def test_what_an_overlay_cannot_do_is_refused_in_a_line(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = LiveNode(config(tmp_path / "a", overlay=("ring", "gossip")))
+        with pytest.raises(UsageError, match="unknown overlay"):
+            node.subscribe("weather", overlay="carrier pigeons")
+        with pytest.raises(UsageError, match="no conditions within a node"):
+            node.subscribe("weather", where="unit = 'C'")
+        async with node:
+            with pytest.raises(UsageError, match="takes no part in mobile"):
+                await node.publish("weather", b"", overlay="mobile")
+            with pytest.raises(UsageError, match="takes no part in mobile"):
+                node.subscribe("weather", overlay="mobile")
+            with pytest.raises(UsageError, match="gossip subscribes to a topic and all below"):
+                node.subscribe("+/weather", overlay="gossip")
+            ack = await node.publish_many("weather", [b"a", b"b"], overlay="gossip")
+            assert ack is not None
+            assert ack.count == 2
+            with pytest.raises(UsageError, match="wildcard"):
+                await node.publish("weather/#", b"", overlay="gossip")
+
+    run(main)
