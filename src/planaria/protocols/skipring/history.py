@@ -174,16 +174,19 @@ class History(Stateful):
 
     def stage(self, sender: NodeId, record: Record) -> list[Effect]:
         """Hold a record for `sender` outside of the history, and say so once it is on disk."""
-        reason = self.batches.refusal(record, self._crowded)
-        reason = reason or self.staging.hold(record, self.horizon.present)
+        reason = self.batches.stage(record, self.horizon.present, self._crowded)
         held = answer(self.topic, self.id, sender, record.key, reason)
         return [held] if reason else [Persist(), held]
 
     def finish(self, view: View) -> list[Effect]:
-        """Go on with what manifests have begun to settle, whoever told this node to has gone."""
+        """Go on with what manifests have begun to settle, whoever told this node to has gone.
+
+        What is settled is dropped now: whoever commits need not wait for the deletion.
+        """
         effects: list[Effect] = []
         for manifest, portion in self.batches.begun():
             effects += self._settle(view, manifest, portion, range(len(portion.parts)))
+            self.batches.tidy(manifest, portion)
         return effects
 
     def review(self, view: View, sender: NodeId, question: Review | Settle) -> list[Effect]:
@@ -196,6 +199,7 @@ class History(Stateful):
             return []
         effects: list[Effect] = []
         if isinstance(question, Settle):
+            self.batches.told.add(found[0].record.key)
             effects = [*self._settle(view, *found, question.spread), Persist()]
         return [*effects, self.batches.answer(*found, sender)]
 
@@ -280,14 +284,13 @@ class History(Stateful):
         """Publish some of what is staged of a manifest; nothing while a neighbour is behind."""
         if spread and len(self.broadcast.busy):
             return []
-        due = self.batches.due(manifest, portion, self.horizon.present)
+        due = self.batches.due(manifest, portion, self.horizon.present, spread)
         taken = self._take([record for _, record in due])
         sends: list[Effect] = []
         if not _full(taken):
             for at, record in due:
                 if at in spread and record.key not in self.broadcast.seen:
                     sends += self.broadcast.publish(view, record)
-            self.batches.tidy(manifest, portion)
         return [*sends, *taken]
 
     def _crowded(self, stream: Stream) -> bool:
