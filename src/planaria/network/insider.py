@@ -36,7 +36,7 @@ class Insider(Session):
     def __init__(self, publisher: NodeId) -> None:
         self._publisher = publisher
         self.closed = False
-        self.open = 0
+        self.open = self.put_bytes = 0
         self._others: Others | None = None  # from the node's start on
         self._numbers = count(1)
         self._subscriptions: dict[int, tuple[Subscription, str, str | None]] = {}
