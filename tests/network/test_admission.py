@@ -8,14 +8,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from planaria.core.errors import UsageError
 from planaria.network.admission import Admissions, read_certificate
 from planaria.network.charters import judge, seal_void
 from planaria.network.identity import AUTHORITY_KEY, FORMER, found_cluster, issue, load_key
 from planaria.network.rotation import finish_rotation, rotate
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.admission import EVERYTHING, Admission
-from planaria.protocols.skipring.charter import voiding
+from planaria.protocols.publications.retention import Retention
+from planaria.protocols.skipring.charter import (
+    GRACE_SECONDS,
+    OPEN,
+    SLACK_SECONDS,
+    Charter,
+    next_charter,
+    voiding,
+    with_publishers,
+)
 from planaria.records.evidence import MANIFEST, PUBLISHED, STAGED, Sealer, sealer
 from planaria.records.manifest import (
     Part,
@@ -27,7 +38,7 @@ from planaria.records.manifest import (
 )
 from planaria.records.record import Draft, MalformedRecord, Record, decode, seal
 
-NOW = int(time.time())
+NOW = int(time.time()) + 3600  # certificates are made minutes after this is imported
 DAY = 86_400
 
 
@@ -42,10 +53,20 @@ class Cluster:
         self.stranger = Credentials(issue(directory / "foreign", "alice", ("client",)))
         self.admissions = Admissions(self.bob)
         self.revoked: dict[bytes, int] = {}
-        self.admissions.revoked_since = self._since  # type: ignore[method-assign]
+        self.laid: dict[str, Charter] = {}
+        self.admissions.obey(self)  # type: ignore[arg-type]
 
-    def _since(self, id: bytes) -> int | None:
+    # What charters say of themselves
+
+    @property
+    def revocations(self) -> object:
+        return len(self.revoked)
+
+    def revoked_since(self, id: bytes) -> int | None:
         return self.revoked.get(id)
+
+    def best(self, topic: str) -> Charter | None:
+        return self.laid.get(topic)
 
     def news(self) -> Admission:
         return self.admissions("news")
@@ -132,13 +153,15 @@ def test_a_revocation_counts_from_its_second_on(cluster: Cluster) -> None:
     del cluster.revoked[cluster.alice.identity.id]
 
 
-def batch(who: Credentials, manifest_by: Credentials | None = None) -> dict[str, Record]:
+def batch(
+    who: Credentials, manifest_by: Credentials | None = None, sign_manifest: Sealer | None = None
+) -> dict[str, Record]:
     by = manifest_by or who
     stage, rows = stage_incarnation(bytes(12)), row_incarnation("q", bytes(12))
     sign = who.sealer(STAGED, "news")
     staged = seal((who.identity.handle, stage), 0, [Draft(b"row")], time=NOW, sign=sign)
     portions = {"news": Portion(rows, [Part(stage, 1, 0)])}
-    publisher, sign = by.identity.handle, by.sealer(MANIFEST, "")
+    publisher, sign = by.identity.handle, sign_manifest or by.sealer(MANIFEST, "")
     found = seal_manifest(publisher, "q", 0, portions, time=NOW, staged=NOW, sign=sign)
     portion = found.portions["news"]
     made = settled(staged, found, portion, portion.parts[0])
@@ -163,6 +186,19 @@ def test_rows_of_one_are_not_published_by_the_manifest_of_another(cluster: Clust
     assert not cluster.news().admits(mixed["settled"])
 
 
+def test_a_manifest_in_anothers_name_publishes_nothing(cluster: Cluster) -> None:
+    """Else a lying member could publish twice, or elsewhere, what somebody staged."""
+    alice, bob = cluster.alice, cluster.bob
+    own = bob.sealer(MANIFEST, "")
+    copied = sealer(alice.der, bob.sign, MANIFEST, "")
+    other = alice.sealer(PUBLISHED, "news")  # what alice published is no manifest
+    for sign in (own, copied, other):
+        forged = batch(alice, sign_manifest=sign)
+        assert cluster.news().admits_staged(forged["stage"])
+        assert not cluster.news().admits_staged(forged["manifest"])
+        assert not cluster.news().admits(forged["settled"])
+
+
 def test_what_was_published_under_a_former_authority_counts_where_it_is_known(
     tmp_path: Path,
 ) -> None:
@@ -182,3 +218,86 @@ def test_what_was_published_under_a_former_authority_counts_where_it_is_known(
     assert not Admissions(strict)("news").admits(made(old))
     assert judge(strict.authority, strict.former)(revoked) is None
     assert Admissions(strict)("news").admits(made(new))
+
+
+def laid(topic: str, *who: str, before: Charter | None = None, at: int = NOW) -> Charter:
+    return with_publishers(next_charter(topic, before, at), who)
+
+
+def test_a_right_is_judged_at_the_time_of_the_publication(cluster: Cluster) -> None:
+    news, edition = cluster.news(), cluster.news().edition
+    for at, who in ((NOW, ("bob",)), (NOW + 100, ("alice",)), (NOW + 200, ("*",))):
+        cluster.laid["news"] = laid("news", *who, before=cluster.laid.get("news"), at=at)
+    assert news.edition != edition
+    ends, starts = [NOW + at + GRACE_SECONDS for at in (0, 100, 200)], NOW + 100 - SLACK_SECONDS
+    for second, alice, bob in (
+        (NOW - 60, True, True),  # nothing was laid down yet
+        (ends[0] - 1, True, True),  # and some may not have heard
+        (ends[0], False, True),
+        (starts - 1, False, True),
+        (starts, True, True),
+        (ends[1] - 1, True, True),
+        (ends[1], True, False),
+        (NOW + 200 - SLACK_SECONDS - 1, True, False),
+        (NOW + 200 - SLACK_SECONDS, True, True),
+        (NOW + 300, True, True),
+    ):
+        assert news.admits(made(cluster.alice, time=second)) is alice, second - NOW
+        assert news.admits(made(cluster.bob, time=second)) is bob, second - NOW
+    times = news.times(made(cluster.alice))
+    assert times[-1][1] > NOW + 300 > times[0][0]
+    cluster.laid.clear()
+
+
+def test_the_charter_of_a_topic_above_counts_unless_the_own_one_speaks(cluster: Cluster) -> None:
+    below, later = cluster.admissions("pay/salary"), NOW + 60
+    record = made(cluster.alice, time=later, topic="pay/salary")
+    cluster.laid["pay"] = laid("pay", "bob")
+    assert not below.admits(record)
+    cluster.laid["pay/salary"] = next_charter("pay/salary", None, NOW)  # of retention alone
+    assert not below.admits(record)
+    cluster.laid["pay/salary"] = laid("pay/salary", "alice")
+    assert below.admits(record)
+    cluster.laid.clear()
+
+
+def test_a_term_outlives_no_certificate_and_no_revocation(cluster: Cluster) -> None:
+    news, year = cluster.news(), NOW + 366 * DAY
+    cluster.laid["news"] = laid("news", "alice")
+    assert news.admits(made(cluster.alice, time=NOW + 60))
+    assert not news.admits(made(cluster.alice, time=year))
+    cluster.revoked[cluster.alice.identity.id] = NOW + 30
+    assert not news.admits(made(cluster.alice, time=NOW + 60))
+    assert news.admits(made(cluster.alice))
+    cluster.revoked.clear()
+    cluster.laid.clear()
+
+
+def test_nodes_can_be_allowed_together(cluster: Cluster) -> None:
+    later = NOW + 60
+    cluster.laid["news"] = laid("news", "@nodes")
+    assert cluster.news().admits(made(cluster.bob, time=later))
+    assert not cluster.news().admits(made(cluster.alice, time=later))
+    cluster.laid.clear()
+
+
+def test_a_node_without_the_right_is_told_when_it_publishes(cluster: Cluster) -> None:
+    assert abs(cluster.news().stamp(0) - time.time()) < 60
+    cluster.laid["news"] = laid("news", "alice", at=int(time.time()) - 100)
+    with pytest.raises(UsageError, match="this node may not publish on 'news'"):
+        cluster.news().stamp(0)
+    cluster.laid.clear()
+
+
+def test_terms_go_on_end_and_begin_with_charters() -> None:
+    one = laid("news", "alice", "bob", at=1000)
+    assert one.terms == (("*", 0, 1010), ("alice", 940, OPEN), ("bob", 940, OPEN))
+    two = laid("news", "bob", "carol", before=one, at=2000)
+    assert two.terms == (
+        ("*", 0, 1010), ("alice", 940, 2010), ("bob", 940, OPEN), ("carol", 1940, OPEN),
+    )  # fmt: skip
+    assert next_charter("news", two, 3000).terms == two.terms
+    aged = structs.replace(next_charter("news", two, 3000), retention=Retention(age=600))
+    assert with_publishers(aged, ["bob"]).terms == (
+        ("alice", 940, 2010), ("bob", 940, OPEN), ("carol", 1940, 3010),
+    )  # fmt: skip

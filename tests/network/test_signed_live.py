@@ -5,16 +5,21 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from planaria.cli.keys import issued_id, revoke_one
+from planaria.core.errors import UsageError
 from planaria.core.node import Effect, Subscribe
+from planaria.network.charters import seal as seal_charter
 from planaria.network.client.batches import Numbering, Stager, commit
 from planaria.network.client.client import connect
 from planaria.network.context import Context
 from planaria.network.live import LiveNode
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.admission import EVERYTHING
+from planaria.protocols.skipring.charter import Charter, with_publishers
+from planaria.protocols.skipring.charters import LayDown
 from planaria.protocols.skipring.deposits import FORGED, DepositAnswered, Entrust
 from planaria.records.evidence import PUBLISHED
 from planaria.records.record import Draft, Record, Stream, decode, seal
@@ -188,5 +193,36 @@ def test_what_was_published_after_a_revocation_is_removed_everywhere(tmp_path: P
             await until(
                 lambda: all(sorted(payloads(it)) == [b"another's", b"before"] for it in nodes)
             )
+
+    run(tmp_path, test)
+
+
+def test_who_has_no_right_to_publish_is_believed_by_no_member(tmp_path: Path) -> None:
+    """A charter of a topic above binds nodes too, and what they publish for one-shot clients."""
+
+    async def test(lab: Secure) -> None:
+        nodes = await members(lab, 3, "pay/salary")
+        now = int(time.time())
+        charter = with_publishers(Charter("pay", 1, 0, now - 100), ["alice"])
+        nodes[0].host.command(LayDown(seal_charter(charter, lab.admin)))
+        await until(lambda: all(it.ring.charters.best("pay") for it in nodes))
+        with pytest.raises(UsageError, match="this node may not publish on 'pay/salary'"):
+            await nodes[1].publish("pay/salary", b"embedded")
+        liar, heard = nodes[2], lying(nodes[2], "pay/salary")
+        assert liar.host.credentials is not None
+        sign = liar.host.credentials.sealer(PUBLISHED, "pay/salary")
+        stream = (liar.host.node.id, bytes(12))
+        false = seal(stream, 0, [Draft(b"as myself")], time=now, sign=sign)
+        told = tuple(it.host.node.id for it in nodes)
+        liar.host.command(Entrust("pay/salary", false, told, spread=True))
+        refused = {(false.key, member, FORGED) for member in told[:2]}
+        await until(lambda: refusals(heard) == refused)
+        keys = lab.people["alice"]
+        async with connect([nodes[0].listen], credentials=keys, oneshot=True) as once:
+            with pytest.raises(UsageError, match="for a one-shot client is its node"):
+                await once.publish("pay/salary", b"once")
+        async with lab.client("alice", nodes[0]) as alice:
+            await alice.publish("pay/salary", b"right")
+        await until(lambda: all(payloads(it, "pay/salary") == [b"right"] for it in nodes[:2]))
 
     run(tmp_path, test)

@@ -221,6 +221,14 @@ def test_nobody_speaks_in_anothers_name() -> None:
     assert node.best("news") is None
 
 
+def test_a_charter_that_a_fault_put_under_another_name_is_not_told() -> None:
+    node = make(0, everything=True)
+    node.kept["x"] = [sealed(charter(3, "news")), sealed(charter(1, "x"))]
+    assert node.sealed("x") == sealed(charter(1, "x"))
+    node.kept["x"] = [sealed(charter(3, "news"))]
+    assert node.sealed("x") is None
+
+
 @given(st.integers(0, 10_000))
 def test_from_any_state_all_settle_on_the_highest_that_is_signed(seed: int) -> None:
     """Start states: kept lists of true, forged, voided, misplaced and random bytes, any turn."""

@@ -19,14 +19,17 @@ from planaria.network.client.messages import AskCharters, ChartersAre, PutCharte
 from planaria.network.client.overlays import OVERLAYS, RING
 from planaria.network.context import Context, contexts_directory
 from planaria.network.laid_down import charters_of, limits_of, line_of, supervisors_of
-from planaria.network.rights import ANYBODY, RIGHTS
+from planaria.network.rights import RIGHTS
 from planaria.network.survey import Surveyor
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.charter import (
+    ANYBODY,
+    OPEN,
     Allowed,
     Charter,
     Right,
     next_charter,
+    with_publishers,
 )
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -136,6 +139,8 @@ async def _set(
                 "--allow needs certificates: without them nobody knows who a client is"
             )
         charter = replace(charter, allow=changed_rights(charter.allow, allow))
+        if "publish" in allow:
+            charter = with_publishers(charter, allow["publish"])
         if credentials is not None:
             sealed = seal(charter, credentials)
         else:
@@ -205,6 +210,7 @@ def shown(charter: Charter) -> dict[str, Any]:
         "count": kept.count,
         "per_publisher": kept.per_publisher,
         "allow": {right: list(who) for right, who in charter.allow},
+        "terms": [[who, since, None if end == OPEN else end] for who, since, end in charter.terms],
         "signed": charter.time,
     }
 

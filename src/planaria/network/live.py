@@ -52,6 +52,7 @@ from planaria.network.status import OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.network.tls import Credentials
+from planaria.protocols.publications.admission import every_record
 from planaria.protocols.publications.antientropy_messages import Compare, Difference, Push
 from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood
@@ -152,7 +153,7 @@ class LiveNode(Application):
             secret=credentials.secret if credentials else b"",
             pace_max=PACE_MAX,
             judge=judge(credentials.authority, credentials.former) if credentials else judge(None),
-            admission=self.admissions,
+            admission=self.admissions if credentials else every_record,
         )
 
     # Life

@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError, unknown
 from planaria.core.topics import check_filter, covers, matches
+from planaria.protocols.skipring.charter import ANYBODY
 
 PUBLISH, SUBSCRIBE, SUPERVISE, ADMIN = "publish", "subscribe", "supervise", "admin"
 RIGHTS = (PUBLISH, SUBSCRIBE, SUPERVISE, ADMIN)
-ANYBODY = "*"
 GROUP = "@"  # before the name of a group
 ALLOW, DENY, GROUPS = "allow", "deny", "groups"
 COLUMNS = ("who", "rights", "topics")  # of a rule

@@ -9,8 +9,8 @@ from planaria.core.errors import UsageError
 from planaria.core.topics import check_filter, has_wildcard
 from planaria.network.gate.laid import Overlays
 from planaria.network.gate.session import Session, Unsure
-from planaria.network.rights import ANYBODY, PUBLISH, RIGHTS, SUBSCRIBE, RightsFile
-from planaria.protocols.skipring.charter import Charter, allowed
+from planaria.network.rights import PUBLISH, RIGHTS, SUBSCRIBE, RightsFile
+from planaria.protocols.skipring.charter import ANYBODY, Charter, allowed
 
 VERDICTS_MAX = 1 << 16  # remembered until the next timeout
 

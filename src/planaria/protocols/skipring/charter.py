@@ -4,13 +4,17 @@ Two charters of a topic are ordered by (version, hash), so that all nodes settle
 whatever order they come. Who may sign is not decided here: a `Judge` says of sealed bytes what
 they lay down, or that they are nothing. An authority voids what an admin signed from some second
 on with a record of the same kind, of which the earliest is the highest.
+
+Who may publish is judged at the time of a publication, which may be long past. So a charter tells
+the whole history of that right, in terms: a charter that takes it back ends a term.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, MsgspecError, Struct, msgpack
+from msgspec.structs import replace
 
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_topic
@@ -20,12 +24,17 @@ SEALED_BYTES_MAX = 4096  # a charter, a certificate and a signature take less th
 VERSION_MAX = 1 << 62
 STEP_MAX = 1000  # by which a version may exceed the one before: a typo must not be the last word
 HASH_BYTES = 16
+OPEN = VERSION_MAX  # the end of a term that has none
+GRACE_SECONDS = 10  # by which a right outlives the charter that ends it: all have heard of it then
+SLACK_SECONDS = 60  # by which a clock may be behind whose owner was just given a right
+ANYBODY, NODES = "*", "@nodes"  # in the place of a name: everybody, and every node
 VOID = "$void/"  # the name of a record that voids: this and the admin's id
 
 Number = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
 Second = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
 Right = Literal["publish", "subscribe", "supervise", "admin"]
 Allowed = tuple[tuple[Right, tuple[str, ...]], ...]
+Term = tuple[str, Second, Second]  # who may publish, from which second on, and before which
 
 
 class Charter(Struct, frozen=True, array_like=True):
@@ -38,6 +47,7 @@ class Charter(Struct, frozen=True, array_like=True):
     overlay: Literal["ring", "gossip", "content", "mobile"] = "ring"
     retention: Retention = Retention()
     allow: Allowed = ()  # who has a right; one that is not named here is everybody's
+    terms: tuple[Term, ...] = ()  # who might publish when; none: everybody ever
 
 
 class Sealed(Struct, frozen=True, array_like=True):
@@ -99,6 +109,23 @@ def allowed(charter: Charter, right: str) -> tuple[str, ...] | None:
     return next((who for one, who in charter.allow if one == right), None)
 
 
+def with_publishers(charter: Charter, who: Sequence[str]) -> Charter:
+    """The charter with the terms by which these alone may publish from its time on.
+
+    Terms that ended before anything that the topic keeps are left out.
+    """
+    end, age = charter.time + GRACE_SECONDS, charter.retention.age
+    oldest = 0 if age is None else charter.time - 2 * age
+    before = charter.terms or ((ANYBODY, 0, OPEN),)
+    terms = [
+        (name, since, until if name in who else min(until, end)) for name, since, until in before
+    ]
+    going_on = {name for name, _, until in terms if until == OPEN}
+    start = max(0, charter.time - SLACK_SECONDS)
+    terms += [(name, start, OPEN) for name in who if name not in going_on]
+    return replace(charter, terms=tuple(term for term in terms if term[2] > oldest))
+
+
 def rank_of(charter: Charter) -> Rank:
     """By what charters of one topic are ordered; the highest counts."""
     return charter.version, blake2b(encode_charter(charter), digest_size=HASH_BYTES).digest()
@@ -120,7 +147,7 @@ def next_charter(
         )
     if before is None:
         return Charter(topic, version, previous, time)
-    settings = (before.overlay, before.retention, before.allow)
+    settings = (before.overlay, before.retention, before.allow, before.terms)
     return Charter(topic, version, previous, time, *settings)
 
 

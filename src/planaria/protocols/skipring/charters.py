@@ -16,6 +16,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effect, Persist, Send
 from planaria.core.state import State, Stateful
+from planaria.core.topics import ancestors
 from planaria.protocols.skipring.charter import (
     HASH_BYTES,
     NO_RANK,
@@ -79,23 +80,14 @@ class Charters(Stateful):
     """The charters at one node; `judge` says what sealed bytes lay down.
 
     It keeps those of the topics that `peer` is a member of, and has the peer obey them. With
-    `everything`, as at a supervisor, it keeps those of all topics.
+    `everything`, as at a supervisor, it keeps those of all topics; with `inherits`, those of the
+    topics above its own as well.
     """
 
     __slots__ = (
-        "_company",
-        "_judge",
-        "_judged",
-        "_learning",
-        "_peer",
-        "_revocations",
-        "_rng",
-        "audited",
-        "everything",
-        "id",
-        "kept",
-        "told",
-    )
+        "_above", "_company", "_inherits", "_judge", "_judged", "_learning", "_peer",
+        "_revocations", "_rng", "audited", "everything", "id", "kept", "told",
+    )  # fmt: skip
     state_type = ChartersState
 
     def __init__(
@@ -106,8 +98,10 @@ class Charters(Stateful):
         judge: Judge,
         *,
         everything: bool,
+        inherits: bool = False,
     ) -> None:
-        self.id, self.everything = id, everything
+        self.id, self.everything, self._inherits = id, everything, inherits
+        self._above: frozenset[str] = frozenset()  # topics above own ones, as of the last timeout
         self.kept: dict[str, list[bytes]] = {}
         self.told = self.audited = 0
         self._peer, self._rng, self._judge = peer, rng, judge
@@ -140,7 +134,11 @@ class Charters(Stateful):
 
     def sealed(self, topic: str) -> bytes | None:
         """The one that counts, as it travels."""
-        return next((data for data in self.kept.get(topic, []) if self._admitted(data)), None)
+        for data in self.kept.get(topic, []):
+            judged = self._admitted(data)
+            if judged is not None and judged.charter.topic == topic:
+                return data
+        return None
 
     def names(self) -> list[str]:
         """The topics that have a charter here."""
@@ -228,6 +226,8 @@ class Charters(Stateful):
 
     def on_timeout(self) -> list[Effect]:
         """Verify a few again, obey them, and tell a supervisor the ranks of some."""
+        if self._inherits:
+            self._above = frozenset(it for own in self._peer.topics for it in ancestors(own))
         self._learning = max(0, self._learning - 1)
         audited = _turn([*self.kept], self.audited, AUDIT_SLICE)
         for name in audited:
@@ -235,7 +235,7 @@ class Charters(Stateful):
         self.audited %= NAMES_MAX
         self.audited += sum(name in self.kept for name in audited)
         self._revocations = self._revoked()
-        names = [*dict.fromkeys([*self.kept, *self._peer.topics])]
+        names = [*dict.fromkeys([*self.kept, *self._peer.topics, *sorted(self._above)])]
         turned = _turn(names, self.told, HINTS_MAX - 1)
         self.told = (self.told + HINTS_MAX - 1) % max(1, len(names))
         return [*self.obey(turned), *self._hint(turned)]
@@ -263,7 +263,8 @@ class Charters(Stateful):
     def _hint(self, names: Sequence[str]) -> list[Send]:
         others = [id for id in self._peer.supervisors if id != self.id]
         ranks = [(name, *self._rank(name)) for name in names]
-        hints = [it for it in ranks if it[1] or it[0] in self._peer.topics]
+        own = self._peer.topics
+        hints = [it for it in ranks if it[1] or it[0] in own or it[0] in self._above]
         if self._judge is not nobody:
             hints.append((VOID, *self._revocations[0]))
         return (
@@ -313,7 +314,9 @@ class Charters(Stateful):
         return NO_RANK if best is None else rank_of(best)
 
     def _keeps(self, name: str) -> bool:
-        return self.everything or name.startswith(VOID) or name in self._peer.topics
+        if self.everything or name.startswith(VOID):
+            return True
+        return name in self._peer.topics or name in self._above
 
     # Keeping
 

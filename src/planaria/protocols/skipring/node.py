@@ -86,7 +86,9 @@ class RingNode(Node):
         self.supervisor = Supervisor(id, known, secret, pace_max) if supervise else None
         self.directory = Directory(id, known, rng, self.supervisor, secret)
         self.wildcards = Wildcards(self.peer, self.directory)
-        self.charters = Charters(id, self.peer, rng, judge, everything=supervise)
+        inherits = admission is not every_record  # rights to publish come from topics above, too
+        how = {"everything": supervise, "inherits": inherits}
+        self.charters = Charters(id, self.peer, rng, judge, **how)
 
     @property
     def supervisors(self) -> tuple[NodeId, ...]:
