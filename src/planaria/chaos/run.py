@@ -27,7 +27,7 @@ POLL_SECONDS = 0.1
 BOUND_SECONDS_MIN = 60.0  # a machine may be slow
 PACE = 16
 SLACK_INTERVALS = 20.0  # for clients to find a node again, before and after faults
-CALM_PUBLICATIONS = 20  # at least so many are judged where there is no history
+CALM_PUBLICATIONS = 10  # at least so many are judged where there is no history
 LOST_SHARE = {"gossip": 0.01}  # of the deliveries: its dial promises no more
 SHOWN = 20  # missing deliveries that are told one by one
 
