@@ -8,8 +8,9 @@ the batches after the first two of a query; queries take turns, and their first 
 count: Java compiles in it.
 `source_rows_per_s`: all 8 columns; `value_rows_per_s`: `value` alone; `rate_rows_per_s`:
 `rate-micro-batch` with 8 columns of about the same sizes; `source_over_rate`: the first by that.
-`*_cpu_us`: CPU microseconds a row of all processes (driver, Java, workers, nodes), which says more
-than rates on a machine that does other things too.
+`*_java_us`, `*_python_us`, `*_nodes_us`: CPU microseconds a row of Java, of the driver and its
+workers, of all nodes, which say more than rates on a machine that does other things too; what a
+node does for `rate-micro-batch` is its upkeep. `source_over_rate_cpu`: Spark's own by ours.
 `one_row_ms`: the whole time of a batch with one row, published while the query waits, the median;
 `news_ms`: from its publication to the end of that batch.
 `plan_10k_s`: offsets and tasks for 10,000 publishers, from a first question to the node on;
@@ -102,7 +103,7 @@ class Rates(NamedTuple):
     """Rows per second of each batch but the first two, and CPU microseconds per row of these."""
 
     rows: list[float]
-    cpu: float
+    cpu: dict[str, float]
 
 
 def rates(frame: DataFrame) -> Rates:
@@ -113,12 +114,12 @@ def rates(frame: DataFrame) -> Rates:
             first = _after(query, 2)
             before = cpu_seconds()
             done = _after(query, BATCHES)[len(first) :]
-            spent = cpu_seconds() - before
+            after = cpu_seconds()
         finally:
             query.stop()
     rows = sum(it.numInputRows for it in done)
     took = [it.numInputRows / it.durationMs["triggerExecution"] * 1000 for it in done]
-    return Rates(took, 1e6 * spent / rows)
+    return Rates(took, {kind: 1e6 * (after[kind] - before[kind]) / rows for kind in after})
 
 
 def _after(query: Any, batches: int) -> list[Any]:
@@ -132,23 +133,30 @@ def _after(query: Any, batches: int) -> list[Any]:
         sleep(0.1)
 
 
-def cpu_seconds() -> float:
-    """What this process and all that it started have used: driver, Java, workers, nodes."""
-    parents, used = dict[int, int](), dict[int, float]()
+def cpu_seconds() -> dict[str, float]:
+    """What this process and all that it started have used: Java, driver and workers, nodes."""
+    parents, used, kinds = dict[int, int](), dict[int, float](), dict[int, str]()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
+            words = (path.parent / "cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
         parents[int(path.parent.name)] = int(fields[1])
         used[int(path.parent.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        node = {b"node", b"up"} & {*words}
+        kind = "java" if b"java" in words[0] else "nodes" if node else "python"
+        kinds[int(path.parent.name)] = kind
 
     def ours(pid: int) -> bool:
         while pid > 1 and pid != os.getpid():
             pid = parents.get(pid, 0)
         return pid == os.getpid()
 
-    return sum(spent for pid, spent in used.items() if ours(pid))
+    found = dict.fromkeys(("java", "python", "nodes"), 0.0)
+    for pid in filter(ours, used):
+        found[kinds[pid]] += used[pid]
+    return found
 
 
 def throughput(spark: SparkSession, context: Context, rows: int, rounds: int) -> dict[str, float]:
@@ -166,7 +174,10 @@ def throughput(spark: SparkSession, context: Context, rows: int, rounds: int) ->
     told: dict[str, float] = {}
     for name, (_, *them) in found.items():
         told[f"{name}_rows_per_s"] = round(median(rate for one in them for rate in one.rows))
-        told[f"{name}_cpu_us"] = round(median(one.cpu for one in them), 2)
+        for kind in them[0].cpu:
+            told[f"{name}_{kind}_us"] = round(median(one.cpu[kind] for one in them), 2)
+    cpu = {name: median(sum(one.cpu.values()) for one in them[1:]) for name, them in found.items()}
+    told["source_over_rate_cpu"] = round(cpu["rate"] / cpu["source"], 2)
     told["source_over_rate"] = round(told["source_rows_per_s"] / told["rate_rows_per_s"], 2)
     return told
 

@@ -26,14 +26,14 @@ from playwright.async_api import Browser, Page, async_playwright
 
 import planaria
 from planaria.network.config import Config
-from planaria.network.context import Context, read_context
+from planaria.network.context import Context
 from planaria.network.live import LiveNode
 from planaria.web.serving import dashboard
 
 OUT = Path(__file__).parent / "pictures"
 NODES = 12
-SIZE = {"width": 1180, "height": 860}
-PHONE = {"width": 390, "height": 844}
+SIZE: Any = {"width": 1180, "height": 860}
+PHONE: Any = {"width": 390, "height": 844}
 GROUPS = ("#", "weather/#", "weather/europe/#", "weather/europe/uk/#", "sport/#", "sport/chess/#")
 CONDITIONS = ("delay > 60", "carrier = 'UA'", "delay > 120 AND carrier = 'AA'", "origin = 'JFK'")
 
@@ -139,6 +139,24 @@ async def overlays(browser: Browser, wanted: set[str]) -> None:
                     await page.screenshot(path=OUT / "dashboard-phone.png", full_page=True)
 
 
+async def watched(browser: Browser, ready: dict[str, Any]) -> None:
+    """Kill them, and take both pictures."""
+    page = await browser.new_page(viewport=SIZE)
+    await page.goto(ready["dashboard"])
+    await page.locator("#topics button").first.wait_for(timeout=120_000)
+    await page.locator("#verdict.good").wait_for(timeout=120_000)
+    await page.wait_for_timeout(5000)
+    for node in [ready["nodes"][at] for at in (0, 4, 7)]:
+        os.kill(node["pid"], signal.SIGKILL)
+    await page.locator("#verdict.broken, #verdict.once").wait_for(timeout=120_000)
+    since = time.monotonic()
+    await page.screenshot(path=OUT / "dashboard-broken.png")
+    await page.locator("#verdict.good").wait_for(timeout=120_000)
+    sys.stderr.write(f"healed {time.monotonic() - since:.1f} s later\n")
+    await page.wait_for_timeout(800)
+    await page.screenshot(path=OUT / "dashboard-healed.png")
+
+
 async def killed(browser: Browser) -> None:
     """A supervisor and two members die at once; then what is left has healed."""
     with tempfile.TemporaryDirectory() as home:
@@ -148,24 +166,13 @@ async def killed(browser: Browser) -> None:
         try:
             assert up.stdout is not None
             ready = json.loads(await up.stdout.readline())
-            keys = read_context(Path(ready["context"]))
-            async with planaria.connect(context=keys) as client:
-                for number in range(20):
-                    await client.publish("news", b"%d" % number)
-            page = await browser.new_page(viewport=SIZE)
-            await page.goto(ready["dashboard"])
-            await page.locator("#topics button").first.wait_for(timeout=120_000)
-            await page.locator("#verdict.good").wait_for(timeout=120_000)
-            await page.wait_for_timeout(5000)
-            for node in [ready["nodes"][at] for at in (0, 4, 7)]:
-                os.kill(node["pid"], signal.SIGKILL)
-            await page.locator("#verdict.broken").wait_for(timeout=120_000)
-            since = time.monotonic()
-            await page.screenshot(path=OUT / "dashboard-broken.png")
-            await page.locator("#verdict.good").wait_for(timeout=120_000)
-            sys.stderr.write(f"healed {time.monotonic() - since:.1f} s later\n")
-            await page.wait_for_timeout(800)
-            await page.screenshot(path=OUT / "dashboard-healed.png")
+            async with AsyncExitStack() as stack:
+                for node in ready["nodes"]:  # each becomes a member for its client
+                    client = planaria.connect(node["listen"], context=ready["context"])
+                    reader = (await stack.enter_async_context(client)).subscribe("news")
+                    await (await stack.enter_async_context(reader)).ready()
+                    await client.publish("news", node["name"])
+                await watched(browser, ready)
         finally:
             up.terminate()
             await up.wait()

@@ -82,6 +82,8 @@ def _no_network_of_others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patched:
         for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
             patched.setenv(name, str(home / name))
+        for name in ("CONTEXT", "SERVERS", "CREDENTIALS", "INSECURE"):
+            patched.delenv(f"PLANARIA_{name}", raising=False)
         patched.delenv("XDG_RUNTIME_DIR", raising=False)
         yield
 

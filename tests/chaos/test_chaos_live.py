@@ -50,7 +50,7 @@ def test_every_fault_bites_and_every_promise_holds(
         report = verdict.report
         assert report.healed
         assert report.lost == report.twice == 0
-        assert acknowledged < report.acknowledged == report.published, "more with each seed"
+        assert acknowledged < report.acknowledged <= report.published, "more with each seed"
         assert report.delivered >= report.acknowledged
         assert all(it.seconds is not None for it in report.faults)
         acknowledged = report.acknowledged

@@ -38,7 +38,7 @@ from planaria.records.manifest import (
 )
 from planaria.records.record import Draft, MalformedRecord, Record, decode, seal
 
-NOW = int(time.time())
+NOW = int(time.time()) + 3600  # certificates are made minutes after this is imported
 DAY = 86_400
 
 
@@ -153,13 +153,15 @@ def test_a_revocation_counts_from_its_second_on(cluster: Cluster) -> None:
     del cluster.revoked[cluster.alice.identity.id]
 
 
-def batch(who: Credentials, manifest_by: Credentials | None = None) -> dict[str, Record]:
+def batch(
+    who: Credentials, manifest_by: Credentials | None = None, sign_manifest: Sealer | None = None
+) -> dict[str, Record]:
     by = manifest_by or who
     stage, rows = stage_incarnation(bytes(12)), row_incarnation("q", bytes(12))
     sign = who.sealer(STAGED, "news")
     staged = seal((who.identity.handle, stage), 0, [Draft(b"row")], time=NOW, sign=sign)
     portions = {"news": Portion(rows, [Part(stage, 1, 0)])}
-    publisher, sign = by.identity.handle, by.sealer(MANIFEST, "")
+    publisher, sign = by.identity.handle, sign_manifest or by.sealer(MANIFEST, "")
     found = seal_manifest(publisher, "q", 0, portions, time=NOW, staged=NOW, sign=sign)
     portion = found.portions["news"]
     made = settled(staged, found, portion, portion.parts[0])
@@ -182,6 +184,19 @@ def test_a_batch_is_proved_by_who_staged_it_and_signed_its_manifest(cluster: Clu
 def test_rows_of_one_are_not_published_by_the_manifest_of_another(cluster: Cluster) -> None:
     mixed = batch(cluster.alice, cluster.bob)
     assert not cluster.news().admits(mixed["settled"])
+
+
+def test_a_manifest_in_anothers_name_publishes_nothing(cluster: Cluster) -> None:
+    """Else a lying member could publish twice, or elsewhere, what somebody staged."""
+    alice, bob = cluster.alice, cluster.bob
+    own = bob.sealer(MANIFEST, "")
+    copied = sealer(alice.der, bob.sign, MANIFEST, "")
+    other = alice.sealer(PUBLISHED, "news")  # what alice published is no manifest
+    for sign in (own, copied, other):
+        forged = batch(alice, sign_manifest=sign)
+        assert cluster.news().admits_staged(forged["stage"])
+        assert not cluster.news().admits_staged(forged["manifest"])
+        assert not cluster.news().admits(forged["settled"])
 
 
 def test_what_was_published_under_a_former_authority_counts_where_it_is_known(
@@ -246,6 +261,18 @@ def test_the_charter_of_a_topic_above_counts_unless_the_own_one_speaks(cluster: 
     cluster.laid.clear()
 
 
+def test_a_term_outlives_no_certificate_and_no_revocation(cluster: Cluster) -> None:
+    news, year = cluster.news(), NOW + 366 * DAY
+    cluster.laid["news"] = laid("news", "alice")
+    assert news.admits(made(cluster.alice, time=NOW + 60))
+    assert not news.admits(made(cluster.alice, time=year))
+    cluster.revoked[cluster.alice.identity.id] = NOW + 30
+    assert not news.admits(made(cluster.alice, time=NOW + 60))
+    assert news.admits(made(cluster.alice))
+    cluster.revoked.clear()
+    cluster.laid.clear()
+
+
 def test_nodes_can_be_allowed_together(cluster: Cluster) -> None:
     later = NOW + 60
     cluster.laid["news"] = laid("news", "@nodes")
@@ -256,7 +283,7 @@ def test_nodes_can_be_allowed_together(cluster: Cluster) -> None:
 
 def test_a_node_without_the_right_is_told_when_it_publishes(cluster: Cluster) -> None:
     assert abs(cluster.news().stamp(0) - time.time()) < 60
-    cluster.laid["news"] = laid("news", "alice", at=NOW - 100)
+    cluster.laid["news"] = laid("news", "alice", at=int(time.time()) - 100)
     with pytest.raises(UsageError, match="this node may not publish on 'news'"):
         cluster.news().stamp(0)
     cluster.laid.clear()

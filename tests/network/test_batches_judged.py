@@ -36,7 +36,7 @@ MINE, EARLIER, THIRD = (manifest(attempt) for attempt in range(3))
 STAGED = MemberHas(1, -1, b"", b"", [0], [])
 EMPTY = MemberHas(2, -1, b"", b"", [], [])
 HOLDS = MemberHas(3, -1, b"", EARLIER.record.data, [], [])
-DONE = MemberHas(1, 0, MINE.record.key, b"", [], [0])
+DONE = MemberHas(1, 0, MINE.record.key, b"", [], [0], rows=5)
 
 
 class Members:
@@ -105,9 +105,11 @@ def test_who_is_silent_for_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
 
 def test_a_copy_counts_among_those_that_were_asked_not_those_that_answered() -> None:
     commit = Commit(Members(), 2)  # type: ignore[arg-type]
-    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE], 2)) == (False, 1)
-    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE], 1)) == (True, 1)
-    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE, DONE], 3)) == (True, 2)
+    some = MemberHas(2, 0, MINE.record.key, b"", [0], [], rows=3)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [some], 1)) == (False, 3)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE], 2)) == (False, 5)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE], 1)) == (True, 5)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE, DONE], 3)) == (True, 10)
     assert commit._settled(MINE, TOPIC, BatchIs(0, [], 0)) == (False, 0)
 
 
@@ -120,7 +122,8 @@ def test_who_has_a_part_whole_broadcasts_it_and_else_all_that_have_some_of_it() 
         MemberHas(2, -1, b"", b"", [1], [], [(0, 2, 4)]),
         MemberHas(3, -1, b"", b"", [1], [], [(7, 0, 4)]),
     ]
-    assert _spreaders(manifest, TOPIC, have) == {1: [0], 2: [0, 1], 3: []}
+    for answered in (have, have[::-1]):
+        assert _spreaders(manifest, TOPIC, answered) == {1: [0], 2: [0], 3: [1]}
     assert _lacks(manifest, {TOPIC: have}) == {}
     assert _lacks(manifest, {TOPIC: have[1:]}) == {TOPIC: 1}
 

@@ -48,7 +48,7 @@ class Asked:
         gate = SimpleNamespace(
             host=None, memberships=SimpleNamespace(join=lambda _: None), overlays=self.overlays,
             warden=Warden(self.overlays, None), publishing=None, settling=settle, tails=tails,
-            queries=None, others=self.lab.others,
+            queries=None, showing=None, others=self.lab.others,
         )  # fmt: skip
         self.requests = Requests(cast(Gate, gate), None)
         self.session = self.lab.session()

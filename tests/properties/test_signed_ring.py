@@ -7,7 +7,7 @@ import pytest
 
 from planaria.core.chance import combination
 from planaria.core.ids import NodeId
-from planaria.core.node import Deliver, Node, Publish, Send, Subscribe
+from planaria.core.node import Deliver, Node, Notice, Publish, Send, Subscribe
 from planaria.protocols.publications.admission import Admission, Times
 from planaria.protocols.publications.antientropy_messages import Push
 from planaria.protocols.skipring.arbitrary_holdings import any_record, invent
@@ -40,6 +40,9 @@ class Toy(Admission):
 
     def admits(self, record: Record) -> bool:
         return any(since <= record.time < before for since, before in self.times(record))
+
+    def admits_staged(self, record: Record) -> bool:
+        return self.admits(record)
 
     def times(self, record: Record) -> Times:
         if not record.signed:
@@ -123,8 +126,12 @@ def test_what_nobody_signed_is_not_stored_not_delivered_and_not_passed_on(false:
         assert not any(isinstance(it, Send) and hasattr(it.message, "record") for it in effects)
     refused = Send(3, NotHeld(TOPIC, 0, false.key, FORGED))
     assert [*one.on_message(Deposit(TOPIC, 3, false.data, True), 3)] == [refused]
-    assert [*one.on_message(Deposit(TOPIC, 3, false.data, True, True, True), 3)] != []
+    stage = Deposit(TOPIC, 3, false.data, True, stage=True)
+    assert [*one.on_message(stage, 3)] == [refused]
     assert len(one.topics[TOPIC].history.holdings) == 0
+    told = [it for it in one.on_timeout() if isinstance(it, Notice)]
+    assert told == [Notice(TOPIC, "forged", {"records": 5})]
+    assert not any(isinstance(it, Notice) for it in one.on_timeout()), "told once"
 
 
 def test_what_its_publisher_signed_reaches_all() -> None:
@@ -168,6 +175,18 @@ def test_members_that_hear_of_a_revocation_at_different_times_end_up_with_the_sa
     traffic = ring.count(10)
     assert not {"estimate", "sketch", "difference", "push", "root", "compare"} & {*traffic.by_tag}
     assert traffic.by_tag, "and nobody goes on exchanging"
+
+
+def test_all_is_judged_anew_as_soon_as_a_revocation_is_heard_of() -> None:
+    ring = lab(2)
+    records = [signed(at, time=at) for at in range(60)]
+    holdings = history(ring, 0).holdings
+    holdings.append(records)
+    holdings.append([signed(0, by=1, of=1, time=50)])
+    toy(ring, 0).revoked[CLIENT] = 30
+    assert history(ring, 0).inspection.on_timeout() == [Notice(TOPIC, "forged", {"records": 30})]
+    kept = {it.place for it in records[:30]} | {signed(0, by=1, of=1, time=50).place}
+    assert {*holdings.store.index.shown} == kept
 
 
 def test_a_revoked_publisher_is_believed_for_the_time_before() -> None:

@@ -1,15 +1,14 @@
 """Staged rows are published by one manifest, whole and once, whatever dies in between."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
+from batches_lab import DRIVER, ENTRY, QUERY, Batch, Lab, drawn, kinds, lab
 from planaria.core.chance import combination, stream
-from planaria.core.ids import NodeId
-from planaria.core.message import Message
-from planaria.core.node import Clock, Deliver, Effects, Notice, Persist, Send
+from planaria.core.node import Clock, Deliver, Notice, Persist, Send
 from planaria.protocols.skipring import staging
 from planaria.protocols.skipring.arbitrary_history import corrupt_history
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
@@ -19,106 +18,12 @@ from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC
 from planaria.protocols.skipring.peer import Peer
 from planaria.records.manifest import (
     Manifest,
-    Part,
-    Portion,
     origin_of,
-    row_incarnation,
     seal_manifest,
-    stage_incarnation,
 )
-from planaria.records.record import INCARNATION_BYTES, Draft, Record, seal
-from ring_lab import RingLab
+from planaria.records.record import Draft, seal
 
-ENTRY = 99  # a node that is not in the ring
-DRIVER = 12345
-QUERY = "query"
 STEPS_MAX = 400  # of a driver that lives: ten times what it takes
-
-
-def drawn(number: int) -> bytes:
-    return bytes([number]) * INCARNATION_BYTES
-
-
-class Batch:
-    """Some rows in partitions, and the manifest that one attempt makes of them."""
-
-    def __init__(self, partitions: Sequence[int], attempt: int = 0, batch: int = 0) -> None:
-        self.records: list[Record] = []
-        parts, first, row = list[Part](), 0, 0
-        for at, count in enumerate(partitions):
-            incarnation = stage_incarnation(drawn(16 * attempt + at))
-            for lo in range(0, count, 2):
-                drafts = [Draft(b"%d" % (row + n)) for n in range(lo, min(lo + 2, count))]
-                self.records.append(seal((DRIVER, incarnation), lo, drafts, time=0))
-            parts.append(Part(incarnation, count, first))
-            first, row = first + count, row + count
-        self.parts = parts
-        self.rows = [b"%d" % number for number in range(row)]
-        portions = {TOPIC: Portion(row_incarnation(QUERY, drawn(attempt)), parts)}
-        self.manifest = seal_manifest(DRIVER, QUERY, batch, portions, time=0, staged=0)
-
-
-class Lab(RingLab):
-    """A ring, and somebody who stages and settles from outside."""
-
-    def tell(self, id: NodeId, message: Message) -> list[Message]:
-        """Hand a message to a member; returns what it answers."""
-        return self.perform(id, self.peer(id).on_message(message, ENTRY))
-
-    def perform(self, id: NodeId, effects: Effects) -> list[Message]:
-        sends = [it for it in effects if isinstance(it, Send)]
-        for it in sends:
-            if it.target != ENTRY:
-                self.simulator.inject(it.target, it.message, 1, id)
-        return [it.message for it in sends if it.target == ENTRY]
-
-    def peer(self, id: NodeId) -> Peer:
-        found = self.simulator.nodes[id]
-        assert isinstance(found, Peer)
-        return found
-
-    def stage(self, id: NodeId, record: Record) -> str:
-        """Stage a record at a member; returns why not, if so."""
-        (answer,) = self.tell(id, Deposit(TOPIC, ENTRY, record.data, False, True, True))
-        assert isinstance(answer, Held | NotHeld)
-        assert answer.key == record.key
-        return answer.reason if isinstance(answer, NotHeld) else ""
-
-    def review(self, id: NodeId, manifest: Manifest) -> Reviewed:
-        (answer,) = self.tell(id, Review(TOPIC, ENTRY, manifest.record.data))
-        assert isinstance(answer, Reviewed)
-        return answer
-
-    def settle(self, id: NodeId, manifest: Manifest, *spread: int) -> Reviewed:
-        (answer,) = self.tell(id, Settle(TOPIC, ENTRY, manifest.record.data, list(spread)))
-        assert isinstance(answer, Reviewed)
-        return answer
-
-    def crash(self, id: NodeId) -> None:
-        """Lose all but what is on disk."""
-        stored = self.peer(id).snapshot()
-        self.peer(id).restore(stored)
-
-    def rows(self, id: NodeId) -> list[bytes]:
-        batch = self.peer(id).topics[TOPIC].history.holdings.store.read({})
-        return [row for part in batch.slices for row in part.record.payloads(part.lo, part.hi)]
-
-    def agree(self, rows: list[bytes], within: int = 60) -> None:
-        for _ in range(within):
-            if all(sorted(self.rows(id)) == sorted(rows) for id in self.peers):
-                return
-            self.run()
-        raise AssertionError({id: self.rows(id) for id in self.peers})
-
-
-def lab(n: int = 4, seed: int = 1) -> Lab:
-    found = Lab.legitimate(n, seed)
-    assert isinstance(found, Lab)
-    return found
-
-
-def kinds(effects: Effects) -> list[type]:
-    return [type(it.message) if isinstance(it, Send) else type(it) for it in effects]
 
 
 def test_a_part_of_which_nobody_holds_all_settles_from_its_pieces() -> None:
@@ -133,7 +38,7 @@ def test_a_part_of_which_nobody_holds_all_settles_from_its_pieces() -> None:
         ring.settle(id, batch.manifest, 0)
     ring.agree(batch.rows)
     assert ring.settle(0, batch.manifest).settled == [0]
-    assert ring.review(0, batch.manifest).pieces == []
+    ring.tidy(0, batch.manifest)
 
 
 def test_what_is_staged_is_on_disk_before_it_is_held_and_delivered_to_nobody() -> None:
@@ -188,8 +93,8 @@ def test_settled_rows_are_numbered_in_the_order_of_the_manifest_and_name_it() ->
     assert ring.review(0, batch.manifest).pieces == [], "whole parts are no pieces"
     answer = ring.settle(0, batch.manifest, 0, 1)
     assert (answer.settled, answer.batch, answer.last) == ([0, 1], 0, batch.manifest.record.key)
-    assert answer.staged == [], "what is published is not kept twice"
     ring.agree(batch.rows)
+    ring.tidy(0, batch.manifest)
     for id in ring.peers:
         assert ring.rows(id) == batch.rows
         store = ring.peer(id).topics[TOPIC].history.holdings.store

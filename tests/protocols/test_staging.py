@@ -40,7 +40,7 @@ def sized(size: int) -> Record:
 
 def member(id: NodeId = 1) -> Batches:
     holdings = Holdings(MemoryStore())
-    inspection = Inspection(holdings, EVERYTHING)
+    inspection = Inspection(TOPIC, holdings, EVERYTHING)
     return Batches(TOPIC, id, holdings, Staging(MemoryStore()), inspection)
 
 

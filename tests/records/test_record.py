@@ -25,6 +25,7 @@ from planaria.records.record import (
     record_key,
     seal,
 )
+from planaria.records.tables import ARRAY_MIN
 from records_lab import NOW, A, record, stream
 
 headers = st.lists(st.tuples(st.text(max_size=5), st.binary(max_size=5)), max_size=3).map(tuple)
@@ -232,3 +233,18 @@ def test_a_key_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (sealed.place, sealed.stream, hash(sealed)) is not None
     sealed.publications(0, 3)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("count", [ARRAY_MIN - 1, ARRAY_MIN, 300])
+@pytest.mark.parametrize("timestamp", [None, 1])
+def test_offsets_of_many_rows_are_checked_as_those_of_few(
+    count: int, timestamp: int | None
+) -> None:
+    sealed = seal(A, 0, [Draft(b"xy", timestamp=timestamp)] * count, time=1)
+    assert decode(sealed.data) == sealed
+    table = sealed.offsets().payloads
+    for row, wrong in ((0, 1), (count // 2, 2 * count), (count - 1, 0), (1, 1 << 31)):
+        data = bytearray(sealed.data)
+        data[table + 4 * row : table + 4 * row + 4] = wrong.to_bytes(4, "little")
+        with pytest.raises(MalformedRecord, match="do not ascend from 0"):
+            decode(bytes(data))

@@ -42,7 +42,7 @@ class Asked(Struct):
     acknowledged: float | None = None
     id: bytes = b""
     copies: int = 0  # nodes that held it when it was acknowledged
-    failed: bool = False  # it will not be acknowledged any more
+    refused: tuple[float, str] | None = None  # when, and why: it will not be acknowledged
 
 
 class Given(Struct, frozen=True):
@@ -72,7 +72,7 @@ class Applications:
         self._bodies = bodies or (b'{"run": %d, "n": %d}' % (seed, number) for number in count())
         self.asked: list[Asked] = []
         self.given: list[Given] = []
-        self.failures: list[str] = []  # what applications could not do
+        self.failures: list[str] = []  # applications that ended
         self.had: dict[int, set[bytes]] = {}  # by reader
         self.earlier: frozenset[bytes] = frozenset()  # what the topic held before the run
         self._going = asyncio.Event()
@@ -152,7 +152,7 @@ class Applications:
     @property
     def under_way(self) -> int:
         """How many publications may still be acknowledged."""
-        return sum(one.acknowledged is None and not one.failed for one in self.asked)
+        return sum(one.acknowledged is None and one.refused is None for one in self.asked)
 
     @property
     def acknowledged(self) -> list[Asked]:
@@ -199,8 +199,7 @@ class Applications:
         try:
             ack = await client.publish(self.topic, one.payload, overlay=self.overlay)
         except PlanariaError as error:
-            one.failed = True
-            self.failures.append(f"publication {one.number}: {error}")
+            one.refused = self.time, str(error)
         else:
             one.id, one.copies, one.acknowledged = ack.id, ack.copies, self.time
         finally:

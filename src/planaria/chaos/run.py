@@ -289,7 +289,8 @@ class Run:
 
     def _unasked(self, owed: int) -> list[str]:
         """What the applications could not do: nothing can be concluded then."""
-        found, applications = self.applications.failures[:SHOWN], self.applications
+        applications = self.applications
+        found = [*applications.failures, *self._refused()][:SHOWN]
         if not applications.acknowledged:
             found.append("no publication was acknowledged")
         elif not owed:
@@ -297,6 +298,22 @@ class Run:
         if applications.under_way:
             found.append(f"{applications.under_way} publications are still not acknowledged")
         return found
+
+    def _refused(self) -> list[str]:
+        """What was refused, but for the time in which a node may not know what it does."""
+        found = [(it.number, it.refused) for it in self.applications.asked if it.refused]
+        return [
+            f"publication {at}: {why}" for at, (time, why) in found if not self._arbitrary(time)
+        ]
+
+    def _arbitrary(self, time: float) -> bool:
+        """Was memory overwritten then, and the network not legitimate since?"""
+        when = self.applications.when
+        return any(
+            when(it.began) <= time <= when(it.ended + (it.seconds or 0.0))
+            for it in self.injections
+            if it.action.kind == "corrupt"
+        )
 
     def _wrong(self, report: Report, invented: int) -> list[str]:
         found = []

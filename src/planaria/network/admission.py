@@ -108,7 +108,7 @@ class Admissions:
 
     def signer(self, record: Record, purpose: bytes, topic: str) -> Named | None:
         """Whose signature proves that a record is its publisher's, good for that purpose."""
-        if not record.signed or record.columns & BATCH:
+        if not record.signed:
             return None
         found = evidence_of(record.data)
         named = self.named(found.certificate)

@@ -32,6 +32,7 @@ from planaria.records.record import (
     Record,
     Stream,
     decode,
+    decode_unnamed,
     encode_head,
     seal,
 )
@@ -186,29 +187,34 @@ def settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) ->
 
     Raises MalformedRecord if that is none.
     """
+    return decode(_settled(staged, manifest, portion, part))
+
+
+def _settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) -> bytes:
     stream = (manifest.publisher, portion.incarnation)
     what = (staged.columns | BATCH, staged.count, staged.pairs)
     head = encode_head(stream, part.first + staged.first, manifest.time, *what)
     mark = BATCH_LAYOUT.pack(manifest.record.key, manifest.batch, portion.first)
     rows = head + staged.data[len(head) : staged.columns_end] + mark
     signed = staged.signed and manifest.record.signed
-    return decode(with_settled(rows, staged.data, manifest.record.data) if signed else rows)
+    return with_settled(rows, staged.data, manifest.record.data) if signed else rows
 
 
 def settled_by(record: Record, topic: str) -> tuple[Record, Manifest] | None:
     """What was staged, and the manifest that made it this record of a topic; None if none did.
 
-    Whether either is signed well is not looked at.
+    Whether either is signed well is not looked at, and what was staged has no key: to hash it, and
+    what it becomes, would take longer than all the rest of judging a record.
     """
     if not record.signed or not record.columns & BATCH:
         return None
     parts = settled_from(record.data, record.columns_end, BATCH_LAYOUT.size)
     try:
-        staged, manifest = decode(parts[0]), Manifest(decode(parts[1]))
+        staged, manifest = decode_unnamed(parts[0]), Manifest(decode(parts[1]))
         portion = manifest.portions[topic]
         part = next(it for it in portion.parts if it.incarnation == staged.incarnation)
         whole = staged.publisher == manifest.publisher and staged.end <= part.count
-        same = whole and settled(staged, manifest, portion, part).data == record.data
+        same = whole and _settled(staged, manifest, portion, part) == record.data
     except (MalformedRecord, KeyError, StopIteration):
         return None
     return (staged, manifest) if same else None

@@ -29,6 +29,7 @@ from planaria.core.ids import NodeId, is_node_id
 from planaria.records.evidence import EVIDENCE_BYTES_MAX, Sealer, evidence_size
 from planaria.records.tables import (
     Headers,
+    ascends,
     cells_of,
     check_names,
     check_table,
@@ -354,8 +355,7 @@ def _is_plain(record: Record) -> bool:
         return False
     if count == 1:
         return _ONE.unpack_from(data, _HEAD.size) == (0, end - start)
-    bounds = unpack_from(f"<{count + 1}I", data, _HEAD.size)
-    return bounds[0] == 0 and start + bounds[-1] == end and list(bounds) == sorted(bounds)
+    return ascends(data, _HEAD.size, count, end - start)
 
 
 def _check_head(record: Record) -> None:
@@ -381,7 +381,9 @@ def _check_columns(record: Record) -> None:
     if (found := at.end + BATCH_LAYOUT.size * bool(columns & BATCH)) != end:
         raise MalformedRecord(f"columns end at {found}, the record at {end}")
     try:
-        check_table("payload", data, at.payloads, count, PAYLOAD_BYTES_MAX)
+        size = at.key_data - at.payload_data
+        if size > PAYLOAD_BYTES_MAX or not ascends(data, at.payloads, count, size):
+            check_table("payload", data, at.payloads, count, PAYLOAD_BYTES_MAX)
         if columns & KEYS:
             lengths = check_table("key", data, at.keys, count, PUBLICATION_KEY_BYTES_MAX)
             check_validity(data[at.validity : at.payload_data], lengths)

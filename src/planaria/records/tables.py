@@ -5,6 +5,12 @@ from itertools import accumulate, pairwise
 from operator import sub
 from struct import pack, unpack_from
 
+import numpy as np
+
+ARRAY_MIN = 128  # entries from which on an array is faster than a list
+
+_OFFSET = np.dtype("<u4")
+
 Headers = tuple[tuple[str, bytes], ...]
 
 
@@ -28,6 +34,18 @@ def check_table(what: str, data: bytes, table: int, entries: int, largest: int) 
     if max(lengths) > largest:
         raise ValueError(f"{what} of {max(lengths)}: at most {largest}")
     return lengths
+
+
+def ascends(data: bytes, table: int, entries: int, end: int) -> bool:
+    """Do the offsets of a column ascend from 0 to `end`?
+
+    Of a long one at once: a list of numbers for it would take most of the time to read a record.
+    """
+    if entries < ARRAY_MIN:
+        bounds = unpack_from(f"<{entries + 1}I", data, table)
+        return bounds[0] == 0 and bounds[-1] == end and list(bounds) == sorted(bounds)
+    array = np.frombuffer(data, _OFFSET, entries + 1, table)
+    return array[0] == 0 and array[-1] == end and bool((array[1:] >= array[:-1]).all())
 
 
 def check_validity(validity: bytes, lengths: list[int]) -> None:

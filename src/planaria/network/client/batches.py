@@ -255,13 +255,15 @@ class Commit:
                 members = ()  # others may be there by now
 
     def _settled(self, manifest: Manifest, topic: str, found: BatchIs) -> tuple[bool, int]:
-        """Have enough members published all parts; how much has been published?"""
+        """Have enough members published all parts; how many rows have they published?"""
         counts = [0] * len(manifest.portions[topic].parts)
         for has in found.answers:
             for at in has.settled:
                 if 0 <= at < len(counts):
                     counts[at] += 1
-        return min(counts) >= max(1, min(self._copies, found.asked)), sum(counts)
+        return min(counts) >= max(1, min(self._copies, found.asked)), sum(
+            it.rows for it in found.answers
+        )
 
     async def _ask_all(self, manifest: Manifest) -> tuple[Answers, bool]:
         """What members of all topics have of it; is there one that did not answer?"""
@@ -332,15 +334,19 @@ def _lacks(manifest: Manifest, answers: Mapping[str, list[MemberHas]]) -> dict[s
 
 
 def _spreaders(manifest: Manifest, topic: str, have: list[MemberHas]) -> dict[int, list[int]]:
-    """Who broadcasts which parts: the first that has one staged; else all that have some of it."""
-    left = set(range(len(manifest.portions[topic].parts)))
-    spread: dict[int, set[int]] = {}
-    for has in have:
-        spread[has.member] = left & {*has.staged}
-        left -= {*has.staged}
-    for has in have:
-        spread[has.member] |= left & {at for at, *_ in has.pieces}
-    return {member: sorted(parts) for member, parts in spread.items()}
+    """Who broadcasts which parts: they take turns who have one staged whole; else all that have
+    some of it. The same whoever answered first: else a part that changes hands is spread by nobody.
+    """
+    have = sorted(have, key=lambda has: has.member)
+    whole = {has.member: {*has.staged} for has in have}
+    some = {has.member: {at for at, *_ in has.pieces} for has in have}
+    spread: dict[int, list[int]] = {has.member: [] for has in have}
+    for at in range(len(manifest.portions[topic].parts)):
+        able = [member for member, parts in whole.items() if at in parts]
+        one = [min(able, key=lambda member: len(spread[member]))] if able else []
+        for member in one or [member for member, parts in some.items() if at in parts]:
+            spread[member].append(at)
+    return spread
 
 
 def named(query: str, batch: int | str, error: PlanariaError) -> PlanariaError:

@@ -52,8 +52,8 @@ class Lack(Struct, frozen=True, array_like=True, gc=False):
 class MemberHas(Struct, frozen=True, array_like=True, gc=False):
     """What one member has of a manifest: parts staged, parts in its history, pieces of parts.
 
-    `batch` is the last one of the query in its history, -1 if there is none, `last` the key of that
-    one's manifest, `rival` another manifest that it holds for the same batch, or nothing.
+    `rows` of it are there; `batch` is the last one of the query there, -1 if there is none, `last`
+    the key of that one's manifest, `rival` another that it holds for the same batch, or nothing.
     """
 
     member: int
@@ -63,6 +63,7 @@ class MemberHas(Struct, frozen=True, array_like=True, gc=False):
     staged: list[int]
     settled: list[int]
     pieces: list[tuple[int, int, int]] = []
+    rows: int = 0
 
 
 class Extent(Struct, frozen=True, array_like=True, gc=False):

@@ -75,7 +75,7 @@ class Settling:
     def on_answer(self, effect: Consulted) -> None:
         """A member says what it has."""
         said = effect.answer
-        parts = (said.staged, said.settled, said.pieces)
+        parts = (said.staged, said.settled, said.pieces, said.rows)
         has = MemberHas(said.sender, said.batch, said.last, said.rival, *parts)
         self._answered(said.topic, said.key, said.sender, has)
 

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from planaria.core.ids import NodeId
+from planaria.core.node import Effect, Notice
 from planaria.protocols.publications.admission import Admission, Times
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.lanes import Entry
@@ -15,23 +16,27 @@ from planaria.records.record import Place, Record
 from planaria.records.store import Store
 
 INSPECTED = 4  # records verified per timeout: half a millisecond
-INSPECTED_MAX = 256  # when something is in doubt
+INSPECTED_MAX = 32  # when something is in doubt: a neighbour that lies can keep it so
 
 
 class Inspection:
     """Judges what one member holds of a topic."""
 
-    __slots__ = ("_admission", "_edition", "_holdings", "_last")
+    __slots__ = ("_admission", "_edition", "_holdings", "_last", "_topic", "refused")
 
-    def __init__(self, holdings: Holdings, admission: Admission) -> None:
-        self._holdings, self._admission = holdings, admission
+    def __init__(self, topic: str, holdings: Holdings, admission: Admission) -> None:
+        self._topic, self._holdings, self._admission = topic, holdings, admission
+        self.refused = 0  # since the last timeout
         self._edition = admission.edition
         self._last: Place = 0  # the last one verified; whatever it is, a pass comes round
 
     def admits(self, record: Record) -> bool:
         """May this be stored, delivered and passed on? What is held was judged before."""
         judge = self._admission
-        return not judge.judges or record.place in self._holdings.store or judge.admits(record)
+        if not judge.judges or record.place in self._holdings.store or judge.admits(record):
+            return True
+        self.refused += 1
+        return False
 
     def admitted(self, records: Sequence[Record]) -> Sequence[Record]:
         """Those of these that may."""
@@ -41,20 +46,25 @@ class Inspection:
 
     def admits_staged(self, record: Record) -> bool:
         """May this be held outside of the history?"""
-        return self._admission.admits_staged(record)
+        admitted = self._admission.admits_staged(record)
+        self.refused += not admitted
+        return admitted
 
     def stamp(self, present: int) -> int:
         """The second with which this node seals."""
         return self._admission.stamp(present)
 
-    def on_timeout(self) -> None:
-        """Verify the next records; judge all by their times if what they are judged by changed."""
+    def on_timeout(self) -> list[Effect]:
+        """Verify the next records; judge all by their times if what they are judged by changed.
+
+        Tells what was not admitted since the last timeout.
+        """
         if not self._admission.judges:
-            return
+            return []
         edition = self._admission.edition
         if edition != self._edition:
             self._edition = edition
-            self._holdings.refuse(self._holdings.ask(self._outside))
+            self._refuse(self._holdings.ask(self._outside))
         order = self._holdings.store.index.order
         start = bisect_right(order, self._last)
         places = order[
@@ -62,7 +72,13 @@ class Inspection:
         ]
         self._last = places[-1] if places else 0
         found = self._holdings.at(places)
-        self._holdings.refuse([it.place for it in found if not self._admission.admits(it)])
+        self._refuse([it.place for it in found if not self._admission.admits(it)])
+        refused, self.refused = self.refused, 0
+        return [Notice(self._topic, "forged", {"records": refused})] if refused > 0 else []
+
+    def _refuse(self, places: list[Place]) -> None:
+        self.refused += len(places)
+        self._holdings.refuse(places)
 
     def _outside(self, store: Store) -> list[Place]:
         """What is held of seconds at which its publisher is not admitted.

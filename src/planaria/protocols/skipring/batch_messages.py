@@ -38,6 +38,7 @@ class Reviewed(Message, frozen=True, gc=False, tag="publications.reviewed"):
     `pieces` are of parts that are not staged whole here: whoever staged them changed its node.
     `batch` is the last one of its query in my history, -1 if there is none, `last` the key of its
     manifest; `rival` is another manifest that I hold for the same batch, empty if there is none.
+    `rows` of it are in my history, so that whoever settles it sees it go on within a part.
     """
 
     topic: str
@@ -49,6 +50,7 @@ class Reviewed(Message, frozen=True, gc=False, tag="publications.reviewed"):
     staged: Parts
     settled: Parts
     pieces: Pieces
+    rows: int = 0
 
 
 MESSAGES = defined_in(globals())

@@ -6,7 +6,7 @@ again they answer again. A member that holds a manifest and finds one of its row
 knows that it was settled, and settles whatever it holds of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from msgspec import field
@@ -21,7 +21,7 @@ from planaria.protocols.skipring.staging import (
     Staging,
     last_batches,
     of_query,
-    settled_parts,
+    unsettled,
 )
 from planaria.records.batches import Arrival
 from planaria.records.manifest import (
@@ -35,7 +35,7 @@ from planaria.records.manifest import (
     read_manifest,
     settleable,
 )
-from planaria.records.record import Record, Stream
+from planaria.records.record import SEQUENCE_MAX, Record, Stream
 from planaria.records.store import Store
 
 LANES_MAX = 16  # streams of one query that are looked at for another manifest of a batch
@@ -69,15 +69,19 @@ def question(command: Consult, sender: NodeId, member: NodeId) -> Review | Settl
 
 
 class Batches:
-    """What one member makes of manifests."""
+    """What one member makes of manifests.
 
-    __slots__ = ("_inspection", "holdings", "id", "staging", "topic")
+    `told` are those that somebody had settled since the last timeout, and goes on with.
+    """
+
+    __slots__ = ("_inspection", "holdings", "id", "staging", "told", "topic")
 
     def __init__(
         self, topic: str, id: NodeId, holdings: Holdings, staging: Staging, inspection: Inspection
     ) -> None:
         self.topic, self.id, self.holdings, self.staging = topic, id, holdings, staging
         self._inspection = inspection
+        self.told: set[bytes] = set()
 
     def read(self, data: bytes) -> tuple[Manifest, Portion] | None:
         """A manifest and its portion of this topic, if it has one and its publisher signed it."""
@@ -101,34 +105,57 @@ class Batches:
             return TAKEN
         return CROWDED if crowded((record.publisher, portion.incarnation)) else ""
 
-    def due(self, manifest: Manifest, portion: Portion, present: int) -> list[tuple[int, Record]]:
-        """What to publish now, each record with the number of its part.
+    def stage(self, record: Record, present: int, crowded: Callable[[Stream], bool]) -> str:
+        """Hold rows or a manifest; returns why not, if so.
+
+        What the manifest before it has settled is dropped first: only the last one is looked at.
+        """
+        reason = self.refusal(record, crowded)
+        if reason:
+            return reason
+        for manifest in self.staging.last(record.stream):
+            portion = manifest.portions.get(self.topic)
+            if portion is not None and manifest.record.key != record.key:
+                self.tidy(manifest, portion)
+        return self.staging.hold(record, present)
+
+    def due(
+        self, manifest: Manifest, portion: Portion, present: int, spread: Sequence[int]
+    ) -> list[tuple[int, Record]]:
+        """What to publish now, each record with the number of its part; first what to `spread`.
 
         Nothing if another manifest is held, or the query went on without this one.
         """
         if self._overtaken(manifest, portion) or self.staging.hold(manifest.record, present):
             return []
-        found = self.staging.settle(manifest, portion, self.holdings)
+        found = self.staging.settle(manifest, portion, self.holdings, spread)
         return [(at, record) for at, record in found if self._inspection.admits(record)]
 
     def tidy(self, manifest: Manifest, portion: Portion) -> None:
         """Drop what was staged once all of it is published."""
-        if len(settled_parts(self.holdings, manifest, portion)) == len(portion.parts):
+        if not any(unsettled(self.holdings, manifest, portion)):
             self.staging.drop(manifest, portion)
 
     def begun(self) -> list[tuple[Manifest, Portion]]:
-        """The manifests of which something is published here and something is still staged."""
+        """The manifests of which something is published here and something is still staged.
+
+        Without those that somebody settles now: both would broadcast the same rows.
+        """
         found = []
         for manifest in self.staging.manifests():
             portion = manifest.portions.get(self.topic)
-            if portion is not None and self._published(manifest, portion):
+            told = manifest.record.key in self.told
+            if portion is not None and not told and self._published(manifest, portion):
                 found.append((manifest, portion))
+        self.told.clear()
         return found
 
     def answer(self, manifest: Manifest, portion: Portion, sender: NodeId) -> Effect:
         """What this member has of a manifest, for whoever asked."""
         last = self._last(manifest, portion)
         rival = self.staging.rival(manifest)
+        lacks = unsettled(self.holdings, manifest, portion)
+        rows = sum(part.count for part in portion.parts) - sum(lacks)
         reviewed = Reviewed(
             self.topic,
             self.id,
@@ -137,8 +164,9 @@ class Batches:
             last.manifest,
             b"" if rival is None else rival.data,
             self.staging.staged(manifest, portion),
-            settled_parts(self.holdings, manifest, portion),
+            [at for at, lack in enumerate(lacks) if not lack],
             self.staging.pieces(manifest, portion)[:PARTS_MAX],
+            max(0, min(rows, SEQUENCE_MAX)),
         )
         return Consulted(reviewed) if sender == self.id else Send(sender, reviewed)
 

@@ -107,7 +107,7 @@ class History(Stateful):
         self.horizon = Horizon(retention)
         self.reader = Reader(topic, self.holdings, ordered=ordered)
         self.publisher = Publisher(id, rng, admission.sealer)
-        self.inspection = Inspection(self.holdings, admission)
+        self.inspection = Inspection(topic, self.holdings, admission)
         self.staging = Staging(store.staging())
         self.batches = Batches(topic, id, self.holdings, self.staging, self.inspection)
         self._show_window()
@@ -174,16 +174,19 @@ class History(Stateful):
 
     def stage(self, sender: NodeId, record: Record) -> list[Effect]:
         """Hold a record for `sender` outside of the history, and say so once it is on disk."""
-        reason = self.batches.refusal(record, self._crowded)
-        reason = reason or self.staging.hold(record, self.horizon.present)
+        reason = self.batches.stage(record, self.horizon.present, self._crowded)
         held = answer(self.topic, self.id, sender, record.key, reason)
         return [held] if reason else [Persist(), held]
 
     def finish(self, view: View) -> list[Effect]:
-        """Go on with what manifests have begun to settle, whoever told this node to has gone."""
+        """Go on with what manifests have begun to settle, whoever told this node to has gone.
+
+        What is settled is dropped now: whoever commits need not wait for the deletion.
+        """
         effects: list[Effect] = []
         for manifest, portion in self.batches.begun():
             effects += self._settle(view, manifest, portion, range(len(portion.parts)))
+            self.batches.tidy(manifest, portion)
         return effects
 
     def review(self, view: View, sender: NodeId, question: Review | Settle) -> list[Effect]:
@@ -196,6 +199,7 @@ class History(Stateful):
             return []
         effects: list[Effect] = []
         if isinstance(question, Settle):
+            self.batches.told.add(found[0].record.key)
             effects = [*self._settle(view, *found, question.spread), Persist()]
         return [*effects, self.batches.answer(*found, sender)]
 
@@ -227,12 +231,11 @@ class History(Stateful):
         """Time passed: age clocks and tables, delete what expired, audit a slice."""
         self.horizon.on_timeout(neighbours)
         self.staging.on_timeout(self.horizon.present)
-        self.inspection.on_timeout()
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
         self.antientropy.on_timeout()
-        told = self.broadcast.on_timeout()
+        told = [*self.inspection.on_timeout(), *self.broadcast.on_timeout()]
         return [*([*effects, Persist()] if effects else []), *told]
 
     def read_clock(self, seconds: int) -> list[Effect]:
@@ -281,14 +284,13 @@ class History(Stateful):
         """Publish some of what is staged of a manifest; nothing while a neighbour is behind."""
         if spread and len(self.broadcast.busy):
             return []
-        due = self.batches.due(manifest, portion, self.horizon.present)
+        due = self.batches.due(manifest, portion, self.horizon.present, spread)
         taken = self._take([record for _, record in due])
         sends: list[Effect] = []
         if not _full(taken):
             for at, record in due:
                 if at in spread and record.key not in self.broadcast.seen:
                     sends += self.broadcast.publish(view, record)
-            self.batches.tidy(manifest, portion)
         return [*sends, *taken]
 
     def _crowded(self, stream: Stream) -> bool:

@@ -103,17 +103,18 @@ class Staging(Stateful):
         return found
 
     def settle(
-        self, manifest: Manifest, portion: Portion, history: Holdings
+        self, manifest: Manifest, portion: Portion, history: Holdings, spread: Sequence[int]
     ) -> list[tuple[int, Record]]:
         """Some records to publish of what is held here, each with its part's number.
 
-        None that the history has, and not more at a time than a disk takes at once. A part that
-        others hold the rest of is settled by all of them.
+        None that the history has, and not more at a time than a disk takes at once. First the parts
+        that this member is to `spread`: what others do comes by broadcast meanwhile, and need not
+        be made here. A part that others hold the rest of is settled by all of them.
         """
         found: list[tuple[int, Record]] = []
-        size = 0
+        size, mine = 0, {*spread}
         stream = (manifest.publisher, portion.incarnation)
-        for at, part in enumerate(portion.parts):
+        for at, part in sorted(enumerate(portion.parts), key=lambda it: it[0] not in mine):
             for lo, hi in missing(history, stream, part):
                 for record in self._between(manifest.publisher, part, lo, hi):
                     if size > SETTLE_BYTES:
@@ -145,10 +146,17 @@ class Staging(Stateful):
         first = self.turn % len(queries) if len(queries) > QUERIES_MAX else 0
         self.turn = first + QUERIES_MAX if len(queries) > QUERIES_MAX else 0
         for stream in [*queries[first:], *queries[:first]][:QUERIES_MAX]:
-            for record in self.holdings.at(it.place for it in lanes[stream].entries[-1:]):
-                manifest = read_manifest(record)
-                if manifest is not None:
-                    yield manifest
+            yield from self.last(stream)
+
+    def last(self, stream: Stream) -> Iterator[Manifest]:
+        """The last manifest of a query, if a stream is one's and a manifest of it is held."""
+        lane = self.holdings.store.index.lanes.get(stream)
+        if lane is None or stream[1][:1] != BATCH_MARK:
+            return
+        for record in self.holdings.at(it.place for it in lane.entries[-1:]):
+            manifest = read_manifest(record)
+            if manifest is not None:
+                yield manifest
 
     def on_timeout(self, present: int) -> None:
         """Time passed: drop what has expired, check some of the rest."""
@@ -191,11 +199,10 @@ def missing(history: Holdings, stream: Stream, part: Part) -> list[tuple[int, in
     return history.ask(look)
 
 
-def settled_parts(history: Holdings, manifest: Manifest, portion: Portion) -> list[int]:
-    """The numbers of the parts that are in the history whole."""
+def unsettled(history: Holdings, manifest: Manifest, portion: Portion) -> list[int]:
+    """How many rows of each part are not in the history."""
     stream = (manifest.publisher, portion.incarnation)
-    found = enumerate(portion.parts)
-    return [at for at, part in found if not missing(history, stream, part)]
+    return [sum(hi - lo for lo, hi in missing(history, stream, part)) for part in portion.parts]
 
 
 def of_query(store: Store, stream: Stream) -> Sequence[Stream]:

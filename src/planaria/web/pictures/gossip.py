@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
+from msgspec.structs import replace
+
 from planaria.core.ids import NodeId
 from planaria.protocols.gossip.group import Group
 from planaria.protocols.gossip.hierarchy import Hierarchy, filter_of
@@ -19,7 +21,7 @@ from planaria.web.pictures.picture import (
 )
 
 REGIONS_MAX = 64  # a page with more circles tells nothing
-FILLED = 0.72  # of a region's radius is for its nodes, the rest for their names
+FILLED = 0.72  # of a region is for its nodes, the rest for their names
 
 
 def gossip_picture(
@@ -35,7 +37,8 @@ def gossip_picture(
     found = Picture(regions=regions, wide=True)
     for region in found.regions:
         inside = [id for id in ids if homes.get(id) == region.name]
-        found.places |= disc_places(inside, region.radius * FILLED, (region.x, region.y))
+        size = (FILLED * region.wide, FILLED * region.high)
+        found.places |= disc_places(inside, (region.x, region.y), *size)
     found.places |= row_places([id for id in ids if id not in found.places])
     found.regions = [_worded(it) for it in found.regions]
     for id, process in processes.items():
@@ -88,11 +91,10 @@ def _regions(homes: Sequence[str], hierarchy: Hierarchy) -> list[Region]:
             width = 2 * weight / sum(weights)
             x, y = round(left + width / 2, 4), round(-1 + (2 * at + 1) * high, 4)
             nearest = [numbers[it] for it in hierarchy.nearest(above[name])]
-            radius = round(min(0.8 * high, 0.46 * width), 4)
-            found.append(Region(name, x, y, radius, nearest))
+            found.append(Region(name, x, y, round(0.44 * width, 4), round(0.78 * high, 4), nearest))
             left += width
     return found
 
 
 def _worded(region: Region) -> Region:
-    return Region(filter_of(region.name), region.x, region.y, region.radius, region.above)
+    return replace(region, name=filter_of(region.name))

@@ -25,6 +25,7 @@ from planaria.web.pictures.picture import (
 
 LAID_OUT_MAX = 300  # nodes; of more a page shows a circle: each step costs the square
 FIRST, AGAIN = 200, 15  # steps of a layout from nothing, and from where it was
+LONG = 10_000  # a height that a fault made, too long to stand beside a name
 EDGE = 0.92  # how far from the middle a picture reaches
 
 
@@ -57,7 +58,8 @@ def mobile_picture(
         lower[high].append(low)
     lowest = min((it.orientation.height for it in layers.values()), default=0)
     for id, layer in layers.items():
-        found.marks[id] = f"+{layer.orientation.height - lowest:,}"
+        above = layer.orientation.height - lowest
+        found.marks[id] = f"+{above:,}" if above < LONG else f"+{above:.0e}".replace("e+0", "e")
         if higher[id] and not lower[id]:
             found.roles[id] = SINK
         found.figures[id] = {

@@ -30,12 +30,13 @@ Named = Callable[[NodeId], str]
 
 
 class Region(Struct, frozen=True):
-    """A circle with a name around the nodes of one group; `above` are the regions it belongs to."""
+    """What surrounds the nodes of one group, so far each way; `above` are those it belongs to."""
 
     name: str
     x: float
     y: float
-    radius: float
+    wide: float
+    high: float
     above: list[int] = []
 
 
@@ -67,10 +68,9 @@ class Picture(Struct):
         self.lines[pair] = kind
 
 
-def on_circle(share: float, radius: float = OUTSIDE, middle: Place = (0.0, 0.0)) -> Place:
+def on_circle(share: float, radius: float = OUTSIDE) -> Place:
     """The place at `share` of the way around, clockwise from the top."""
-    x, y = middle
-    return round(x + radius * sin(2 * pi * share), 4), round(y - radius * cos(2 * pi * share), 4)
+    return round(radius * sin(2 * pi * share), 4), round(-radius * cos(2 * pi * share), 4)
 
 
 def circle_places(ids: Sequence[NodeId], radius: float = OUTSIDE) -> dict[NodeId, Place]:
@@ -78,17 +78,17 @@ def circle_places(ids: Sequence[NodeId], radius: float = OUTSIDE) -> dict[NodeId
     return {id: on_circle(at / len(ids), radius) for at, id in enumerate(ids)}
 
 
-def disc_places(ids: Sequence[NodeId], radius: float, middle: Place) -> dict[NodeId, Place]:
-    """All of them within a circle: around its edge, or all over it if they are many."""
-    n = len(ids)
+def disc_places(
+    ids: Sequence[NodeId], middle: Place, wide: float, high: float
+) -> dict[NodeId, Place]:
+    """All of them around a place: in a circle, or all over it if they are many."""
+    n, (x, y) = len(ids), middle
     if n == 1:
         return {ids[0]: middle}
-    if n <= CIRCLED_MAX:
-        return {id: on_circle(at / n, radius, middle) for at, id in enumerate(ids)}
-    return {
-        id: on_circle(at * GOLDEN / (2 * pi), radius * sqrt((at + 0.5) / n), middle)
-        for at, id in enumerate(ids)
-    }
+    far = {id: 1.0 if n <= CIRCLED_MAX else sqrt((at + 0.5) / n) for at, id in enumerate(ids)}
+    turn = 1 / n if n <= CIRCLED_MAX else GOLDEN / (2 * pi)
+    spots = {id: on_circle(at * turn, far[id]) for at, id in enumerate(ids)}
+    return {id: (round(x + wide * u, 4), round(y + high * v, 4)) for id, (u, v) in spots.items()}
 
 
 def row_places(ids: Sequence[NodeId], y: float = BELOW) -> dict[NodeId, Place]:

@@ -11,7 +11,7 @@ const Drawing = (() => {
   };
   const NODES = [["ok", "--good"], ["silent", "--silent"], ["doubts", "--bad"]];
   const NAMES_MAX = 64; // beyond this names are a grey carpet
-  const WIDE_MAX = 500; // lines: a line of one pixel is drawn six times as fast as a wider one
+  const WIDE_MAX = 120; // lines: a line of one pixel is drawn six times as fast as a wider one
 
   function fit(canvas) {
     const ratio = window.devicePixelRatio || 1;
@@ -85,7 +85,7 @@ const Drawing = (() => {
     }
     pen.stroke();
     for (const it of frame.regions) {
-      pen.beginPath(); pen.ellipse(...middle(it), it.radius * wide, it.radius * high, 0, 0, 2 * Math.PI);
+      pen.beginPath(); pen.ellipse(...middle(it), it.wide * wide, it.high * high, 0, 0, 2 * Math.PI);
       pen.lineWidth = ratio; pen.fill(); pen.stroke();
     }
   }
@@ -95,7 +95,7 @@ const Drawing = (() => {
     pen.font = `600 ${13 * ratio}px system-ui, sans-serif`; pen.textAlign = "center"; pen.textBaseline = "bottom";
     pen.fillStyle = colour("--faint"); pen.strokeStyle = colour("--panel"); pen.lineWidth = 4 * ratio; pen.lineJoin = "round";
     for (const it of frame.regions) {
-      const x = canvas.width / 2 + it.x * wide, top = canvas.height / 2 + (it.y - it.radius) * high - 3 * ratio;
+      const x = canvas.width / 2 + it.x * wide, top = canvas.height / 2 + (it.y - it.high) * high - 3 * ratio;
       pen.strokeText(it.name, x, Math.max(16 * ratio, top)); pen.fillText(it.name, x, Math.max(16 * ratio, top));
     }
   }
