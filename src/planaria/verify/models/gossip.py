@@ -127,10 +127,19 @@ class GossipModel(Model):
     def violations(
         self, states: Mapping[NodeId, State], channel: Sequence[Flying]
     ) -> list[Violation]:
-        """As the product judges it."""
+        """As the product judges it, but that a contact about to be given up is not legitimate.
+
+        The product waits for that instead: `GossipOverlay.calm`.
+        """
         flying = [(target, message) for _, target, message in channel]
         z = Parameters().z
-        return violations(states, flying, lambda _: z, self.hierarchy.supers)
+        found = violations(states, flying, lambda _: z, self.hierarchy.supers)
+        for id, state in states.items():
+            assert isinstance(state, GossipNodeState)
+            for group in state.groups.values():
+                old = [it for it, (_, age) in group.links.contacts.items() if age >= OLD]
+                found += [Violation("links", id, f"{it} was not heard of for long") for it in old]
+        return found
 
 
 def _one(named: Sequence[NodeId]) -> list[dict[NodeId, int]]:
