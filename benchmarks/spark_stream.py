@@ -42,6 +42,7 @@ from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers
 from planaria.network.context import Context, read_context
 from planaria.network.identity import handle_of
+from planaria.records.evidence import PUBLISHED
 from planaria.records.record import Draft, seal
 from planaria.spark import PlanariaDataSource, session
 
@@ -210,12 +211,12 @@ async def many_streams(context: Context, topic: str, rows: int) -> None:
     requests = Requests(Servers(context.servers), access)
     await requests.channel.open()
     publisher = handle_of(access.hello.id)
-    drafts = [Draft(PAYLOAD)] * rows
+    drafts, sign = [Draft(PAYLOAD)] * rows, access.sealer(PUBLISHED, topic)
     for at in range(0, PUBLISHERS, 500):
         asked = []
         for number in range(at, at + 500):
             stream = (publisher, number.to_bytes(12, "big"))
-            record = seal(stream, 0, drafts, time=int(time()))
+            record = seal(stream, 0, drafts, time=int(time()), sign=sign)
             asked.append(requests.ask(Put, Stored, topic, record.data, 1, False, False))
         await asyncio.gather(*asked)
     await requests.channel.close()
