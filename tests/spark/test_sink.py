@@ -98,7 +98,7 @@ def test_columns_become_keys_topics_and_headers(
                 for event in (await client.read(topic)).events
             ]
 
-    assert sum(read_back(network, f"columns/{at}", 30).total() for at in (0, 1)) == 60
+    assert sum(read_back(network, f"columns/{at}", 30, "n2").total() for at in (0, 1)) == 60
     assert sorted(asyncio.run(read())) == [
         (
             id,

@@ -290,8 +290,8 @@ class Client:
     ) -> Batch:
         """Read on in a topic, from one vector to another: at most `limit` events.
 
-        Fewer only if there are no more. What the node lacks is asked of the others. Equal vectors
-        give equal events everywhere.
+        Fewer only if the node has no more: one that just joined the topic fetches its history. What
+        it lacks up to `to` is asked of the others. Equal vectors give equal events everywhere.
         """
         vector, events = vector_from_json(after or {}), list[Event]()
         end = None if to is None else to_wire(vector_from_json(to))
