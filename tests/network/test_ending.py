@@ -14,6 +14,7 @@ from planaria.network.handover import in_question, neighbours
 from planaria.network.live import LiveNode
 from planaria.protocols.publications import retention
 from planaria.records.record import TIME_MAX
+from planaria.records.store import Store
 from records_lab import no_room
 
 
@@ -120,13 +121,19 @@ def test_a_neighbour_that_takes_nothing_keeps_nobody_from_stopping(
 
     async def main() -> None:
         async with LiveNode(config(tmp_path / "stays")) as stays:
+            opened = stays.ring.peer.store
+
+            def full(topic: str) -> Store:
+                store = opened(topic)
+                monkeypatch.setattr(store, "_admit", no_room)
+                return store
+
+            stays.ring.peer.store = full
             told = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
             async with LiveNode(told) as goes:
                 await alone_then_with(goes, stays, 2)
                 if silent:
                     goes.handover._command = lambda _: None  # deposits get lost
-                store = stays.ring.peer.topics[TOPIC].history.holdings.store
-                monkeypatch.setattr(store, "_admit", no_room)
             assert held(stays) == []
 
     run(main)

@@ -22,6 +22,7 @@ from planaria.network.client.asking import Unanswered
 
 DELAY = 0.25  # intervals that a message takes in a simulation, on average
 SCRAMBLE_INTERVALS = 4.0  # in a simulation it is all that is under way at one moment
+BLIPS = 50  # times that a fault of less than an interval is done until a frame was in its way
 
 Prepare = Callable[[Path], int]
 
@@ -72,7 +73,10 @@ class Faults:
     async def _rules(
         self, action: Action, injection: Injection, told: dict[Member, dict[str, Any]], rng: Random
     ) -> None:
-        """Put rules in force at nodes, and end them when it is time."""
+        """Put rules in force at nodes, and end them when it is time.
+
+        What lasts milliseconds may fall between two frames: then it is done again.
+        """
         numbers: dict[str, int] = {}
         seed = rng.getrandbits(62)
         injection.victims = [it.name for it in told]
@@ -89,11 +93,14 @@ class Faults:
                 injection.affected += affected
 
         members = [it for it in told if it.running]
-        try:
-            await asyncio.gather(*(begin(member) for member in members))
-            await self._last(action)
-        finally:
-            await asyncio.gather(*(end(member) for member in members))
+        for _ in range(BLIPS if action.duration < 1 else 1):
+            try:
+                await asyncio.gather(*(begin(member) for member in members))
+                await self._last(action)
+            finally:
+                await asyncio.gather(*(end(member) for member in members))
+            if injection.affected:
+                break
 
     async def _everywhere(
         self, action: Action, injection: Injection, rng: Random, **told: Any
