@@ -15,8 +15,8 @@ from planaria.records.lanes import Entry
 from planaria.records.record import Place, Record
 from planaria.records.store import Store
 
-INSPECTED = 4  # records verified per timeout: half a millisecond
-INSPECTED_MAX = 32  # when something is in doubt: a neighbour that lies can keep it so
+INSPECTED = 16  # records verified per timeout: two milliseconds
+INSPECTED_MAX = 256  # when something is in doubt: a neighbour that lies can keep it so
 
 
 class Inspection:
