@@ -189,6 +189,20 @@ def test_all_is_judged_anew_as_soon_as_a_revocation_is_heard_of() -> None:
     assert {*holdings.store.index.shown} == kept
 
 
+def test_a_doubt_has_all_that_is_held_judged_within_a_few_timeouts() -> None:
+    ring = lab(2)
+    one = history(ring, 0)
+    sound = [signed(at, time=at) for at in range(200)]
+    invented = [signed(at, by=1, of=2, time=300 + at) for at in range(100)]
+    one.holdings.append([*sound, *invented])
+    one.on_timeout([])
+    assert len(one.holdings.store.index.shown) == 300, "without a doubt a few at a time"
+    one.holdings.doubt()
+    for _ in range(4):
+        one.on_timeout([])
+    assert {*one.holdings.store.index.shown} == {it.place for it in sound}
+
+
 def test_a_revoked_publisher_is_believed_for_the_time_before() -> None:
     ring = lab(4)
     for id in ring.peers:

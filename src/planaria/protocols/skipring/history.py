@@ -234,8 +234,9 @@ class History(Stateful):
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
+        told = self.inspection.on_timeout()  # before the audit, which takes a doubt as seen to
         self.antientropy.on_timeout()
-        told = [*self.inspection.on_timeout(), *self.broadcast.on_timeout()]
+        told += self.broadcast.on_timeout()
         return [*([*effects, Persist()] if effects else []), *told]
 
     def read_clock(self, seconds: int) -> list[Effect]:
