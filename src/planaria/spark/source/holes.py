@@ -27,7 +27,7 @@ class Holes:
     def __init__(self) -> None:
         self.passed: Vectors = {}  # how far the reader is: it waits for nothing before
         self._found: dict[str, dict[Stream, list[Hole]]] = {}
-        self._told: set[tuple[str, Stream, int, int]] = set()
+        self._told: set[Range] = set()
 
     def note(self, topic: str, marks: Mapping[Stream, Mark], now: float) -> None:
         """These numbers of a topic are missing at this time."""
@@ -54,17 +54,15 @@ class Holes:
 
     def given_up(self, now: float) -> list[Range]:
         """The holes that are passed over from now on; each is told once."""
-        found = []
+        old = []
         for topic, streams in self._found.items():
             for stream, holes in streams.items():
                 end = self.passed.get(topic, {}).get(stream, START).next
                 for lo, hi, since in holes:
-                    name = (topic, stream, lo, hi)
-                    old = hi > end and now - since >= GIVE_UP_SECONDS
-                    if old and name not in self._told:
-                        self._told.add(name)
-                        found.append(Range(*name))
-        return found
+                    if hi > end and now - since >= GIVE_UP_SECONDS:
+                        old.append(Range(topic, stream, lo, hi))
+        told, self._told = self._told, {*old}
+        return [it for it in old if it not in told]
 
 
 def _since(holes: "list[Hole] | tuple[()]", lo: int, hi: int, now: float) -> float:
