@@ -128,6 +128,7 @@ def test_marks_that_a_fault_changed_swallow_nothing_that_is_yet_to_come() -> Non
         check = delivered._streams[stream][2]
         delivered._streams[stream] = (Intervals([(lo, hi)]), newest, check)
         assert delivered.add(stream, 3, 9, 6) == [(3, 9)]
+        assert list(delivered.numbers(stream)) == [(3, 9)], "what they said is forgotten"
         again = Delivered()
         again.load(delivered.state())
         assert again.add(stream, 5, 12, 6) == [(9, 12)]

@@ -10,6 +10,7 @@ from planaria.cli.main import main
 from planaria.verify.adversary import attack
 from planaria.verify.cases import CASES, Case, cases_of, find_model
 from planaria.verify.model import constants
+from planaria.verify.models.gossip import ABOVE, BELOW, OLD
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import mutated
 from planaria.verify.replay import counterexample, replay
@@ -75,6 +76,16 @@ def test_adversarial_schedulers_hold_up_what_does_not_heal() -> None:
         model = find_model("sorted-ring")(4, "right")
         found = {it.strategy: len(it.failed) for it in attack(model, 12, 30)}
     assert all(found[name] for name in ("greedy", "drawn", "phases", "late"))
+
+
+def test_a_contact_that_is_given_up_next_is_not_legitimate_in_a_search() -> None:
+    """The product waits for its end instead: `GossipOverlay.calm`."""
+    model = find_model("gossip")(2, "any-levels")
+    above, below = (it[0] for it in model.choices().values())
+    for age, overdue in ((OLD - 1, False), (OLD, True)):
+        below.groups[BELOW].links.contacts = {0: (ABOVE, age)}  # type: ignore[attr-defined]
+        found = [it.detail for it in model.violations({0: above, 1: below}, ())]
+        assert ("0 was not heard of for long" in found) is overdue
 
 
 def test_verify_prints_what_was_covered(capsys: pytest.CaptureFixture[str]) -> None:
