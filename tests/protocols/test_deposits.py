@@ -301,19 +301,37 @@ def test_a_member_that_lost_it_counts_no_more_and_who_was_not_asked_never() -> N
 
 
 def test_refusals_are_final_full_or_a_matter_of_patience() -> None:
-    copies = Copies(2, 0.0)
+    copies, late = Copies(2, 0.0), PATIENCE_SECONDS + 1
     copies.ask([1, 2, 3], 0.0)
-    assert copies.refusal([1, 2, 3], 1.0) is None
+    assert copies.refusal([1, 2, 3], 1.0, certain=True) is None
     copies.answered(1, FULL)
     copies.answered(2, FULL)
-    assert copies.refusal([1, 2, 3], 1.0) is None, "the third may have room"
-    assert copies.refusal([1, 2], 1.0) == FULL
-    assert copies.refusal([], 1.0) is None
-    assert copies.refusal([1, 2, 3], PATIENCE_SECONDS + 1) == FULL
-    copies.answered(2, EXPIRED)
-    assert copies.refusal([1, 2, 3], 1.0) == EXPIRED
+    assert copies.refusal([1, 2, 3], 1.0, certain=True) is None, "the third may have room"
+    assert copies.refusal([1, 2], 1.0, certain=True) == FULL
+    assert copies.refusal([], 1.0, certain=True) is None
+    assert copies.refusal([1, 2, 3], late, certain=True) == FULL
+    copies.answered(2, CROWDED)
+    assert copies.refusal([1, 2, 3], 1.0, certain=False) == CROWDED
     patient = Copies(2, 0.0, strict=True)
-    assert patient.refusal([1], PATIENCE_SECONDS + 1) is None
+    assert patient.refusal([1], late, certain=True) is None
+
+
+def test_too_old_is_what_all_members_say_for_long_and_not_what_one_says_at_once() -> None:
+    late = PATIENCE_SECONDS + 1
+    for strict in (False, True):
+        copies = Copies(2, 0.0, strict=strict)
+        copies.ask([1, 2], 0.0)
+        copies.answered(1, EXPIRED)
+        assert copies.refusal([1, 2], late, certain=True) == (None if strict else FULL)
+        copies.answered(2, EXPIRED)
+        assert copies.refusal([1, 2], 1.0, certain=True) is None, "memory may be repaired"
+        assert copies.refusal([1, 2], late, certain=True) == EXPIRED
+        unsure = copies.refusal([1, 2], late, certain=False)
+        assert unsure == (None if strict else FULL), "there may be others"
+        assert copies.refusal([], late, certain=True) == (None if strict else FULL)
+        copies.ask([1, 2], late)
+        copies.answered(1, "")
+        assert copies.refusal([1, 2], late, certain=True) != EXPIRED
 
 
 def test_a_state_of_a_peer_says_nothing_of_deposits() -> None:

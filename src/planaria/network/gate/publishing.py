@@ -232,7 +232,8 @@ class Publishing:
                 self._failed(pending, "full", why)
                 return
         members = list(dict.fromkeys([*pending.first, *members])) if pending.first else members
-        reason = pending.copies.refusal(members, self._clock())
+        certain = pending.count is not None
+        reason = pending.copies.refusal(members, self._clock(), certain=certain)
         if reason is not None:
             code, why = REFUSALS[reason]
             self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending)})")

@@ -24,7 +24,7 @@ CROWDED = "crowded"  # the topic has too many open streams
 TAKEN = "taken"  # a batch that another manifest has
 FORGED = "forged"  # its publisher did not sign it, or may not publish
 REASONS = (STRANGER, MALFORMED, EXPIRED, FULL, CROWDED, TAKEN, FORGED)
-FINAL = (MALFORMED, EXPIRED, CROWDED, TAKEN, FORGED)  # any other member would say the same
+FINAL = (MALFORMED, CROWDED, TAKEN, FORGED)  # any other member would say the same
 
 
 class Entrust(Command, frozen=True):
@@ -135,13 +135,20 @@ class Copies:
         held = bool(self.held) and all(one in self.held for one in members)
         return held and not self.strict and self._late(now)
 
-    def refusal(self, members: Sequence[NodeId], now: float) -> str | None:
-        """Why it is not to be had: a final reason, or FULL if trying on helps nobody now."""
+    def refusal(self, members: Sequence[NodeId], now: float, *, certain: bool) -> str | None:
+        """Why it is not to be had: a final reason, or FULL if trying on helps nobody now.
+
+        EXPIRED only when the members are `certain`, and all of them still say so after long: one
+        whose memory a fault changed may call any time too old until it is repaired.
+        """
         final = [reason for reason in self.refused.values() if reason in FINAL]
         if final and (not self.held or TAKEN in final):
             return TAKEN if TAKEN in final else final[0]
         if members and all(self.refused.get(one) == FULL for one in members):
             return FULL
+        expired = bool(members) and all(self.refused.get(one) == EXPIRED for one in members)
+        if expired and certain and self._late(now):
+            return EXPIRED
         return FULL if self._late(now) and not self.strict else None
 
     def _late(self, now: float) -> bool:
