@@ -105,8 +105,8 @@ def test_a_tool_hangs_up_on_who_hangs_up_when_its_patience_ends(
         connection = asker._connection
         assert connection is not None
         loop = asyncio.get_running_loop()
-        ends = partial(loop.call_soon, asker.closed, connection)
-        monkeypatch.setattr(connection, "close", ends)
+        ends = partial(asker.closed, connection)
+        monkeypatch.setattr(connection, "close", partial(loop.call_soon, ends))
         asker.seconds = 0
         await asker.close()
         assert asker.hung_up
