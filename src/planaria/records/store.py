@@ -41,6 +41,7 @@ class Store(ABC):
     """Holds the records of one topic; subclasses keep their bytes."""
 
     def __init__(self) -> None:
+        self.volatile = False  # does it end with the process, so that none of it is on disk?
         self.index = Index()
         self.delivered = Delivered()
         self._retained: Retained | None = None
