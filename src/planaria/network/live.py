@@ -172,7 +172,7 @@ class LiveNode(Application):
             self.embedded.wants,
             self.chaos,
             self.node,
-            self.several.keeping.soon,
+            None if self.database is None else self.several.keeping.soon,
             self.rights,
         )
         port = parse_address(self.config.listen)[1]
@@ -258,7 +258,9 @@ class LiveNode(Application):
     def store(self, topic: str) -> Store:
         """The store of a topic: on disk, or in memory where nothing is to be durable."""
         self.noting.opens(topic)
-        return MemoryStore() if self.database is None else self.database.topic(topic)
+        if self.database is None:
+            return MemoryStore(volatile=True)
+        return self.database.topic(topic)
 
     def _release(self) -> None:
         """Let go of the directory; what is pending is written first."""

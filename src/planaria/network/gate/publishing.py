@@ -27,6 +27,7 @@ from planaria.protocols.skipring.deposits import (
     FULL,
     MALFORMED,
     TAKEN,
+    VOLATILE,
     Copies,
     DepositAnswered,
     Entrust,
@@ -48,6 +49,10 @@ REFUSALS = {
         "publisher, which for a one-shot client is its node",
     ),
     TAKEN: ("usage", "another manifest has this batch: do two drivers write it?"),
+    VOLATILE: (
+        "usage",
+        "its members keep nothing on disk (--durability none): publish with durability 'memory'",
+    ),
     FULL: ("full", "too few members can store it now"),
 }
 
@@ -233,7 +238,7 @@ class Publishing:
                 self._failed(pending, "full", why)
                 return
         members = list(dict.fromkeys([*pending.first, *members])) if pending.first else members
-        reason = pending.copies.refusal(members, self._clock())
+        reason = pending.copies.refusal(members, self._clock(), pending.count)
         if reason is not None:
             code, why = REFUSALS[reason]
             self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending)})")
