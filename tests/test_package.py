@@ -139,3 +139,8 @@ def test_the_built_wheel_gives_client_and_node_without_extras(
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         assert done.stdout.startswith(said)
+
+
+def test_the_package_names_the_papers_that_can_be_cited_by_address() -> None:
+    cited = re.findall(r"doi: (\S+)", (ROOT / "CITATION.cff").read_text())
+    assert sorted(PROJECT["urls"].values()) == sorted(f"https://doi.org/{it}" for it in cited)

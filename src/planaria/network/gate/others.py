@@ -102,6 +102,10 @@ class Others:
             for part in self._parts()
         }
 
+    def followed(self, session: Session) -> list[Follower]:
+        """What a client follows."""
+        return [*self._sessions.get(session, {}).values()]
+
     def serves(self, overlay: str) -> bool:
         """Has this node a part in an overlay, awake or not?"""
         return overlay in self._node.parts
@@ -232,6 +236,7 @@ class Others:
             first = first or told
         assert first is not None  # no record is empty
         self._count(overlay, "published", record.count)
+        session.count(overlay, message.topic, record)
         where = (first.publisher, first.incarnation, first.first)
         stored = Stored(message.request, 0, 0, *where, record.count)
         if keep is None:

@@ -13,6 +13,7 @@ from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Command
 from planaria.core.topics import check_topic
 from planaria.network.client.messages import Put, PutNew, Stored
+from planaria.network.client.overlays import RING
 from planaria.network.connection import Connection
 from planaria.network.gate.numbering import Numbering
 from planaria.network.gate.ring import Memberships
@@ -266,6 +267,7 @@ class Publishing:
         self._drop(pending)
         session = pending.release()
         if session is not None:
+            session.count(RING, pending.topic, record)
             session.answer(stored)
 
     def _failed(self, pending: Pending, code: str, why: str) -> None:

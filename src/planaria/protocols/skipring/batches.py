@@ -171,16 +171,13 @@ class Batches:
         )
         return Consulted(reviewed) if sender == self.id else Send(sender, reviewed)
 
-    def notices(self, arrivals: list[Arrival]) -> list[Effect]:
-        """Tell of batches that were published under two manifests."""
-        found: list[Effect] = []
-        for record, new, *_ in arrivals:
-            origin = origin_of(record)
-            if origin is not None and new and record.first == origin.first:
-                other = self._other(record.stream, origin)
-                if other is not None:
-                    found.append(self._equivocation(record.stream, other, origin.batch))
-        return found
+    def notices(self, arrival: Arrival) -> list[Effect]:
+        """Tell if its batch was published under two manifests."""
+        record, origin = arrival.record, origin_of(arrival.record)
+        if origin is None or not arrival.new or record.first != origin.first:
+            return []
+        other = self._other(record.stream, origin)
+        return [] if other is None else [self._equivocation(record.stream, other, origin.batch)]
 
     def _equivocation(self, stream: Stream, other: Stream, batch: int) -> Notice:
         detail = {"publisher": stream[0], "batch": batch, "incarnation": stream[1].hex()}

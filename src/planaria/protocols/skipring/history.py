@@ -360,8 +360,9 @@ class History(Stateful):
             arrivals: list[Arrival] = self.holdings.append(records)
         except CapacityExceeded as error:
             return [*effects, Notice(self.topic, "full", {"reason": str(error)})]
-        if batched := [it for it in arrivals if it.record.columns & BATCH]:
-            effects += self.batches.notices(batched)
+        for one in arrivals:
+            if one.record.columns & BATCH:
+                effects += self.batches.notices(one)
         effects += self.reader.arrived(arrivals, history=history)
         return [*effects, Persist()] if effects else []
 
