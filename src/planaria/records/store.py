@@ -106,8 +106,7 @@ class Store(ABC):
         index, place = self.index, record.place
         if place in index.shown or place in index.hidden:
             return Arrival(record, [], [])
-        first = record.first
-        end = first + record.count
+        first, end = record.first, record.first + record.count
         stream = (record.publisher, record.incarnation)
         lane = index.lanes.get(stream) or index.lane(stream)
         disputed = self._disputed(record, lane) if lane.covered.end > first else []
