@@ -158,7 +158,7 @@ def html(file: Path, out: Path | None) -> int:
         per_frame=MILLISECONDS if live else INTERVAL,
         unit="second" if live else "interval",
         album=developed(about.get("pictures", "[]")),
-        names=_told(about, "names", dict[int, str]),
+        names=_recorded(about, "names", dict[int, str]),
     )
     out = file.with_suffix(".html") if out is None else out
     write_atomically(out, whole(shown))
@@ -166,8 +166,8 @@ def html(file: Path, out: Path | None) -> int:
     return 0
 
 
-def _told(about: dict[str, str], name: str, kind: type[T]) -> T:
-    """What the run said of itself; nothing if it said none."""
+def _recorded(about: dict[str, str], name: str, kind: type[T]) -> T:
+    """What the run said of itself; empty if it said nothing."""
     return convert(json.loads(about.get(name, "{}")), kind, strict=False)
 
 
