@@ -26,7 +26,7 @@ pytest_plugins = ("spark_session",)
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpNetwork]:
     with Processes(tmp_path_factory.mktemp("sink")) as processes:
-        yield UpNetwork(processes, nodes=4, supervisors=2)
+        yield UpNetwork(processes, nodes=8, supervisors=2)
 
 
 @pytest.fixture
