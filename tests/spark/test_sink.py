@@ -202,7 +202,7 @@ def test_rows_come_back_by_the_source_while_nodes_crash_and_a_store_is_damaged(
 ) -> None:
     join(network, "round")
     query = Query(spark, tmp_path, writing, "round")
-    query.add(2000)
+    query.add(4000)
     query.run(partitions=2)
     for name, count in (("n3", 2000), ("n4", 1000)):
         network.kill(name)
@@ -218,9 +218,9 @@ def test_rows_come_back_by_the_source_while_nodes_crash_and_a_store_is_damaged(
         rows = spark.read.format("planaria").options(**given).load().collect()
         return Counter(bytes(row.value) for row in rows)
 
-    until(lambda: read().total() >= 5000, "all rows", HEAL_SECONDS)
+    until(lambda: read().total() >= 7000, "all rows", HEAL_SECONDS)
     found = read()
-    assert found - Counter({b"0": found[b"0"] - 1}) == expected(5000)
+    assert found - Counter({b"0": found[b"0"] - 1}) == expected(7000)
 
 
 def damage(store: Path) -> None:
