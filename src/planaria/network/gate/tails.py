@@ -55,13 +55,13 @@ class Tail:
 
     __slots__ = (
         "behind", "condition", "cursors", "floor", "grown", "held_back", "missed", "notices",
-        "pattern", "request", "session", "tailing", "vectors", "whole",
+        "pattern", "request", "session", "tailing", "vectors", "where", "whole",
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: Asked, pattern: str) -> None:
         """Raises UsageError for a condition or positions that are none."""
         self.session, self.request, self.pattern = session, asked.request, pattern
-        self.floor, self.notices = asked.floor, asked.notices
+        self.floor, self.notices, self.where = asked.floor, asked.notices, asked.where
         self.condition = None if asked.where is None else Condition(asked.where)
         self.vectors = {topic: vector_of(places) for topic, places in asked.vectors.items()}
         self.cursors: dict[str, Cursor] = {}

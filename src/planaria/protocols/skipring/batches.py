@@ -16,7 +16,7 @@ from planaria.core.node import Command, Effect, Notice, Send
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.inspection import Inspection
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
-from planaria.protocols.skipring.deposits import CROWDED, FORGED, MALFORMED, TAKEN
+from planaria.protocols.skipring.deposits import CROWDED, FORGED, MALFORMED, TAKEN, VOLATILE
 from planaria.protocols.skipring.staging import (
     Staging,
     last_batches,
@@ -110,7 +110,8 @@ class Batches:
 
         What the manifest before it has settled is dropped first: only the last one is looked at.
         """
-        reason = self.refusal(record, crowded)
+        volatile = self.staging.holdings.store.volatile
+        reason = VOLATILE if volatile else self.refusal(record, crowded)
         if reason:
             return reason
         for manifest in self.staging.last(record.stream):
