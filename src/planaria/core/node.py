@@ -220,7 +220,7 @@ class Node(Stateful):
         return NOTHING
 
     def restore(self, data: bytes) -> Effects:
-        """Take a stored state, however old or wrong; bytes that are none leave the node fresh."""
+        """Take a stored state, however old or wrong; bytes that are no state leave it fresh."""
         try:
             state = decode_state(self.state_type, data)
         except MalformedState as error:
