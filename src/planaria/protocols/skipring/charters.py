@@ -16,7 +16,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effect, Persist, Send
 from planaria.core.state import State, Stateful
-from planaria.core.topics import ancestors
+from planaria.core.topics import above
 from planaria.protocols.skipring.charter import (
     HASH_BYTES,
     NO_RANK,
@@ -231,7 +231,7 @@ class Charters(Stateful):
     def on_timeout(self) -> list[Effect]:
         """Verify a few again, obey them, and tell a supervisor the ranks of some."""
         if self._inherits:
-            self._above = frozenset(it for own in self._peer.topics for it in ancestors(own))
+            self._above = above(tuple(self._peer.topics))
         self._learning = max(0, self._learning - 1)
         audited = _turn([*self.kept], self.audited, AUDIT_SLICE)
         for name in audited:

@@ -24,6 +24,7 @@ from planaria.protocols.skipring.messages import (
     SetData,
     Wake,
 )
+from planaria.protocols.skipring.rest import content, make_up, rest
 from planaria.protocols.skipring.subscriber import Subscriber, SubscriberState
 from planaria.records.record import Draft, record_key
 
@@ -53,11 +54,16 @@ class Membership(Stateful):
         """The application wants this topic, and to be told when it is a member."""
         self.subscriber.leaving = False
         self.awaited = True
+        self.subscriber.pace.rest = 0
 
     def on_message(self, message: Message) -> list[Effect]:
         """Any message about this topic."""
-        handler = _HANDLERS.get(type(message))
+        handler, pace = _HANDLERS.get(type(message)), self.subscriber.pace
+        if pace.rested:
+            make_up(self.subscriber)
         effects = handler(self, message) if handler else []
+        if pace.rest and (self._doubtful or not content(self.subscriber)):
+            pace.rest = 0
         return effects + self._joined() if self.awaited else effects
 
     def on_timeout(self) -> list[Effect]:
@@ -66,14 +72,21 @@ class Membership(Stateful):
         Of a calm topic the history's comes as often as its words: nothing in it is under way. Then
         the view is made anew as well, in case a fault changed how it divides arcs.
         """
-        doubt = self.awaited or self.history.unsettled
-        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest, doubt=doubt)]
-        if self.subscriber.pace.spoke:
+        one, doubt = self.subscriber, self._doubtful
+        make_up(one)
+        effects: list[Effect] = [*one.on_timeout(self.history.digest, doubt=doubt)]
+        if one.pace.spoke:
             self._place = None
-            neighbours = [id for _, id in self.subscriber.neighbours()]
+            neighbours = [id for _, id in one.neighbours()]
             effects += self.history.on_timeout(neighbours)
             effects += self.history.finish(self._view())
+        rest(one, doubt=self._doubtful)
         return effects + self._joined() if self.awaited else effects
+
+    @property
+    def _doubtful(self) -> bool:
+        """Does somebody wait for this topic, or is something of its history missing?"""
+        return self.awaited or self.history.unsettled
 
     def publish(self, *drafts: Draft) -> list[Effect]:
         """Publish on this topic."""
@@ -111,11 +124,14 @@ class Membership(Stateful):
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed."""
+        make_up(self.subscriber)
+        self.subscriber.pace.rest = 0
         effects = self.history.link_down(self._view(), peer)
         return [*effects, *self.subscriber.on_link_down(peer)]
 
     def on_link_up(self, peer: NodeId) -> None:
         """The way to `peer` is open: it is not missing, and its link is empty."""
+        make_up(self.subscriber)
         self.subscriber.on_link_up(peer)
         if self.history.broadcast.ready(peer):
             self.subscriber.pace.reset()  # it may be behind: show it what there is
