@@ -120,13 +120,24 @@ class Run:
         elif fault == "partition":
             self.cut(self.rng.choice(self.cuts))
         else:
-            serving = max(self.ports, key=lambda name: self.wires.live[self.ports[name]])
-            assert self.wires.live[self.ports[serving]] > 0  # our reader is there
-            name = serving if fault == "server" else self.rng.choice(["n1", "n2"])
+            name = self.serving() if fault == "server" else self.rng.choice(["n1", "n2"])
             self.network.kill(name)
             time.sleep(self.rng.random() * 3)
             self.network.start(name)
         self.suffered[fault] += 1
+
+    def serving(self) -> str:
+        """The node that our reader talks to, as soon as it talks to one."""
+
+        def live(name: str) -> int:
+            return self.wires.live[self.ports[name]]
+
+        def talks() -> bool:
+            self.drive()
+            return any(map(live, self.ports))
+
+        until(talks, "a reader", HEAL_SECONDS + END_SECONDS)
+        return max(self.ports, key=live)
 
     def kill_below(self, name: str) -> None:
         """Kill -9 a process that the driver has started."""
