@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from planaria.verify.cases import Case
+from planaria.verify.errata_mutants import PAPERS, Answer
 from planaria.verify.mutants import MUTANTS, PARTS
 from planaria.verify.mutation import Mutant, mutated
 
@@ -50,6 +51,21 @@ def row(mutant: Mutant) -> str:
     return f"| {mutant.name} | {mutant.rule} | {by} | {caught(mutant) or '**not caught**'} |\n"
 
 
+def amendments() -> str:
+    """Every erratum of the papers, and by which mutants it is answered, or why by none."""
+    lines = ["\n## Every erratum\n", "| paper | erratum | rule left out, or why there is none |"]
+    lines.append("|---|---|---|")
+    for title, paper in PAPERS.items():
+        answers: dict[Answer, list[str]] = {}
+        for erratum, answer in paper.answers.items():
+            answers.setdefault(answer, []).append(erratum)
+        name = title.partition(":")[0]
+        for answer, errata in answers.items():
+            said = answer if isinstance(answer, str) else f"**{answer[0]}**"
+            lines.append(f"| {name} | {', '.join(errata)} | {said} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Run all of them; only what stands between the markers changes."""
     tables = ""
@@ -63,7 +79,7 @@ def main() -> None:
             sys.stdout.flush()
     head, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, tail = rest.partition(END)
-    PAGE.write_text(f"{head}{BEGIN}\n{tables}\n{END}{tail}")
+    PAGE.write_text(f"{head}{BEGIN}\n{tables}{amendments()}\n{END}{tail}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,11 @@ from planaria.simulator.trial import Spec, Trial
 from planaria.spark.grid import Cell
 from planaria.spark.hunt import Hunt, Target, named_schedules
 from planaria.spark.sweep import Result, Sweep, Work
+from planaria.spark.verify import Share
+from planaria.verify import check
+from planaria.verify.check import Search
+from planaria.verify.mutants import MUTANTS
+from planaria.verify.mutation import mutated
 
 Run = Callable[[Cell], Result]
 
@@ -64,6 +69,25 @@ class Stubborn(Target, frozen=True):
         if cell.seed == 0:
             raise KeyError("stubborn")
         os._exit(9)
+
+
+class WithoutRule(Share, frozen=True):
+    """Searches with one rule left out, as `mutated` does in this process."""
+
+    rule: str = ""
+
+    def searched(self, part: tuple[int, int]) -> tuple[Search, check.Result]:
+        with mutated(next(it for it in MUTANTS if it.name == self.rule)):
+            return super().searched(part)
+
+
+class Raising(Share, frozen=True):
+    """Cannot search the part that begins with the first start."""
+
+    def searched(self, part: tuple[int, int]) -> tuple[Search, check.Result]:
+        if part[0] == 0:
+            raise KeyError("first")
+        return super().searched(part)
 
 
 def traced(cell: Cell) -> Result:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 # What each room may import of the others: core <- filters, records <- protocols <- simulator,
-# network, scale, literal <- lab <- spark <- studies <- cli; gateway and web stand on network, chaos
-# on network and simulator.
+# network, scale, literal, verify <- lab <- spark <- studies <- cli; gateway and web stand on
+# network, chaos on network and simulator.
 _PROTOCOLS = ("core", "filters", "records", "protocols")
 _DRIVERS = (*_PROTOCOLS, "simulator", "network", "scale")
 ROOMS: dict[str, tuple[str, ...]] = {
@@ -30,7 +30,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "literal": _PROTOCOLS,
     "lab": (*_DRIVERS, "literal"),
     "verify": (*_PROTOCOLS, "simulator"),
-    "spark": (*_DRIVERS, "lab"),
+    "spark": (*_DRIVERS, "lab", "verify"),
     "studies": (*_DRIVERS, "literal", "lab", "spark"),
     "chaos": (*_PROTOCOLS, "simulator", "network"),
     "gateway": (*_PROTOCOLS, "network"),

@@ -12,6 +12,7 @@ from planaria.core.errors import PlanariaError, UsageError
 from planaria.network.context import Context
 from planaria.network.identity import ISSUED, found_cluster, issue
 from planaria.network.live import LiveNode
+from planaria.network.revoking import Reach, ends_of
 from secure_lab import Secure, run
 from watched import until
 
@@ -107,6 +108,17 @@ def test_times() -> None:
     for wrong in ("yesterday", "9" * 30, ""):
         with pytest.raises(UsageError, match="a time such as"):
             parse_time(wrong)
+
+
+def test_positions_that_cannot_be_are_refused() -> None:
+    held = [Reach("news", b"s" * 12, 5)]
+    stream = held[0].incarnation.hex()
+    assert ends_of(held, ()) == ((b"s" * 12, 5),)
+    assert ends_of(held, (f"{stream}=3",)) == ((b"s" * 12, 3),)
+    assert ends_of(held, (f"{stream}=9",)) == ((b"s" * 12, 5),), "no more than is held"
+    for wrong in ("x=1", f"{stream}", f"{stream}=-1", f"{stream}=٣", f"{bytes(12).hex()}=1"):
+        with pytest.raises(UsageError, match="--after"):
+            ends_of(held, (wrong,))
 
 
 def test_the_authority_alone_can_revoke(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Events: who gets them, how often, from which tables; subscriptions and publishers."""
 
 from collections import Counter
+from math import exp
 from random import Random
 
 import pytest
@@ -41,6 +42,30 @@ def test_event_goes_to_ln_s_plus_c_different_members_rounded_up() -> None:
     targets = [send.target for send in sends(tables, Parameters(), Random(1))]
     assert len(targets) == len(set(targets)) == 12  # ln 1000 + 5 = 11.9
     assert set(targets) <= set(view)
+
+
+def test_whole_number_of_targets_is_not_rounded_up_once_more() -> None:
+    """Erratum 2."""
+    assert Parameters().fanout(exp(3) * (1 + 1e-12)) == 8
+    assert Parameters().fanout(exp(3) * 1.01) == 9
+
+
+def test_event_is_passed_on_in_the_group_of_the_forwarder() -> None:
+    """Erratum 18: under the event's own topic members above it would seem to be members below."""
+    tables = Membership(1, "a", view=dict.fromkeys([2, 3], 0), size=3), Links(1, "a")
+    words = [it.message for it in sends(tables, Parameters(), Random(1))]
+    assert [(it.group, it.topic) for it in words if isinstance(it, Event)] == [("a", "a/b")] * 2
+
+
+def test_publisher_takes_no_copy_of_its_own_event() -> None:
+    """Erratum 19."""
+    node = process("a")
+    node.groups["a"].membership.view = {2: 0}
+    node.on_timeout()
+    effects = node.on_command(Publish("a", b"mine"))
+    [copy] = [it.message for it in effects if isinstance(it, Send) and it.target == 2][-1:]
+    assert isinstance(copy, Event)
+    assert list(node.on_message(copy, 2)) == []
 
 
 def test_small_group_is_sent_to_whole_however_large_c_is() -> None:

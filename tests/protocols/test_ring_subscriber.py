@@ -113,6 +113,13 @@ def test_shortcut_fills_its_slot_and_two_claimants_both_ask() -> None:
     assert one.shortcuts == {0: 20}
 
 
+def test_shortcut_that_was_right_wakes_nobody() -> None:
+    """E5: a legitimate ring repeats them at every timeout."""
+    one, word = usual(), IntroduceShortcut("news", (4, 14), (0, 10), None, None)
+    assert one.on_introduce_shortcut(word) == one.on_introduce_shortcut(word) == []
+    assert one.shortcuts == {0: 10}
+
+
 @pytest.mark.parametrize("ref", [(3, 13), (0, ME)])
 def test_unexpected_shortcut_is_dropped(ref: Ref) -> None:
     one = usual()

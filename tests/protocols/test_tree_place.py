@@ -192,6 +192,13 @@ def test_leaver_lets_all_links_go_and_refuses_new_ones() -> None:
     assert TreeLink(13, up=False) in hosts[9].on_timeout()
 
 
+def test_whoever_is_a_neighbour_no_more_is_told_so() -> None:
+    """Erratum 2: else both ends of an old link keep it, and close a cycle."""
+    hosts = network([5, 9, 13])
+    told = [it for it in hosts[9].on_command(Leave()) if isinstance(it, Send)]
+    assert [it.target for it in told if it.message == Unlink(9)] == [5, 13]
+
+
 def test_lookups_of_the_application_pass_through() -> None:
     hosts = network([5, 9, 13])
     assert carry(hosts, 5, hosts[5].on_command(Lookup(12))) == [Located(12, 13, 9, 2)]

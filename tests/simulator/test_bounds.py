@@ -189,3 +189,23 @@ def test_the_bound_is_told_and_the_replay_command_has_the_same(
     assert main([*shlex.split(violation.replay)[1:], "--no-shrink"]) == 1
     told = f"bound       {trial.bound} intervals, with messages of up to 4\n"
     assert told in capsys.readouterr().out
+
+
+def rows(page: str) -> dict[str, list[str]]:
+    """The first cell of each row of every table of a page, and its other cells."""
+    lines = (ROOT / "docs" / page).read_text().splitlines()
+    cells = [[it.strip() for it in line.strip("|").split("|")] for line in lines if line[:1] == "|"]
+    return {first: rest for first, *rest in cells[::-1]}
+
+
+def test_the_table_of_bounds_is_what_overlays_promise_and_hunts_measured() -> None:
+    table = rows("proofs/index.md")
+    text = (ROOT / "docs" / "recovery.md").read_text()
+    slow = text.partition("<!-- schedulers -->")[2].partition("<!-- end of schedulers -->")[0]
+    for name in REGISTERED:
+        _, bound, measured, share, status = table[name]
+        assert int(bound) == find_kind(name).make().bound(8, 4.5), name
+        line = next(it for it in slow.splitlines() if it.startswith(f"| {name} |"))
+        assert line.strip("| ").split(" | ")[-1] == measured, name
+        assert f"{float(measured.split(' / ')[-1]) / int(bound):.2f}" == share, name
+        assert status.startswith(("proved", "conjectured")), name

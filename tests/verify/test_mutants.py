@@ -1,5 +1,6 @@
 """Every rule that is left out is missed by a search or by a test; all of them at night."""
 
+import re
 import runpy
 from collections.abc import Callable
 
@@ -8,7 +9,8 @@ import pytest
 from planaria.core.errors import UsageError
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.verify.cases import Case
-from planaria.verify.mutants import MUTANTS
+from planaria.verify.errata_mutants import PAPERS
+from planaria.verify.mutants import MUTANTS, PARTS
 from planaria.verify.mutation import Mutant, mutated
 from planaria.verify.ring_mutants import BUILD_RING
 from toys import ROOT
@@ -42,6 +44,30 @@ def test_every_mutant_fits_the_code_and_is_named_once() -> None:
     with mutated(next(it for it in BUILD_RING if it.name == "E3")):
         assert SortedRing._key is not before
     assert SortedRing._key is before
+
+
+def errata_of(title: str) -> list[str]:
+    """The numbers of the errata in the table under a heading of docs/errata.md."""
+    text = (ROOT / "docs" / "errata.md").read_text().partition(f"### {title}\n")[2]
+    return re.findall(r"^\| ([ET]?\d+) \|", text.partition("\n##")[0], re.MULTILINE)
+
+
+def test_every_erratum_is_a_mutant_or_says_why_it_is_none() -> None:
+    text = (ROOT / "docs" / "errata.md").read_text()
+    assert re.findall(r"^### (Paper .*)$", text, re.MULTILINE) == list(PAPERS)
+    for title, paper in PAPERS.items():
+        assert sorted(paper.answers) == sorted(errata_of(title)) != []
+        names = {it.name for part in paper.parts for it in PARTS[part]}
+        for answer in paper.answers.values():
+            assert isinstance(answer, str) or set(answer) <= names, answer
+
+
+def test_the_page_has_every_mutant_and_every_erratum() -> None:
+    text = (ROOT / "docs" / "proofs" / "mutants.md").read_text()
+    for mutant in MUTANTS:
+        assert f"| {mutant.name} | {mutant.rule} |" in text, mutant.name
+    assert "not caught" not in text
+    assert page["amendments"]() in text
 
 
 def test_a_mutant_of_what_is_not_there_is_refused() -> None:

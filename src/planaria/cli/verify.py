@@ -1,21 +1,29 @@
 """`planaria verify MODEL`: search every state of a small network; does it always heal?"""
 
 import json
+import re
 import time
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
 
+from planaria.cli.main import INTERRUPTED
 from planaria.cli.tables import aligned, counted
 from planaria.cli.ticker import Ticker
 from planaria.core.errors import UsageError
+from planaria.spark.sessions import LABORATORY, MASTER_HELP, require, session
 from planaria.verify.adversary import attack
 from planaria.verify.cases import MODELS, Case, cases_of, find_model
-from planaria.verify.check import STATES_MAX, Result, Search
+from planaria.verify.check import STATES_MAX, Result, code_version
 from planaria.verify.graph import Graph
 from planaria.verify.replay import counterexample, replay
+
+if TYPE_CHECKING:
+    from planaria.spark.verify import Covered
 
 ROUNDS_MAX = 100  # of an adversarial run
 SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
@@ -38,6 +46,11 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
     help="Rounds within which a message is heard; 0: no bound.",
 )
 @click.option("--states", type=int, default=STATES_MAX, show_default=True, help="Most states.")
+@click.option("--part", metavar="A:B", help="Search from start A to before start B alone.")
+@click.option(
+    "--parts", type=click.IntRange(1), help="Spread the starts over Spark in so many parts."
+)
+@click.option("--master", metavar="URL", help=MASTER_HELP)
 @click.option("--large", is_flag=True, help="Search the cases of a campaign as well.")
 @click.option(
     "--tries",
@@ -52,7 +65,7 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
     show_default=True,
     help="Within which each of those must heal.",
 )
-@click.option("--resume", type=Path, metavar="DIR", help="Save the search there, or resume it.")
+@click.option("--resume", metavar="DIR", help="Save the search there, or resume it.")
 @click.option("--out", type=Path, metavar="DIR", help="Write counterexamples there.")
 @click.option("--replay", "again", type=Path, metavar="FILE", help="Replay a counterexample.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
@@ -72,8 +85,13 @@ def verify(model: str, **values: Any) -> int:
     if values["tries"]:
         return _attacked(model, values)
     cases = _cases(model, values)
-    if values["resume"] is not None and len(cases) != 1:
-        raise UsageError("--resume needs one case: name --n and --starts")
+    for name in ("resume", "part", "parts"):
+        if values[name] is not None and len(cases) != 1:
+            raise UsageError(f"--{name} needs one case: name --n and --starts")
+    if values["parts"] is not None:
+        return _spread(cases[0], values)
+    if values["master"] is not None:
+        raise UsageError("--master needs --parts: into how many the starts are divided")
     results = [_searched(case, values) for case in cases]
     if values["as_json"]:
         click.echo(json.dumps([_as_json(it) for it in results]))
@@ -116,31 +134,92 @@ def _cases(model: str, values: dict[str, Any]) -> list[Case]:
     return [Case(model, values["n"], start, values["channel"], values["delay"])]
 
 
+def _spread(case: Case, values: dict[str, Any]) -> int:
+    """The parts of one search on Spark; repeated, the command resumes."""
+    require()
+    from planaria.spark.sweep import progress_line
+    from planaria.spark.verify import Share, Spread
+    from planaria.spark.watch import Stopped, watched
+
+    if values["part"] is not None:
+        raise UsageError("--part searches one part here, --parts all of them on Spark: choose")
+    slug = re.sub(r"\W+", "-", f"{case} {values['parts']}")
+    out = values["resume"] or f"out/verify/{slug}-{code_version()}"
+    spread = Spread(Share(case, values["states"]), values["parts"], out)
+    sweep = spread.sweep
+    click.echo("planaria: starting Spark", err=True)
+    try:
+        with session(values["master"], LABORATORY) as spark:
+            line = partial(progress_line, [sweep], sweep.store)
+            covered = watched(spark, "verify", partial(spread.covered, spark), line)
+    except Stopped as stopped:
+        click.echo(f"planaria: {stopped}", err=True)
+        return INTERRUPTED
+    if values["out"] is not None:
+        kinds = [it.kind for it in covered.result.findings]
+        _write(covered.result, zip(kinds, covered.examples, strict=True), values["out"])
+    if values["as_json"]:
+        click.echo(json.dumps([{**_as_json(covered.result), **_spread_json(covered)}]))
+    else:
+        click.echo(f"{in_words(covered.result)}\n{_spread_words(covered, out)}")
+    return 1 if covered.result.findings or covered.errors else 0
+
+
+def _spread_json(covered: "Covered") -> dict[str, Any]:
+    return {
+        "parts": covered.parts,
+        "visited": covered.visited,
+        "complete": covered.result.complete and not covered.errors,
+        "errors": covered.errors,
+    }
+
+
+def _spread_words(covered: "Covered", out: str) -> str:
+    again = covered.visited - covered.result.states
+    lines = [
+        f"  parts      {covered.parts:,} on Spark; {again:,} states were visited again by them"
+    ]
+    for error, command in covered.errors:
+        lines += [f"  FAILED     {error}", f"             {command}"]
+    return "\n".join([*lines, f"  results    in {out}"])
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, _, end = text.partition(":")
+    if not (first.isdecimal() and end.isdecimal() and int(first) < int(end)):
+        raise UsageError(f"--part {text!r}: write two numbers of starts, like 0:1000")
+    return int(first), int(end)
+
+
 def _searched(case: Case, values: dict[str, Any]) -> Result:
-    search, ticker = case.search(), Ticker()
+    search, ticker = case.search(_part(values["part"])), Ticker()
+    resume = None if values["resume"] is None else Path(values["resume"])
     due = time.monotonic() + SAVE_SECONDS
 
     def tick(graph: Graph) -> bool:
         nonlocal due
         far = f"{graph.expanded:,} of {len(graph):,} states"
         ticker.show(f"planaria: {case}: {far}")
-        if values["resume"] is not None and time.monotonic() > due:
-            graph.save(values["resume"], search.key)
+        if resume is not None and time.monotonic() > due:
+            graph.save(resume, search.key)
             due = time.monotonic() + SAVE_SECONDS
         return True
 
-    result = search.run(values["states"], tick, values["resume"])
+    result = search.run(values["states"], tick, resume)
     ticker.clear()
     if values["out"] is not None:
-        _write(search, result, values["out"])
+        examples = ((it.kind, counterexample(search, it)) for it in result.findings)
+        _write(result, examples, values["out"])
     return result
 
 
-def _write(search: Search, result: Result, directory: Path) -> None:
+def _write(result: Result, examples: Iterable[tuple[str, dict[str, Any]]], directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    for number, finding in enumerate(result.findings):
-        path = directory / f"{result.model}-{result.n}-{finding.kind}-{number}.json"
-        path.write_text(json.dumps(counterexample(search, finding)))
+    for number, (kind, example) in enumerate(examples):
+        path = directory / f"{result.model}-{result.n}-{kind}-{number}.json"
+        path.write_text(json.dumps(example))
         click.echo(f"planaria: wrote {path}", err=True)
 
 

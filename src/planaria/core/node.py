@@ -98,7 +98,7 @@ class Command(Struct, frozen=True, gc=False):
     """What the local application, or the driver as a sensor, tells the node."""
 
 
-class Subscribe(Command, frozen=True, gc=False):
+class Subscribe(Command, frozen=True, gc=False, cache_hash=True):
     """Become a subscriber of `pattern`, a topic or one with the wildcards `+` and `#`.
 
     `where` is a condition on attributes. `ordered`: deliver in each publisher's order, report

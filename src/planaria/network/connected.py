@@ -21,14 +21,14 @@ def together(connected: Iterable[ClientStatus]) -> Iterable[list[ClientStatus]]:
 def figures(connections: Sequence[ClientStatus]) -> str:
     """Since when one client is there, and how much it was sent and has said."""
     waits = sum(it.unacknowledged for it in connections)
-    unanswered = sum(it.unanswered for it in connections)
+    unanswered = sum(it.unanswered for it in connections)  # one may be what is answered just now
     found = [
         f"for {seconds_text(max(it.seconds for it in connections))}",
         f"{size_text(sum(it.sent for it in connections))} to it",
         f"{size_text(sum(it.received for it in connections))} from it",
         *([f"{len(connections)} connections"] if len(connections) > 1 else []),
         *([f"{size_text(waits)} not taken yet"] if waits else []),
-        *([f"{unanswered} requests unanswered"] if unanswered else []),
+        *([f"{unanswered} requests unanswered"] if unanswered > 1 else []),
     ]
     return ", ".join(found)
 

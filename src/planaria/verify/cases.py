@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from planaria.core.errors import unknown
 from planaria.verify.check import Search
+from planaria.verify.graph import Part
 from planaria.verify.model import Model
 from planaria.verify.models.antientropy import AntiEntropyModel
 from planaria.verify.models.dht import DhtModel
@@ -42,10 +43,10 @@ class Case(Struct, frozen=True):
     delay: int = 0
     large: bool = False
 
-    def search(self) -> Search:
-        """The search itself."""
+    def search(self, part: Part | None = None) -> Search:
+        """The search itself, or that of a part of the first states."""
         model = find_model(self.model)(self.n, self.start)
-        return Search(model, Schedule(self.channel, self.delay))
+        return Search(model, Schedule(self.channel, self.delay), part)
 
     def __str__(self) -> str:
         options = f"--n {self.n} --starts {self.start} --channel {self.channel}"

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from planaria import __version__
-from planaria.verify.graph import NOBODY, Graph
+from planaria.verify.graph import NOBODY, Graph, Part
 from planaria.verify.livelock import Component, livelocks, traps
 from planaria.verify.model import Model, constants
 from planaria.verify.space import Schedule, Space
@@ -68,19 +68,28 @@ class Result(Struct):
 
 
 class Search:
-    """A model under a schedule, and the graph of its states."""
+    """A model under a schedule, and the graph of its states; `part`: from some starts alone.
 
-    def __init__(self, model: Model, schedule: Schedule) -> None:
-        self.model, self.schedule = model, schedule
+    After a run: which states are bad, which are stuck, the steps out of legitimate states, states
+    that are never so, and sets of states that a fair run can stay in.
+    """
+
+    def __init__(self, model: Model, schedule: Schedule, part: Part | None = None) -> None:
+        self.model, self.schedule, self.part = model, schedule, part
         self.graph = Graph(Space(model, schedule))
         self.bad = bytearray()
+        self.stuck: list[int] = []
+        self.left: list[tuple[int, int, int]] = []
+        self.broken: list[tuple[int, str]] = []
+        self.components: list[Component] = []
 
     @property
     def key(self) -> str:
         """What this search is, to know it again on disk."""
         small = ", ".join(f"{name} = {value}" for name, value in self.model.constants.items())
         what = f"{self.model.name} n={self.model.n} {self.model.start} {self.schedule} {small}"
-        return f"{what} {code_version()}"
+        share = "" if self.part is None else " starts {} to {}".format(*self.part)
+        return f"{what}{share} {code_version()}"
 
     def run(
         self,
@@ -92,7 +101,7 @@ class Search:
         graph = self.graph
         with constants(self.model.constants):
             if directory is None or not graph.resume(directory, self.key):
-                graph.begin()
+                graph.begin(self.part)
             graph.explore(most, tick)
             if directory is not None:
                 graph.save(directory, self.key)
@@ -142,7 +151,7 @@ class Search:
             detail = f"{action_name(graph, it.action)}: {it.detail}"
             found.append(self._finding("exception", len(graph.troubles), detail, it.state))
             found[-1].last = it.action
-        wrong = []
+        wrong = self.broken
         judged = () if type(self.model).broken is Model.broken else graph.states
         for number, state in enumerate(judged):
             if detail := self.model.broken(graph.space.states(state)):
@@ -154,7 +163,7 @@ class Search:
     def _closure(self) -> list[Finding]:
         """Legitimate states that a step leaves."""
         graph, bad = self.graph, self.bad
-        left = [
+        self.left = left = [
             (s, action, t)
             for s in range(graph.expanded)
             if not bad[s]
@@ -172,14 +181,14 @@ class Search:
 
     def _traps(self) -> list[Finding]:
         good = bytearray(not it for it in self.bad)
-        stuck = traps(self.graph, good)
+        self.stuck = stuck = traps(self.graph, good)
         return [
             self._finding("trap", len(stuck), f"{self.violations(number)[0]}", number)
             for number in stuck[:SHOWN]
         ]
 
     def _livelocks(self) -> list[Finding]:
-        found = livelocks(self.graph, self.bad)
+        self.components = found = livelocks(self.graph, self.bad)
         return [self._livelock(len(found), it) for it in found[:SHOWN]]
 
     def _livelock(self, count: int, component: Component) -> Finding:

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct, msgpack
@@ -12,6 +13,7 @@ from planaria.verify.space import Raised, Space, State
 
 SAVED = "search.msgpack"
 NOBODY = -1
+Part = tuple[int, int]  # of the first states: from this one to before that one
 EVERY = 2_000  # states between two looks at the clock
 
 
@@ -32,7 +34,7 @@ class Graph:
         self.number_of: dict[State, int] = {}
         self.parents, self.ways = array("q"), array("q")  # whence, by which action
         self.edges, self.offsets = array("q"), array("q", [0])
-        self.cuts = bytearray()  # of expanded states: was a step left out for want of room?
+        self.cuts = bytearray()  # of expanded states: how many steps were left out for want of room
         self.transitions = 0
         self.starts = 0
         self.troubles: list[Trouble] = []
@@ -60,9 +62,13 @@ class Graph:
             self.ways.append(way)
         return found
 
-    def begin(self) -> None:
-        """Put in every first state of the model."""
-        for first in self.space.model.firsts():
+    def begin(self, part: Part | None = None) -> None:
+        """Put in every first state of the model, or those of a part: from this one to before that.
+
+        All that is reached from a first state belongs to its part, so whatever a part says of its
+        states is true of the whole.
+        """
+        for first in islice(self.space.model.firsts(), *(part or (None,))):
             self.starts += 1
             self.add(self.space.first(first))
 
@@ -85,7 +91,7 @@ class Graph:
         except Raised as raised:
             self.troubles.append(Trouble(number, raised.action, str(raised)))
         self.offsets.append(len(edges))
-        self.cuts.append(self.space.cut > cut)
+        self.cuts.append(self.space.cut - cut)
 
     def actions(self, number: int) -> Iterator[tuple[int, Sequence[int]]]:
         """The actions of an expanded state, each with its outcomes."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from planaria.verify import errata_mutants as errata
 from planaria.verify.cases import Case
 from planaria.verify.mutation import Mutant
 from planaria.verify.ring_mutants import BUILD_RING, SKIP_RING
@@ -302,11 +303,11 @@ GOSSIP: Sequence[Mutant] = (
 
 PARTS = {
     "Sorted ring": BUILD_RING,
-    "Supervised skip ring": SKIP_RING,
-    "Publications": PUBLICATIONS,
-    "Mobile": MOBILE,
-    "DHT and tree": HOSTS,
-    "Leases": ROUTING,
-    "Gossip": GOSSIP,
+    "Supervised skip ring": (*SKIP_RING, *errata.RING),
+    "Publications": (*PUBLICATIONS, *errata.HISTORY),
+    "Mobile": (*MOBILE, *errata.LAYERS),
+    "DHT and tree": (*HOSTS, *errata.TREE),
+    "Leases": (*ROUTING, *errata.LEASES),
+    "Gossip": (*GOSSIP, *errata.EVENTS),
 }
 MUTANTS: Sequence[Mutant] = tuple(mutant for part in PARTS.values() for mutant in part)

@@ -1,6 +1,7 @@
 """A rule left out or bent, in this process and for a while: does anybody notice?"""
 
 import inspect
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -39,16 +40,20 @@ def mutated(mutant: Mutant) -> Iterator[None]:
         owner = getattr(owner, part)
     before = owner.__dict__[name]
     after = _bent(home, before, mutant)
+    users = [it for name, it in sys.modules.items() if name.startswith("planaria.")]
+    others = [it for it in users if it is not owner and vars(it).get(name) is before]
     tables = [it for it in vars(home).values() if isinstance(it, dict)]
     places = [(table, key) for table in tables for key, it in table.items() if it is before]
     places = [(table, key) for table, key in places if table is not vars(home)]
     try:
-        setattr(owner, name, after)
+        for user in (owner, *others):  # who imported a function has a name of its own for it
+            setattr(user, name, after)
         for table, key in places:
             table[key] = after
         yield
     finally:
-        setattr(owner, name, before)
+        for user in (owner, *others):
+            setattr(user, name, before)
         for table, key in places:
             table[key] = before
 

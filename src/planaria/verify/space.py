@@ -5,6 +5,7 @@ is one number per node, then (with rounds) who has had its timeout, then the mes
 """
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Any
 
 from msgspec import Struct
@@ -75,6 +76,7 @@ class Space:
         self._shifts = type(model).shifted is not Model.shifted
         self._shifted: dict[State, State] = {}
         self._decoded: dict[tuple[int, int], Any] = {}
+        self._names: dict[tuple[bool, int], bytes] = {}
         self.cut = 0  # steps not taken: more would have been in flight than the channel holds
 
     # Numbers for values
@@ -126,6 +128,26 @@ class Space:
     def channel(self, state: State) -> list[Flying]:
         """What is in flight in a state of the whole."""
         return [self.messages[flying // AGES] for flying in state[self.head :]]
+
+    def digest(self, state: State) -> bytes:
+        """The same name for the same state in every process, whatever its numbers are there."""
+        parts = [self._named(False, own) for own in state[: self.n]]
+        flying = [(self._named(True, it // AGES), it % AGES) for it in state[self.head :]]
+        parts += [b"%d" % it for it in state[self.n : self.head]]
+        parts += [name + b"%d" % age for name, age in sorted(flying)]
+        return _hashed(b" ".join(parts))
+
+    def _named(self, flying: bool, number: int) -> bytes:
+        """The name of a node's state or of a message, made once."""
+        found = self._names.get((flying, number))
+        if found is None:
+            if flying:
+                source, target, message = self.messages[number]
+                found = _hashed(f"{source} {target} ".encode() + to_wire(message))
+            else:
+                found = _hashed(self.locals[number])
+            self._names[flying, number] = found
+        return found
 
     def _shift(self, state: State) -> State:
         """A state without messages, counted from where the model says."""
@@ -244,3 +266,7 @@ class Space:
             after = (*start[:at], own, *start[at + 1 : head], *new)
             reached.append(after if new or not self._shifts else self._shift(after))
         return list(dict.fromkeys(reached)) if len(reached) > 1 else reached
+
+
+def _hashed(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
