@@ -7,8 +7,8 @@ the query has committed: two members have each row on disk. `sink_rows_per_s`: r
 the whole time of a batch, staging, commit and Spark's own share included, the median of the batches
 after the first two. `noop_rows_per_s`: the same query into nowhere, in the same run.
 `client_rows_per_s`: two plain clients that publish as many, with the same copies.
-`one_row_ms`: the whole time of a batch with one row, the median. `settled_s`: from the end of the
-last batch until every node has all rows. `cpu_us_per_row`: of all nodes, staged to settled.
+`sink_one_row_ms`: the whole time of a batch with one row, the median. `settled_s`: from the end of
+the last batch until every node has all rows. `cpu_us_per_row`: of all nodes, staged to settled.
 """
 
 import argparse
@@ -22,9 +22,8 @@ from time import perf_counter, sleep
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from spark_stream import client, network
+from spark_stream import client, everybody_joins, held, network, whole
 
-import planaria
 from planaria.network.context import Context
 from planaria.spark import PlanariaDataSource, session
 
@@ -44,32 +43,6 @@ def cpu_seconds(directory: Path) -> float:
         except (OSError, ValueError):
             continue
     return spent
-
-
-async def everybody_joins(context: Context, topic: str) -> None:
-    """Make every node a member of a topic."""
-
-    async def follow(server: str) -> None:
-        one = planaria.connect([server], credentials=context.credentials)
-        async with one as reader, reader.subscribe(topic, since="all") as events:
-            await anext(events)
-
-    async with planaria.connect(list(context.servers), credentials=context.credentials) as writer:
-        followers = [asyncio.create_task(follow(server)) for server in context.servers]
-        while not all(it.done() for it in followers):
-            await writer.publish(topic, b"")
-            await asyncio.sleep(0.2)
-        await asyncio.gather(*followers)
-
-
-async def held(context: Context, topic: str) -> int:
-    """How many publications of a topic the node has that has fewest."""
-    counts = []
-    for server in context.servers:
-        async with planaria.connect([server], credentials=context.credentials) as one:
-            its = (await one.status())["topics"].get(topic, {})
-            counts.append(int(its.get("publications", 0)))
-    return min(counts)
 
 
 def rows(spark: SparkSession, batch: int) -> DataFrame:
@@ -110,26 +83,30 @@ def through_clients(context: Context, count: int) -> float:
 
 
 def measure(*, quick: bool) -> dict[str, float]:
-    batch, batches = (20_000, 5) if quick else (100_000, 8)
     with tempfile.TemporaryDirectory() as directory, session("local[2]") as spark:
         spark.dataSource.register(PlanariaDataSource)
-        home = Path(directory)
-        with network(4, home) as context:
-            told = {"servers": ",".join(context.servers), "credentials": str(context.credentials)}
-            for topic in (TOPIC, "bench/clients", "bench/one"):
-                asyncio.run(everybody_joins(context, topic))
-            nowhere = rate(run(rows(spark, batch), batches, "noop"))
-            first, before = asyncio.run(held(context, TOPIC)), cpu_seconds(home)
-            done = run(rows(spark, batch), batches, "planaria", topic=TOPIC, **told)
-            ended, wanted = perf_counter(), first + batch * batches
-            while asyncio.run(held(context, TOPIC)) < wanted:
-                sleep(0.1)
-            found = {"sink_rows_per_s": rate(done), "noop_rows_per_s": nowhere}
-            found["settled_s"] = round(perf_counter() - ended, 2)
-            found["cpu_us_per_row"] = round(1e6 * (cpu_seconds(home) - before) / batch / batches, 1)
-            found["client_rows_per_s"] = through_clients(context, batch * 2)
-            one = run(rows(spark, 1), 8 if quick else 30, "planaria", topic="bench/one", **told)
-            found["one_row_ms"] = median(it.durationMs["triggerExecution"] for it in one)
+        with network(4, Path(directory)) as context:
+            return into_the_ring(spark, context, Path(directory), quick=quick)
+
+
+def into_the_ring(
+    spark: SparkSession, context: Context, home: Path, *, quick: bool
+) -> dict[str, float]:
+    batch, batches = (20_000, 5) if quick else (100_000, 8)
+    told = {"servers": ",".join(context.servers), "credentials": str(context.credentials)}
+    for topic in (TOPIC, "bench/clients", "bench/sink-one"):
+        asyncio.run(everybody_joins(context, topic))
+    nowhere = rate(run(rows(spark, batch), batches, "noop"))
+    first, before = asyncio.run(held(context, TOPIC)), cpu_seconds(home)
+    done = run(rows(spark, batch), batches, "planaria", topic=TOPIC, **told)
+    ended, wanted = perf_counter(), first + batch * batches
+    whole(context, TOPIC, wanted)
+    found = {"sink_rows_per_s": rate(done), "noop_rows_per_s": nowhere}
+    found["settled_s"] = round(perf_counter() - ended, 2)
+    found["cpu_us_per_row"] = round(1e6 * (cpu_seconds(home) - before) / batch / batches, 1)
+    found["client_rows_per_s"] = through_clients(context, batch * 2)
+    one = run(rows(spark, 1), 8 if quick else 30, "planaria", topic="bench/sink-one", **told)
+    found["sink_one_row_ms"] = median(it.durationMs["triggerExecution"] for it in one)
     return found
 
 

@@ -15,6 +15,7 @@ from planaria.core.node import (
     Publish,
     Published,
     Subscribe,
+    Unsubscribe,
 )
 from planaria.core.overlay import Violation
 from planaria.core.scenario import Action, Schedule
@@ -130,6 +131,14 @@ class LiveRun:
             published = Published(command.topic, ack.id, ack.publisher, ack.sequence)
             self.note(command, node, time)
             self.note(published, node, time)
+
+    async def unsubscribe(self, action: Action) -> None:
+        await self.settle()
+        ask = ask_of(action)
+        assert isinstance(ask.command, Unsubscribe)
+        assert ask.node is not None
+        self.note(ask.command, ask.node)
+        await self.end(ask.node)
 
     async def crash(self, action: Action) -> None:
         await self.settle()

@@ -1,5 +1,6 @@
 """The examples for operators: they name options and metrics that there are."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -8,21 +9,48 @@ from shutil import which
 
 import pytest
 
+from http_lab import get
+from live_lab import config, running
+from planaria.network.client.client import connect
+from planaria.network.client.overlays import RING
 from planaria.network.config import OPTIONS
 from planaria.network.metrics import METRICS
+from planaria.network.overlays.registry import PARTS
 
 DEPLOY = Path(__file__).parents[1] / "examples" / "deploy"
-OTHERS = {"no", "prefix", "system", "uid", "userns"}  # of other commands
+OTHERS = {"format", "no", "prefix", "system", "uid", "userns"}  # of other commands
 SUFFIXES = re.compile(r"_(bucket|sum|count)$")
 
 
-def test_the_board_asks_for_metrics_that_nodes_have() -> None:
+def asked() -> set[str]:
+    """The metrics that the board asks for."""
     board = json.loads((DEPLOY / "grafana.json").read_text())
-    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    named = {SUFFIXES.sub("", name) for expr in asked for name in re.findall(r"planaria_\w+", expr)}
-    assert named <= set(METRICS)
-    assert len(named) >= 15
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    places = [(it["gridPos"]["x"], it["gridPos"]["y"]) for it in board["panels"]]
+    assert len(set(places)) == len(places)
+    exprs = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    return {
+        SUFFIXES.sub("", name)
+        for expr in exprs
+        for name in re.findall(r"(?:planaria|process)_\w+", expr)
+    }
+
+
+def test_the_board_shows_all_that_a_node_measures_and_nothing_else(tmp_path: Path) -> None:
+    async def measured() -> set[str]:
+        told = config(tmp_path / "a", name="a", http="127.0.0.1:0")
+        async with running(told) as node, connect([node.listen], insecure=True) as client:
+            for overlay in (RING, *PARTS):
+                async with client.subscribe(f"t/{overlay}", overlay=overlay) as events:
+                    await events.ready()
+            assert node.http is not None
+            body = (await get(node.http, "/metrics"))[2].decode()
+            assert set(re.findall(r'overlay="(\w+)"', body)) == {*PARTS}
+            return set(re.findall(r"^# TYPE (\w+)", body, re.MULTILINE))
+
+    found = asyncio.run(measured())
+    assert found == set(METRICS)
+    assert asked() == found
 
 
 @pytest.mark.parametrize("name", ["planaria.service", "Containerfile"])

@@ -5,6 +5,7 @@ import doctest
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ PAGES = sorted(
     path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 )
 COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 SECONDS_MAX = 120  # a page that takes longer is a benchmark
 
 
@@ -207,6 +209,22 @@ def test_the_docs_build_without_a_warning(tmp_path: Path) -> None:
     )
     assert (result.returncode, result.stderr) == (0, "")
     assert (tmp_path / "html/write-a-protocol.html").stat().st_size > 10_000
+    if CHROMIUM is not None:
+        assert cut_off(tmp_path / "html", ("reference", "nodes", "operating")) == []
+
+
+def cut_off(site: Path, names: tuple[str, ...]) -> list[str]:
+    """The pages whose text ends beyond the right edge of a usual screen, where nobody sees it."""
+    tools = pytest.importorskip("playwright.sync_api", reason="skipped: no Playwright")
+    beyond = "document.querySelector('article').getBoundingClientRect().right > innerWidth"
+    with tools.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page, found = browser.new_page(viewport={"width": 1280, "height": 900}), []
+        for name in names:
+            page.goto((site / f"{name}.html").as_uri())
+            found += [name] if page.evaluate(beyond) else []
+        browser.close()
+    return found
 
 
 def test_a_failing_block_is_caught_and_its_line_named() -> None:

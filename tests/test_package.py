@@ -106,6 +106,33 @@ def test_every_extra_that_is_named_exists() -> None:
     assert {it for _, it in named} == {*PROJECT["optional-dependencies"]}, "and each is told"
 
 
+USED_AS = {  # where the name of a package is not that of its module, or nobody imports it
+    "eclipse-zenoh": "zenoh",
+    "nats-py": "nats",
+    "paho-mqtt": "paho",
+    "pytest-xdist": "pytest -n",
+    "pyzmq": "zmq",
+}
+
+
+def test_every_dependency_is_imported_or_run_or_has_its_reason_beside_it() -> None:
+    rooms = ("src", "tests", "docs", "benchmarks")
+    pages = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
+    pages = [path for path in pages if path != Path(__file__)]
+    used = "\n".join(path.read_text() for path in [*pages, ROOT / "Makefile"])
+    text = (ROOT / "pyproject.toml").read_text()
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    groups.append(tomllib.loads(text)["dependency-groups"]["dev"])
+    unused = []
+    for name in {_named(it) for group in groups for it in group} - {"planaria"}:
+        word = re.escape(USED_AS.get(name, name.replace("-", "_")))
+        how = rf"^\s*(import|from) {word}\b|(BIN\)/|-m ){word}\b|[\"']{word}[\"'.]"
+        reason = rf'"{name}\b[^"\n]*"[,\]]+ *#'
+        if not (re.search(how, used, re.MULTILINE) or re.search(reason, text, re.IGNORECASE)):
+            unused.append(name)
+    assert sorted(unused) == []
+
+
 def run_uv(*words: object) -> None:
     """Run uv; whoever cannot reach an index skips the test."""
     done = subprocess.run(
@@ -139,3 +166,8 @@ def test_the_built_wheel_gives_client_and_node_without_extras(
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         assert done.stdout.startswith(said)
+
+
+def test_the_package_names_the_papers_that_can_be_cited_by_address() -> None:
+    cited = re.findall(r"doi: (\S+)", (ROOT / "CITATION.cff").read_text())
+    assert sorted(PROJECT["urls"].values()) == sorted(f"https://doi.org/{it}" for it in cited)

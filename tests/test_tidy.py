@@ -54,6 +54,28 @@ def test_a_circle_of_packages_is_found() -> None:
     assert tidy.import_cycles(files[:2]) == []
 
 
+def test_the_page_of_the_rooms_names_those_there_are_and_what_each_may_import() -> None:
+    """The table in the docs, the packages in the tree and the rule that is checked are one."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = dict(
+        re.findall(
+            r"^\| `(\w+)` \| .* \| (.*) \|$", page.partition("## The contract")[0], re.MULTILINE
+        )
+    )
+    there = {path.name for path in (ROOT / "src/planaria").iterdir() if path.is_dir()}
+    there.discard("__pycache__")
+    planned = {*rows} - there
+    assert planned == {"gateway", "scale"}
+    assert {*rows} - planned == there
+    above: list[str] = []
+    for name, words in rows.items():
+        named = {*re.findall(r"`(\w+)`", words)}
+        allowed = {*above} - named if "the above" in words else named
+        assert allowed <= {*tidy.ROOMS[name]}, name
+        assert {*tidy.ROOMS[name]} - allowed <= {"scale", "gateway"}, name
+        above.append(name)
+
+
 CITED = re.compile(r"(?<![\w.\"'])([A-Z]\d{1,2})(?!\w)")
 
 

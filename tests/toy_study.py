@@ -6,7 +6,7 @@ from planaria.spark.grid import Cell, crossed
 from planaria.spark.sweep import Result
 from planaria.studies.charts import Point, lines
 from planaria.studies.facts import Found, Summed, exact, most
-from planaria.studies.judge import Asked, Check, Claim, Facts, exactly, only
+from planaria.studies.judge import Asked, Claim, Facts, Promise, exactly, only
 from planaria.studies.study import REAL, VERDICTS, WHOLE, Experiment, Study, Tables
 
 SIZES = {"quick": [1, 2, 3], "paper": [1, 2, 3, 4], "beyond": [1, 2, 3, 4, 5]}
@@ -16,7 +16,7 @@ ASKED = Asked(
         Claim("sum <&>", "=", 6.0, "twice"),
         Claim("square", "=", 9.0, "twice", "letter", meaning="slip"),
     ),
-    (Check("small", "<=", 8.0, "most"),),
+    (Promise("small", "<=", 8.0, "most"),),
 )
 PAGE = """<p>There are {{ tables.points|length }} points.</p>
 {{ figure("line", "A line") }}

@@ -16,12 +16,13 @@ from planaria.core.node import Effect, Subscribe
 from planaria.network.charters import judge
 from planaria.network.client.messages import AskState
 from planaria.network.context import Context
+from planaria.network.gate.clients import client_statuses
 from planaria.network.gate.gate import Gate
 from planaria.network.gate.session import Session
 from planaria.network.host import Host
 from planaria.network.identity import handle_of
 from planaria.network.monitor import Monitor
-from planaria.network.status import OverlayStatus
+from planaria.network.status import ClientStatus, OverlayStatus
 from planaria.network.store.database import Database
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.legitimacy import topic_violations
@@ -78,6 +79,9 @@ class Watched:
     @property
     def clients(self) -> int:
         return len(self.gate.sessions) if hasattr(self, "gate") else 0
+
+    def connected(self) -> list[ClientStatus]:
+        return client_statuses(self.gate, monotonic()) if hasattr(self, "gate") else []
 
     @property
     def address(self) -> str:

@@ -113,6 +113,9 @@ def test_inspect_finds_a_node_by_any_of_its_names(ask: Ask, network: WatchedNetw
     _, out = ask("inspect", "n1")
     assert f"id {node.host.hello.id.hex()}" in out
     assert "weather/europe" in out
+    assert "anonymous 127.0.0.1:" in out, "who asks is a client"
+    assert "asks: " in out
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_inspect_shows_a_topic_in_the_order_of_its_ring(ask: Ask) -> None:

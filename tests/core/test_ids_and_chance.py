@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planaria.core.chance import any_integer, combination, derive, stream
-from planaria.core.ids import HASH_BITS, NODE_ID_MAX, is_node_id, stable_hash
+from planaria.core.ids import (
+    HASH_BITS,
+    MODULUS,
+    NODE_ID_MAX,
+    ODD,
+    is_node_id,
+    mixed,
+    stable_hash,
+)
 
 parts = st.lists(st.integers() | st.text() | st.binary(), max_size=4)
 
@@ -112,3 +120,13 @@ def test_few_numbers_see_every_value_of_every_axis() -> None:
 def test_only_numbers_that_the_wire_takes_can_name_a_node() -> None:
     assert [id for id in (0, 7, NODE_ID_MAX) if not is_node_id(id)] == []
     assert [id for id in (-1, NODE_ID_MAX + 1, -(1 << 100), 1 << 100) if is_node_id(id)] == []
+
+
+@given(st.lists(st.integers(-(1 << 130), 1 << 130), max_size=10))
+def test_few_numbers_are_mixed_as_many_are_so_that_checks_in_snapshots_stay_true(
+    numbers: list[int],
+) -> None:
+    found = 1
+    for number in numbers:
+        found = found * ODD + number
+    assert mixed(*numbers) == found % MODULUS

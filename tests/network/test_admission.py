@@ -23,6 +23,7 @@ from planaria.protocols.skipring.charter import (
     OPEN,
     SLACK_SECONDS,
     Charter,
+    Ends,
     next_charter,
     voiding,
     with_publishers,
@@ -53,6 +54,7 @@ class Cluster:
         self.stranger = Credentials(issue(directory / "foreign", "alice", ("client",)))
         self.admissions = Admissions(self.bob)
         self.revoked: dict[bytes, int] = {}
+        self.ends: Ends | None = None  # that revocations tell
         self.laid: dict[str, Charter] = {}
         self.admissions.obey(self)  # type: ignore[arg-type]
 
@@ -64,6 +66,10 @@ class Cluster:
 
     def revoked_since(self, id: bytes) -> int | None:
         return self.revoked.get(id)
+
+    def revocation(self, id: bytes) -> Charter | None:
+        since = self.revoked.get(id)
+        return None if since is None else voiding(id, since, self.ends)
 
     def best(self, topic: str) -> Charter | None:
         return self.laid.get(topic)
@@ -151,6 +157,28 @@ def test_a_revocation_counts_from_its_second_on(cluster: Cluster) -> None:
     assert not news.admits(made(cluster.alice, time=NOW + 10))
     assert news.times(before)[0][1] == NOW + 10
     del cluster.revoked[cluster.alice.identity.id]
+
+
+def test_what_a_revocation_does_not_reach_cannot_be_dated_back(cluster: Cluster) -> None:
+    alice, news = cluster.alice, cluster.news()
+    stream, sign = (alice.identity.handle, b"s" * 12), alice.sealer(PUBLISHED, "news")
+    held, more = (seal(stream, at, [Draft(b"x")] * 3, time=NOW, sign=sign) for at in (0, 3))
+    other = made(alice)
+    cluster.revoked[alice.identity.id] = NOW + 10
+    assert all(news.admits(it) for it in (held, more, other)), "a second alone lets them in"
+    cluster.ends = ((stream[1], 3),)
+    assert news.admits(held)
+    assert not news.admits(more)
+    assert not news.admits(other), "a stream of the thief's own"
+    assert not news.admits(seal(stream, 1, [Draft(b"x")] * 3, time=NOW, sign=sign))
+    assert news.ends(held) == {stream[1]: 3}
+    assert news.admits(made(cluster.bob)), "nobody else"
+    assert not any(news.admits_staged(it) for it in batch(alice).values())
+    cluster.revoked[alice.identity.id] = NOW
+    assert not news.admits(held), "both are judged"
+    cluster.revoked.clear()
+    cluster.ends = None
+    assert news.ends(held) is None
 
 
 def batch(

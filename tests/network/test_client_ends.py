@@ -1,6 +1,7 @@
 """Whatever ends a search for nodes, whoever waits is told."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -90,3 +91,25 @@ def test_who_refuses_before_its_dial_has_ended_is_known_by_its_address() -> None
         assert channel.address == "b:1"
 
     asyncio.run(main())
+
+
+def test_a_tool_hangs_up_on_who_hangs_up_when_its_patience_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both in one turn of the loop: `planaria chaos` ended with a traceback."""
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        hello, _ = shown(Context((gates[0].address,), insecure=True), None)
+        asker = Asker(gates[0].address, Access(hello, None))
+        await asker.open()
+        connection = asker._connection
+        assert connection is not None
+        loop = asyncio.get_running_loop()
+        ends = partial(asker.closed, connection)
+        monkeypatch.setattr(connection, "close", partial(loop.call_soon, ends))
+        asker.seconds = 0
+        await asker.close()
+        assert asker.hung_up
+        connection.abort()
+
+    serve(test, gates=1)

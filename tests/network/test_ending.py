@@ -79,9 +79,10 @@ def _all_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_all_is_on_its_way")
-def test_what_only_a_node_that_stops_holds_is_handed_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["disk", "none"])
+def test_what_only_a_node_that_stops_holds_is_handed_over(tmp_path: Path, durability: str) -> None:
     async def main() -> None:
-        async with LiveNode(config(tmp_path / "stays")) as stays:
+        async with LiveNode(config(tmp_path / "stays", durability=durability)) as stays:
             told = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
             async with LiveNode(told) as goes:
                 await alone_then_with(goes, stays, 20)

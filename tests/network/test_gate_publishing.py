@@ -12,7 +12,6 @@ from planaria.core.errors import CapacityExceeded
 from planaria.core.node import Subscribe
 from planaria.network.client.messages import Failed, Put, PutNew, Stored
 from planaria.network.gate import numbering, publishing, session
-from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring import deposits, history
 from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, Record
 from planaria.records.store import Store
@@ -314,16 +313,6 @@ def test_what_cannot_be_published_is_refused_with_a_line() -> None:
             assert word in refused.reason
 
     run(publish, 1, 1)
-
-
-def test_what_the_topic_no_longer_keeps_is_refused() -> None:
-    async def publish(lab: Lab) -> None:
-        client = await lab.client(1)
-        refused = await client.ask(Put, Failed, TOPIC, client.seal(b"old", at=1_000).data)
-        assert refused.code == "usage"
-        assert "older than what the topic keeps" in refused.reason
-
-    run(publish, 2, 1, retention={TOPIC: Retention(age=3600)})
 
 
 def test_open_streams_of_a_topic_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,3 +281,28 @@ def test_a_busy_topic_does_not_starve_another_of_the_same_pattern(
         assert reader.payloads(tail, "a/busy") == numbered(400)
 
     run(read, 1)
+
+
+def test_tails_that_are_as_far_are_read_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(lab: Lab) -> None:
+        writer, *readers = [await lab.client(0) for _ in range(5)]
+        followed = [(reader, await reader.tail()) for reader in readers]
+        await publish(writer, 1)
+        await until(lambda: all(it.payloads(tail) == numbered(1) for it, tail in followed))
+        asked = 0
+        holdings = type(lab.nodes[0].peer.topics[TOPIC].history.holdings)
+        whole = holdings.read
+
+        def counted(self: object, *given: object, **options: object) -> object:
+            nonlocal asked
+            asked += 1
+            return whole(self, *given, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(holdings, "read", counted)
+        for number in range(1, 11):
+            await publish(writer, number, number + 1)
+        await until(lambda: all(it.payloads(tail) == numbered(11) for it, tail in followed))
+        assert asked < 2 * 10, "four tails, ten publications"
+        assert not lab.gates[0].tails._answers, "nothing is kept beyond a turn"
+
+    run(read, 1, 1)

@@ -94,7 +94,10 @@ def test_a_client_has_so_many_tails_and_a_node_without_a_disk_keeps_none(
             async with client.subscribe("a", "b", "c", overlay="mobile") as events:
                 with pytest.raises(UsageError, match="2 tails of one client"):
                     await events.ready()
-            await client.publish("a", b"", overlay="mobile")
+            with pytest.raises(UsageError, match="keeps nothing on disk"):
+                await client.publish("a", b"", overlay="mobile")
+            await client.publish("a", b"", overlay="mobile", durability="memory")
+            await node.publish("a", b"", overlay="mobile")
             assert not (tmp_path / "n0" / "overlays").exists()
 
     run(main)

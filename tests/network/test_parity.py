@@ -17,9 +17,10 @@ def test_a_scenario_has_the_same_book_in_the_simulator_and_on_processes(
     schedule = parse_schedule(SCENARIO.read_text(), SCENARIO.name)
     wrong, simulated = simulate(schedule, MEMBERS)
     assert wrong == []
-    assert simulated.published == 9
-    assert simulated.due == 3 * 9  # to two that stay, and to the new application of the third
-    assert simulated.delivered == 3 * 9 + 8 + 4  # and to those that are gone what came before
+    assert simulated.published == 10
+    assert simulated.due == 2 * 10  # to one that stays, and to the new application of another
+    # And what came before to one that unsubscribes, to an application that ends, to one that dies.
+    assert simulated.delivered == 2 * 10 + 9 + 8 + 4
     network = UpNetwork(processes, MEMBERS + 1, 1)
     live = asyncio.run(asyncio.wait_for(LiveRun(network, MEMBERS).run(schedule), 200))
     assert live == simulated

@@ -16,6 +16,7 @@ from planaria.network.client.batches import Numbering, Stager, commit
 from planaria.network.client.client import connect
 from planaria.network.context import Context
 from planaria.network.live import LiveNode
+from planaria.network.revoking import Reach
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.admission import EVERYTHING
 from planaria.protocols.skipring.charter import Charter, with_publishers
@@ -193,6 +194,39 @@ def test_what_was_published_after_a_revocation_is_removed_everywhere(tmp_path: P
             await until(
                 lambda: all(sorted(payloads(it)) == [b"another's", b"before"] for it in nodes)
             )
+
+    run(tmp_path, test)
+
+
+def test_with_a_stolen_key_nothing_can_be_dated_back_behind_what_nodes_hold(tmp_path: Path) -> None:
+    async def test(lab: Secure) -> None:
+        nodes = await members(lab, 2, "news")
+        async with lab.client("alice", nodes[0]) as alice:
+            await alice.publish("news", b"one")
+            await alice.publish("news", b"two")
+        await until(lambda: all(payloads(it) == [b"one", b"two"] for it in nodes))
+        last, context = shown(nodes[1])[-1], Context((nodes[0].listen,), lab.people["boss"])
+        id, later = issued_id(lab.keys, "alice"), int(time.time()) + 1000
+        shows = await revoke_one(context, id, lab.keys, later, (), show=True)
+        assert shows == [Reach("news", last.incarnation, 2)]
+        assert nodes[0].ring.charters.revocation(id) is None
+        short = f"{last.incarnation.hex()}=1"
+        assert await revoke_one(context, id, lab.keys, later, (short,)) == shows
+        await until(lambda: all(payloads(it) == [b"one"] for it in nodes))
+        sign = Credentials(lab.people["alice"]).sealer(PUBLISHED, "news")
+        false = [
+            seal((last.publisher, stream), first, [Draft(b"false")], time=last.time, sign=sign)
+            for stream, first in ((last.incarnation, 1), (bytes(12), 0))
+        ]
+        told, heard = tuple(it.host.node.id for it in nodes), lying(nodes[0])
+        for one in false:
+            nodes[0].host.command(Entrust("news", one, told, spread=True))
+        refused = {(it.key, told[1], FORGED) for it in false}
+        await until(lambda: refusals(heard) == refused)
+        joined = await lab.node()
+        joined.host.command(Subscribe("news"))
+        await until(lambda: payloads(joined) == [b"one"])
+        assert payloads(nodes[1]) == [b"one"]
 
     run(tmp_path, test)
 

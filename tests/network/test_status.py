@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 from msgspec import json
+from msgspec.structs import replace
 
 from planaria.core.node import Clock, Publish, Subscribe
 from planaria.network import introspection
 from planaria.network.contacts import Contact
 from planaria.network.doubts import member_doubts, supervisor_doubts
+from planaria.network.gate.clients import CLIENTS_SHOWN, NAMES_MAX, SHOWN_MAX, TEXT_MAX
 from planaria.network.identity import handle_of
 from planaria.network.introspection import NUMBER_MAX, settled
-from planaria.network.status import Status
+from planaria.network.status import ClientStatus, FollowedStatus, PublishedStatus, Status
 from planaria.network.store.database import Database
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.labels import position
@@ -170,7 +172,12 @@ def test_a_full_status_is_smaller_than_a_frame() -> None:
         node.host.contacts.learn(
             Contact(number.to_bytes(16, "big"), ("127.127.127.127:65535",) * 2, 0)
         )
-    assert len(json.encode(node.monitor.status())) < 1 << 20
+    long = FollowedStatus("é" * (NAMES_MAX // 2 // SHOWN_MAX), "content", "é" * TEXT_MAX)
+    put = PublishedStatus(long.pattern, f"{1 << 63}/{'00' * 12}", "content", 1 << 53)
+    client = ClientStatus("0" * 32, "é" * TEXT_MAX, "127.127.127.127:65535", 1e9, 1 << 40, 1 << 40)
+    client = replace(client, follows=[long] * SHOWN_MAX, publishes=[put] * SHOWN_MAX)
+    status = replace(node.monitor.status(), connected=[client] * CLIENTS_SHOWN)
+    assert len(json.encode(status)) < 1 << 20
 
 
 def filled(times: list[int], window: Window | None = None) -> Index:

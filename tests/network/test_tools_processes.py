@@ -86,6 +86,7 @@ def are_traced(home: Path, context: str, nodes: list[dict[str, Any]]) -> None:
     file = home / "live.parquet"
     assert tool(home, context, "trace", "live", str(file), "--seconds", "2")[0] == 0
     rows = list(Trace(file).rows())
-    assert {row.node for row in rows} == {status(it["http"])["handle"] for it in nodes}
+    assert {row.node for row in rows} == {status(it["http"])["handle"] for it in nodes} | {-1}
+    assert {row.message_type for row in rows if row.kind == "verdict"} == {"legitimate"}
     sent = {row.message_id for row in rows if row.kind == "send"}
     assert any(row.message_id in sent for row in rows if row.kind == "deliver")

@@ -7,7 +7,8 @@ from msgspec import json
 
 from http_lab import get
 from planaria.core.errors import UsageError
-from planaria.core.node import Publish, Send, Subscribe, Unsubscribe
+from planaria.core.message import tag_of
+from planaria.core.node import LinkDown, Publish, Send, Subscribe, Unsubscribe
 from planaria.core.trace import Row
 from planaria.network import tracing
 from planaria.network.http import HttpServer, monitoring
@@ -46,6 +47,18 @@ def test_a_traced_node_does_what_the_node_does_and_notes_it() -> None:
     answers = [row for row in traced.rows if row.kind == "send" and row.cause_id]
     assert answers
     assert {row.cause_id for row in answers} <= heard
+
+
+def test_what_may_not_have_arrived_and_what_is_broken_on_purpose_is_noted() -> None:
+    traced = Traced(ring_node(7, (7,), supervise=True))
+    other = ring_node(8, (7,), supervise=False)
+    other.on_command(Subscribe("news"))
+    send = next(it for it in other.on_timeout() if isinstance(it, Send))
+    traced.on_command(LinkDown(8, (send.message,)))
+    (row,) = [it for it in traced.rows if it.kind == "drop"]
+    assert (row.src, row.dst, row.message_type) == (7, 8, tag_of(send.message))
+    traced.fault("corrupt: affected 3")
+    assert traced.rows[-1][1:6] == (7, "fault", None, None, "corrupt: affected 3")
 
 
 def test_rows_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

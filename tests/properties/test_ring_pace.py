@@ -116,6 +116,8 @@ def test_who_waits_for_publications_speaks_in_every_interval(what: str) -> None:
         membership.history.antientropy.exchanges[neighbour] = Exchange(1, 0, DEEP, started=True)
     else:
         membership.history.reader.holes[7, bytes(12)] = (3, 0)
+    while membership.subscriber.pace.resting:  # nobody said so: it is seen at the next look
+        peer.on_timeout()
     sent = peer.on_timeout()
     greetings = [it.message for it in sent if isinstance(it, Send)]
     assert [it.promise for it in greetings if isinstance(it, Greeting)] == [1, 1]

@@ -33,13 +33,20 @@ class Toy(Admission):
     def __init__(self, id: NodeId) -> None:
         self.sealer = sealer(certificate(id), signer(id), PUBLISHED, TOPIC)
         self.revoked: dict[NodeId, int] = {}
+        self.reach: dict[bytes, int] | None = None  # of the streams of who is revoked
 
     @property
     def edition(self) -> object:
-        return tuple(self.revoked.items())
+        return (*self.revoked.items(), str(self.reach))
 
     def admits(self, record: Record) -> bool:
+        ends = self.ends(record)
+        if ends is not None and record.end > ends.get(record.incarnation, 0):
+            return False
         return any(since <= record.time < before for since, before in self.times(record))
+
+    def ends(self, record: Record) -> dict[bytes, int] | None:
+        return self.reach if record.publisher in self.revoked else None
 
     def admits_staged(self, record: Record) -> bool:
         return self.admits(record)
@@ -144,6 +151,28 @@ def test_what_its_publisher_signed_reaches_all() -> None:
     assert shown(ring) == [own] * 5
 
 
+def test_a_member_verifies_a_record_once_however_often_it_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, record, verified = peer(lab(4), 0), signed(), list[bytes]()
+    whole = Toy.admits
+
+    def counted(self: Toy, record: Record) -> bool:
+        verified.append(record.key)
+        return whole(self, record)
+
+    monkeypatch.setattr(Toy, "admits", counted)
+    said = [
+        Deposit(TOPIC, 3, record.data, True),
+        Arc(TOPIC, 3, record.data, 0, 0, 0, 0, 0),
+        Flood(TOPIC, 3, record.data, 0),
+        Push(TOPIC, 3, 1, [record.data], []),
+    ]
+    for message in [*said, *reversed(said)]:
+        one.on_message(message, 3)
+    assert verified == [record.key]
+
+
 def test_what_a_fault_invents_is_dropped_and_what_it_lost_comes_back() -> None:
     """Any start: each member holds some of what was signed, and forged records beside it."""
     for seed in range(6):
@@ -187,6 +216,23 @@ def test_all_is_judged_anew_as_soon_as_a_revocation_is_heard_of() -> None:
     assert history(ring, 0).inspection.on_timeout() == [Notice(TOPIC, "forged", {"records": 30})]
     kept = {it.place for it in records[:30]} | {signed(0, by=1, of=1, time=50).place}
     assert {*holdings.store.index.shown} == kept
+
+
+def test_what_is_beyond_the_positions_of_a_revocation_is_dropped_whatever_its_time() -> None:
+    """At once, by what the index says; also at who hears of it late."""
+    ring = lab(3)
+    records = [signed(at, time=at) for at in range(60)]
+    other = signed(0, by=1, of=1, time=50)
+    for id in ring.peers:
+        history(ring, id).holdings.append([*records, other])
+    kept = {it.place for it in records[:30]} | {other.place}
+    for id in ring.peers:
+        toy(ring, id).reach = {records[0].incarnation: records[29].end}
+        toy(ring, id).revoked[CLIENT] = TIME_MAX
+        dropped = Notice(TOPIC, "forged", {"records": 30})
+        assert history(ring, id).inspection.on_timeout() == [dropped]
+        ring.run(4)
+    assert shown(ring) == [kept] * 3
 
 
 def test_a_doubt_has_all_that_is_held_judged_within_a_few_timeouts() -> None:

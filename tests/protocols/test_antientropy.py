@@ -8,11 +8,9 @@ from antientropy_lab import ALL, TOPIC, Channel, held, peer, record
 from planaria.core.chance import stream
 from planaria.core.node import Send
 from planaria.protocols.publications import antientropy
-from planaria.protocols.publications.antientropy import PATIENCE
-from planaria.protocols.publications.antientropy_messages import (
-    Done,
-    More,
-)
+from planaria.protocols.publications.antientropy import PATIENCE, AntiEntropy
+from planaria.protocols.publications.antientropy_messages import Difference, Done, More, Push
+from planaria.protocols.publications.push import PUSH_BYTES_MAX, PUSH_FRAMES_MAX
 from planaria.records.window import Window
 
 
@@ -55,6 +53,50 @@ def test_empty_store_is_filled_whoever_starts(starter: int) -> None:
     channel.run()
     assert held(one) == held(two)
     assert len(held(one)) == 500
+
+
+def backlog(id: int, numbers: int) -> AntiEntropy:
+    """One that holds so many records of a quarter of a frame."""
+    one = peer(id, [])
+    one.holdings.append([record(it, size=PUSH_BYTES_MAX // 4 - 200) for it in range(numbers)])
+    return one
+
+
+@pytest.mark.parametrize("starter", [1, 2])
+@pytest.mark.parametrize("descend", [False, True])
+def test_one_digest_brings_more_than_one_answer_may(starter: int, descend: bool) -> None:
+    """Answers are cut where the window of a link ends; who got all of one asks again at once."""
+    one, two = backlog(1, 4 * PUSH_FRAMES_MAX * 3 + 5), peer(2, [])
+    started, other = (one, two) if starter == 1 else (two, one)
+    if descend:
+        started._doubt(other.id)
+    channel = Channel(one, two)
+    channel.send(started.on_digest(other.id, other.digest(0, ALL)))
+    channel.run()
+    assert held(one) == held(two)
+    assert len(channel.delivered[2]) == channel.pushed == len(held(one))
+
+
+def test_answers_that_bring_nothing_new_are_not_asked_for_again() -> None:
+    one, two = backlog(1, 4 * PUSH_FRAMES_MAX * 2), peer(2, [])
+    channel = Channel(one, two)
+    channel.take = lambda target: lambda _: None  # type: ignore[method-assign]
+    channel.send(two.on_digest(1, one.digest(0, ALL)))
+    channel.run(40)
+    assert channel.tags.count("publications.push") == PUSH_FRAMES_MAX
+
+
+def test_who_holds_more_is_in_no_doubt_while_a_peer_catches_up() -> None:
+    """It changes nothing of its own for many exchanges; to audit all it has would take longer."""
+    one, two = peer(1, list(range(40))), peer(2, [])
+    for held_by_two in range(10):
+        two.holdings.append([record(held_by_two, time=3 + held_by_two % 3)])
+        channel = Channel(one, two, lost=lambda message: isinstance(message, Push | Difference))
+        channel.send(one.on_digest(2, two.digest(0, ALL)))
+        channel.run()
+        one._finish(2)
+    assert one.holdings.audit_due == 0
+    assert "publications.root" not in channel.tags
 
 
 @settings(max_examples=150, derandomize=True, deadline=None)

@@ -17,6 +17,7 @@ from planaria.protocols.skipring.deposits import (
     MALFORMED,
     PATIENCE_SECONDS,
     STRANGER,
+    VOLATILE,
     Copies,
     DepositAnswered,
     Entrust,
@@ -301,19 +302,70 @@ def test_a_member_that_lost_it_counts_no_more_and_who_was_not_asked_never() -> N
 
 
 def test_refusals_are_final_full_or_a_matter_of_patience() -> None:
-    copies = Copies(2, 0.0)
+    copies, late = Copies(2, 0.0), PATIENCE_SECONDS + 1
     copies.ask([1, 2, 3], 0.0)
-    assert copies.refusal([1, 2, 3], 1.0) is None
+    assert copies.refusal([1, 2, 3], 1.0, 3) is None
     copies.answered(1, FULL)
     copies.answered(2, FULL)
-    assert copies.refusal([1, 2, 3], 1.0) is None, "the third may have room"
-    assert copies.refusal([1, 2], 1.0) == FULL
-    assert copies.refusal([], 1.0) is None
-    assert copies.refusal([1, 2, 3], PATIENCE_SECONDS + 1) == FULL
-    copies.answered(2, EXPIRED)
-    assert copies.refusal([1, 2, 3], 1.0) == EXPIRED
+    assert copies.refusal([1, 2, 3], 1.0, 3) is None, "the third may have room"
+    assert copies.refusal([1, 2], 1.0, 3) == FULL
+    assert copies.refusal([], 1.0, 3) is None
+    assert copies.refusal([1, 2, 3], late, 3) == FULL
+    copies.answered(2, CROWDED)
+    assert copies.refusal([1, 2, 3], 1.0, None) == CROWDED
     patient = Copies(2, 0.0, strict=True)
-    assert patient.refusal([1], PATIENCE_SECONDS + 1) is None
+    assert patient.refusal([1], late, 3) is None
+
+
+def test_too_old_is_what_all_members_say_for_long_and_not_what_one_says_at_once() -> None:
+    late = PATIENCE_SECONDS + 1
+    for strict in (False, True):
+        copies = Copies(2, 0.0, strict=strict)
+        copies.ask([1, 2], 0.0)
+        copies.answered(1, EXPIRED)
+        assert copies.refusal([1, 2], late, 3) == (None if strict else FULL)
+        copies.answered(2, EXPIRED)
+        assert copies.refusal([1, 2], 1.0, 3) is None, "memory may be repaired"
+        assert copies.refusal([1, 2], late, 3) == EXPIRED
+        unsure = copies.refusal([1, 2], late, None)
+        assert unsure == (None if strict else FULL), "there may be others"
+        assert copies.refusal([], late, 3) == (None if strict else FULL)
+        copies.ask([1, 2], late)
+        copies.answered(1, "")
+        assert copies.refusal([1, 2], late, 3) != EXPIRED
+
+
+def test_who_has_no_disk_holds_no_copy_that_was_to_be_on_disk() -> None:
+    late = PATIENCE_SECONDS + 1
+    for strict in (False, True):
+        copies = Copies(2, 0.0, strict=strict)
+        copies.ask([1, 2], 0.0)
+        copies.answered(1, VOLATILE)
+        assert copies.refusal([1, 2], 1.0, 2) is None
+        copies.answered(2, VOLATILE)
+        assert not copies.enough(2)
+        assert copies.refusal([1, 2], 1.0, 2) == VOLATILE
+        assert copies.refusal([1, 2], 1.0, 3) is None, "the third may have a disk"
+        assert copies.refusal([1, 2], 1.0, None) is None
+        assert copies.refusal([1, 2], late, None) == VOLATILE
+        copies.answered(2, "")
+        assert copies.enough(2) == (not strict), "all that have a disk"
+        assert not copies.enough(3)
+        assert copies.all_known([1, 2], late) == (not strict)
+        assert len(copies.held) == 1
+
+
+def test_a_member_without_a_disk_takes_nothing_that_is_to_be_on_disk() -> None:
+    peer = member()
+    history = peer.topics[TOPIC].history
+    history.holdings.store.volatile = history.staging.holdings.store.volatile = True
+    refused = [Send(ENTRY, NotHeld(TOPIC, 0, record().key, VOLATILE))]
+    assert deposited(peer, record(), spread=True) == refused
+    staged = Deposit(TOPIC, ENTRY, record().data, spread=False, stage=True)
+    assert peer.on_message(staged, ENTRY) == refused
+    assert len(history.holdings) == 0
+    assert answers(deposited(peer, record(), durable=False)) == [Held(TOPIC, 0, record().key)]
+    assert len(history.holdings) == 1
 
 
 def test_a_state_of_a_peer_says_nothing_of_deposits() -> None:

@@ -195,3 +195,14 @@ def test_merging_stops_before_a_filter_grows_too_large() -> None:
 )
 def test_a_filter_that_no_condition_gives_is_recognised(garbage: Filter) -> None:
     assert not is_well_formed(garbage)
+
+
+@pytest.mark.parametrize("numbers", [(1 << 70, 2.0**70), (2.0**70, 1 << 70)])
+def test_equal_numbers_are_judged_each_by_itself_because_only_one_can_be_sent(
+    numbers: tuple[float, float],
+) -> None:
+    cuts = [Values(numbers=(((number, 0), (number, 1)),)) for number in numbers]
+    filters = [Filter((("n", values),)) for values in cuts]
+    assert filters[0] == filters[1]
+    for _ in range(2):  # from memory too
+        assert [is_well_formed(it) for it in filters] == [isinstance(it, float) for it in numbers]

@@ -1,74 +1,64 @@
-"""One publication can be followed from command to Deliver: who calls whom on its way."""
+"""A publication can be followed by a reader of the code: from command or message to `Deliver`."""
 
-import sys
-from collections.abc import Callable
-from types import FrameType
+import traceback
+from collections import Counter
 from typing import Any
 
-from planaria.core.node import Deliver, Effect, Publish, Send
-from planaria.protocols.skipring.broadcast_messages import Arc
+import pytest
+
+from planaria.core.node import Deliver
+from planaria.protocols.publications import reader
 from planaria.protocols.skipring.overlay import RingOverlay
-from planaria.simulator.delays import INTERVAL
+from planaria.records import record
+from planaria.simulator.schedule import parse_schedule
 from planaria.simulator.trial import Spec, Trial
+from planaria.simulator.worlds.registry import find_kind
 
-CALLS_MAX = 8  # in a node, from its door to the effect
-
-
-class Path:
-    """The calls within which the first effect of some kind came to be, outermost first.
-
-    Whoever returns it first made it. Calls that came back before are nobody's way to it.
-    """
-
-    def __init__(self, wanted: Callable[[Effect], bool]) -> None:
-        self.wanted = wanted
-        self.driver: list[str] = []
-        self.node: list[str] = []
-
-    def __call__(self, frame: FrameType, event: str, value: Any) -> None:
-        """Called by Python for every call and return."""
-        if event != "return" or self.node:
-            return
-        values = value if isinstance(value, list) else [value]
-        if not any(isinstance(it, Effect) and self.wanted(it) for it in values):
-            return
-        above: FrameType | None = frame
-        while above is not None:
-            module, name = above.f_globals["__name__"], above.f_code.co_qualname
-            if not name.endswith("comp>"):  # a comprehension is part of its function
-                if module.startswith("planaria.protocols."):
-                    self.node.insert(0, name)
-                elif module.startswith("planaria.simulator."):
-                    self.driver.insert(0, name)
-            above = above.f_back
+CALLS_MAX = 8
 
 
-def followed(act: Callable[[], None], wanted: Callable[[Effect], bool]) -> Path:
-    path, before = Path(wanted), sys.getprofile()
-    sys.setprofile(path)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
-    return path
+@pytest.mark.parametrize("overlay", ["ring", "gossip", "content", "mobile"])
+def test_at_most_eight_calls_lead_to_a_delivery(
+    overlay: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths: set[tuple[str, ...]] = set()
+    one = Deliver.one
+
+    def path() -> tuple[str, ...]:
+        calls = [(it.filename, it.name) for it in traceback.extract_stack()[:-2]]
+        driver = max(i for i, (file, _) in enumerate(calls) if "/simulator/" in file)
+        return tuple(f"{file.rpartition('/')[2]}:{name}" for file, name in calls[driver + 1 :])
+
+    def many(*given: Any, **named: Any) -> Deliver:
+        paths.add(path())
+        return Deliver(*given, **named)
+
+    def single(*given: Any, **named: Any) -> Deliver:
+        paths.add(path())
+        return one(*given, **named)
+
+    monkeypatch.setattr(reader, "Deliver", many)
+    monkeypatch.setattr(Deliver, "one", single)
+    faults = parse_schedule("at 5 publish count=3", "a few publications")
+    Trial(find_kind(overlay).make(), Spec(n=4, seed=3, start="legitimate", faults=faults)).run()
+    assert {it[0].rpartition(":")[2] for it in paths} >= {"on_command", "on_message"}
+    assert max(map(len, paths)) <= CALLS_MAX, "\n".join(" > ".join(it) for it in paths)
 
 
-def test_publication_is_followed_from_command_to_delivery_through_few_calls() -> None:
-    overlay = RingOverlay()
-    simulator = Trial(overlay, Spec(2, 1, "legitimate")).simulator
+def test_the_key_of_a_publication_is_hashed_once_at_each_node_it_comes_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By whoever publishes it and by each receiver; audits, at timeouts, hash again on purpose."""
+    hashed: Counter[bytes] = Counter()
+    whole = record.record_key
 
-    def sent(effect: Effect) -> bool:
-        return isinstance(effect, Send) and isinstance(effect.message, Arc)
+    def counting(data: bytes) -> bytes:
+        key = whole(data)
+        if {"on_message", "on_command"} & {it.name for it in traceback.extract_stack()}:
+            hashed[key] += 1
+        return key
 
-    def delivered(effect: Effect) -> bool:
-        return isinstance(effect, Deliver)
-
-    sending = followed(lambda: simulator.command(0, Publish(overlay.topic, b"news")), sent)
-    assert sending.driver[-1:] == ["Simulator.command"]
-    assert sending.node[0] == "Peer.on_command"
-    assert sending.node[-1].startswith("Broadcast.")
-    assert len(sending.node) <= CALLS_MAX, sending.node
-    receiving = followed(lambda: simulator.run(2 * INTERVAL), delivered)
-    assert receiving.driver[-2:] == ["Simulator.run", "Simulator._run_bucket"]
-    assert receiving.node[0] == "Peer.on_message"
-    assert len(receiving.node) <= CALLS_MAX, receiving.node
+    monkeypatch.setattr(record, "record_key", counting)
+    faults = parse_schedule("at 5 publish count=3", "a few publications")
+    Trial(RingOverlay(), Spec(n=4, seed=3, start="legitimate", faults=faults)).run()
+    assert [*hashed.values()] == [4, 4, 4]

@@ -108,7 +108,7 @@ def test_sketches_come_into_doubt_however_low_the_count_of_strikes(strikes: int)
     one.peers[2] = (one.holdings.version, strikes)
     found = []
     for _ in range(STRIKES_MAX + 1):
-        found.append(one._strike(2))
+        found.append(one._strike(2, 0))
         one.peers[2] = (one.holdings.version, one.peers[2][1])
     assert any(found)
 

@@ -26,7 +26,7 @@ pytest_plugins = ("spark_session",)
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpNetwork]:
     with Processes(tmp_path_factory.mktemp("sink")) as processes:
-        yield UpNetwork(processes, nodes=4, supervisors=2)
+        yield UpNetwork(processes, nodes=8, supervisors=2)
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_rows_come_back_by_the_source_while_nodes_crash_and_a_store_is_damaged(
 ) -> None:
     join(network, "round")
     query = Query(spark, tmp_path, writing, "round")
-    query.add(2000)
+    query.add(4000)
     query.run(partitions=2)
     for name, count in (("n3", 2000), ("n4", 1000)):
         network.kill(name)
@@ -218,9 +218,9 @@ def test_rows_come_back_by_the_source_while_nodes_crash_and_a_store_is_damaged(
         rows = spark.read.format("planaria").options(**given).load().collect()
         return Counter(bytes(row.value) for row in rows)
 
-    until(lambda: read().total() >= 5000, "all rows", HEAL_SECONDS)
+    until(lambda: read().total() >= 7000, "all rows", HEAL_SECONDS)
     found = read()
-    assert found - Counter({b"0": found[b"0"] - 1}) == expected(5000)
+    assert found - Counter({b"0": found[b"0"] - 1}) == expected(7000)
 
 
 def damage(store: Path) -> None:

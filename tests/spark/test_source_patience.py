@@ -1,7 +1,7 @@
 """Spark's readers without Spark: many streams, slow nodes, reads that are left early."""
 
 import asyncio
-from time import time
+from time import monotonic, time
 from typing import Any
 
 import pytest
@@ -85,5 +85,27 @@ def test_a_read_that_is_left_early_hangs_up() -> None:
         await until(lambda: len(lab.gates[0].sessions) == sessions)
         await apart(reader.stop)
         await until(lambda: len(lab.gates[0].sessions) == sessions - 1)
+
+    run(read, 1, 1)
+
+
+def test_a_query_that_has_read_all_waits_for_news_at_its_node() -> None:
+    """Spark asks again as soon as it is answered: at once would be 77 times a second."""
+
+    async def read(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await publish(writer, 3)
+        reader = await apart(lambda: stream(lab))
+        _, end = await apart(follow, reader, Empty.of(reader))
+        before = monotonic()
+        for _ in range(4):
+            assert await apart(lambda: reader.latestOffset(end, ALL)) == end
+        assert monotonic() - before > 3 * overview.NEWS_SECONDS, "the first may have been under way"
+        await publish(writer, 1)
+        for _ in range(100):
+            if (later := await apart(lambda: reader.latestOffset(end, ALL))) != end:
+                break
+        assert values(await apart(lambda: rows(reader, end, later))) == numbered(1)
+        await apart(reader.stop)
 
     run(read, 1, 1)

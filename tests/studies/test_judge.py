@@ -9,10 +9,10 @@ import pytest
 
 from planaria.studies.judge import (
     MEANINGS,
-    Check,
     Claim,
     Fact,
     Facts,
+    Promise,
     Relation,
     checks,
     claims,
@@ -134,8 +134,8 @@ def test_what_never_ends_is_shown_as_nothing_and_does_not_hold() -> None:
 
 
 def test_checks_are_judged_alike() -> None:
-    asked = [Check("kept", "<=", 3.0, "big"), Check("broken", "<", 3.0, "big")]
-    asked.append(Check("unknown", "=", 1.0, "lost"))
+    asked = [Promise("kept", "<=", 3.0, "big"), Promise("broken", "<", 3.0, "big")]
+    asked.append(Promise("unknown", "=", 1.0, "lost"))
     found = [(it["check"], it["bound"], it["holds"]) for it in checks(asked, FACTS)]
     assert found == [("kept", 3.0, "yes"), ("broken", 3.0, "no"), ("unknown", 1.0, "undecided")]
 

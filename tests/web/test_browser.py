@@ -98,6 +98,7 @@ def test_a_run_is_replayed(browser: object, tmp_path: Path) -> None:
     assert it.inked(*GREY) > grey + 100, "the node that stopped"
     assert "broken" in (it.page.locator("#lamps li").first.get_attribute("class") or "")
     assert "crash count=1" in it.text("#events")
+    assert not it.page.locator("#clientsection").is_visible(), "a simulation has no clients"
     assert it.errors == []
 
 

@@ -141,6 +141,24 @@ def test_brokers_tell_what_is_wanted_behind_their_links(board: Board) -> None:
     board.seen("#detail", "delay > 60")
 
 
+def test_clients_are_listed_with_what_they_do_at_which_node(board: Board) -> None:
+    row = board.page.locator("#clients li", has_text="follows flights/# in content")
+    row.locator("text=where delay > 60").first.wait_for(timeout=PATIENCE)
+    assert "anonymous 127.0.0.1:" in row.inner_text()
+    assert "to it" in row.inner_text()
+    board.seen("#clients li", "asks: ")  # the dashboard's own
+    row.get_by_role("button", name="at n1").focus()
+    now = board.page.locator("#clock").inner_text()
+    script = "(old) => document.querySelector('#clock').innerText !== old"
+    board.page.wait_for_function(script, arg=now, timeout=PATIENCE)
+    board.page.keyboard.press("Enter")
+    assert board.page.locator("#choose option:checked").inner_text() == "n1"
+    board.seen("#detail .client", "follows weather/# in gossip")
+    board.page.set_viewport_size({"width": 360, "height": 740})
+    assert board.page.evaluate("document.documentElement.scrollWidth") <= 360
+    board.page.set_viewport_size({"width": 1280, "height": 720})
+
+
 def test_who_came_to_a_topic_by_keyboard_stays_there_while_frames_come(board: Board) -> None:
     board.page.locator("#topics button").nth(1).focus()
     script = "(old) => document.querySelector('#clock').innerText !== old"

@@ -31,7 +31,7 @@ def incidents(name: str | None, as_json: bool) -> int:
     chosen = [load(it) for it in ([name] if name else names())]
     if not as_json and name is None:
         click.echo(_joined(("incident", "source", "naive", *HEAD), _widths(chosen)))
-    rows = [_told(tell(it), name is not None, as_json, _widths(chosen)) for it in chosen]
+    rows = [_printed(tell(it), name is not None, as_json, _widths(chosen)) for it in chosen]
     if not as_json and name is None:
         click.echo("")
         for line in _explained(rows):
@@ -39,7 +39,7 @@ def incidents(name: str | None, as_json: bool) -> int:
     return 0 if all(it.healed for it in rows) else BROKEN
 
 
-def _told(story: Story, alone: bool, as_json: bool, widths: tuple[int, int]) -> Row:
+def _printed(story: Story, alone: bool, as_json: bool, widths: tuple[int, int]) -> Row:
     """Print an incident as soon as it has been repeated."""
     row = story.row
     if as_json:

@@ -3,14 +3,16 @@
 from typing import Any
 
 import click
-from msgspec import json, to_builtins
+from msgspec import convert, json, to_builtins
 
 from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.tables import aligned, counted, filled
 from planaria.core.errors import UsageError, unknown
 from planaria.core.ids import NodeId
+from planaria.network.connected import ANONYMOUS, does, figures, together
 from planaria.network.context import Context
 from planaria.network.doctor import findings
+from planaria.network.status import ClientStatus
 from planaria.network.survey import Seen, Survey, Surveyor
 from planaria.network.units import seconds_text, size_text
 
@@ -130,6 +132,7 @@ def node_text(found: dict[str, Any]) -> list[str]:
         ["topics", f"{totals['topics']}, {totals['publications']:,} publications"],
         ["links", f"{found['links_total']}, {found['links_busy']} full"],
         ["clients", str(found["clients"])],
+        *client_rows(convert(found["connected"], list[ClientStatus])),
         ["dropped", f"{found['drops']} messages; {found['malformed']} could not be read"],
         ["queued", f"{found['queues']['messages']} messages"],
         ["memory", f"{size_text(process['resident_bytes'])}, process {process['pid']}"],
@@ -148,7 +151,17 @@ def node_text(found: dict[str, Any]) -> list[str]:
         label = "-" if its["label"] is None else str(its["label"])
         members = "-" if its["members"] is None else str(its["members"])
         topics.append([name, label, members, f"{its['publications']:,}", "; ".join(its["doubts"])])
-    return [*aligned(rows), "", *aligned(topics, right=(1, 2, 3))]
+    return [*aligned(rows, wrapped=1), "", *aligned(topics, right=(1, 2, 3))]
+
+
+def client_rows(connected: list[ClientStatus]) -> list[list[str]]:
+    """What people read of the clients of a node."""
+    rows = []
+    for connections in together(connected):
+        first = connections[0]
+        rows.append(["", f"{first.name or ANONYMOUS} {first.address}: {figures(connections)}"])
+        rows += [["", f"  {words}"] for words in does(connections)]
+    return rows
 
 
 def _name(called: str | None) -> str:

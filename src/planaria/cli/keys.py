@@ -11,8 +11,6 @@ from planaria.cli.access import JSON, reaches_network, run
 from planaria.cli.groups import Group
 from planaria.cli.topic import utc
 from planaria.core.errors import UsageError
-from planaria.network.charters import seal_void
-from planaria.network.client.messages import ChartersAre, PutCharter
 from planaria.network.context import Context
 from planaria.network.identity import (
     AUTHORITY,
@@ -23,13 +21,14 @@ from planaria.network.identity import (
     ISSUED,
     ROLES,
     found_cluster,
+    handle_of,
     identify,
     issue,
     issued,
     load_authority,
     load_certificate,
 )
-from planaria.network.laid_down import supervisors_of
+from planaria.network.revoking import Reach, ends_of, held_by, lay_down
 from planaria.network.rotation import finish_rotation, revoking_key, rotate
 from planaria.network.survey import Surveyor
 from planaria.protocols.skipring.charter import voiding
@@ -97,24 +96,55 @@ def rotate_authority(directory: Path, finish: bool) -> None:
 @click.argument("who", metavar="NAME|ID")
 @click.option("--dir", "directory", type=DIRECTORY, default=Path("keys"), show_default=True)
 @click.option("--from", "since", metavar="TIME", help="2026-11-16T12:00:00Z, or seconds [now].")
+@click.option("--held", is_flag=True, help="Only what nodes hold of it now counts from now on.")
+@click.option("--after", multiple=True, metavar="STREAM=NUMBER", help="Nor that, from there on.")
+@click.option("--show", is_flag=True, help="Print what nodes hold of it, and do nothing.")
 @reaches_network
-def revoke(context: Context, who: str, directory: Path, since: str | None) -> None:
+def revoke(
+    context: Context,
+    who: str,
+    directory: Path,
+    since: str | None,
+    held: bool,
+    after: tuple[str, ...],
+    show: bool,
+) -> None:
     """Have a running network refuse NAME or ID; needs the authority in --dir.
 
-    Its links are closed, and what it signed as an admin from TIME on is void. Cannot be taken back.
+    Its links are closed, and what it signed from TIME on is void. With --held also whatever it
+    publishes in other streams, or further in those that nodes hold: nothing can be dated back.
+    Cannot be taken back.
     """
     id, second = issued_id(directory, who), parse_time(since)
-    run(revoke_one(context, id, directory, second))
-    click.echo(f"{who} ({id.hex()}) is revoked from {utc(second)} on", err=True)
+    asked = None if not (held or after or show) else after
+    reaches = run(revoke_one(context, id, directory, second, asked, show=show))
+    for one in reaches:
+        click.echo(f"{one.topic} {one.incarnation.hex()}={one.end}")
+    if not show:
+        click.echo(f"{who} ({id.hex()}) is revoked from {utc(second)} on", err=True)
 
 
-async def revoke_one(context: Context, id: bytes, directory: Path, since: int) -> None:
-    """Sign with the authority's key that a certificate is revoked, and tell a supervisor."""
-    sealed = seal_void(voiding(id, since), revoking_key(directory, id))
+async def revoke_one(
+    context: Context,
+    id: bytes,
+    directory: Path,
+    since: int,
+    after: tuple[str, ...] | None = None,
+    *,
+    show: bool = False,
+) -> list[Reach]:
+    """Revoke a certificate; if `after` is told, by position too. Returns what nodes held of it."""
+    key = revoking_key(directory, id)
     async with Surveyor(context) as surveyor:
         survey = await surveyor.look()
-        first = next(iter([*supervisors_of(survey), *survey.nodes]))
-        await surveyor.ask(first, PutCharter, ChartersAre, sealed)
+        reaches = [] if after is None else await held_by(surveyor, survey, handle_of(id))
+        ends = None if after is None else ends_of(reaches, after)
+        for silent in survey.silent if after is not None else ():
+            told = "what it alone holds is not counted"
+            click.echo(f"{silent.addresses[0]} does not answer: {told}", err=True)
+        if not show:
+            await lay_down(surveyor, survey, voiding(id, since, ends), key)
+        return reaches
 
 
 def issued_id(directory: Path, who: str) -> bytes:

@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -35,6 +36,13 @@ CHUNK_BYTES = 1 << 16  # read at a time
     type=click.IntRange(1, 64),
     help="Members of the topic that must hold it before it counts as published.",
 )
+@click.option(
+    "--durability",
+    default="disk",
+    show_default=True,
+    type=click.Choice(["disk", "memory"]),
+    help="Where they must hold it.",
+)
 @overlay_option
 def pub(
     topic: str,
@@ -47,6 +55,7 @@ def pub(
     key: str | None,
     headers: tuple[str, ...],
     copies: int,
+    durability: str,
     overlay: str | None,
 ) -> None:
     """Publish PAYLOAD on TOPIC; without it, the standard input, whole or by --lines.
@@ -61,7 +70,8 @@ def pub(
         servers, context=context, credentials=credentials, insecure=insecure, oneshot=not lines
     )
     body = None if lines else os.fsencode(payload) if payload is not None else _whole()
-    ack = asyncio.run(_publish(client, topic, draft, body, copies, overlay))
+    wish = {"copies": copies, "durability": durability, "overlay": overlay}
+    ack = asyncio.run(_publish(client, topic, draft, body, wish))
     if ack is not None and 0 < ack.copies < copies:
         members = f"{ack.members} member{'s' * (ack.members != 1)}"
         held = f"{ack.copies} of {copies} copies: the topic has {members}"
@@ -73,17 +83,15 @@ async def _publish(
     topic: str,
     draft: Draft,
     body: bytes | None,
-    copies: int,
-    overlay: str | None,
+    wish: dict[str, Any],
 ) -> Ack | None:
     """Publish one body, or, if it is None, all lines that come in."""
     async with client:
         if body is None:
             drafts = (draft._replace(payload=line) async for line in _lines())
-            return await client.publish_many(topic, drafts, copies=copies, overlay=overlay)
-        return await client.publish(
-            topic, body, key=draft.key, headers=dict(draft.headers), copies=copies, overlay=overlay
-        )
+            return await client.publish_many(topic, drafts, **wish)
+        headers = dict(draft.headers)
+        return await client.publish(topic, body, key=draft.key, headers=headers, **wish)
 
 
 def _pairs(headers: tuple[str, ...]) -> Headers:

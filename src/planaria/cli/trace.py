@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,11 +16,12 @@ from planaria.cli.live_trace import trace_network
 from planaria.cli.tables import counted
 from planaria.core.errors import UsageError, unknown
 from planaria.core.trace import Row
+from planaria.network.client.overlays import RING, check_overlay
 from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.network.tracing import SECONDS_MAX
 from planaria.simulator.delays import INTERVAL
-from planaria.simulator.engine import KINDS
+from planaria.simulator.engine import KINDS, MESSAGE_KINDS
 from planaria.simulator.pictures.lamport import draw, window
 from planaria.simulator.trace import Recorder, Trace
 from planaria.web.page import whole
@@ -73,18 +75,31 @@ def show(file: Path, limit: int, kind: tuple[str, ...], node: tuple[int, ...]) -
     default=5.0,
     show_default=True,
 )
+@click.option("--topic", default="", help="The one that pictures show [the first there is].")
+@click.option("--overlay", default=RING, show_default=True, help="In which it is.")
 @reaches_network
-def live(context: Context, file: Path, seconds: float) -> int:
+def live(context: Context, file: Path, seconds: float, topic: str, overlay: str) -> int:
     """Write to FILE what all nodes of a running network do for some seconds.
 
-    Nodes are asked over HTTP: those that were started without --http, or whose door this machine
-    cannot reach, are missing.
+    Nodes tell what they hear and say over HTTP: of those that were started without --http, or
+    whose door this machine cannot reach, only what they are like each second is known.
     """
-    found = run(trace_network(context, seconds))
-    about = {"run": f"live {found.began}", "version": __version__, "seconds": f"{seconds:g}"}
+    check_overlay(overlay)
+    found = run(trace_network(context, seconds, topic, overlay))
+    when = datetime.fromtimestamp(found.began / MILLISECONDS, UTC)
+    about = {
+        "run": f"live {found.began}",
+        "version": __version__,
+        "seconds": f"{seconds:g}",
+        "title": f"{found.drawn}, live at {when:%Y-%m-%d %H:%M:%S} UTC, planaria {__version__}",
+    }
     with Recorder(file, "everything", about) as recorder:
         for row in found.rows:
             recorder.keep(row)
+            if row.kind in MESSAGE_KINDS:
+                recorder.counters.count(row.kind, row.message_type or "", row.bytes)
+        recorder.tell("names", found.names)
+        recorder.tell("pictures", found.pictures)
     for line in found.missing:
         click.echo(f"planaria: {line}", err=True)
     nodes = counted(found.nodes, "node")
@@ -139,11 +154,11 @@ def html(file: Path, out: Path | None) -> int:
     live = "seconds" in about  # written by `trace live`: ticks are milliseconds
     shown = recording(
         source.rows(),
-        about.get("replay", file.name),
+        about.get("title", about.get("replay", file.name)),
         per_frame=MILLISECONDS if live else INTERVAL,
         unit="second" if live else "interval",
         album=developed(about.get("pictures", "[]")),
-        names=_told(about, "names", dict[int, str]),
+        names=_recorded(about, "names", dict[int, str]),
     )
     out = file.with_suffix(".html") if out is None else out
     write_atomically(out, whole(shown))
@@ -151,8 +166,8 @@ def html(file: Path, out: Path | None) -> int:
     return 0
 
 
-def _told(about: dict[str, str], name: str, kind: type[T]) -> T:
-    """What the run said of itself; nothing if it said none."""
+def _recorded(about: dict[str, str], name: str, kind: type[T]) -> T:
+    """What the run said of itself; empty if it said nothing."""
     return convert(json.loads(about.get(name, "{}")), kind, strict=False)
 
 

@@ -150,13 +150,13 @@ class Composite(Node):
             return NOTHING
         woken = self.wake(part.overlay)
         part.heard(message)
-        return [*woken, *_told(part, part.node.on_message(message, sender))]
+        return [*woken, *_from_part(part, part.node.on_message(message, sender))]
 
     def on_timeout(self) -> Effects:
         """Time passed, for all that are awake."""
         effects = [*self.main.on_timeout()]
         for part in self.awake():
-            effects += _told(part, part.node.on_timeout())
+            effects += _from_part(part, part.node.on_timeout())
         return effects
 
     def on_command(self, command: Command) -> Effects:
@@ -167,7 +167,7 @@ class Composite(Node):
                 part = self.parts[overlay]
                 if isinstance(inner, LinkUp):
                     return [*woken, *_met(part, inner.peer)]
-                return [*woken, *_told(part, part.node.on_command(inner))]
+                return [*woken, *_from_part(part, part.node.on_command(inner))]
             case Wake(overlay):
                 return self.wake(overlay)
             case Around(ids):
@@ -190,7 +190,7 @@ class Composite(Node):
         effects = [*self.main.on_command(command)]
         for part in self.awake():
             if concerns(part):
-                effects += _told(part, part.node.on_command(command))
+                effects += _from_part(part, part.node.on_command(command))
         return effects
 
     def _lost(self, command: LinkDown) -> Effects:
@@ -205,7 +205,7 @@ class Composite(Node):
         effects = [*self.main.on_command(LinkDown(peer, tuple(lost.get(None, ()))))]
         for part in self.awake():
             its = LinkDown(peer, tuple(lost.get(part, ())))
-            effects += _told(part, part.node.on_command(its))
+            effects += _from_part(part, part.node.on_command(its))
         return effects
 
     # State
@@ -228,10 +228,10 @@ class Composite(Node):
 
 def _met(part: Part, peer: NodeId) -> Effects:
     """A part has a new link."""
-    return _told(part, [*part.node.on_command(LinkUp(peer)), *part.greets(peer)])
+    return _from_part(part, [*part.node.on_command(LinkUp(peer)), *part.greets(peer)])
 
 
-def _told(part: Part, effects: Effects) -> Effects:
+def _from_part(part: Part, effects: Effects) -> Effects:
     """A part's effects: what is for the application says from which overlay it comes."""
     for it in effects:
         if isinstance(it, Send):

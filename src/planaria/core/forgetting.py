@@ -72,11 +72,15 @@ class Forgetful(Stateful, Generic[K, V]):
 
     def put(self, name: K, value: V) -> bool:
         """Keep an entry; False, and nothing kept, if the table is full."""
-        if sum(map(len, self.generations)) >= self.entries_max:
+        generations, size = self.generations, 0
+        for generation in generations:
+            size += len(generation)
+        if size >= self.entries_max:
             return False
-        if len(self.generations) != self.count:
+        if len(generations) != self.count:
             self.repair()
-        self.generations[0][name] = value
+            generations = self.generations
+        generations[0][name] = value
         return True
 
     def pop(self, name: K) -> V | None:

@@ -98,7 +98,7 @@ class Command(Struct, frozen=True, gc=False):
     """What the local application, or the driver as a sensor, tells the node."""
 
 
-class Subscribe(Command, frozen=True, gc=False):
+class Subscribe(Command, frozen=True, gc=False, cache_hash=True):
     """Become a subscriber of `pattern`, a topic or one with the wildcards `+` and `#`.
 
     `where` is a condition on attributes. `ordered`: deliver in each publisher's order, report
@@ -220,7 +220,7 @@ class Node(Stateful):
         return NOTHING
 
     def restore(self, data: bytes) -> Effects:
-        """Take a stored state, however old or wrong; bytes that are none leave the node fresh."""
+        """Take a stored state, however old or wrong; bytes that are no state leave it fresh."""
         try:
             state = decode_state(self.state_type, data)
         except MalformedState as error:

@@ -6,6 +6,8 @@ bytes back, or leaves the component as it was made and says why.
 """
 
 from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 from msgspec import MsgspecError, Struct, convert, msgpack, to_builtins
@@ -39,7 +41,7 @@ class Stateful:
 
     def state(self) -> State:
         """The variables as they are now. Not a copy: read it before the next input."""
-        values = (getattr(self, name) for name in self.state_type.__struct_fields__)
+        values = _reader(self.state_type)(self)
         return self.state_type(
             *[value.state() if isinstance(value, Stateful) else value for value in values]
         )
@@ -56,6 +58,15 @@ class Stateful:
     def snapshot(self) -> bytes:
         """The state as bytes, to store, to compare or to come back to."""
         return encode_state(self.state())
+
+
+@cache
+def _reader(kind: type[State]) -> Callable[[object], tuple[Any, ...]]:
+    """What reads all variables of a component at once: a judge asks for them again and again."""
+    names = kind.__struct_fields__
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda component: tuple(getattr(component, name) for name in names)
 
 
 def encode_state(state: State) -> bytes:

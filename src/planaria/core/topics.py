@@ -3,6 +3,8 @@
 Other dialects are accepted on input (`*` for `+`; `>` and `**` for `#`) and printed as MQTT.
 """
 
+from functools import lru_cache
+
 from planaria.core.errors import UsageError
 
 TOPIC_BYTES_MAX = 1024  # MQTT allows 65,535; a topic travels in every message of its overlay
@@ -94,6 +96,12 @@ def ancestors(topic: str) -> list[str]:
         found.append(above)
         above = parent(above)
     return found
+
+
+@lru_cache(8)  # a node asks in every interval of the same thousand
+def above(topics: tuple[str, ...]) -> frozenset[str]:
+    """All supertopics of all `topics`."""
+    return frozenset(it for topic in topics for it in ancestors(topic))
 
 
 def _levels(topic: str) -> list[str]:

@@ -7,6 +7,7 @@ dense), and equal sets of notifications have equal filters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from msgspec import Struct
@@ -22,17 +23,20 @@ from planaria.filters.values import (
     has,
     includes,
     parts,
-    well_formed,
+    regular,
+    sendable,
 )
 
 TOPIC = "topic"  # the attribute whose constraints are MQTT patterns
 CONSTRAINTS_MAX = 32  # attributes in one filter; a notification has no more worth asking for
 ATTRIBUTE_BYTES_MAX = 256  # an attribute's name travels in every filter and notification
 
+REGULAR_MAX = 4096  # filters of which it is known whether they are well formed: about 4 MB
+
 Attributes = Mapping[str, Value]
 
 
-class Filter(Struct, frozen=True, array_like=True, gc=False):
+class Filter(Struct, frozen=True, array_like=True, gc=False, cache_hash=True):
     """A conjunction: every named attribute must be there and in its set; sorted by name."""
 
     constraints: tuple[tuple[str, Values], ...] = ()
@@ -125,13 +129,23 @@ def filter_id(filter: Filter) -> int:
 
 
 def is_well_formed(filter: Filter) -> bool:
-    """Could `filter` have been made here? One from a peer may be anything of its type."""
+    """Could `filter` have been made here? One from a peer may be anything of its type.
+
+    Of equal numbers one may be a float that can be sent and one an integer that is too long, so
+    this is asked each time; all else is the same for equal filters.
+    """
+    return _is_regular(filter) and all(sendable(values) for _, values in filter.constraints)
+
+
+@lru_cache(maxsize=REGULAR_MAX)  # routing asks about the same ones again and again
+def _is_regular(filter: Filter) -> bool:
+    """Is all in it as it is written here, whether or not its numbers can be sent?"""
     names = [name for name, _ in filter.constraints]
     return (
         len(names) <= CONSTRAINTS_MAX
         and all(before < after for before, after in pairwise(names))
         and all(0 < len(name) <= ATTRIBUTE_BYTES_MAX for name in names)
-        and all(well_formed(values, topic=name == TOPIC) for name, values in filter.constraints)
+        and all(regular(values, topic=name == TOPIC) for name, values in filter.constraints)
     )
 
 

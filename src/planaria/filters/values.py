@@ -45,7 +45,7 @@ StringRange = tuple[tuple[int, str], tuple[int, str]]
 WholeRange = tuple[int, int]
 
 
-class Values(Struct, frozen=True, array_like=True, gc=False):
+class Values(Struct, frozen=True, array_like=True, gc=False, cache_hash=True):
     """A set of values; equal sets are equal structs. `topics` is used by the topic alone."""
 
     numbers: tuple[NumberRange, ...] = ()
@@ -181,8 +181,20 @@ def example(values: Values) -> Value | None:
     return None
 
 
-def well_formed(values: Values, *, topic: bool) -> bool:
-    """Could `values` be what this module makes? A peer's message may hold anything of its type."""
+def sendable(values: Values) -> bool:
+    """Can all whole numbers in it be sent?"""
+    for low, high in values.numbers:
+        for value in (low[0], high[0]):
+            if isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX:
+                return False
+    return True
+
+
+def regular(values: Values, *, topic: bool) -> bool:
+    """Could `values` be what this module makes? A peer's message may hold anything of its type.
+
+    It says the same of equal sets; whether whole numbers can be sent is another question.
+    """
     if not 0 < parts(values) <= RANGES_MAX:
         return False
     if topic:
@@ -200,7 +212,7 @@ def well_formed(values: Values, *, topic: bool) -> bool:
 
 
 def _proper_number(cut: tuple[Any, int]) -> bool:
-    """A cut beside a finite number that can be sent, or one of the two ends."""
+    """A cut beside a finite number, or one of the two ends."""
     value, side = cut
-    sent = INTEGER_MIN <= value <= INTEGER_MAX if isinstance(value, int) else isfinite(value)
-    return cut in ALL_NUMBERS[0] or (side in (0, 1) and sent)
+    finite = isinstance(value, int) or isfinite(value)
+    return cut in ALL_NUMBERS[0] or (side in (0, 1) and finite)

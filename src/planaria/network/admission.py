@@ -5,7 +5,7 @@ signed and replicated. All is judged at the record's own time, and nothing at th
 that were away or have another clock come to hold the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from time import time
 from typing import NamedTuple
@@ -98,6 +98,16 @@ class Admissions:
         cut = [(max(since, named.since), min(until, before)) for since, until in mine]
         return [(since, until) for since, until in cut if since < until]
 
+    def reaches(self, named: Named, stream: bytes, end: int) -> bool:
+        """Does a stream of somebody count so far? A revocation may say how far each does."""
+        ends = self.ends(named)
+        return ends is None or end <= ends.get(stream, 0)
+
+    def ends(self, named: Named) -> Mapping[bytes, int] | None:
+        """How far each stream of somebody counts, by its incarnation; None: wholly."""
+        found = None if self._charters is None else self._charters.revocation(named.id)
+        return None if found is None or found.ends is None else dict(found.ends)
+
     def named(self, certificate: bytes) -> Named | None:
         """Whom a certificate names; remembered for a while."""
         if certificate not in self._certificates:
@@ -162,7 +172,7 @@ class SignedAdmission(Admission):
     def admits(self, record: Record) -> bool:
         """Did its publisher sign it for this topic, and might it at that time?"""
         named = self._publisher(record)
-        return named is not None and self._may(named, record.time)
+        return named is not None and self._may(named, record.time) and self._counts(named, record)
 
     def admits_staged(self, record: Record) -> bool:
         """Did its publisher sign these rows for this topic, or this manifest?"""
@@ -171,12 +181,20 @@ class SignedAdmission(Admission):
         else:
             manifest = read_manifest(record)
             named = None if manifest is None else self._all.manifest_signer(manifest)
-        return named is not None and self._may(named, record.time)
+        return named is not None and self._may(named, record.time) and self._counts(named, record)
 
     def times(self, record: Record) -> Times:
         """At which seconds its publisher may publish here; at none, if it did not sign this."""
         named = self._publisher(record)
         return [] if named is None else self._all.times(named, self._all.terms(self._topics))
+
+    def ends(self, record: Record) -> Mapping[bytes, int] | None:
+        """How far each stream of its publisher counts; None: wholly."""
+        named = self._publisher(record)
+        return None if named is None else self._all.ends(named)
+
+    def _counts(self, named: Named, record: Record) -> bool:
+        return self._all.reaches(named, record.incarnation, record.end)
 
     def _may(self, named: Named, second: int) -> bool:
         times = self._all.times(named, self._all.terms(self._topics))

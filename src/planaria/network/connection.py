@@ -14,6 +14,7 @@ from msgspec import MsgspecError, Struct, msgpack
 
 from planaria.core.errors import MalformedMessage
 from planaria.core.message import Message
+from planaria.network.contacts import format_address
 from planaria.network.frames import Kind, Reader, frame
 from planaria.network.identity import Identity, Refused, handle_of
 from planaria.network.link import OWED_BYTES_MAX, Link, Task
@@ -85,6 +86,9 @@ class Connection(asyncio.Protocol):
         self.theirs: Hello | None = None
         self.identity: Identity | None = None  # whom its certificate names
         self.heard = 0.0  # when the other end was last heard of, by the loop's clock
+        self.since = 0.0  # when there was a socket, by the same clock
+        self.address = ""  # of the other end
+        self.sent = self.received = 0  # bytes of frames
         self.malformed = 0
         self.behind = False  # was it crowded for longer than publishers wait?
         self._eased = asyncio.Event()
@@ -167,13 +171,17 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say hello. A TLS handshake that fails never comes so far."""
         self._transport = cast(asyncio.Transport, transport)
+        self.since = self._loop.time()
+        named = transport.get_extra_info("peername")
+        self.address = format_address(*named[:2]) if named else ""
         self.handler.connected(self)
-        self._transport.write(frame(Kind.HELLO, msgpack.encode(self.handler.hello)))
+        self._write(frame(Kind.HELLO, msgpack.encode(self.handler.hello)))
         self._patience = self._loop.call_later(HELLO_SECONDS, self.close, "it never said hello")
 
     def data_received(self, data: bytes) -> None:
         """Cut into frames and handle each; not all of them now if they are many."""
         self.heard = self._loop.time()
+        self.received += len(data)
         try:
             self._inbox += self._reader.feed(data)
         except MalformedMessage as error:
@@ -314,6 +322,7 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
+            self.sent += len(data)
 
     def _flush_soon(self) -> None:
         if not self._flushing and not self._paused:

@@ -222,7 +222,7 @@ class Publishing:
                 future.set_exception(error)
             return []
         (published,) = self._published
-        return list(_acks(published, commands))
+        return list(_acks(published, commands, on_disk=self._commit is not None))
 
     def _resolve(self, number: int, error: Exception | None) -> None:
         """Tell who waits for a batch what became of it."""
@@ -315,9 +315,12 @@ def stopped() -> UsageError:
     return UsageError("this node has stopped: publish before that, or through another node")
 
 
-def _acks(published: Published, commands: Sequence[Waiting]) -> Iterator[Acknowledged]:
-    """The numbers of what was published at once are consecutive."""
+def _acks(
+    published: Published, commands: Sequence[Waiting], *, on_disk: bool
+) -> Iterator[Acknowledged]:
+    """The numbers of what was published at once are consecutive. This node has the only copy."""
     publisher, incarnation, sequence = split_position(published.id)
     for many, future in commands:
-        yield future, Ack(published.topic, publisher, incarnation, sequence, len(many), 1, 1)
+        where = (published.topic, publisher, incarnation, sequence)
+        yield future, Ack(*where, len(many), int(on_disk), 1)
         sequence += len(many)

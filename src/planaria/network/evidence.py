@@ -8,40 +8,37 @@ sees when it falls.
 from collections.abc import Mapping
 
 from planaria.protocols.skipring.membership import Membership
-
-Sides = tuple[int, int]
+from planaria.protocols.skipring.rest import silence
 
 
 class Evidence:
     """Watches the members of one node; `tick` it once in each interval."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[Sides, Sides]] = {}  # silence, and intervals since it fell
+        self._now = 0
+        # Of both sides: since which tick its silence has only grown, were it counted from zero,
+        # and when it last did anything else.
+        self._seen: dict[str, tuple[int, int, int, int]] = {}
 
     def tick(self, topics: Mapping[str, Membership]) -> None:
         """An interval passed."""
-        seen = {}
+        self._now = now = self._now + 1
         for topic, membership in topics.items():
-            silence = membership.subscriber.silence
-            known = self._seen.get(topic)
-            seen[topic] = (silence, (0, 0) if known is None else _ages(known, silence))
-        self._seen = seen
+            before, after = silence(membership.subscriber)
+            first, second, heard, answered = self._seen.get(topic, (None, None, now, now))
+            if now - before != first or now - after != second:
+                heard = heard if now - before == first else now
+                answered = answered if now - after == second else now
+                self._seen[topic] = (now - before, now - after, heard, answered)
+        if len(self._seen) > len(topics):
+            self._seen = {topic: it for topic, it in self._seen.items() if topic in topics}
 
     def age(self, topic: str, membership: Membership) -> int:
         """Intervals since the last word of the ring neighbour that has been silent for longer.
 
         Who has no neighbour has the supervisor's word alone.
         """
-        one = membership.subscriber
-        ages = self._seen.get(topic, ((0, 0), (0, 0)))[1]
-        there = [age for ref, age in zip((one.pred, one.succ), ages, strict=True) if ref]
+        one, now = membership.subscriber, self._now
+        heard = self._seen.get(topic, (0, 0, now, now))[2:]
+        there = [now - at for ref, at in zip((one.pred, one.succ), heard, strict=True) if ref]
         return max(there) if there else max(0, one.inquiry.version_age)
-
-
-def _ages(known: tuple[Sides, Sides], silence: Sides) -> Sides:
-    before, ages = known
-    first, second = (
-        age + 1 if now == was + 1 else 0
-        for was, now, age in zip(before, silence, ages, strict=True)
-    )
-    return first, second

@@ -13,7 +13,7 @@ from time import monotonic
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Command, Effect
-from planaria.protocols.skipring.deposits import Copies, DepositAnswered, Entrust
+from planaria.protocols.skipring.deposits import VOLATILE, Copies, DepositAnswered, Entrust
 from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.node import RingNode
 from planaria.records.record import TIME_MAX, Place, Record
@@ -73,6 +73,9 @@ class Handover:
         one = self._flight.get((effect.topic, effect.key))
         if one is None:
             return
+        if effect.reason == VOLATILE:  # it cannot keep it for longer than it runs: then for so long
+            self._entrust(one, (effect.member,), durable=False)
+            return
         one.copies.answered(effect.member, effect.reason)
         vain = all(near in one.copies.refused for near in self._near(one.topic))
         if one.copies.held or vain:
@@ -101,8 +104,10 @@ class Handover:
     def _ask(self, one: Deposited) -> None:
         asked = one.copies.ask(self._near(one.topic), monotonic())
         if asked:
-            members = tuple(member for member, _ in asked)
-            self._command(Entrust(one.topic, one.record, members, spread=False))
+            self._entrust(one, tuple(member for member, _ in asked), durable=True)
+
+    def _entrust(self, one: Deposited, members: tuple[NodeId, ...], *, durable: bool) -> None:
+        self._command(Entrust(one.topic, one.record, members, spread=False, durable=durable))
 
     def _near(self, topic: str) -> list[NodeId]:
         membership = self._ring.peer.topics.get(topic)

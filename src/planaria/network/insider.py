@@ -71,7 +71,8 @@ class Insider(Session):
         number = next(self._numbers)
         self._asked[number] = asyncio.get_running_loop().create_future()
         try:
-            others.put(self, PutNew(number, topic, os.urandom(TOKEN_BYTES), drafts), overlay)
+            token, durable = os.urandom(TOKEN_BYTES), others.has_disk
+            others.put(self, PutNew(number, topic, token, drafts, durable=durable), overlay)
             stored = await self._asked[number]
         finally:
             del self._asked[number]

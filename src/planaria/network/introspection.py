@@ -17,6 +17,7 @@ from planaria.network.evidence import Evidence
 from planaria.network.host import Host
 from planaria.network.identity import handle_of
 from planaria.network.status import (
+    ClientStatus,
     ContactStatus,
     LinkStatus,
     OverlayStatus,
@@ -90,6 +91,9 @@ class Running(Protocol):
     def clients(self) -> int:
         """How many clients are connected."""
 
+    def connected(self) -> list[ClientStatus]:
+        """Those of them that came first."""
+
     def overlays(self) -> dict[str, OverlayStatus]:
         """Its parts in other overlays than `ring`, those that are awake."""
 
@@ -126,6 +130,7 @@ def status_of(node: Running, evidence: Evidence, *, now: float, time: float) -> 
         links_total=len(links),
         links_busy=sum(link.busy for link in links),
         clients=node.clients,
+        connected=node.connected(),
         contacts=contact_statuses(host),
         contacts_total=len(host.contacts),
         queues=Queues(host.queued, held, pending_bytes(node.database)),

@@ -34,6 +34,7 @@ from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
 from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded
+from planaria.network.gate.clients import client_statuses
 from planaria.network.gate.gate import Gate
 from planaria.network.handover import Handover
 from planaria.network.host import Commit, Host
@@ -48,7 +49,7 @@ from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
 from planaria.network.resuming import Resuming
 from planaria.network.rights import RightsFile
-from planaria.network.status import OverlayStatus, Status
+from planaria.network.status import ClientStatus, OverlayStatus, Status
 from planaria.network.store.database import Database
 from planaria.network.store.directory import CLEAN
 from planaria.network.tls import Credentials
@@ -171,7 +172,7 @@ class LiveNode(Application):
             self.embedded.wants,
             self.chaos,
             self.node,
-            self.several.keeping.soon,
+            None if self.database is None else self.several.keeping.soon,
             self.rights,
         )
         port = parse_address(self.config.listen)[1]
@@ -250,10 +251,16 @@ class LiveNode(Application):
         """How many clients are connected."""
         return 0 if self.gate is None else len(self.gate.sessions)
 
+    def connected(self) -> list[ClientStatus]:
+        """Those of them that came first."""
+        return [] if self.gate is None else client_statuses(self.gate, monotonic())
+
     def store(self, topic: str) -> Store:
         """The store of a topic: on disk, or in memory where nothing is to be durable."""
         self.noting.opens(topic)
-        return MemoryStore() if self.database is None else self.database.topic(topic)
+        if self.database is None:
+            return MemoryStore(volatile=True)
+        return self.database.topic(topic)
 
     def _release(self) -> None:
         """Let go of the directory; what is pending is written first."""

@@ -123,13 +123,17 @@ class Monitor:
         return self.silence < TICKS_MISSED_MAX * self.node.host.interval
 
     def _doubtful(self) -> bool:
-        """Has it any doubt? Looks no further than the first: this is done every interval."""
+        """Has it any doubt? Looks no further than the first: this is done every interval.
+
+        Nor at a topic that rests, since that has none.
+        """
         ring = self.node.ring
         if any(True for _ in store_doubts(self.node.database)):
             return True
         if any(its.doubts for its in self.node.overlays().values()):
             return True
-        if any(True for one in ring.peer.topics.values() for _ in member_doubts(one)):
-            return True
+        for one in ring.peer.topics.values():
+            if not one.subscriber.pace.resting and any(True for _ in member_doubts(one)):
+                return True
         served = ring.supervisor.topics.values() if ring.supervisor else ()
-        return any(True for one in served for _ in supervisor_doubts(one))
+        return any(True for one in served if not one.pace.resting for _ in supervisor_doubts(one))

@@ -68,6 +68,51 @@ class LinkStatus(Struct, frozen=True):
     carried: int = 0
 
 
+class FollowedStatus(Struct, frozen=True):
+    """What a client follows; `behind` are the publications held here that it was not sent yet.
+
+    None: they are too many streams to count. `lost` are those for which there was no room, in an
+    overlay that keeps none.
+    """
+
+    pattern: str
+    overlay: str = "ring"
+    where: str | None = None
+    behind: int | None = 0
+    lost: int = 0
+
+
+class PublishedStatus(Struct, frozen=True):
+    """What a client has published through this node since it connected, in one stream."""
+
+    topic: str
+    stream: str
+    overlay: str = "ring"
+    publications: int = 0
+
+
+class ClientStatus(Struct, frozen=True):
+    """A client that is connected; `name` is that of its certificate, None where there are none.
+
+    `seconds` since it came, `sent` and `received` as its node counts bytes; of what it follows and
+    publishes some are listed, and all counted.
+    """
+
+    id: str
+    name: str | None
+    address: str
+    seconds: float
+    sent: int
+    received: int
+    unacknowledged: int = 0
+    requests: int = 0
+    unanswered: int = 0
+    follows: list[FollowedStatus] = []
+    follows_total: int = 0
+    publishes: list[PublishedStatus] = []
+    publishes_total: int = 0
+
+
 class ContactStatus(Struct, frozen=True):
     """A node that this one has heard of; it may be gone."""
 
@@ -173,6 +218,7 @@ class Status(Struct, frozen=True, kw_only=True):
     links_total: int
     links_busy: int
     clients: int
+    connected: list[ClientStatus] = []  # of them the first, for who may supervise everything
     contacts: list[ContactStatus]
     contacts_total: int
     queues: Queues

@@ -16,7 +16,7 @@ from planaria.core.codec import to_wire
 from planaria.core.errors import CapacityExceeded, PlanariaError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message, tag_of
-from planaria.core.node import Command, Effects, Node, Send
+from planaria.core.node import Command, Effects, LinkDown, Node, Send
 from planaria.core.state import State
 from planaria.core.trace import Row
 from planaria.network.host import Host
@@ -64,7 +64,16 @@ class Traced(Node):
             self._note("refuse", None, None, name, None, TIMEOUT_CAUSE, None)
             raise
         self._note("command", None, None, name, None, TIMEOUT_CAUSE, None)
+        if isinstance(command, LinkDown):
+            for message in command.unacknowledged:
+                number, size = numbered(message, self.id, command.peer)
+                tag = tag_of(message)
+                self._note("drop", self.id, command.peer, tag, number, TIMEOUT_CAUSE, size)
         return self._consequences(effects, TIMEOUT_CAUSE)
+
+    def fault(self, words: str) -> None:
+        """Somebody breaks the node on purpose."""
+        self._note("fault", None, None, words, None, TIMEOUT_CAUSE, None)
 
     def state(self) -> State:
         """That of the node itself."""

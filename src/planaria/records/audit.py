@@ -13,7 +13,7 @@ from planaria.core.ids import NodeId
 from planaria.core.state import State, Stateful
 from planaria.records.index import Index
 from planaria.records.lanes import Entry, Lane, number_of
-from planaria.records.positions import Intervals
+from planaria.records.positions import Interval, Intervals
 from planaria.records.record import RECORD_KEY_BITS, SEQUENCE_MAX, Place, Stream
 from planaria.records.sums import KEY_MASK
 from planaria.records.window import LIMIT_MAX
@@ -147,16 +147,30 @@ def _capped(index: Index, publications: int) -> int | None:
 
 def _fits(index: Index, lane: Lane, part: list[Entry], lo: int, hi: int) -> bool:
     """Are these the entries of the lane from `lo` to before `hi`, and do all tables know them?"""
-    covered = Intervals()
-    for entry in lane.overlapping(lo, hi):
-        covered.add(max(lo, entry.first), min(hi, entry.end))
     return (
         lane.gone.intact
         and lane.hid.intact
-        and lane.covered.common(lo, hi) == list(covered)
+        and lane.covered.common(lo, hi) == _covered(lane, lo, hi)
         and all(number_of(a) < number_of(b) for a, b in pairwise(part))
         and all(_known(index, lane, entry) for entry in part)
     )
+
+
+def _covered(lane: Lane, lo: int, hi: int) -> list[Interval]:
+    """The numbers from `lo` to before `hi` that the entries of a lane cover."""
+    found: list[Interval] = []
+    for entry in lane.overlapping(lo, hi):
+        first, end = max(lo, entry.first), min(hi, entry.end)
+        if found and first <= found[-1][1]:
+            if first < found[-1][0]:  # by a fault they are in no order
+                parts = Intervals(found)
+                parts.add(first, end)
+                found = list(parts)
+            elif end > found[-1][1]:
+                found[-1] = (found[-1][0], end)
+        elif first < end:
+            found.append((first, end))
+    return found
 
 
 def _known(index: Index, lane: Lane, entry: Entry) -> bool:

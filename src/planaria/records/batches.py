@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from planaria.records.positions import Abandoned, Interval, Intervals, Mark
 from planaria.records.record import Publication, Record, Stream
 
 
-class Arrival(NamedTuple):
+class Arrival(Struct, frozen=True, gc=False):
     """What a record brought: numbers to deliver, and numbers said otherwise before.
 
     `abandoned` are numbers that will not be delivered if they come: their stream has more holes

@@ -25,15 +25,15 @@ class Index:
     """
 
     __slots__ = (
-        "bytes", "capped", "erased", "hidden", "lanes", "names", "order", "publications",
-        "quotas", "shown", "sums", "told", "unshown", "window", "windows",
+        "bytes", "capped", "erased", "given", "hidden", "lanes", "names", "order", "publications",
+        "quotas", "shown", "sums", "unshown", "window", "windows",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.window = Window()
         self.windows: Sequence[Window] = (self.window,)  # what each of them shows is held
         # Both again: a fault changes one of two.
-        self.told: tuple[Window, Sequence[Window]] = (self.window, self.windows)
+        self.given: tuple[Window, Sequence[Window]] = (self.window, self.windows)
         self.hidden: dict[Place, Entry] = {}
         self.lanes: dict[Stream, Lane] = {}
         self.names: list[Stream] = []  # of the lanes, sorted
@@ -64,16 +64,16 @@ class Index:
 
     @property
     def sound(self) -> bool:
-        """Are the windows those that were told?"""
-        return self.told == (self.window, self.windows)
+        """Are the windows those that were given?"""
+        return self.given == (self.window, self.windows)
 
     def judge_by(self, window: Window, windows: Sequence[Window]) -> None:
         """Take windows, without looking yet at what they show."""
         self.window, self.windows = window, tuple(windows)
-        self.told = (self.window, self.windows)
+        self.given = (self.window, self.windows)
 
     def doubt(self) -> None:
-        """Show all until a window is told, if a fault changed one: what it drops, readers pass."""
+        """Show all until a window is given, if a fault changed one: what it drops, readers pass."""
         if not self.sound:
             self.judge_by(Window(), (Window(),))
 

@@ -185,7 +185,7 @@ def settleable(staged: Record) -> bool:
 def settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) -> Record:
     """The record of published rows that a staged one becomes; the same wherever it is made.
 
-    Raises MalformedRecord if that is none.
+    Raises MalformedRecord if that is no record.
     """
     return decode(_settled(staged, manifest, portion, part))
 

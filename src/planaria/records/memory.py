@@ -34,8 +34,10 @@ class MemoryStore(Store, Stateful):
 
     state_type = MemoryStoreState
 
-    def __init__(self) -> None:
+    def __init__(self, *, volatile: bool = False) -> None:
+        """`volatile`: nobody stands in for a disk, as the simulator does."""
         super().__init__()
+        self.volatile = volatile
         self._bodies: dict[Place, bytes] = {}
 
     def state(self) -> MemoryStoreState:
@@ -89,7 +91,7 @@ class MemoryStore(Store, Stateful):
 
     def staging(self) -> "MemoryStore":
         """Another one, in memory as well."""
-        return MemoryStore()
+        return MemoryStore(volatile=self.volatile)
 
     def _admit(self, records: Sequence[Record]) -> None:
         return

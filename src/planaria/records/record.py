@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from planaria.core.codec import FRAME_BYTES_MAX
 from planaria.core.errors import MalformedMessage, UsageError
-from planaria.core.ids import NodeId, is_node_id
+from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
 from planaria.records.evidence import EVIDENCE_BYTES_MAX, Sealer, evidence_size
 from planaria.records.tables import (
     Headers,
@@ -57,6 +57,7 @@ Stream = tuple[NodeId, bytes]  # publisher and incarnation: whoever numbers publ
 Place = int  # a record's place in the order of retention: its time, then its key
 
 _HEAD = Layout("<2sBBIqqqq12sI")
+HEAD_BYTES = _HEAD.size
 _MARK, _PLAIN, _SIGNED = b"PR", 1, 2  # versions: without evidence, and with it
 _BEGIN, _BEGIN_SIGNED = (_MARK + bytes([version]) for version in (_PLAIN, _SIGNED))
 _ONE = Layout("<II")  # the offsets of a single payload
@@ -194,9 +195,9 @@ class Offsets:
 
     def __init__(self, columns: int, count: int, pairs: int, data: bytes) -> None:
         self.data = data
-        self.timestamps = _HEAD.size
+        self.timestamps = HEAD_BYTES
         if not columns:  # payloads alone, as nearly always
-            at = self.payloads = _HEAD.size
+            at = self.payloads = HEAD_BYTES
             at += 4 * (count + 1)
             self.keys = self.header_rows = self.names = self.values = self.validity = at
             self.payload_data = at
@@ -260,7 +261,7 @@ def record_key(data: bytes) -> bytes:
 def intact(data: bytes, place: Place) -> Record | None:
     """The record of that place in bytes which were a record once; None if they are another's."""
     key = (place & (1 << RECORD_KEY_BITS) - 1).to_bytes(RECORD_KEY_BYTES, "big")
-    if record_key(data) != key or len(data) < _HEAD.size:
+    if record_key(data) != key or len(data) < HEAD_BYTES:
         return None
     record = Record(data, key)
     return record if record.place == place else None
@@ -326,23 +327,20 @@ def decode(data: bytes) -> Record:
 
     Raises MalformedRecord, in one line, on anything else.
     """
-    record = decode_unnamed(data)
-    record.key = key = record_key(data)
-    record.place |= int.from_bytes(key, "big")
-    return record
+    return decode_unnamed(data, record_key(data))
 
 
-def decode_unnamed(data: bytes) -> Record:
+def decode_unnamed(data: bytes, key: bytes = b"") -> Record:
     """The same without its key, which takes most of the time: for whoever only reads it."""
-    signed = data[:3] == _BEGIN_SIGNED
-    most = SIGNED_BYTES_MAX if signed else RECORD_BYTES_MAX
-    if not _HEAD.size <= len(data) <= most:
+    begin = data[:3]
+    most = SIGNED_BYTES_MAX if begin == _BEGIN_SIGNED else RECORD_BYTES_MAX
+    if not HEAD_BYTES <= len(data) <= most:
         raise MalformedRecord(f"record of {len(data)} bytes: at most {most}")
-    if not signed and data[:3] != _BEGIN:
-        raise MalformedRecord(f"no record of version 1 or 2: begins with {data[:3].hex()}")
-    record = Record(data, b"")
-    _check_head(record)
-    if record.columns or not _is_plain(record):
+    if begin not in (_BEGIN, _BEGIN_SIGNED):
+        raise MalformedRecord(f"no record of version 1 or 2: begins with {begin.hex()}")
+    record = Record(data, key)
+    if record.columns or record.pairs or not _is_plain(record):
+        _check_head(record)
         _check_columns(record)
     return record
 
@@ -350,12 +348,15 @@ def decode_unnamed(data: bytes) -> Record:
 def _is_plain(record: Record) -> bool:
     """Is this clearly a sound record of payloads alone, as nearly all are?"""
     data, count = record.data, record.count
-    start, end = _HEAD.size + 4 * (count + 1), record.columns_end
-    if not start <= end <= PAYLOAD_BYTES_MAX:
+    end = len(data) if data[2] == _PLAIN else record.columns_end
+    start = HEAD_BYTES + 4 * (count + 1)
+    fits = 1 <= count <= PUBLICATIONS_MAX and start <= end <= PAYLOAD_BYTES_MAX
+    fits = fits and 0 <= record.publisher <= NODE_ID_MAX and 0 <= record.time <= TIME_MAX
+    if not fits or not 0 <= record.low <= record.first <= SEQUENCE_MAX - count:
         return False
     if count == 1:
-        return _ONE.unpack_from(data, _HEAD.size) == (0, end - start)
-    return ascends(data, _HEAD.size, count, end - start)
+        return _ONE.unpack_from(data, HEAD_BYTES) == (0, end - start)
+    return ascends(data, HEAD_BYTES, count, end - start)
 
 
 def _check_head(record: Record) -> None:

@@ -41,6 +41,7 @@ class Store(ABC):
     """Holds the records of one topic; subclasses keep their bytes."""
 
     def __init__(self) -> None:
+        self.volatile = False  # does it end with the process, so that none of it is on disk?
         self.index = Index()
         self.delivered = Delivered()
         self._retained: Retained | None = None
@@ -105,7 +106,7 @@ class Store(ABC):
         index, place = self.index, record.place
         if place in index.shown or place in index.hidden:
             return Arrival(record, [], [])
-        first, end = record.first, record.end
+        first, end = record.first, record.first + record.count
         stream = (record.publisher, record.incarnation)
         lane = index.lanes.get(stream) or index.lane(stream)
         disputed = self._disputed(record, lane) if lane.covered.end > first else []

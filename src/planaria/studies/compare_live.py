@@ -247,7 +247,9 @@ class Live(Measured):
             return (await diagnose(surveyor, HEAL_SECONDS)).legitimate
 
     async def _send(self, node: NodeId, topic: str, payload: bytes) -> None:
-        await self.clients[node].publish(topic, payload, copies=1, overlay=self.overlay)
+        await self.clients[node].publish(
+            topic, payload, copies=1, durability="memory", overlay=self.overlay
+        )
 
     async def _read(self, id: NodeId, events: Subscription[Delivered]) -> None:
         async for event in events:

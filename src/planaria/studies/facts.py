@@ -5,7 +5,7 @@ deviation, least and most. Such sums add up, so every table and every fact of th
 them, here, without another job.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, isfinite, sqrt
 from typing import Any
 
@@ -70,6 +70,16 @@ class Moments(Struct, frozen=True):
     def total(self) -> float:
         """The sum over all runs."""
         return self.mean * self.runs
+
+    def over(self, unit: float) -> "Moments":
+        """The same measure in parts of `unit`, which must be positive."""
+        ends = (self.least / unit, self.most / unit)
+        return Moments(self.runs, self.lacking, self.mean / unit, self.squares / unit / unit, *ends)
+
+
+def moments(values: Iterable[float]) -> Moments:
+    """Single figures, one of each run."""
+    return sum((Moments(1, 0, it, 0.0, it, it) for it in values), Moments())
 
 
 Kind = Callable[[Moments], Fact]

@@ -61,7 +61,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     cause: str = ""  # what it shares with claims that stand or fall with it
 
 
-class Check(Struct, frozen=True, forbid_unknown_fields=True):
+class Promise(Struct, frozen=True, forbid_unknown_fields=True):
     """What Planaria promises: how the fact `measured` stands to `bound`."""
 
     text: str
@@ -74,7 +74,7 @@ class Asked(Struct, frozen=True, forbid_unknown_fields=True):
     """All claims and checks of a study."""
 
     claim: tuple[Claim, ...] = ()
-    check: tuple[Check, ...] = ()
+    check: tuple[Promise, ...] = ()
 
     def names(self) -> list[str]:
         """The facts that they speak of, each once."""
@@ -185,7 +185,7 @@ def literal(asked: Sequence[Claim], facts: Facts) -> list[dict[str, Any]]:
     return rows
 
 
-def checks(asked: Sequence[Check], facts: Facts) -> list[dict[str, Any]]:
+def checks(asked: Sequence[Promise], facts: Facts) -> list[dict[str, Any]]:
     """The table of that name."""
     rows = []
     for it in asked:

@@ -51,6 +51,19 @@ class TopicView(Struct, frozen=True):
     laid_down: str = ""  # what its charter says
 
 
+class ClientView(Struct, frozen=True, omit_defaults=True):
+    """One client of the node with the number `node`: who it is, and what it does, in lines."""
+
+    id: str
+    node: int
+    name: str
+    address: str
+    figures: str
+    connections: int = 1
+    does: list[str] = []
+    behind: bool = False
+
+
 class Rates(Struct, frozen=True):
     """Publications that came to be held and that were handed over, each second, by all nodes."""
 
@@ -66,7 +79,7 @@ class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `legitimate` is None where nobody judged. Edges are the numbers of two nodes of `nodes` and a
     kind, `hidden` how many more there are than can be drawn; `ends` are words beside the first of
     two nodes on its line to the second. `pulses` are messages with publications that travelled
-    since the frame before, and `events` what happened, in words.
+    since the frame before, `events` what happened, in words, and `clients` the first of each node.
 
     In a recording `nodes` is empty: `states` tells those that are not ok, `doubts` why, `arrived`
     to whom publications came. `moved`, `marks` and `roles` are those of all nodes, and None where
@@ -89,6 +102,7 @@ class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
     events: list[str] = []
     topics: list[TopicView] = []
     rates: Rates = Rates()
+    clients: list[ClientView] = []
     healed: list[tuple[float, float]] = []  # when something broke, and after how long it was right
     moved: dict[int, Place] | None = None
     marks: dict[int, str] | None = None

@@ -14,7 +14,7 @@ from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.trace import Row
 from planaria.web.frames import BROKEN, DOUBTS, GOOD, SILENT, Frame, Lamp, NodeView, Recording
-from planaria.web.pictures.picture import LINK, RING, SHORTCUT, circle_places
+from planaria.web.pictures.picture import LINK, RING, SHORTCUT, Named, circle_places
 from planaria.web.snapshots import START, Lines, Snapshot
 
 FRAMES_MAX = 5_000
@@ -52,6 +52,21 @@ class _Slot:
             pair, kind = (min(src, dst), max(src, dst)), LINES.get(tag, LINK)
             self.spoke[pair] = max(kind, self.spoke.get(pair, LINK), key=OVER.index)
 
+    def lived(self, row: Row, down: set[NodeId], named: Named) -> None:
+        """A node stopped or started, or something was broken; `down` are those that stopped."""
+        if row.kind in ("start", "restart"):
+            down.discard(row.node)
+            self.down = set(down)
+        elif row.kind == "stop":
+            down.add(row.node)
+            self.down = set(down)
+        if row.kind in ("stop", "restart"):
+            words = "stopped" if row.kind == "stop" else "started again"
+            self.events.append(f"{named(row.node)} {words}")
+        elif row.kind == "fault" and row.message_type is not None:
+            where = f"{named(row.node)}: " if row.node > NOWHERE else ""
+            self.events.append(f"{where}{row.message_type}")
+
 
 def recording(
     rows: Iterable[Row],
@@ -66,12 +81,12 @@ def recording(
 
     A node that is drawn did something itself: forged messages name others too.
     """
-    slots, ids = _slots(rows, per_frame)
+    called, pictures = names or {}, album or {}
+    slots, ids = _slots(rows, per_frame, lambda it: called.get(it, str(it)))
     if not slots:
         raise UsageError("the trace has no rows: run with --trace-level everything")
     if len(ids) > NODES_MAX:
         raise CapacityExceeded(f"{len(ids)} nodes: a page draws at most {NODES_MAX}")
-    called, pictures = names or {}, album or {}
     numbers = {id: at for at, id in enumerate(sorted(ids))}
     found = circle_places([*numbers])
     nodes = [NodeView(str(id), called.get(id, str(id)), *found[id]) for id in numbers]
@@ -130,7 +145,9 @@ def _drawn(
     )
 
 
-def _slots(rows: Iterable[Row], per_frame: int) -> tuple[dict[int, _Slot], set[NodeId]]:
+def _slots(
+    rows: Iterable[Row], per_frame: int, named: Named
+) -> tuple[dict[int, _Slot], set[NodeId]]:
     slots: dict[int, _Slot] = {}
     ids, down = set[NodeId](), set[NodeId]()
     began: int | None = None
@@ -151,15 +168,8 @@ def _slots(rows: Iterable[Row], per_frame: int) -> tuple[dict[int, _Slot], set[N
                 slot.carried.add((heard.src or 0, row.node))
         elif row.kind == "verdict":
             slot.verdict = row.message_type
-        elif row.kind in ("start", "restart"):
-            down.discard(row.node)
-            slot.down = set(down)
-        elif row.kind == "stop":
-            down.add(row.node)
-            slot.down = set(down)
-            slot.events.append(f"{row.node} stopped")
-        elif row.kind == "fault" and row.message_type is not None:
-            slot.events.append(row.message_type)
+        else:
+            slot.lived(row, down, named)
         if row.node > NOWHERE and row.kind in DEEDS:
             ids.add(row.node)
     return slots, ids

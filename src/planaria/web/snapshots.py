@@ -43,6 +43,21 @@ class Snapshot(Struct, omit_defaults=True):
     wide: bool = False
 
 
+class Shown(Struct, frozen=True):
+    """All that a picture shows."""
+
+    lines: Lines
+    places: dict[NodeId, Place]
+    ends: Lines
+    marks: Words
+    roles: Words
+    regions: list[Region]
+    figures: dict[NodeId, dict[str, str]]
+    wrong: Words
+    broken: list[str]
+    wide: bool
+
+
 class Album:
     """Keeps pictures; of each what the one before did not show."""
 
@@ -64,8 +79,6 @@ class Album:
 
         `where` is where they are, x and y from 0 to 1, if there is a map.
         """
-        if self._bytes > BYTES_MAX:
-            return
         places = {id: (_scaled(x), _scaled(y)) for id, (x, y) in (where or {}).items()}
         before = self._kept.get("places")
         named = {it: worded(str(it)) for it in states}
@@ -76,24 +89,35 @@ class Album:
             places=places,
             before=before,
         )
-        shown: dict[str, Any] = {
-            "lines": _between(picture.places, picture.lines),
-            "places": picture.places,
-            "ends": _between(picture.places, picture.ends),
-            "marks": picture.marks,
-            "roles": picture.roles,
-            "regions": picture.regions,
-        }
         wrong = {it.node: f"{it.invariant}: {it.detail}" for it in found if it.node is not None}
-        page = Snapshot(
-            at,
-            **{name: it for name, it in shown.items() if it != self._kept.get(name)},
-            figures={id: it for id, it in picture.figures.items() if self._figures.get(id) != it},
+        shown = Shown(
+            lines=_between(picture.places, picture.lines),
+            places=picture.places,
+            ends=_between(picture.places, picture.ends),
+            marks=picture.marks,
+            roles=picture.roles,
+            regions=picture.regions,
+            figures=picture.figures,
             wrong={id: worded(words) for id, words in wrong.items()},
             broken=sorted({it.invariant for it in found}),
             wide=picture.wide,
         )
-        self._kept, self._figures = shown, picture.figures
+        self.keep(at, shown)
+
+    def keep(self, at: int, shown: Shown) -> None:
+        """Keep what the network showed at the end of interval `at`."""
+        if self._bytes > BYTES_MAX:
+            return
+        lasting = {name: getattr(shown, name) for name in SHOWN}
+        page = Snapshot(
+            at,
+            **{name: it for name, it in lasting.items() if it != self._kept.get(name)},
+            figures={id: it for id, it in shown.figures.items() if self._figures.get(id) != it},
+            wrong=shown.wrong,
+            broken=shown.broken,
+            wide=shown.wide,
+        )
+        self._kept, self._figures = lasting, shown.figures
         self._pages.append(json.encode(page))
         self._bytes += len(self._pages[-1])
 

@@ -11,6 +11,7 @@ from planaria.network.overlays.registry import PARTS
 from planaria.network.status import Status
 from planaria.network.survey import Parts, Survey
 from planaria.protocols.skipring.subscriber import SubscriberState
+from planaria.web.clients import client_views
 from planaria.web.frames import DOUBTS, OK, SILENT, Frame, NodeView, TopicView
 from planaria.web.pictures.overlays import picture_of
 from planaria.web.pictures.picture import (
@@ -75,6 +76,7 @@ def drawn(
         regions=picture.regions,
         wide=picture.wide,
         pulses=_pulses(looks, numbers, nodes),
+        clients=client_views(survey, numbers),
     )
 
 

@@ -108,6 +108,11 @@ class Watcher:
         self._places[overlay, topic] = places
         return found
 
+    def uptimes(self) -> dict[NodeId, float]:
+        """For how long the nodes run that the last look saw."""
+        seen = {} if self._survey is None else self._survey.nodes
+        return {id: it.status.uptime for id, it in seen.items()}
+
     async def _read_charters(self, survey: Survey) -> None:
         """Ask what is laid down, if there is something new."""
         versions = {

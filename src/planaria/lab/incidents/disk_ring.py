@@ -112,10 +112,10 @@ def commit(store: Store) -> None:
     """Wait until all is on disk."""
     done, errors = Event(), list[Exception | None]()
 
-    def told(error: Exception | None) -> None:
+    def committed(error: Exception | None) -> None:
         errors.append(error)
         done.set()
 
-    store.commit(told)
+    store.commit(committed)
     assert done.wait(60)
     assert errors == [None]

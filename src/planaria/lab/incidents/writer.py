@@ -18,11 +18,11 @@ def main() -> None:
     for number in count():
         store.append([seal((1, bytes(INCARNATION_BYTES)), number, [Draft(b"%d" % number)], time=1)])
 
-        def told(error: Exception | None, number: int = number) -> None:
+        def committed(error: Exception | None, number: int = number) -> None:
             if error is None:
                 os.write(1, b"%d\n" % number)
 
-        store.commit(told)
+        store.commit(committed)
 
 
 if __name__ == "__main__":

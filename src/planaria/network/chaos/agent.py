@@ -14,6 +14,7 @@ from planaria.network.chaos.rules import make_rule
 from planaria.network.client.messages import Inject, Injected
 from planaria.network.client.overlays import RING
 from planaria.network.host import Host
+from planaria.network.tracing import Traced
 
 MESSAGES_MAX = 10_000  # that one fault forges or replays
 NAMED = 0.75  # of what is forged comes from whom it names
@@ -21,6 +22,9 @@ NAMED = 0.75  # of what is forged comes from whom it names
 log = logging.getLogger("planaria.chaos")
 
 Found = dict[str, Any]
+
+
+QUESTIONS = ("ask", "holdings")  # which change nothing
 
 
 class Breakable(Protocol):
@@ -56,6 +60,9 @@ class Agent:
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"{message.fault}: {type(error).__name__} {error}") from None
         log.warning("chaos: %s affected %d", message.fault, affected)
+        if isinstance(self._host.node, Traced) and message.fault not in QUESTIONS:
+            rule = f" {message.told['rule']}" if "rule" in message.told else ""
+            self._host.node.fault(f"{message.fault}{rule}: affected {affected}")
         return Injected(message.request, affected, found)
 
     # Frames

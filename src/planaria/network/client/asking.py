@@ -101,7 +101,7 @@ class Asker:
                 async with asyncio.timeout(self.seconds):
                     await self._ended.wait()
             except TimeoutError:
-                self._connection.abort()
+                self.abort()
 
     def abort(self) -> None:
         """Hang up at once: nobody is there to say goodbye to."""

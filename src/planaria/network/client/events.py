@@ -40,7 +40,8 @@ class Event(Struct, frozen=True, gc=False):
 class Ack(Struct, frozen=True, gc=False):
     """So many members hold a publication, or the first of `count`, of those that there are.
 
-    `copies` may be fewer than asked for if the topic has fewer members.
+    On disk, unless memory was enough. `copies` may be fewer than asked for if the topic has fewer
+    members, or fewer that have a disk.
     """
 
     topic: str

@@ -28,12 +28,19 @@ from planaria.network.client.messages import (
 )
 from planaria.network.client.requests import Requests
 from planaria.records.evidence import Sealer
-from planaria.records.packing import PACKED_PUBLICATIONS, UNSETTLED_BYTES_MAX, Packer, weigh
+from planaria.records.packing import (
+    LINGER_MICROSECONDS,
+    PACKED_PUBLICATIONS,
+    UNSETTLED_BYTES_MAX,
+    Packer,
+    weigh,
+)
 from planaria.records.record import INCARNATION_BYTES, Draft, Record
 
 TOPICS_MAX = 1 << 16  # that one client publishes on
 TOKEN_HEADER = "$token"  # noqa: S105 - by it readers know what a one-shot client sent twice
 SECOND = 1_000_000  # in the microseconds that packers count
+LINGERS_MAX = 16  # for which a publication waits behind records that are not acknowledged
 
 Done = Callable[[Stored | None, BaseException | None], None]
 
@@ -179,8 +186,17 @@ class Stream(Outbox):
         """Seal and send all that waits."""
         self._seal(now=None)
 
+    @property
+    def due(self) -> int:
+        """When what waits leaves: a linger later for every record that is not acknowledged.
+
+        A network that is slower than its publisher gets fewer and larger ones, and can follow.
+        """
+        due, behind = self.packer.due or 0, min(len(self.packer.unsettled), LINGERS_MAX)
+        return due + behind * LINGER_MICROSECONDS if due else 0
+
     def _schedule(self) -> None:
-        wait = ((self.packer.due or 0) - _microseconds()) / SECOND
+        wait = (self.due - _microseconds()) / SECOND
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(max(0.0, wait), self._on_timer)
 

@@ -52,7 +52,7 @@ from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, 
 SEEN_MAX = 1 << 16  # keys of records that were handed out; then the oldest is forgotten
 
 Wish = tuple[str, str]  # an overlay and what is subscribed to there
-Keep = Callable[[Callable[[str | None], None]], None]
+Keep = Callable[[Callable[[str | None], None]], None] | None
 
 
 class Others:
@@ -67,7 +67,8 @@ class Others:
         refusal: Refusal = lambda *_: "",
         check: Callable[[Session, str], None] = lambda *_: None,
     ) -> None:
-        """`keep` puts what the parts hold on disk and calls back, with what prevents that.
+        """`keep` puts what the parts hold on disk and calls back, with what prevents that; None:
+        there is no disk.
 
         `refusal`: why a client may not read a topic; None if that is not known yet. `check` raises
         UsageError if it may not publish there.
@@ -100,6 +101,10 @@ class Others:
             )
             for part in self._parts()
         }
+
+    def followed(self, session: Session) -> list[Follower]:
+        """What a client follows."""
+        return [*self._sessions.get(session, {}).values()]
 
     def serves(self, overlay: str) -> bool:
         """Has this node a part in an overlay, awake or not?"""
@@ -187,6 +192,11 @@ class Others:
 
     # Publishing
 
+    @property
+    def has_disk(self) -> bool:
+        """Can what is published here be on disk before it is acknowledged?"""
+        return self._keep is not None
+
     def put(self, session: Session, message: Put | PutNew, overlay: str) -> None:
         """Publish a record; raises UsageError or CapacityExceeded if it cannot be."""
         check_topic(message.topic)
@@ -194,6 +204,9 @@ class Others:
         if message.strict or message.copies > COPIES:
             raise UsageError(f"{overlay} promises no copies: publish without strict and copies")
         part = self.part(overlay)
+        if part.durable and message.durable and not self.has_disk:
+            why = "this node keeps nothing on disk (--durability none)"
+            raise UsageError(f"{overlay}: {why}: publish with durability 'memory'")
         place = (overlay, message.topic)
         self._join(overlay, part.joins(message.topic))
         if place in self._held or not part.acquainted(message.topic):
@@ -216,19 +229,20 @@ class Others:
     def _publish(
         self, session: Session, message: Put | PutNew, record: Record, part: LivePart
     ) -> None:
-        overlay = part.overlay
+        overlay, keep = part.overlay, self._keep if part.durable and message.durable else None
         first: Record | None = None
         for command, told in [*part.published(message.topic, record)]:
             self._command(InOverlay(overlay, command))
             first = first or told
         assert first is not None  # no record is empty
         self._count(overlay, "published", record.count)
+        session.count(overlay, message.topic, record)
         where = (first.publisher, first.incarnation, first.first)
         stored = Stored(message.request, 0, 0, *where, record.count)
-        if part.durable and message.durable:
-            self._keep(partial(_answer, session, stored))
-        else:
+        if keep is None:
             session.answer(stored)
+        else:
+            keep(partial(_answer, session, stored))
 
     def _join(self, overlay: str, wish: str | None) -> None:
         """Be a member where only members publish."""

@@ -13,6 +13,7 @@ from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Command
 from planaria.core.topics import check_topic
 from planaria.network.client.messages import Put, PutNew, Stored
+from planaria.network.client.overlays import RING
 from planaria.network.connection import Connection
 from planaria.network.gate.numbering import Numbering
 from planaria.network.gate.ring import Memberships
@@ -26,6 +27,7 @@ from planaria.protocols.skipring.deposits import (
     FULL,
     MALFORMED,
     TAKEN,
+    VOLATILE,
     Copies,
     DepositAnswered,
     Entrust,
@@ -47,6 +49,10 @@ REFUSALS = {
         "publisher, which for a one-shot client is its node",
     ),
     TAKEN: ("usage", "another manifest has this batch: do two drivers write it?"),
+    VOLATILE: (
+        "usage",
+        "its members keep nothing on disk (--durability none): publish with durability 'memory'",
+    ),
     FULL: ("full", "too few members can store it now"),
 }
 
@@ -232,7 +238,7 @@ class Publishing:
                 self._failed(pending, "full", why)
                 return
         members = list(dict.fromkeys([*pending.first, *members])) if pending.first else members
-        reason = pending.copies.refusal(members, self._clock())
+        reason = pending.copies.refusal(members, self._clock(), pending.count)
         if reason is not None:
             code, why = REFUSALS[reason]
             self._failed(pending, code, f"{pending.topic}: {why} ({_tally(pending)})")
@@ -261,6 +267,7 @@ class Publishing:
         self._drop(pending)
         session = pending.release()
         if session is not None:
+            session.count(RING, pending.topic, record)
             session.answer(stored)
 
     def _failed(self, pending: Pending, code: str, why: str) -> None:

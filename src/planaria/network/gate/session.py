@@ -19,6 +19,7 @@ from planaria.network.client.messages import (
     Vectors,
 )
 from planaria.network.connection import Connection
+from planaria.records.record import Record, Stream
 
 if TYPE_CHECKING:
     from planaria.network.gate.tails import Tail as Followed
@@ -27,6 +28,7 @@ REQUESTS_MAX = 4096  # of one client, not answered yet
 TAILS_MAX = 256  # of one client
 POSITIONS_MAX = 1 << 20  # of one client, given before the tails that they belong to
 PUT_BYTES_MAX = 32 << 20  # of one client, not yet held by as many members as it wants
+PUBLISHED_MAX = 256  # streams of one client that its node counts; then the oldest is forgotten
 CONTROL_BYTES = 4096  # an answer that is larger goes with the publications
 
 CODEC = Codec(MESSAGES)
@@ -48,6 +50,8 @@ class Session:
         self._positions = 0  # in them
         self.put_bytes = 0
         self.open = 0  # requests that are not answered, tails aside
+        self.requests = 0  # since it connected
+        self.published: dict[tuple[str, str, Stream], int] = {}  # by overlay and topic
         self.closed = False
         self._waiting: deque[tuple[ClientMessage, bytes]] = deque()
 
@@ -65,6 +69,7 @@ class Session:
     def admit(self, request: int, size: int = 0) -> bool:
         """Take a request up, or refuse it with a line."""
         self.open += 1
+        self.requests += 1
         if self.open > 2 * REQUESTS_MAX:
             self.connection.refuse(f"{self.open} requests unanswered: read the answers")
         elif self.open > REQUESTS_MAX:
@@ -100,6 +105,13 @@ class Session:
             return False
         del self.awaited[tail.request]
         return True
+
+    def count(self, overlay: str, topic: str, record: Record) -> None:
+        """What it published through this node is held, or on its way."""
+        place = (overlay, topic, record.stream)
+        self.published[place] = self.published.pop(place, 0) + record.count
+        if len(self.published) > PUBLISHED_MAX:
+            del self.published[next(iter(self.published))]
 
     def fail(self, request: int, code: str, reason: str) -> None:
         """Answer that it cannot be done."""

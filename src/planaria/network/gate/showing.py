@@ -4,7 +4,7 @@ Each client hears of those topics alone on which it has some right at this node.
 when it is known that the client may see it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -32,7 +32,7 @@ from planaria.network.gate.session import Session
 from planaria.network.gate.warden import Warden
 from planaria.network.overlays.registry import PARTS
 from planaria.network.rights import SUPERVISE
-from planaria.network.status import OverlayStatus, Shown, Status
+from planaria.network.status import ClientStatus, OverlayStatus, Shown, Status
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.membership import Membership, MembershipState
@@ -100,6 +100,9 @@ class Showing:
         status = told = self._status(after)
         if self._warden.restricts(session) and isinstance(status, Status | Shown):
             told = heard(status, partial(self._warden.may_hear, session))
+        if isinstance(told, Status):
+            may_watch = partial(self._warden.may_watch, session)
+            told = replace(told, connected=[*watched(told.connected, may_watch)])
         if isinstance(told, Shown) and status.topics and not told.topics:
             # None at all would say that there are no more.
             self._soon(partial(self._show, session, request, max(status.topics)))
@@ -187,6 +190,14 @@ def heard(status: Status | Shown, hears: Hears) -> Status | Shown:
         overlays=overlays,
         doubts=[doubt for doubt in status.doubts if doubt in told],
     )
+
+
+def watched(clients: Iterable[ClientStatus], may_watch: Hears) -> Iterable[ClientStatus]:
+    """Who is connected, for who may watch everything; of what each does, what may be watched."""
+    for it in clients if may_watch("#") else ():
+        follows = [one for one in it.follows if may_watch(one.pattern)]
+        publishes = [one for one in it.publishes if may_watch(one.topic)]
+        yield replace(it, follows=follows, publishes=publishes)
 
 
 def _heard_of(overlay: str, status: OverlayStatus, hears: Hears) -> OverlayStatus:

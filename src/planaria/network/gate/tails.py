@@ -25,6 +25,7 @@ from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.protocols.publications.deliveries import Deliveries
 from planaria.protocols.publications.holdings import Holdings
+from planaria.records.batches import Batch
 from planaria.records.positions import START, Mark
 from planaria.records.record import Stream
 from planaria.records.store import Store
@@ -54,13 +55,13 @@ class Tail:
 
     __slots__ = (
         "behind", "condition", "cursors", "floor", "grown", "held_back", "missed", "notices",
-        "pattern", "request", "session", "tailing", "vectors", "whole",
+        "pattern", "request", "session", "tailing", "vectors", "where", "whole",
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: Asked, pattern: str) -> None:
         """Raises UsageError for a condition or positions that are none."""
         self.session, self.request, self.pattern = session, asked.request, pattern
-        self.floor, self.notices = asked.floor, asked.notices
+        self.floor, self.notices, self.where = asked.floor, asked.notices, asked.where
         self.condition = None if asked.where is None else Condition(asked.where)
         self.vectors = {topic: vector_of(places) for topic, places in asked.vectors.items()}
         self.cursors: dict[str, Cursor] = {}
@@ -94,6 +95,7 @@ class Tails:
         self._known: set[str] = set()  # topics that tails were compared with
         self._awake: dict[Tail, None] = {}
         self._pumping = False
+        self._answers: dict[object, Batch] = {}  # of this turn: who is as far gets the same
 
     def __len__(self) -> int:
         return len(self._all)
@@ -257,14 +259,15 @@ class Tails:
 
     def _pump(self) -> None:
         """One frame for each tail in turn, as long as there is something, up to a bound."""
-        self._pumping = False
+        self._pumping, self._answers = False, {}
         for _ in range(FRAMES_PER_TURN):
             if not self._awake:
-                return
+                break
             tail = next(iter(self._awake))
             del self._awake[tail]
             if self._send(tail):
                 self._awake[tail] = None
+        self._answers = {}
         if self._awake:
             self._pumping = True
             self._soon(self._pump)
@@ -297,9 +300,7 @@ class Tails:
     def _read(self, tail: Tail, topic: str, cursor: Cursor) -> bool:
         streams = list(islice(cursor.grown, STREAMS_AT_ONCE))
         after = {stream: cursor.marks[stream] for stream in streams if stream in cursor.marks}
-        batch = self._holdings(topic).read(
-            after, limit=PIECES_PUBLICATIONS, floor=tail.floor, only=streams, size=PIECES_BYTES
-        )
+        batch = self._ask(topic, streams, after, tail.floor)
         pieces = pieces_of(batch.slices, tail.condition, topic)
         places = moved(after, batch.vector)
         if pieces and not tail.session.send(Pieces(tail.request, topic, pieces, places)):
@@ -320,6 +321,18 @@ class Tails:
         if cursor.grown:  # after the other topics
             tail.grown[topic] = None
         return True
+
+    def _ask(
+        self, topic: str, streams: list[Stream], after: dict[Stream, Mark], floor: int
+    ) -> Batch:
+        """Read from the store, once in a turn for all that are as far."""
+        asked = (topic, *streams, *after.items(), floor)
+        batch = self._answers.get(asked)
+        if batch is None:
+            batch = self._answers[asked] = self._holdings(topic).read(
+                after, limit=PIECES_PUBLICATIONS, floor=floor, only=streams, size=PIECES_BYTES
+            )
+        return batch
 
     # What cannot be read yet
 

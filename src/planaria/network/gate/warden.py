@@ -9,7 +9,7 @@ from planaria.core.errors import UsageError
 from planaria.core.topics import check_filter, has_wildcard
 from planaria.network.gate.laid import Overlays
 from planaria.network.gate.session import Session, Unsure
-from planaria.network.rights import PUBLISH, RIGHTS, SUBSCRIBE, RightsFile
+from planaria.network.rights import PUBLISH, RIGHTS, SUBSCRIBE, SUPERVISE, RightsFile
 from planaria.protocols.skipring.charter import ANYBODY, Charter, allowed
 
 VERDICTS_MAX = 1 << 16  # remembered until the next timeout
@@ -95,6 +95,15 @@ class Warden:
         base = topic.removesuffix("/#")
         judge = file.rights.allows_all if has_wildcard(base) else file.rights.allows
         return any(judge(name, right, base) for right in RIGHTS)
+
+    def may_watch(self, session: Session, pattern: str) -> bool:
+        """May a client see who else follows this, or publishes on it? It needs the right to
+        supervise it, by the node's file and by charters; what is not known yet is refused."""
+        try:
+            self.check_pattern(session, SUPERVISE, pattern)
+        except UsageError:
+            return False
+        return self.refusal(session, SUPERVISE, pattern) == ""
 
     def _judge(self, name: str, right: str, topic: str) -> str | None:
         if self._file is not None and not self._file.rights.allows(name, right, topic):

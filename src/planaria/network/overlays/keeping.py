@@ -59,10 +59,7 @@ class Keeping:
         self.write(self.snapshots())
 
     def soon(self, done: Callable[[str | None], None]) -> None:
-        """Say `done` when all that the parts hold now is on disk, or with why it is not there.
-
-        A node without a disk keeps it in memory, as it was told.
-        """
+        """Say `done` when all that the parts hold now is on disk, or with why it is not there."""
         self._waiting.append(done)
         self._due.set()
 

@@ -4,6 +4,8 @@ A network with keys supplies one that verifies (`planaria.network.admission`); e
 the simulator, all records are admitted and none is signed.
 """
 
+from collections.abc import Mapping
+
 from planaria.records.evidence import Sealer
 from planaria.records.record import TIME_MAX, Record
 
@@ -37,6 +39,10 @@ class Admission:
     def times(self, record: Record) -> Times:
         """At which seconds records of this one's publisher are admitted, if it signed them."""
         return [(0, TIME_MAX + 1)]
+
+    def ends(self, record: Record) -> Mapping[bytes, int] | None:
+        """Before which number each stream of this one's publisher counts; None: wholly."""
+        return None
 
 
 EVERYTHING = Admission()

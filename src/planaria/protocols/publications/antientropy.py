@@ -18,7 +18,6 @@ from planaria.core.node import Effect, Send
 from planaria.core.state import Stateful
 from planaria.protocols.publications.antientropy_messages import (
     IDS_MAX,
-    PLACE_BYTES,
     REGIONS_MAX,
     AntiEntropyMessage,
     Compare,
@@ -33,14 +32,10 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
 )
 from planaria.protocols.publications.descent import short_hash
-from planaria.protocols.publications.exchange import AntiEntropyState, Exchange
+from planaria.protocols.publications.exchange import AntiEntropyState, Coming, Exchange
 from planaria.protocols.publications.holdings import ID_BITS, Holdings
-from planaria.protocols.publications.push import fits_beside, frames, sound
-from planaria.protocols.publications.regions import (
-    Answer,
-    answer_regions,
-    answer_root,
-)
+from planaria.protocols.publications.push import beside, frames, sound
+from planaria.protocols.publications.regions import Answer, answer_regions, answer_root
 from planaria.protocols.publications.sketch import (
     CELL_BYTES,
     CELLS_MAX,
@@ -72,7 +67,7 @@ class AntiEntropy(Stateful):
     The state may be arbitrary: every exchange ends by patience, and every cache is audited.
     """
 
-    __slots__ = ("agreed", "exchanges", "holdings", "id", "number", "peers", "topic")
+    __slots__ = ("_coming", "agreed", "exchanges", "holdings", "id", "number", "peers", "topic")
 
     state_type = AntiEntropyState
 
@@ -80,8 +75,9 @@ class AntiEntropy(Stateful):
         self.topic, self.id, self.holdings = topic, id, holdings
         self.number = 0
         self.exchanges: dict[NodeId, Exchange] = {}
-        self.peers: dict[NodeId, tuple[int, int]] = {}  # version at the end, strikes
+        self.peers: dict[NodeId, tuple[int, int]] = {}  # what both held at the end, strikes
         self.agreed: dict[NodeId, int] = {}  # the cut at which a peer last held what we hold
+        self._coming = Coming(PEERS_MAX)
 
     def digest(self, clock: int, cut: int) -> Digest:
         """M1: what to put on every periodic message; `clock` is the raw clock to advertise."""
@@ -98,19 +94,23 @@ class AntiEntropy(Stateful):
             self.agreed.pop(sender, None)
             self.agreed[sender] = digest.cut
             return []
-        if sender in self.exchanges or len(self.exchanges) >= EXCHANGES_MAX:
-            return []
         young = sum(one.started and one.life == 0 for one in self.exchanges.values())
         if young >= STARTS_MAX:
             return []  # but slow ones hold up nobody
+        return self._begin(sender, digest.lo, digest.cut, digest.digest)
+
+    def _begin(self, peer: NodeId, lo: int, cut: int, theirs: int = 0) -> list[Effect]:
+        """Start an exchange, if there is room for one."""
+        if peer in self.exchanges or len(self.exchanges) >= EXCHANGES_MAX:
+            return []
         self.number = (self.number + 1) % NUMBER_MAX
-        exchange = Exchange(self.number, digest.lo, digest.cut, started=True)
-        self.exchanges[sender] = exchange
-        if self._strike(sender):
-            return self._descend(sender, exchange)
-        sums, cells = self.holdings.sketch(digest.lo, digest.cut, FIRST_CELLS)
-        state = self._state(exchange)
-        return [self._send(sender, Estimate, exchange, state, pack_tug_of_war(sums), cells.pack())]
+        exchange = Exchange(self.number, lo, cut, started=True, theirs=theirs)
+        self.exchanges[peer] = exchange
+        if self._strike(peer, theirs):
+            return self._descend(peer, exchange)
+        sums, cells = self.holdings.sketch(lo, cut, FIRST_CELLS)
+        told = (self.holdings.inventory(lo, cut), pack_tug_of_war(sums), cells.pack())
+        return [self._send(peer, Estimate, exchange, *told)]
 
     def on_message(self, message: Message, take: Take | None = None) -> list[Effect]:
         """What to send in answer; `take` stores the records that came, each named once, here."""
@@ -123,10 +123,16 @@ class AntiEntropy(Stateful):
         exchange = self.exchanges.get(message.sender)
         if exchange is not None and exchange.number == message.exchange:
             exchange.age = 0
-        if isinstance(message, Difference | Push | Compare):
+        cut, before = None, 0
+        if isinstance(message, Difference | Push | Compare) and message.records:
+            cut = self._coming.cut(message.sender, message.exchange, self._current(message))
+            before = self.holdings.version if cut else 0
             (take or self.holdings.append)(sound(message.records))
         handler = _HANDLERS.get(type(message))
-        return handler(self, message) if handler else []
+        effects = handler(self, message) if handler else []
+        if cut is None or self.holdings.version == before:  # who pushes what is here is not asked
+            return effects
+        return effects + self._begin(message.sender, cut.lo, cut.cut)
 
     def link_down(self, peer: NodeId) -> None:
         """A send to `peer` failed: do not wait for it."""
@@ -142,10 +148,10 @@ class AntiEntropy(Stateful):
                 del self.exchanges[peer]
         for peer in list(self.exchanges)[EXCHANGES_MAX:]:
             del self.exchanges[peer]
-        for peer in list(self.peers)[:-PEERS_MAX]:
-            del self.peers[peer]
-        for peer in list(self.agreed)[:-PEERS_MAX]:
-            del self.agreed[peer]
+        known: dict[NodeId, Any]
+        for known in (self.peers, self.agreed):
+            for peer in list(known)[:-PEERS_MAX]:
+                del known[peer]
         self.holdings.on_timeout()
 
     def _on_estimate(self, message: Estimate) -> list[Effect]:
@@ -159,6 +165,7 @@ class AntiEntropy(Stateful):
         theirs = Cells(0).extended(message.cells[: FIRST_CELLS * CELL_BYTES])
         if exchange is None or theirs is None or self._agrees(state):
             return self._end(message)
+        exchange.theirs = state.digest
         sums, mine = self.holdings.sketch(state.lo, state.cut, len(theirs))
         decoded = mine.minus(theirs).decode()
         if decoded is not None:
@@ -258,10 +265,9 @@ class AntiEntropy(Stateful):
             return self._descend(peer, exchange)
         floor = int.from_bytes(state.floor, "big")
         filled = frames(self.holdings.bodies(place for place in places if place >= floor))
-        first = filled.pop(0) if filled and fits_beside(filled[0]) else []
         want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]
-        part = (exchange.lo, exchange.cut)
-        effects = [self._send(peer, Difference, exchange, *part, first, want)]
+        told = (exchange.lo, exchange.cut, beside(filled), want)
+        effects = [self._send(peer, Difference, exchange, *told)]
         effects += [self._send(peer, Push, exchange, frame, []) for frame in filled]
         if not theirs:
             self._finish(peer)
@@ -291,37 +297,28 @@ class AntiEntropy(Stateful):
             return [self._send(peer, Push, exchange, frame, []) for frame in filled]
         effects: list[Effect] = []
         for start in range(0, min(len(regions), COMPARES_MAX * REGIONS_MAX), REGIONS_MAX):
-            first = filled.pop(0) if filled and fits_beside(filled[0]) else []
-            part = regions[start : start + REGIONS_MAX]
-            effects.append(self._send(peer, Compare, exchange, lo, message.cut, part, first))
+            told = (lo, message.cut, regions[start : start + REGIONS_MAX], beside(filled))
+            effects.append(self._send(peer, Compare, exchange, *told))
         return effects + [self._send(peer, Push, exchange, frame, []) for frame in filled]
 
     def _push(
         self, peer: NodeId, number: int, places: list[Place], unknown: list[int]
     ) -> list[Effect]:
         filled = frames(self.holdings.bodies(places))
-        first = filled.pop(0) if filled and fits_beside(filled[0]) else []
-        pushes = [Push(self.topic, self.id, number, first, unknown)]
+        pushes = [Push(self.topic, self.id, number, beside(filled), unknown)]
         pushes += [Push(self.topic, self.id, number, frame, []) for frame in filled]
         return [Send(peer, push) for push in pushes]
 
     def _send_cells(self, peer: NodeId, exchange: Exchange, size: int) -> list[Effect]:
         _, cells = self.holdings.sketch(exchange.lo, exchange.cut, size)
         start, exchange.sent = exchange.sent, size
-        state = self._state(exchange)
+        state = self.holdings.inventory(exchange.lo, exchange.cut)
         return [self._send(peer, Sketch, exchange, state, start, cells.pack(start))]
 
     def _send(
         self, peer: NodeId, kind: Callable[..., Message], exchange: Exchange, *fields: Any
     ) -> Effect:
         return Send(peer, kind(self.topic, self.id, exchange.number, *fields))
-
-    def _state(self, exchange: Exchange) -> Inventory:
-        lo, cut, floor = exchange.lo, exchange.cut, self.holdings.floor
-        packed = b"" if floor is None else floor.to_bytes(PLACE_BYTES, "big")
-        return Inventory(
-            lo, cut, self.holdings.digest(lo, cut), self.holdings.count(lo, cut), packed
-        )
 
     def _agrees(self, state: Inventory) -> bool:
         return self.holdings.digest(state.lo, state.cut) == state.digest
@@ -333,9 +330,8 @@ class AntiEntropy(Stateful):
     def _current(self, message: AntiEntropyMessage) -> Exchange | None:
         """The exchange to which `message` belongs, if it is still open."""
         exchange = self.exchanges.get(message.sender)
-        if exchange is None or exchange.number != message.exchange or not exchange.sound:
-            return None
-        return exchange
+        current = exchange is not None and exchange.number == message.exchange and exchange.sound
+        return exchange if current else None
 
     def _join(self, message: AntiEntropyMessage, lo: int, cut: int) -> Exchange | None:
         """The exchange of `message`, opened if there is room; None if there is none."""
@@ -358,18 +354,22 @@ class AntiEntropy(Stateful):
             self._finish(message.sender)
 
     def _finish(self, peer: NodeId) -> None:
-        """An exchange came to its end: remember what was held then."""
-        self.exchanges.pop(peer, None)
+        """An exchange came to its end: remember what both held then."""
+        exchange = self.exchanges.pop(peer, None)
+        theirs = 0 if exchange is None else exchange.theirs
         _, strikes = self.peers.pop(peer, (0, 0))
-        self.peers[peer] = (self.holdings.version, strikes)
+        self.peers[peer] = (self.holdings.version ^ theirs, strikes)
         if len(self.peers) > PEERS_MAX:
             del self.peers[next(iter(self.peers))]
 
-    def _strike(self, peer: NodeId) -> bool:
-        """Digests differ: has that been so since an exchange that should have ended it?"""
+    def _strike(self, peer: NodeId, theirs: int) -> bool:
+        """Digests differ: have both been the same since an exchange that should have ended it?
+
+        Who holds much more than the peer changes nothing of its own for many exchanges.
+        """
         version, strikes = self.peers.pop(peer, (-1, 0))
         if strikes < STRIKES_MAX:
-            strikes = max(0, strikes) + 1 if version == self.holdings.version else 0
+            strikes = max(0, strikes) + 1 if version == self.holdings.version ^ theirs else 0
             self.peers[peer] = (version, strikes)
             if strikes < STRIKES_MAX:
                 return False

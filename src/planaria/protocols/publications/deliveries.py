@@ -34,7 +34,10 @@ class Deliveries(Sequence[Delivery]):
         self.slices = slices
 
     def __len__(self) -> int:
-        return sum(part.hi - part.lo for part in self.slices)
+        count = 0
+        for _, lo, hi, _ in self.slices:
+            count += hi - lo
+        return count
 
     def __iter__(self) -> Iterator[Delivery]:
         for part in self.slices:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from planaria.core.ids import ODD
 from planaria.core.state import State, Stateful
+from planaria.protocols.publications.antientropy_messages import PLACE_BYTES, Inventory
 from planaria.protocols.publications.sketch import (
     COUNTERS,
     Array,
@@ -171,6 +172,11 @@ class Holdings(Stateful):
     def count(self, lo: int, cut: int) -> int:
         """How many records this part has."""
         return max(0, min(self._sure(lambda: self.store.digest(lo, cut)).records, LIMIT_MAX))
+
+    def inventory(self, lo: int, cut: int) -> Inventory:
+        """How much this part is, and from which place on more is taken."""
+        floor = b"" if self.floor is None else self.floor.to_bytes(PLACE_BYTES, "big")
+        return Inventory(lo, cut, self.digest(lo, cut), self.count(lo, cut), floor)
 
     def places(self, lo: int, cut: int) -> list[Place]:
         """The places of this part, ascending."""

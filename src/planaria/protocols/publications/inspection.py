@@ -5,7 +5,7 @@ alone, when a charter or a revocation came. What is dropped and was published pe
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Notice
@@ -14,6 +14,8 @@ from planaria.protocols.publications.holdings import Holdings
 from planaria.records.lanes import Entry
 from planaria.records.record import Place, Record
 from planaria.records.store import Store
+
+Scope = tuple[Times, Mapping[bytes, int] | None]  # when, and how far in each stream
 
 INSPECTED = 4  # records verified per timeout: half a millisecond
 INSPECTED_MAX = 128  # when something is in doubt: a neighbour that lies can keep it so
@@ -88,21 +90,30 @@ class Inspection:
         self._holdings.refuse(places)
 
     def _outside(self, store: Store) -> list[Place]:
-        """What is held of seconds at which its publisher is not admitted.
+        """What is held of seconds, or at positions, at which its publisher is not admitted.
 
         A publisher has one certificate: one of its records tells it for all.
         """
-        known: dict[NodeId, Times | None] = {}
+        known: dict[NodeId, Scope | None] = {}
         found = []
         for place, entry in [*store.index.shown.items(), *store.index.hidden.items()]:
             who = entry.publisher
             if who not in known:
-                known[who] = self._times(store, entry)
-            times = known[who]
-            if times is not None and not any(lo <= entry.time < hi for lo, hi in times):
+                known[who] = self._scope(store, entry)
+            scope = known[who]
+            if scope is not None and not _within(scope, entry):
                 found.append(place)
         return found
 
-    def _times(self, store: Store, entry: Entry) -> Times | None:
+    def _scope(self, store: Store, entry: Entry) -> Scope | None:
         record = next(iter(store.get([entry.place])), None)
-        return None if record is None else self._admission.times(record)
+        judge = self._admission
+        return None if record is None else (judge.times(record), judge.ends(record))
+
+
+def _within(scope: Scope, entry: Entry) -> bool:
+    """Is a record of the seconds and the numbers at which its publisher is admitted?"""
+    times, ends = scope
+    if ends is not None and entry.end > ends.get(entry.stream[1], 0):
+        return False
+    return any(lo <= entry.time < hi for lo, hi in times)

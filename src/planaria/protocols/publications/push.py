@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from planaria.records.record import MalformedRecord, Record, decode
 
 PUSH_BYTES_MAX = 1 << 18  # of one frame, so that lists of ids and regions fit beside it
-PUSH_FRAMES_MAX = 16  # in answer to one message; what is left waits for the next exchange
+PUSH_FRAMES_MAX = 7  # in answer to one message: the window of a link has room for all of them
 FRAMING_BYTES = 8  # of one record in a list
 
 
@@ -29,9 +29,11 @@ def frames(records: Iterable[bytes]) -> list[list[bytes]]:
     return (filled + large)[:PUSH_FRAMES_MAX]
 
 
-def fits_beside(frame: list[bytes]) -> bool:
-    """May other content travel in one message with `frame`?"""
-    return len(frame) != 1 or len(frame[0]) + FRAMING_BYTES <= PUSH_BYTES_MAX
+def beside(filled: list[list[bytes]]) -> list[bytes]:
+    """Take the first of these frames if other content may travel in one message with it."""
+    if not filled or sum(map(len, filled[0][:1])) + FRAMING_BYTES > PUSH_BYTES_MAX:
+        return []
+    return filled.pop(0)
 
 
 def sound(bodies: Iterable[bytes]) -> list[Record]:

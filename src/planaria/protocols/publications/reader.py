@@ -46,16 +46,18 @@ class Reader(Stateful):
     def arrived(self, arrivals: Sequence[Arrival], *, history: bool = False) -> list[Effect]:
         """Hand out what is new, or what its coming sets free."""
         if len(arrivals) == 1:
-            record, new, disputed, abandoned = arrivals[0]
-            plain = not disputed and not abandoned
+            one = arrivals[0]
+            record, new = one.record, one.new
+            plain = not one.disputed and not one.abandoned
             if plain and (not self.ordered or self._next(record, new)):
                 if history and new:
                     self.quiet = 0
                 return self._deliver([Slice(record, lo, hi) for lo, hi in new])
         effects: list[Effect] = []
-        for record, _, disputed, abandoned in arrivals:
-            effects += [self._notice("equivocation", record.stream, *them) for them in disputed]
-            effects += [self._notice("given_up", *them) for them in abandoned]
+        for one in arrivals:
+            stream = one.record.stream
+            effects += [self._notice("equivocation", stream, *them) for them in one.disputed]
+            effects += [self._notice("given_up", *them) for them in one.abandoned]
         if history and any(arrival.new for arrival in arrivals):
             self.quiet = 0
         parts = [Slice(one.record, *them) for one in arrivals for them in one.new]

@@ -77,10 +77,21 @@ class Contact(Stateful):
     def repair(self) -> None:
         """Drop what no broker draws, and bring counters back into their ranges."""
         limit = REPORTED * self.period
-        self.beats = {
-            id: age
-            for id, age in [*self.beats.items()][:BEATS_MAX]
-            if 0 <= age <= limit and len(id) == ID_BYTES
-        }
+        if self.beats and not self._drawn(limit):
+            self.beats = {
+                id: age
+                for id, age in [*self.beats.items()][:BEATS_MAX]
+                if 0 <= age <= limit and len(id) == ID_BYTES
+            }
         if not 0 <= self.quiet <= limit:
             self.quiet = 0
+
+    def _drawn(self, limit: int) -> bool:
+        """Could brokers have drawn all of these, up to `limit` timeouts ago?"""
+        ages = self.beats.values()
+        return (
+            len(ages) <= BEATS_MAX
+            and min(ages) >= 0
+            and max(ages) <= limit
+            and {*map(len, self.beats)} == {ID_BYTES}
+        )

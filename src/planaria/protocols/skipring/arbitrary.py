@@ -25,7 +25,7 @@ from planaria.protocols.skipring.messages import (
     Unsubscribe,
     Wake,
 )
-from planaria.protocols.skipring.pace import Pace
+from planaria.protocols.skipring.pace import REST_MAX, Pace
 from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
 from planaria.protocols.skipring.supervisor import MOVED_AGE_MAX, Supervisor
 from planaria.protocols.skipring.topic_supervisor import (
@@ -97,6 +97,8 @@ def corrupt_pace(pace: Pace, rng: Random) -> None:
     pace.pace = any_integer(rng, 1, pace.longest)
     pace.left = rng.choice([rng.randrange(1, pace.longest + 1), any_integer(rng, 1)])
     pace.shown = any_integer(rng)
+    if pace.longest > 1:
+        pace.rest, pace.rested = any_integer(rng, 0, REST_MAX), any_integer(rng, 0, REST_MAX)
 
 
 def corrupt_inquiry(inquiry: Inquiry, rng: Random) -> None:

@@ -201,7 +201,7 @@ def corrupt_view(membership: Membership, ids: Sequence[NodeId], rng: Random) -> 
 
 
 def corrupt_reader(reader: Reader, ids: Sequence[NodeId], rng: Random) -> None:
-    """False places in the publishers' streams, and holes that are none."""
+    """False places in the publishers' streams, and holes where nothing is missing."""
     reader.quiet, reader.turn = any_integer(rng, 0, 10), any_integer(rng, 0, 64)
     streams = [*reader.marks, any_stream(ids, rng), any_stream(ids, rng)]
     for stream in rng.sample(streams, rng.randrange(3)):

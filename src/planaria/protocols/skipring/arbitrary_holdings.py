@@ -64,7 +64,7 @@ def corrupt_holdings(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> 
 
 
 def invent(holdings: Holdings, ids: Sequence[NodeId], rng: Random) -> None:
-    """Records that nobody published, and bytes that are none."""
+    """Records that nobody published, and bytes that are no records."""
     holdings.append([any_record(ids, rng) for _ in range(rng.randrange(4))])
     store = holdings.store
     if rng.random() < 0.2:

@@ -16,7 +16,7 @@ from planaria.core.node import Command, Effect, Notice, Send
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.publications.inspection import Inspection
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
-from planaria.protocols.skipring.deposits import CROWDED, FORGED, MALFORMED, TAKEN
+from planaria.protocols.skipring.deposits import CROWDED, FORGED, MALFORMED, TAKEN, VOLATILE
 from planaria.protocols.skipring.staging import (
     Staging,
     last_batches,
@@ -110,7 +110,8 @@ class Batches:
 
         What the manifest before it has settled is dropped first: only the last one is looked at.
         """
-        reason = self.refusal(record, crowded)
+        volatile = self.staging.holdings.store.volatile
+        reason = VOLATILE if volatile else self.refusal(record, crowded)
         if reason:
             return reason
         for manifest in self.staging.last(record.stream):
@@ -170,16 +171,13 @@ class Batches:
         )
         return Consulted(reviewed) if sender == self.id else Send(sender, reviewed)
 
-    def notices(self, arrivals: list[Arrival]) -> list[Effect]:
-        """Tell of batches that were published under two manifests."""
-        found: list[Effect] = []
-        for record, new, *_ in arrivals:
-            origin = origin_of(record)
-            if origin is not None and new and record.first == origin.first:
-                other = self._other(record.stream, origin)
-                if other is not None:
-                    found.append(self._equivocation(record.stream, other, origin.batch))
-        return found
+    def notices(self, arrival: Arrival) -> list[Effect]:
+        """Tell if its batch was published under two manifests."""
+        record, origin = arrival.record, origin_of(arrival.record)
+        if origin is None or not arrival.new or record.first != origin.first:
+            return []
+        other = self._other(record.stream, origin)
+        return [] if other is None else [self._equivocation(record.stream, other, origin.batch)]
 
     def _equivocation(self, stream: Stream, other: Stream, batch: int) -> Notice:
         detail = {"publisher": stream[0], "batch": batch, "incarnation": stream[1].hex()}

@@ -280,6 +280,8 @@ class Broadcast(Stateful):
     ) -> list[Effect]:
         """Send each share to its neighbour, and remember it for a while."""
         effects: list[Effect] = []
+        if not shares:  # half of the nodes are at the end of their arc
+            return effects
         topic, id = self.topic, self.id
         for share in self._around_busy(view, shares) if self.busy else shares:
             label, peer, lo, hi, side = share

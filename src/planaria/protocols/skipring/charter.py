@@ -3,7 +3,8 @@
 Two charters of a topic are ordered by (version, hash), so that all nodes settle on one of them in
 whatever order they come. Who may sign is not decided here: a `Judge` says of sealed bytes what
 they lay down, or that they are nothing. An authority voids what an admin signed from some second
-on with a record of the same kind, of which the earliest is the highest.
+on with a record of the same kind, of which the earliest is the highest. Such a record may also say
+how far each stream of its holder counts, so that nothing can be dated back to before that second.
 
 Who may publish is judged at the time of a publication, which may be long past. So a charter tells
 the whole history of that right, in terms: a charter that takes it back ends a term.
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_topic
 from planaria.protocols.publications.retention import Retention
+from planaria.records.record import INCARNATION_BYTES
 
 SEALED_BYTES_MAX = 4096  # a charter, a certificate and a signature take less than 1,500
 VERSION_MAX = 1 << 62
@@ -35,6 +37,8 @@ Second = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
 Right = Literal["publish", "subscribe", "supervise", "admin"]
 Allowed = tuple[tuple[Right, tuple[str, ...]], ...]
 Term = tuple[str, Second, Second]  # who may publish, from which second on, and before which
+# Of each stream that counts, by its incarnation, the number before which it does.
+Ends = tuple[tuple[Annotated[bytes, Meta(max_length=INCARNATION_BYTES)], Second], ...]
 
 
 class Charter(Struct, frozen=True, array_like=True):
@@ -48,6 +52,7 @@ class Charter(Struct, frozen=True, array_like=True):
     retention: Retention = Retention()
     allow: Allowed = ()  # who has a right; one that is not named here is everybody's
     terms: tuple[Term, ...] = ()  # who might publish when; none: everybody ever
+    ends: Ends | None = None  # of a record that voids: what counts; None: all before its second
 
 
 class Sealed(Struct, frozen=True, array_like=True):
@@ -151,10 +156,13 @@ def next_charter(
     return Charter(topic, version, previous, time, *settings)
 
 
-def voiding(admin: bytes, since: int) -> Charter:
-    """The record by which an authority voids what `admin` signed from the second `since` on."""
+def voiding(admin: bytes, since: int, ends: Ends | None = None) -> Charter:
+    """The record by which an authority voids what `admin` signed from the second `since` on.
+
+    With `ends`, also whatever it published in other streams, or from these numbers on.
+    """
     version = VERSION_MAX - since
-    return Charter(f"{VOID}{admin.hex()}", version, version - 1, since)
+    return Charter(f"{VOID}{admin.hex()}", version, version - 1, since, ends=ends)
 
 
 def voided_since(charter: Charter) -> int | None:

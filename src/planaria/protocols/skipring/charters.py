@@ -16,7 +16,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effect, Persist, Send
 from planaria.core.state import State, Stateful
-from planaria.core.topics import ancestors
+from planaria.core.topics import above
 from planaria.protocols.skipring.charter import (
     HASH_BYTES,
     NO_RANK,
@@ -144,14 +144,18 @@ class Charters(Stateful):
         """The topics that have a charter here."""
         return sorted(name for name in self.kept if not name.startswith(VOID) and self.best(name))
 
-    def revoked_since(self, id: bytes) -> int | None:
-        """From which second on a certificate is revoked; None if it is not."""
+    def revocation(self, id: bytes) -> Charter | None:
+        """The record that revokes a certificate; None if there is none."""
         for data in self.kept.get(VOID + id.hex(), []):
             found = self._verified(data)
-            since = None if found is None else voided_since(found.charter)
-            if found is not None and since is not None and voiding_name(found.charter) == id:
-                return since
+            if found is not None and voiding_name(found.charter) == id:
+                return found.charter
         return None
+
+    def revoked_since(self, id: bytes) -> int | None:
+        """From which second on a certificate is revoked; None if it is not."""
+        found = self.revocation(id)
+        return None if found is None else voided_since(found)
 
     @property
     def revocations(self) -> Rank:
@@ -227,7 +231,7 @@ class Charters(Stateful):
     def on_timeout(self) -> list[Effect]:
         """Verify a few again, obey them, and tell a supervisor the ranks of some."""
         if self._inherits:
-            self._above = frozenset(it for own in self._peer.topics for it in ancestors(own))
+            self._above = above(tuple(self._peer.topics))
         self._learning = max(0, self._learning - 1)
         audited = _turn([*self.kept], self.audited, AUDIT_SLICE)
         for name in audited:
@@ -267,11 +271,9 @@ class Charters(Stateful):
         hints = [it for it in ranks if it[1] or it[0] in own or it[0] in self._above]
         if self._judge is not nobody:
             hints.append((VOID, *self._revocations[0]))
-        return (
-            [Send(self._rng.choice(others), CharterHints(self.id, hints))]
-            if hints and others
-            else []
-        )
+        if not hints or not others:
+            return []
+        return [Send(self._rng.choice(others), CharterHints(self.id, hints))]
 
     def _compare(self, message: CharterHints) -> list[Send]:
         """Send what is higher here, ask for what is higher there."""
@@ -298,7 +300,7 @@ class Charters(Stateful):
         """All revocations that count, and what is the same wherever the same are known."""
         names = sorted(name for name in self.kept if name.startswith(VOID))
         found = [(name, data) for name in names if (data := self.sealed(name)) is not None]
-        said = b"".join(name.encode() + b"%d" % self._rank(name)[0] for name, _ in found)
+        said = b"".join(b"%b%d%b" % (name.encode(), *self._rank(name)) for name, _ in found)
         digest = blake2b(said, digest_size=HASH_BYTES).digest() if found else b""
         return (len(found), digest), [data for _, data in found]
 

@@ -23,8 +23,9 @@ FULL = "full"  # its store takes nothing now
 CROWDED = "crowded"  # the topic has too many open streams
 TAKEN = "taken"  # a batch that another manifest has
 FORGED = "forged"  # its publisher did not sign it, or may not publish
-REASONS = (STRANGER, MALFORMED, EXPIRED, FULL, CROWDED, TAKEN, FORGED)
-FINAL = (MALFORMED, EXPIRED, CROWDED, TAKEN, FORGED)  # any other member would say the same
+VOLATILE = "volatile"  # it was to be on disk, and this member keeps nothing there
+REASONS = (STRANGER, MALFORMED, EXPIRED, FULL, CROWDED, TAKEN, FORGED, VOLATILE)
+FINAL = (MALFORMED, CROWDED, TAKEN, FORGED)  # any other member would say the same
 
 
 class Entrust(Command, frozen=True):
@@ -124,25 +125,43 @@ class Copies:
     def enough(self, members: int | None) -> bool:
         """Are these all the copies that were asked for, or that there can be?
 
-        `members` is how many the topic has, None if that is not certain.
+        `members` is how many the topic has, None if that is not certain. Those without a disk can
+        hold none where it is to be on disk.
         """
         if len(self.held) >= self.wanted:
             return True
-        return not self.strict and members is not None and 0 < members <= len(self.held)
+        if self.strict or members is None or not self.held:
+            return False
+        return members <= len(self.held) + len(self._volatile)
 
     def all_known(self, members: Sequence[NodeId], now: float) -> bool:
         """Has it taken too long to learn how many there are, and do all of these hold it?"""
-        held = bool(self.held) and all(one in self.held for one in members)
+        can = [one for one in members if one not in self._volatile]
+        held = bool(self.held) and all(one in self.held for one in can)
         return held and not self.strict and self._late(now)
 
-    def refusal(self, members: Sequence[NodeId], now: float) -> str | None:
-        """Why it is not to be had: a final reason, or FULL if trying on helps nobody now."""
+    def refusal(self, members: Sequence[NodeId], now: float, count: int | None) -> str | None:
+        """Why it is not to be had: a final reason, or FULL if trying on helps nobody now.
+
+        `count` is how many members there are, None if that is not certain. EXPIRED only when it is,
+        and all of them still say so after long: one whose memory a fault changed may call any time
+        too old until it is repaired. VOLATILE when none of them has a disk.
+        """
         final = [reason for reason in self.refused.values() if reason in FINAL]
         if final and (not self.held or TAKEN in final):
             return TAKEN if TAKEN in final else final[0]
         if members and all(self.refused.get(one) == FULL for one in members):
             return FULL
-        return FULL if self._late(now) and not self.strict else None
+        late, said = self._late(now), {self.refused.get(one) for one in members}
+        if said == {EXPIRED} and late and count is not None:
+            return EXPIRED
+        if said == {VOLATILE} and (late or (count is not None and count <= len(self._volatile))):
+            return VOLATILE
+        return FULL if late and not self.strict else None
+
+    @property
+    def _volatile(self) -> list[NodeId]:
+        return [one for one, reason in self.refused.items() if reason == VOLATILE]
 
     def _late(self, now: float) -> bool:
         return now - self.since > PATIENCE_SECONDS

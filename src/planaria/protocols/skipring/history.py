@@ -35,12 +35,12 @@ from planaria.protocols.publications.inspection import Inspection
 from planaria.protocols.publications.publisher import Publisher, PublisherState
 from planaria.protocols.publications.reader import Reader, ReaderState
 from planaria.protocols.publications.retention import Horizon, HorizonState, Rejected, Retention
+from planaria.protocols.skipring import deposits
 from planaria.protocols.skipring.batch_messages import Review, Settle
 from planaria.protocols.skipring.batches import Batches
 from planaria.protocols.skipring.broadcast import Broadcast, BroadcastState, View
 from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.deposit_messages import Deposit
-from planaria.protocols.skipring.deposits import CROWDED, EXPIRED, FORGED, FULL, MALFORMED, answer
 from planaria.protocols.skipring.staging import Staging, StagingState
 from planaria.records.batches import Arrival
 from planaria.records.manifest import Manifest, Portion
@@ -153,19 +153,21 @@ class History(Stateful):
 
         Whoever has passed its broadcast on already does not begin it again.
         """
+        if durable and self.holdings.store.volatile:
+            return [deposits.answer(self.topic, self.id, sender, record.key, deposits.VOLATILE)]
         if not self.inspection.admits(record):
-            return [answer(self.topic, self.id, sender, record.key, FORGED)]
+            return [deposits.answer(self.topic, self.id, sender, record.key, deposits.FORGED)]
         if record.time < self.horizon.lo:
-            return [answer(self.topic, self.id, sender, record.key, EXPIRED)]
+            return [deposits.answer(self.topic, self.id, sender, record.key, deposits.EXPIRED)]
         if self._crowded(record.stream):
-            return [answer(self.topic, self.id, sender, record.key, CROWDED)]
+            return [deposits.answer(self.topic, self.id, sender, record.key, deposits.CROWDED)]
         taken = self._take([record])
         if record.place not in self.holdings.store.index.shown:
-            reason = FULL if _full(taken) else EXPIRED
-            return [*taken, answer(self.topic, self.id, sender, record.key, reason)]
+            reason = deposits.FULL if _full(taken) else deposits.EXPIRED
+            return [*taken, deposits.answer(self.topic, self.id, sender, record.key, reason)]
         unknown = spread and record.key not in self.broadcast.seen
         sent = self.broadcast.publish(view, record) if unknown else []
-        held = answer(self.topic, self.id, sender, record.key)
+        held = deposits.answer(self.topic, self.id, sender, record.key)
         if not durable:
             return [*sent, held, *taken]
         if not taken or taken[-1] != Persist():  # shown it may be, and not yet on disk
@@ -175,7 +177,7 @@ class History(Stateful):
     def stage(self, sender: NodeId, record: Record) -> list[Effect]:
         """Hold a record for `sender` outside of the history, and say so once it is on disk."""
         reason = self.batches.stage(record, self.horizon.present, self._crowded)
-        held = answer(self.topic, self.id, sender, record.key, reason)
+        held = deposits.answer(self.topic, self.id, sender, record.key, reason)
         return [held] if reason else [Persist(), held]
 
     def finish(self, view: View) -> list[Effect]:
@@ -269,7 +271,7 @@ class History(Stateful):
             record = decode(message.record)
         except MalformedRecord:
             key = record_key(message.record)
-            return [answer(self.topic, self.id, message.sender, key, MALFORMED)]
+            return [deposits.answer(self.topic, self.id, message.sender, key, deposits.MALFORMED)]
         if message.stage:
             return self.stage(message.sender, record)
         spread, durable = message.spread, message.durable
@@ -358,8 +360,9 @@ class History(Stateful):
             arrivals: list[Arrival] = self.holdings.append(records)
         except CapacityExceeded as error:
             return [*effects, Notice(self.topic, "full", {"reason": str(error)})]
-        if batched := [it for it in arrivals if it.record.columns & BATCH]:
-            effects += self.batches.notices(batched)
+        for one in arrivals:
+            if one.record.columns & BATCH:
+                effects += self.batches.notices(one)
         effects += self.reader.arrived(arrivals, history=history)
         return [*effects, Persist()] if effects else []
 

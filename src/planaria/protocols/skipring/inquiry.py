@@ -88,11 +88,11 @@ class Inquiry(Stateful):
         if self.waiting:
             self.wait(1)
         else:
-            self._age(1)
+            self.age(1)
         if self.due is None and self.waiting >= RETRY:
             self.alarm(window)  # the supervisor itself may be what is wrong
         if self.due is None:
-            asks = self._rng.random() < probability
+            asks = probability > 0 and self._rng.random() < probability
         else:
             self.due = min(self.due, max(window, DUE_MAX)) - 1
             asks = self.due <= 0
@@ -111,7 +111,7 @@ class Inquiry(Stateful):
         make orphans of members whose request is in a supervisor's queue.
         """
         rounds = self.waiting // PATIENCE
-        self._age(timeouts)
+        self.age(timeouts)
         self.waiting = min(self.waiting + timeouts, self.version_age)
         if self.waiting // PATIENCE > rounds:
             self._try_next()
@@ -119,7 +119,7 @@ class Inquiry(Stateful):
     def _try_next(self) -> None:
         self.contact = (self.contact + 1) % max(1, len(self.supervisors))
 
-    def _age(self, timeouts: int) -> None:
+    def age(self, timeouts: int) -> None:
         """My last configuration is so much older."""
         self.version_age = min(self.version_age + timeouts, self.waiting_max)
 

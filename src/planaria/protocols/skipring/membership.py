@@ -24,8 +24,12 @@ from planaria.protocols.skipring.messages import (
     SetData,
     Wake,
 )
+from planaria.protocols.skipring.rest import content, make_up, rest
 from planaria.protocols.skipring.subscriber import Subscriber, SubscriberState
 from planaria.records.record import Draft, record_key
+
+FORMER_MAX = 256  # a node has at most 2 * 62 neighbours, and a few places while a ring is rebuilt
+FORMER_TIMEOUTS = 8  # for which former neighbours are flooded: a rebuilt ring knows all by then
 
 
 class MembershipState(State):
@@ -39,7 +43,9 @@ class MembershipState(State):
 class Membership(Stateful):
     """One topic at one peer: its place in the ring, and what it holds and delivers."""
 
-    __slots__ = ("_near", "_place", "_seen", "awaited", "history", "subscriber")
+    __slots__ = (
+        "_former", "_former_left", "_near", "_place", "_seen", "awaited", "history", "subscriber",
+    )  # fmt: skip
     state_type = MembershipState
 
     def __init__(self, subscriber: Subscriber, history: History) -> None:
@@ -48,16 +54,23 @@ class Membership(Stateful):
         self._place: tuple[object, ...] | None = None  # of which `_seen` is the view
         self._seen = View(None, subscriber.id, [])
         self._near: list[Ref] = []  # its neighbours, once more: each must fit the other
+        self._former: list[Ref] = []  # who was beside me in the ring that is being rebuilt
+        self._former_left = 0  # timeouts for which they count
 
     def subscribe(self) -> None:
         """The application wants this topic, and to be told when it is a member."""
         self.subscriber.leaving = False
         self.awaited = True
+        self.subscriber.pace.rest = 0
 
     def on_message(self, message: Message) -> list[Effect]:
         """Any message about this topic."""
-        handler = _HANDLERS.get(type(message))
+        handler, pace = _HANDLERS.get(type(message)), self.subscriber.pace
+        if pace.rested:
+            make_up(self.subscriber)
         effects = handler(self, message) if handler else []
+        if pace.rest and (self._doubtful or not content(self.subscriber)):
+            pace.rest = 0
         return effects + self._joined() if self.awaited else effects
 
     def on_timeout(self) -> list[Effect]:
@@ -66,14 +79,24 @@ class Membership(Stateful):
         Of a calm topic the history's comes as often as its words: nothing in it is under way. Then
         the view is made anew as well, in case a fault changed how it divides arcs.
         """
-        doubt = self.awaited or self.history.unsettled
-        effects: list[Effect] = [*self.subscriber.on_timeout(self.history.digest, doubt=doubt)]
-        if self.subscriber.pace.spoke:
+        one, doubt = self.subscriber, self._doubtful
+        make_up(one)
+        self._former_left = min(max(self._former_left, 1), FORMER_TIMEOUTS) - 1
+        if not self._former_left:
+            self._former = []
+        effects: list[Effect] = [*one.on_timeout(self.history.digest, doubt=doubt)]
+        if one.pace.spoke:
             self._place = None
-            neighbours = [id for _, id in self.subscriber.neighbours()]
+            neighbours = [id for _, id in one.neighbours()]
             effects += self.history.on_timeout(neighbours)
             effects += self.history.finish(self._view())
+        rest(one, doubt=self._doubtful)
         return effects + self._joined() if self.awaited else effects
+
+    @property
+    def _doubtful(self) -> bool:
+        """Does somebody wait for this topic, or is something of its history missing?"""
+        return self.awaited or self.history.unsettled or bool(self._former)
 
     def publish(self, *drafts: Draft) -> list[Effect]:
         """Publish on this topic."""
@@ -111,11 +134,14 @@ class Membership(Stateful):
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed."""
+        make_up(self.subscriber)
+        self.subscriber.pace.rest = 0
         effects = self.history.link_down(self._view(), peer)
         return [*effects, *self.subscriber.on_link_down(peer)]
 
     def on_link_up(self, peer: NodeId) -> None:
         """The way to `peer` is open: it is not missing, and its link is empty."""
+        make_up(self.subscriber)
         self.subscriber.on_link_up(peer)
         if self.history.broadcast.ready(peer):
             self.subscriber.pace.reset()  # it may be behind: show it what there is
@@ -130,6 +156,20 @@ class Membership(Stateful):
     def _on_place(self, message: Message) -> list[Effect]:
         """Whatever concerns the place alone."""
         return [*self.subscriber.on_message(message)]
+
+    def _on_set_data(self, message: SetData) -> list[Effect]:
+        """A supervisor's word. One that rebuilds a ring knows little of it at first.
+
+        Whoever is told first is told that it is alone, or has a few neighbours: what it publishes
+        or passes on would reach only those. So its former neighbours are flooded for a while.
+        """
+        before = self.subscriber.neighbours() if message.spread else []
+        effects = self._on_place(message)
+        if before:
+            known = {id: label for label, id in (*self._former, *before)}
+            self._former = [(label, id) for id, label in known.items()][-FORMER_MAX:]
+            self._former_left = FORMER_TIMEOUTS
+        return effects
 
     def _on_greeting(self, message: Greeting | IntroduceShortcut) -> list[Effect]:
         """A neighbour speaks, and shows what it holds."""
@@ -177,21 +217,25 @@ class Membership(Stateful):
         seems = (seen.id, seen.label, seen.doubt)
         if place != self._place or seems != place[:3] or seen.neighbours != self._near:
             one.repair()
-            self._seen = view(one.label, one.id, one.neighbours(), one.alarmed)
+            beside = (*one.neighbours(), *self._former)
+            self._seen = view(one.label, one.id, beside, one.alarmed or bool(self._former))
             self._near = [*self._seen.neighbours]
             self._place = self._here()
         return self._seen
 
     def _here(self) -> tuple[object, ...]:
         one = self.subscriber
-        return (one.id, one.label, one.alarmed, one.pred, one.succ, *one.shortcuts.items())
+        doubt = one.alarmed or bool(self._former)
+        shortcuts = one.shortcuts.items()
+        return (one.id, one.label, doubt, one.pred, one.succ, *shortcuts, *self._former)
 
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
     **dict.fromkeys(PUBLICATION_MESSAGES, Membership._on_publication),
     **dict.fromkeys(
-        (SetData, Moved, Wake, RemoveConnections, Check, Introduce, Remove), Membership._on_place
+        (Moved, Wake, RemoveConnections, Check, Introduce, Remove), Membership._on_place
     ),
+    SetData: Membership._on_set_data,
     Greeting: Membership._on_greeting,
     IntroduceShortcut: Membership._on_greeting,
     Nack: Membership._on_nack,

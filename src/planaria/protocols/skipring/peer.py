@@ -107,9 +107,11 @@ class Peer(Node):
         return self._decline(message) if membership is None else membership.on_message(message)
 
     def on_timeout(self) -> Effects:
-        """Every topic's timeout; a ring that let me go is forgotten."""
+        """Every topic's timeout, but of those that rest; a ring that let me go is forgotten."""
         effects: list[Effect] = []
         for topic, membership in list(self.topics.items()):
+            if membership.subscriber.pace.rests():
+                continue
             effects += membership.on_timeout()
             if membership.subscriber.leaving and not membership.subscriber.member:
                 del self.topics[topic]
@@ -245,8 +247,13 @@ class Peer(Node):
         return [*(Send(it, question(command, self.id, it)) for it in others), *effects]
 
     def _read_clock(self, command: Clock) -> Effects:
-        """The time for every topic."""
-        found = [one.history.read_clock(command.seconds) for one in self.topics.values()]
+        """The time for every topic; one that rests is told when a second has passed."""
+        seconds = command.seconds
+        found = [
+            one.history.read_clock(seconds)
+            for one in self.topics.values()
+            if one.history.horizon.seconds != seconds or not one.subscriber.pace.resting
+        ]
         return [effect for effects in found for effect in effects]
 
     def _link_down(self, command: LinkDown) -> Effects:

@@ -63,8 +63,13 @@ class Place(Stateful):
 
         Labels that are longer than any topic needs say nothing.
         """
-        bits = [length(label) for label in (self.label or 0, *(ref[0] for ref in self.ring))]
-        return max((size for size in bits if size <= WINDOW_MAX), default=WINDOW_MAX)
+        longest = length(self.label or 0)
+        if longest > WINDOW_MAX:
+            longest = 0
+        for ref in (self.pred, self.succ):
+            if ref is not None and longest < (size := length(ref[0])) <= WINDOW_MAX:
+                longest = size
+        return longest or WINDOW_MAX
 
     @property
     def probability(self) -> float:

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from planaria.core.ids import NodeId, stable_hash
 
+ORDERS_MAX = 1 << 14  # of topics, remembered in one process: a node asks for each in each interval
 CIRCLES_MAX = 64  # remembered in one process: a node has one, a simulation a few
 
 Circle = tuple[tuple[int, NodeId], ...]  # supervisors and their places, in order
@@ -26,7 +27,12 @@ def preference(
     topic: str, supervisors: Sequence[NodeId], secret: bytes = b""
 ) -> tuple[NodeId, ...]:
     """All supervisors in the order in which they serve `topic`: clockwise from its hash."""
-    places = circle(tuple(supervisors), secret)
+    return _order(topic, tuple(supervisors), secret)
+
+
+@lru_cache(ORDERS_MAX)
+def _order(topic: str, supervisors: tuple[NodeId, ...], secret: bytes) -> tuple[NodeId, ...]:
+    places = circle(supervisors, secret)
     point = stable_hash("topic", topic, *((secret,) if secret else ()))
     after = [id for place, id in places if place >= point]
     before = [id for place, id in places if place < point]

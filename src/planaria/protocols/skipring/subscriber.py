@@ -97,7 +97,7 @@ class Subscriber(Orphan):
         effects: list[Send] = []
         if self.label is not None:
             self._notice_trouble()
-        promise = self.pace.on_timeout(doubt=doubt or self._troubled, shown=self._shown())
+        promise = self.pace.on_timeout(doubt=doubt or self.troubled, shown=self.shown())
         if promise:
             effects += self._greet(digest(), promise)
         effects += self._ask_when_due(self.probability if promise else 0.0)
@@ -120,11 +120,11 @@ class Subscriber(Orphan):
                 self._miss(ref[1])
 
     @property
-    def _troubled(self) -> bool:
+    def troubled(self) -> bool:
         """Is there a reason to speak in every interval?"""
         return self.alarmed or bool(self.missing or self.inquiry.waiting) or self.orphan is not None
 
-    def _shown(self) -> int:
+    def shown(self) -> int:
         """One number for my place and my subtree: if it changes, others must hear of it.
 
         Of what is held they hear by broadcasts, which wake a topic, and soon after by digests.
@@ -296,10 +296,13 @@ class Subscriber(Orphan):
         """The set of supervisors changed: these are they, in my topic's order."""
         self.repair()
         self.inquiry.prefer(supervisors, self.window)
+        if self.alarmed:
+            self.pace.rest = 0
 
     def leave(self) -> list[Send]:
         """Begin to leave; the ring lets me go when the supervisor has forgotten me."""
         self.leaving = True
+        self.pace.rest = 0
         return self._ask_to_leave()
 
     # Asking

@@ -28,6 +28,7 @@ from planaria.protocols.skipring.topic_supervisor import (
     SETTLE_TIMEOUTS,
     TopicSupervisor,
     TopicSupervisorState,
+    rate_of,
 )
 
 TOPICS_MAX = 1 << 16  # databases one process keeps; further topics are not served
@@ -123,20 +124,29 @@ class Supervisor(Node):
         self._age_moved()
         self.unsettled = min(max(self.unsettled, 1), SETTLE_TIMEOUTS + 1) - 1
         topics = self._in_turn()
-        sizes = [max(len(served.database), served.queued) for served in self.topics.values()]
-        self.budget.refill(sizes, max((one.rate for one in self.topics.values()), default=0))
+        self._refill()
         effects: list[Send] = []
         probed: set[NodeId] = set()
+        enough = True
         for place, topic in enumerate(topics):
-            self.budget.share(len(topics) - place)
-            if self.budget.left(0):
-                self.turn += 1
             effects += self._probe(topic, probed)
-            effects += self._on_timeout_of(topic)
+            if topic in self.moved or not self.topics[topic].pace.rests():
+                self.budget.share(len(topics) - place)
+                enough = self.budget.left(0) > 0
+                effects += self._on_timeout_of(topic)
+            self.turn += enough
         self.absent = {id: min(self._absence(id) + 1, SETTLE_TIMEOUTS) for id in sorted(probed)}
         effects += self._spend_the_rest([topic for topic in topics if topic in self.topics])
         self.sent += len(effects)
         return effects
+
+    def _refill(self) -> None:
+        """All topics share a budget. Of one that rests nothing waits."""
+        awake = [one for one in self.topics.values() if not one.pace.resting]
+        sizes = [max(len(one.database), one.queued) for one in awake]
+        sizes += [len(one.database) for one in self.topics.values() if one.pace.resting]
+        rates = [rate_of(max(sizes, default=0)), *(one.rate for one in awake)]
+        self.budget.refill(sizes, max(rates) if self.topics else 0)
 
     def _in_turn(self) -> list[str]:
         """All topics, beginning with the first for which nothing was left the last time."""
@@ -146,8 +156,8 @@ class Supervisor(Node):
 
     def _spend_the_rest(self, topics: Sequence[str]) -> list[Send]:
         """What other topics left over goes to those whose outbox is not yet empty."""
-        waiting = [self.topics[topic] for topic in topics if self._moved_to(topic) is None]
-        waiting = [served for served in waiting if served.queued]
+        queued = [topic for topic in topics if self.topics[topic].queued]
+        waiting = [self.topics[topic] for topic in queued if self._moved_to(topic) is None]
         effects: list[Send] = []
         for place, served in enumerate(waiting):
             self.budget.share(len(waiting) - place)
@@ -238,7 +248,7 @@ class Supervisor(Node):
 
     def _closer(self, topic: str) -> tuple[NodeId, ...]:
         """The supervisors that would rather serve `topic` than me."""
-        known = [id for id in self.supervisors if is_node_id(id)]
+        known = tuple(id for id in self.supervisors if is_node_id(id))
         order = preference(topic, known, self.secret)
         return order[: order.index(self.id)] if self.id in order else order
 

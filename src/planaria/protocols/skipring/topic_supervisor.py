@@ -19,7 +19,7 @@ from planaria.protocols.skipring.messages import (
     SetData,
     Unsubscribe,
 )
-from planaria.protocols.skipring.pace import Pace, PaceState
+from planaria.protocols.skipring.pace import REST_MAX, Pace, PaceState
 from planaria.protocols.skipring.sums import children, place_sum
 
 RATE_MIN = 64  # configurations per timeout that even a small topic may use
@@ -34,6 +34,11 @@ VERSION_MODULUS = 1 << 62  # versions fit the wire; a wrap costs one subscriber 
 RECOUNT_EVERY = 64  # timeouts between two recomputations of all sums: a corrupt one must not last
 SETTLE_TIMEOUTS = 16  # within which whoever lost its supervisor asks: 8 to notice, 8 to be woken
 UNHEARD_MAX = 64  # timeouts without a request of label 0, which asks every other time
+
+
+def rate_of(size: int) -> int:
+    """Configurations per timeout for so many members: all of them within about log n timeouts."""
+    return max(RATE_MIN, size // max(1, size.bit_length()))
 
 
 class TopicSupervisorState(State):
@@ -124,9 +129,8 @@ class TopicSupervisor(Stateful):
 
     @property
     def rate(self) -> int:
-        """At most so many configurations per timeout: all members within about log n timeouts."""
-        n = self.size
-        return max(RATE_MIN, n // max(1, n.bit_length()))
+        """At most so many configurations per timeout."""
+        return rate_of(self.size)
 
     @property
     def queued(self) -> int:
@@ -146,6 +150,7 @@ class TopicSupervisor(Stateful):
     def on_get_configuration(self, message: GetConfiguration) -> list[Send]:
         """SUBSCRIBE and GETCONFIGURATION: record the asker itself (E6), then configure it."""
         asker = message.sender
+        self.make_up()
         self.requests += 1
         self._note_claim(message.label)
         self.suspects.pop(asker, None)
@@ -167,11 +172,13 @@ class TopicSupervisor(Stateful):
     def on_unsubscribe(self, message: Unsubscribe) -> list[Send]:
         """UNSUBSCRIBE: forget the leaver and always permit it to go (E7)."""
         leaver = message.sender
+        self.make_up()
         self._forget(leaver)
         return [Send(leaver, self._bottom()), *self.flush()]
 
     def on_link_down(self, peer: NodeId) -> list[Send]:
         """A send to `peer` failed: a suspect need not be waited for, another becomes one."""
+        self.make_up()
         if peer in self.suspects:
             self.suspects[peer] = min(self.suspects[peer], 1)
         else:
@@ -180,6 +187,7 @@ class TopicSupervisor(Stateful):
 
     def on_timeout(self) -> list[Send]:
         """TIMEOUT: repair the database, judge suspects, configure the next one in turn."""
+        self.make_up()
         self.sent = 0
         self.requests, self.requests_before = 0, self.requests
         self.calm = max(self.calm, 0) + 1
@@ -197,11 +205,29 @@ class TopicSupervisor(Stateful):
         if self.pace.on_timeout(doubt=self._doubtful) and n:
             self.next = (self.next + 1) % n
             self._configure_owner(self.next)
-        return self.flush()
+        sends = self.flush()
+        if self.pace.left > 1 and self._content:
+            self.pace.lie_down(RECOUNT_EVERY - 1 - self.calm % RECOUNT_EVERY)
+        return sends
+
+    def make_up(self) -> None:
+        """Let the intervals pass in which this topic rested: nobody asked in them."""
+        passed = self.pace.make_up()
+        if passed:
+            self.sent = self.requests = self.requests_before = 0
+            self.calm += passed
+            self.unheard += passed
+
+    @property
+    def _content(self) -> bool:
+        """Is there nothing to do before the next turn, however long that is?"""
+        near = UNHEARD_MAX * self.pace.longest - REST_MAX <= self.unheard
+        return not (self._doubtful or self.unsettled or near)
 
     def unsettle(self, timeouts: int) -> None:
         """For so long there may be members that are not recorded."""
         self.unsettled = max(self.unsettled, timeouts)
+        self.pace.rest = 0
 
     @property
     def _doubtful(self) -> bool:
@@ -294,6 +320,8 @@ class TopicSupervisor(Stateful):
                 self.version = (self.version + 1) % VERSION_MODULUS
                 sends.append(Send(id, self.configuration(id, probe=probe)))
         self.budget.spent += len(sends)
+        if self.pace.rest and not self._content:
+            self.pace.rest = 0
         return sends
 
     def _changed(self, touched: list[NodeId]) -> None:

@@ -28,6 +28,8 @@ from planaria.studies.facts import (
     fraction,
     mean,
     most,
+    ratio,
+    scaled,
     share,
     total,
 )
@@ -102,7 +104,7 @@ def _events(runs: Summary, groups: list[str]) -> Iterator[tuple[str, Fact]]:
         for link in links_of(groups):
             lower, _, upper = link.partition("->")
             yield f"{reading} half sent {link}", mean(half[f"{lower} up_sent"])
-            yield f"{reading} half got {link}", share(half[f"{upper} got"])
+            yield f"{reading} half got {link}", among(half[f"{upper} got"], half[f"{lower} got"])
 
 
 def _letters(runs: Summary) -> Iterator[tuple[str, Fact]]:
@@ -156,6 +158,12 @@ def counted(found: Moments, each: int) -> Fact:
     return share(Moments(found.runs * each, 0, found.mean)) if found.runs else UNKNOWN
 
 
+def among(some: Moments, those: Moments) -> Fact:
+    """The share that `some` are of `those` runs, of which they are a part."""
+    known = round(those.total)
+    return share(Moments(known, 0, some.total / known)) if known else UNKNOWN
+
+
 def _formulas(runs: Summary) -> Iterator[tuple[str, Fact]]:
     """What is worked out has no error."""
     for at, part in runs.by("formula"):
@@ -167,14 +175,15 @@ def _scaling(runs: Summary) -> Iterator[tuple[str, Fact]]:
     """Messages over S ln S, and over the bound of section VI-B."""
     groups = 3
     slopes = {
-        at["size"]: part["sent"].mean / (at["size"] * log(at["size"]))
+        at["size"]: mean(part["sent"].over(at["size"] * log(at["size"])))
         for at, part in runs.by("size")
     }
-    shares = [slope / (groups * (1 + DIALS.c + DIALS.z)) for slope in slopes.values()]
-    yield "scaling share of the bound", exactly(max(shares, default=None))
+    bound = groups * (1 + DIALS.c + DIALS.z)
+    largest = max(slopes.values(), key=lambda it: it.value or 0.0, default=UNKNOWN)
+    yield "scaling share of the bound", scaled(largest, 1 / bound)
     large = {size: slope for size, slope in slopes.items() if size >= 10}
-    growth = large[max(large)] / large[min(large)] if large else None
-    yield "scaling growth", exactly(growth)
+    growth = ratio(large[max(large)], large[min(large)]) if large else UNKNOWN
+    yield "scaling growth", growth
 
 
 def _figures(runs: Summary, groups: list[str]) -> Iterator[tuple[str, Fact]]:

@@ -115,7 +115,7 @@ def _others_of(it: Extent) -> list[Experiment]:
     approach = columns(("sizes", "algorithm", "reading", "event_group", "loss"), *runs.APPROACH)
     every: list[Sweep] = [
         ("baselines", runs.APPROACH, runs.approach, _baselines(it), approach, 400),
-        ("scaling", {"sent": "int64"}, runs.scaling, crossed({"size": scaled}, range(3)),
+        ("scaling", {"sent": "int64"}, runs.scaling, crossed({"size": scaled}, range(20)),
          columns(("size",), "sent"), 8),
         ("dials", runs.DIALED, runs.dials, dialed, columns(("target",), "everybody"), 6),
         ("healing", runs.HEALED, runs.healing, healed, columns((), "healed"), 3),

@@ -267,7 +267,6 @@ def _churn_facts(churn: Summary) -> dict[str, Fact]:
         "leave": mean(churn["leave"]),
         "over_ideal": mean(churn["over"]),
         "ends": min(ends, key=lambda fact: fact.value or 0.0, default=Fact()),
-        "two": fraction(churn.where(hosts=HOSTS_MAX)["two"]),
         "growth": ratio(sizes[-1], sizes[0]) if sizes else Fact(),
     }
 

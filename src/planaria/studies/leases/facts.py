@@ -4,7 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from planaria.lab.routing.analysis import MUS, OMEGAS, PAPER, RHOS
-from planaria.studies.facts import Found, Summary, Summed, exact, least, most, named, scaled, total
+from planaria.studies.facts import (
+    Found,
+    Moments,
+    Summary,
+    Summed,
+    exact,
+    least,
+    mean,
+    moments,
+    most,
+    named,
+    scaled,
+    total,
+)
 from planaria.studies.judge import Fact, Facts, exactly, only
 from planaria.studies.study import REAL, VERDICTS, WHOLE, WORD, Columns, Table, Tables
 
@@ -91,15 +104,19 @@ def crossings(runs: Summary) -> list[dict[str, Any]]:
     """From so many subscriptions on flooding is cheaper; simulated: between two sizes tried."""
     rows = []
     for scenario, part in sorted(runs.by(*SCENARIO), key=lambda it: -it[0]["omega"]):
-        known = part.where(at=0.0)["closed"]
-        if known.runs:
-            rows.append({**scenario, "subscriptions": known.mean, "method": "closed_form"})
-        met = [_meeting(run) for _, run in part.where(at=lambda at: at > 0).by("seed")]
-        there = [it for it in met if it is not None]
-        if there:
-            at = sum(there) / len(there)
-            rows.append({**scenario, "subscriptions": at, "method": "simulated"})
+        for method, known in (
+            ("closed_form", part.where(at=0.0)["closed"]),
+            ("simulated", _met(part)),
+        ):
+            if known.runs:
+                rows.append({**scenario, "subscriptions": known.mean, "method": method})
     return rows
+
+
+def _met(scenario: Summary) -> Moments:
+    """Where the curves of a scenario meet, in each of its simulations."""
+    met = [_meeting(run) for _, run in scenario.where(at=lambda at: at > 0).by("seed")]
+    return moments(it for it in met if it is not None)
 
 
 def _meeting(run: Summary) -> float | None:
@@ -186,7 +203,7 @@ def _figure_facts(closed: Summary, simulated: Summary) -> Facts:
     empty = simulated.where(subscriptions=0)["saved_1"]
     saved_at_0 = empty.mean if empty.runs else None
     alive = [
-        runs["alive"].mean / at["subscriptions"]
+        runs["alive"].over(at["subscriptions"])
         for at, runs in simulated.by("subscriptions")
         if at["subscriptions"]
     ]
@@ -194,7 +211,7 @@ def _figure_facts(closed: Summary, simulated: Summary) -> Facts:
     return only(
         **{f"{name}_off": exactly(max(values, default=None)) for name, values in off.items()},
         mu_early=exactly(max(early, default=None)),
-        alive=exactly(sum(alive) / len(alive) if alive else None),
+        alive=mean(sum(alive, Moments())),
         saved_to=exactly(max(largest, default=None)),
         **{
             f"saved_at_0_{place}": exactly(None if saved_at_0 is None else saved_at_0 * omega)
@@ -230,15 +247,16 @@ def _crossing_facts(runs: Summary) -> Facts:
     tried = {key[:3]: value for key, value in met.items() if key[3] == "simulated"}
     off = [abs(value / known[key] - 1) for key, value in tried.items()]
     first = (OMEGAS[0], RHO_1, MU_1)
+    there = runs.where(**dict(zip(SCENARIO, first, strict=True)))
     beside = list(runs.where(at=lambda at: at > 0).by("at", *SCENARIO, "seed"))
-    right = [(part["gain"].mean > 0) == (at["at"] < 1) for at, part in beside]
+    wrong = [(part["gain"].mean > 0) != (at["at"] < 1) for at, part in beside]
     return only(
         crossings=exactly(len(known)),
         crossings_simulated=exactly(len(tried)),
         crossing=exactly(known.get(first)),
-        crossing_simulated=exactly(tried.get(first)),
+        crossing_simulated=mean(_met(there)),
         crossing_off=exactly(max(off, default=None)),
-        sides=exactly(sum(right) / len(right) if right else None),
+        wrong_sides=exactly(sum(wrong) if wrong else None, len(wrong)),
     )
 
 

@@ -98,7 +98,8 @@ def _shape(measure: str, **where: Any) -> Asked:
 _RULE = {"arc": OURS, "literal": PRINTED}
 _METHOD = {"sketch": OURS, "Algorithm 5": "amended"}
 FACTS: Mapping[str, Asked] = {
-    **{name: _shape(name) for name in (*_COUNTED, "worse")},
+    **{name: _shape(name) for name in _COUNTED},
+    "worse": Asked("shape", mean, "worse"),
     **{
         f"{name} of SR(16)": _shape(name, n=16)
         for name in ("order", "level_1", "level_2", "level_3", "level_4", "example")

@@ -63,6 +63,7 @@ class Scale(Struct, frozen=True):
     origins: int
 
 
+CHORDS = 5  # Chord rings, with random ids, that ours is compared with
 SCALES: Mapping[str, Scale] = {
     "quick": Scale(
         sizes=(16, 32, 128),
@@ -124,7 +125,11 @@ def _experiment(
 
 def _shapes(at: Scale) -> list[Experiment]:
     """What a legitimate ring is like, and what it does when it is left alone."""
-    two: Grid = {"rules": ["ours", "printed"], "n": [SMALLEST, at.sizes[-1]]}
+    two: Grid = {"n": [SMALLEST, at.sizes[-1]]}
+    shapes = (  # the same each time, but for Chord's rings beside ours
+        *crossed({"rules": ["ours"], **two}, range(1, 1 + CHORDS)),
+        *crossed({"rules": ["printed"], **two}, [1]),
+    )
     rule = ["ours", "printed", "prose", "proof"]
     asked = crossed({"rule": rule, "n": REQUEST_SIZES}, [0])
     small = [2, *(n for n in at.sizes if n <= 64)]
@@ -135,7 +140,7 @@ def _shapes(at: Scale) -> list[Experiment]:
         *crossed({"rules": ["ours"], "n": large}, range(at.seeds)),
     )
     return [
-        _experiment("shape", SHAPE, ring.shape, crossed(two, [1])),
+        _experiment("shape", SHAPE, ring.shape, shapes),
         _experiment("requests", {"expected": REAL}, ring.requests, asked, share=50),
         _experiment("quiet", QUIET, ring.quiet, left_alone, share=5),
     ]

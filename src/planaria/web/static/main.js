@@ -9,10 +9,11 @@
   // What Python leaves out because it is the default.
   function whole(it) {
     const nodes = it.nodes ?? [];
+    for (const client of it.clients ?? []) { client.does ??= []; client.connections ??= 1; client.behind ??= false; }
     for (const node of nodes) {
       node.state ??= "ok"; node.role ??= "member"; node.mark ??= ""; node.arrived ??= 0; node.doubts ??= []; node.figures ??= {};
     }
-    const none = { edges: [], ends: [], regions: [], pulses: [], events: [], topics: [], healed: [], lamps: [] };
+    const none = { edges: [], ends: [], regions: [], pulses: [], events: [], topics: [], healed: [], lamps: [], clients: [] };
     return { nodes, ...none, overlay: "ring", topic: "", hidden: 0, wide: false, ...it, nodes };
   }
 
@@ -98,7 +99,7 @@
     history = history.slice(-600);
     byId("clock").textContent = `${when} · ${next.nodes.length} nodes · ${next.rates?.clients ?? 0} clients`;
     for (const words of next.events) Panels.happened(when, words);
-    show(next); Panels.topics(next, (it) => { topic = it.name; overlay = it.overlay; live(); });
+    show(next); Panels.clients(next, choose); Panels.topics(next, (it) => { topic = it.name; overlay = it.overlay; live(); });
     liveCharts();
   }
 

@@ -72,6 +72,8 @@ const Panels = (() => {
       .map(([a, b, kind]) => `${frame.nodes[a === number ? b : a].name} (${kind})`);
     const more = ends.length > 24 ? ` and ${ends.length - 24} more` : "";
     list.append(made("dt", "drawn to"), made("dd", ends.slice(0, 24).join(", ") + more || "nobody"));
+    const here = frame.clients.filter((client) => client.node === number).map((client) => told(client));
+    if (here.length) { list.append(made("dt", "connected"), made("dd")); list.lastChild.append(...here); }
     place.replaceChildren(list, ...node.doubts.map((doubt) => made("p", doubt, "doubt")));
   }
 
@@ -104,6 +106,39 @@ const Panels = (() => {
     return row;
   }
 
+  // A client and what it does; `more` stands after its name.
+  function told(client, ...more) {
+    const item = made("div", undefined, client.behind ? "client behind" : "client"), head = made("p");
+    head.append(made("b", client.name), ` ${client.address}`, ...more);
+    item.append(head, ...client.does.map((words) => made("p", words)), made("p", client.figures, "hint"));
+    return item;
+  }
+
+  // The buttons stay the same elements, as those of the topics.
+  const items = new Map();
+  function clients(frame, choose) {
+    const wanted = frame.clients.map((client) => `${client.node} ${client.id}`), list = byId("clients");
+    frame.clients.forEach((client, i) => {
+      const old = items.get(wanted[i]) ?? { item: made("li"), button: made("button") };
+      if (!items.has(wanted[i])) { old.button.type = "button"; old.button.addEventListener("click", () => choose(old.node)); }
+      const node = frame.nodes[client.node];
+      old.node = node.id; old.button.textContent = `at ${node.name}`;
+      const words = JSON.stringify(client);
+      if (old.words !== words) {
+        const focused = document.activeElement === old.button;
+        old.words = words; old.item.replaceChildren(told(client, " ", old.button));
+        if (focused) old.button.focus();
+      }
+      items.set(wanted[i], old);
+    });
+    for (const key of items.keys()) if (!wanted.includes(key)) items.delete(key);
+    const every = frame.rates?.clients ?? 0, more = every - frame.clients.reduce((sum, it) => sum + it.connections, 0);
+    byId("moreclients").textContent = more > 0 ? `${more.toLocaleString("en")} more connections are not listed` : every ? "" : "nobody is connected";
+    if (list.dataset.key === wanted.join("\n")) return;
+    list.dataset.key = wanted.join("\n");
+    list.replaceChildren(...wanted.map((key) => items.get(key).item));
+  }
+
   function happened(when, words) {
     const item = made("li");
     item.append(made("time", when), words);
@@ -111,5 +146,5 @@ const Panels = (() => {
     while (byId("events").children.length > 100) byId("events").lastChild.remove();
   }
 
-  return { byId, lamps, legend, verdict, chooser, detail, topics, happened };
+  return { byId, lamps, legend, verdict, chooser, detail, topics, clients, happened };
 })();

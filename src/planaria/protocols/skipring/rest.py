@@ -1,0 +1,43 @@
+"""A calm topic is left alone for a few intervals, and makes up for them before anything happens.
+
+So a member's counters say at every moment at which they are asked what they would have said if it
+had been looked at in every interval; only a fault in its memory is noticed a little later.
+"""
+
+from planaria.protocols.skipring.place import SUM_AGE_MAX
+from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
+
+
+def content(one: Subscriber) -> bool:
+    """Has a member nothing to say before the time that it promised?"""
+    if one.leaving or one.label is None or one.troubled:
+        return False
+    return one.pace.shown == one.shown()
+
+
+def rest(one: Subscriber, *, doubt: bool) -> None:
+    """Look again later, if nothing is wrong; soon enough to miss what is late."""
+    if one.pace.left > 1 and not doubt and content(one):
+        patience = max(SILENCE_MAX, one.window) - max(one.silence)
+        oldest = max((age for _, age in one.child_sums.values()), default=0)
+        one.pace.lie_down(min(patience, SUM_AGE_MAX - oldest))
+    else:
+        one.pace.rest = 0
+
+
+def make_up(one: Subscriber) -> None:
+    """Let the intervals pass in which a member rested: nothing happened in them but that."""
+    passed = one.pace.make_up()
+    if passed:
+        told = one.child_sums.items()
+        one.child_sums = {label: (total, age + passed) for label, (total, age) in told}
+        one.spread_pause = max(0, one.spread_pause - passed)
+        before, after = one.silence
+        one.silence = (before + passed if one.pred else 0, after + passed if one.succ else 0)
+        one.inquiry.age(passed)
+
+
+def silence(one: Subscriber) -> tuple[int, int]:
+    """Intervals of silence of both ring neighbours, those of a rest included."""
+    before, after = one.silence
+    return before + one.pace.rested, after + one.pace.rested

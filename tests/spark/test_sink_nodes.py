@@ -1,0 +1,87 @@
+"""The sink and its nodes, without Spark: what they refuse, and how long they let a task wait."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from planaria.core.errors import PlanariaError
+from planaria.network.client.batches import AHEAD_BYTES_MAX, Stager
+from planaria.records.record import Draft, seal
+from planaria.spark.sink.writers import BatchWriter
+from secure_lab import Secure, run
+
+RIGHTS = """
+[[allow]]
+who = ["alice"]
+rights = ["publish", "subscribe"]
+topics = ["weather/#"]
+"""
+
+
+def test_a_topic_without_the_right_to_publish_is_an_error_that_names_the_batch(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "rights.toml"
+    file.write_text(RIGHTS)
+    rows = pa.RecordBatch.from_pydict({"value": [b"mild", b"wet"]})
+    schema = StructType([StructField("value", BinaryType())])
+
+    async def test(lab: Secure) -> None:
+        node = await lab.node(rights=file)
+
+        async def stage(topic: str) -> int:
+            told = {"servers": node.listen, "credentials": str(lab.people["alice"]), "copies": "1"}
+            writer = BatchWriter({**told, "topic": topic}, schema, overwrite=False)
+            return len(await asyncio.to_thread(writer.stage, "q", 7, iter([rows])))
+
+        assert await stage("weather/oslo") == 1
+        with pytest.raises(PlanariaError) as error:
+            await stage("news")
+        said = str(error.value)
+        assert "batch 7 of query q: " in said
+        assert "has no right to publish on 'news'" in said
+        assert "\n" not in said
+
+    run(tmp_path, test)
+
+
+def test_a_task_waits_while_too_much_of_it_is_not_held() -> None:
+    """So back-pressure reaches Spark, which hands on no rows meanwhile."""
+    asked: list[asyncio.Future[None]] = []
+
+    def begin(*_: object) -> asyncio.Future[None]:
+        asked.append(asyncio.get_running_loop().create_future())
+        return asked[-1]
+
+    def sealing(stream: tuple[int, bytes], first: int, time: int) -> Any:
+        return seal(stream, first, [Draft(bytes(1 << 16))], time=time)
+
+    async def main() -> None:
+        client: Any = SimpleNamespace(
+            publisher=1,
+            requests=SimpleNamespace(begin=begin),
+            access=SimpleNamespace(sealer=lambda *_: None),
+        )
+        stager = Stager(client, 2)
+        room = AHEAD_BYTES_MAX >> 16
+
+        async def write() -> int:
+            for _ in range(3 * room):
+                await stager.put("t", sealing)
+            return sum(it.rows for it in await stager.finish())
+
+        writing = asyncio.create_task(write())
+        for held in range(3 * room):
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert not writing.done()
+            assert len(asked) == min(room + held, 3 * room), "one more for each that is held"
+            asked[held].set_result(None)
+        assert await writing == 3 * room
+
+    asyncio.run(main())
