@@ -104,20 +104,13 @@ def test_configuration_of_itself_as_neighbour_is_not_kept() -> None:
 
 
 def test_shortcut_fills_its_slot_and_two_claimants_both_ask() -> None:
-    """A4."""
-    one = usual()
-    assert one.on_introduce_shortcut(IntroduceShortcut("news", (4, 14), (0, 10), None, None)) == []
+    """A4; the same one again is no second claimant (E5)."""
+    one, word = usual(), IntroduceShortcut("news", (4, 14), (0, 10), None, None)
+    assert one.on_introduce_shortcut(word) == one.on_introduce_shortcut(word) == []
     assert one.shortcuts == {0: 10}
     woken = one.on_introduce_shortcut(IntroduceShortcut("news", (4, 14), (0, 20), None, None))
     assert [id for id, _ in sent(woken)] == [10, 20]
     assert one.shortcuts == {0: 20}
-
-
-def test_shortcut_that_was_right_wakes_nobody() -> None:
-    """E5: a legitimate ring repeats them at every timeout."""
-    one, word = usual(), IntroduceShortcut("news", (4, 14), (0, 10), None, None)
-    assert one.on_introduce_shortcut(word) == one.on_introduce_shortcut(word) == []
-    assert one.shortcuts == {0: 10}
 
 
 @pytest.mark.parametrize("ref", [(3, 13), (0, ME)])
