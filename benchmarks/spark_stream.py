@@ -118,7 +118,7 @@ async def held(context: Context, topic: str) -> int:
 def whole(context: Context, topic: str, rows: int) -> None:
     """Wait until every node has all of a topic: until then nodes do more than they are asked."""
     while asyncio.run(held(context, topic)) < rows:
-        sleep(0.1)
+        sleep(0.5)
 
 
 def client(context: Context) -> planaria.sync.Client:
