@@ -30,7 +30,7 @@ from planaria.network.loop import run
 
 QUICK_REPLAY = 20_000
 GAP_SECONDS = 1.0  # for which survivors wait at most
-PLAN = Plan(rounds=3, seconds_max=200.0)  # with the late joiners below six minutes
+PLAN = Plan(rounds=3, seconds_max=165.0)  # with the late joiners below six minutes
 
 
 class Mark(NamedTuple):

@@ -306,18 +306,6 @@ def test_refused_broadcast_reaches_the_ring() -> None:
     assert one.alarmed
 
 
-def test_overtaken_probe_is_answered() -> None:
-    """Whoever is asked whether it is alive says so, whatever version it remembers."""
-    one = usual()
-    one.inquiry.version, one.inquiry.version_age = 1 << 60, 0
-    ((target, message),) = sent(one.on_set_data(configure(7, (3, 13), (0, 20), probe=True)))
-    assert target == SUPERVISOR
-    assert isinstance(message, GetConfiguration)
-    assert one.label == 2
-    one.leaving = True
-    assert one.on_set_data(configure(7, (3, 13), (0, 20), probe=True)) == []
-
-
 @pytest.mark.parametrize("label", [(1 << 40) + 3, (1 << 62) - 1])
 def test_window_fits_the_wire_however_long_the_labels(label: int) -> None:
     one = member(label, (4, 14), (5, 15))
