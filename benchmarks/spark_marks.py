@@ -44,7 +44,7 @@ MARKS = (
 
 
 def measure(*, quick: bool) -> Iterator[dict[str, float]]:
-    rows, rounds = (240_000, 1) if quick else (1_800_000, 3)
+    rows, rounds = (240_000, 1) if quick else (1_200_000, 2)
     with tempfile.TemporaryDirectory() as directory, session("local[2]") as spark:
         spark.dataSource.register(PlanariaDataSource)
         with network(4, Path(directory)) as context:

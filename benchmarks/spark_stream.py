@@ -88,12 +88,14 @@ def publish(context: Context, topic: str, rows: int) -> None:
 
 
 async def everybody_joins(context: Context, topic: str) -> None:
-    """Make every node a member of a topic."""
+    """Make every node a member of a topic; one hears of it from others before it is."""
 
     async def follow(server: str) -> None:
         one = planaria.connect([server], credentials=context.credentials)
         async with one as reader, reader.subscribe(topic, since="all") as events:
             await anext(events)
+            while not (await reader.status())["topics"].get(topic, {}).get("member"):
+                await asyncio.sleep(0.1)
 
     async with planaria.connect(list(context.servers), credentials=context.credentials) as writer:
         followers = [asyncio.create_task(follow(server)) for server in context.servers]
@@ -116,7 +118,7 @@ async def held(context: Context, topic: str) -> int:
 def whole(context: Context, topic: str, rows: int) -> None:
     """Wait until every node has all of a topic: until then nodes do more than they are asked."""
     while asyncio.run(held(context, topic)) < rows:
-        sleep(0.1)
+        sleep(0.5)
 
 
 def client(context: Context) -> planaria.sync.Client:

@@ -1,18 +1,24 @@
-"""Write the tables of docs/recovery.md from what hunts said.
+"""Write the tables of docs/recovery.md from what hunts, and runs of chaos on processes, said.
 
     planaria hunt ring --seeds 100000 --json > ring.json
     planaria hunt ring --seeds 5000 --n 9:64 --json > ring-large.json
     python docs/recovery_page.py ring.json ring-large.json gossip.json ...
 
+    planaria chaos --up 4 --overlay ring --faults 50 --seed 7 --json > runs/ring-7.json
+    python docs/recovery_page.py --processes runs
+
 Hunts of more than eight nodes have tables of their own; without any of them those tables stay as
-they are. Only what stands between the markers changes, so that every figure on the page is one that
-was run.
+they are. Beside the report of a run of chaos there may be `ring-7.info`, an object with its `exit`
+status and the `code`, and `ring-7.rss`: lines of second, process, age in seconds, KiB. Only what
+stands between the markers changes, so that every figure on the page is one that was run.
 """
 
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median, quantiles
 from typing import Any
 
 from planaria.simulator.links import SCHEDULERS
@@ -104,6 +110,81 @@ def parts_of(hunts: Sequence[dict[str, Any]]) -> dict[str, str]:
     return parts
 
 
+Runs = dict[str, list[dict[str, Any]]]  # by overlay
+
+COUNTED = ("published", "acknowledged", "delivered", "late", "lost", "twice", "destroyed")
+SETTLED_SECONDS = 60  # after which a process has loaded and met all that it will
+
+
+def read_runs(directory: Path) -> Runs:
+    """The reports of a directory by overlay, each with its `exit`, `code` and `growth`."""
+    runs: Runs = defaultdict(list)
+    for file in sorted(directory.glob("*-*.json")):
+        info, text = file.with_suffix(".info"), file.read_text()
+        if not text and not info.exists():
+            continue  # it runs still
+        told = json.loads(info.read_text()) if info.exists() else {}
+        about = {"exit": told.get("exit", 0), "code": told.get("code", "")}
+        report = json.loads(text) if text else {**dict.fromkeys(COUNTED, 0), "faults": []}
+        rss = file.with_suffix(".rss")
+        growth = growths(rss.read_text()) if rss.exists() else []
+        runs[file.stem.rpartition("-")[0]].append({**report, **about, "growth": growth})
+    return dict(runs)
+
+
+def growths(text: str) -> list[float]:
+    """MiB a minute by which each process that lived for long grew once it had settled."""
+    by: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for line in text.splitlines():
+        _, process, age, size = line.split()
+        if int(age) >= SETTLED_SECONDS:
+            by[process].append((int(age), int(size)))
+    long = [it for it in by.values() if it[-1][0] - it[0][0] >= SETTLED_SECONDS]
+    return [(it[-1][1] - it[0][1]) / 1024 / ((it[-1][0] - it[0][0]) / 60) for it in long]
+
+
+def times(faults: Sequence[dict[str, Any]]) -> list[object]:
+    """Median, 99th percentile and maximum of the seconds until legitimate."""
+    found = sorted(it["seconds"] for it in faults if it["seconds"] is not None)
+    if not found:
+        return [None] * 3
+    cuts = quantiles(found, n=100, method="inclusive") if len(found) > 1 else found * 99
+    return [f"{it:.1f}" for it in (cuts[49], cuts[98], found[-1])]
+
+
+def processes(runs: Runs) -> str:
+    """What became of everything in each overlay."""
+    names, rows = COUNTED, []
+    for overlay, some in runs.items():
+        faults = [fault for run in some for fault in run["faults"]]
+        healed = sum(it["seconds"] is not None for it in faults)
+        broken = sum(run["exit"] != 0 for run in some)
+        sums = [sum(run[name] for run in some) for name in names]
+        growth = [one for run in some for one in run["growth"]]
+        grown = f"{median(growth):+.2f}" if growth else None
+        codes = ", ".join(dict.fromkeys(run["code"] for run in some))
+        rows.append(
+            [overlay, len(some), len(faults), healed, broken, *sums, *times(faults), grown, codes]
+        )
+    told = ["p50 s", "p99 s", "max s", "MiB a minute", "code"]
+    return table(["overlay", "runs", "faults", "healed", "runs not kept", *names, *told], rows)
+
+
+def process_faults(runs: Runs) -> str:
+    """The seconds until legitimate after each kind of fault."""
+    by: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for overlay, some in runs.items():
+        for fault in (fault for run in some for fault in run["faults"]):
+            words = fault["fault"].split()
+            by[words[2] if words[2] != "for" else words[4]][overlay].append(fault)
+    rows = []
+    for kind in sorted(by):
+        counts = [len(by[kind][it]) for it in runs]
+        told = [" / ".join(_text(one) for one in times(by[kind][it])) for it in runs]
+        rows.append([f"`{kind}`", " / ".join(map(str, counts)), *told])
+    return table(["fault", "times", *runs], rows)
+
+
 def written(page: str, parts: dict[str, str]) -> str:
     """The page with the text between each pair of markers replaced."""
     for name, text in parts.items():
@@ -120,6 +201,11 @@ def main(files: Sequence[str]) -> None:
     """Read hunts, write the page."""
     if not files:
         raise SystemExit(__doc__)
+    if files[0] == "--processes":
+        runs = read_runs(Path(files[1]))
+        parts = {"processes": processes(runs), "process faults": process_faults(runs)}
+        PAGE.write_text(written(PAGE.read_text(), parts))
+        return
     hunts = [json.loads(Path(file).read_text()) for file in files]
     PAGE.write_text(written(PAGE.read_text(), parts_of(hunts)))
 

@@ -1,6 +1,8 @@
 """docs/recovery_page.py: hunts in, tables out, and nothing else on the page touched."""
 
+import json
 import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +46,43 @@ def test_hunts_of_many_nodes_have_tables_of_their_own() -> None:
     assert "## ring --supervisors 2, n = 9:64\n" in other["large classes"]
     assert "| 5,000 |" in other["large runs"]
     assert "5,000" not in small["runs"]
+
+
+RUN: dict[str, Any] = {
+    "published": 1000,
+    "acknowledged": 999,
+    "delivered": 5000,
+    "late": 7,
+    "lost": 1,
+    "twice": 0,
+    "healed": False,
+    "destroyed": 2,
+    "faults": [
+        {"fault": "at 0 for 3 loss rate=0.8", "affected": 5, "seconds": 0.5},
+        {"fault": "at 1 crash count=1", "affected": 1, "seconds": 2.5},
+        {"fault": "at 2 crash count=1", "affected": 1, "seconds": None},
+    ],
+}
+
+
+def test_runs_on_processes_are_read_by_overlay_and_summed(tmp_path: Path) -> None:
+    for at in (1, 2):
+        (tmp_path / f"ring-{at}.json").write_text(json.dumps(RUN))
+        (tmp_path / f"ring-{at}.info").write_text(json.dumps({"exit": at - 1, "code": "abc"}))
+    (tmp_path / "ring-1.rss").write_text("9 7 50 1\n9 7 60 1024\n9 8 60 5\n9 7 180 3072\n")
+    (tmp_path / "gossip-1.json").write_text("")  # it ended with a traceback
+    (tmp_path / "gossip-1.info").write_text(json.dumps({"exit": 1, "code": "abc"}))
+    (tmp_path / "mobile-1.json").write_text("")  # it runs still
+    runs = page["read_runs"](tmp_path)
+    gossip, ring = page["processes"](runs).splitlines()[2:]
+    nothing = " | 0" * 7
+    assert gossip == f"| gossip | 1 | 0 | 0 | 1{nothing} | – | – | – | – | abc |"
+    sums = "2,000 | 1,998 | 10,000 | 14 | 2 | 0 | 4"
+    assert ring == f"| ring | 2 | 6 | 4 | 1 | {sums} | 1.5 | 2.5 | 2.5 | +1.00 | abc |"
+    crash, loss = page["process_faults"](runs).splitlines()[2:]
+    assert crash == "| `crash` | 0 / 4 | – / – / – | 2.5 / 2.5 / 2.5 |"
+    assert loss == "| `loss` | 0 / 2 | – / – / – | 0.5 / 0.5 / 0.5 |"
+    assert page["written"](page["PAGE"].read_text(), {"processes": "", "process faults": ""})
 
 
 def test_only_what_is_between_markers_changes() -> None:

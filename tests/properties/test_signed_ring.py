@@ -151,6 +151,28 @@ def test_what_its_publisher_signed_reaches_all() -> None:
     assert shown(ring) == [own] * 5
 
 
+def test_a_member_verifies_a_record_once_however_often_it_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, record, verified = peer(lab(4), 0), signed(), list[bytes]()
+    whole = Toy.admits
+
+    def counted(self: Toy, record: Record) -> bool:
+        verified.append(record.key)
+        return whole(self, record)
+
+    monkeypatch.setattr(Toy, "admits", counted)
+    said = [
+        Deposit(TOPIC, 3, record.data, True),
+        Arc(TOPIC, 3, record.data, 0, 0, 0, 0, 0),
+        Flood(TOPIC, 3, record.data, 0),
+        Push(TOPIC, 3, 1, [record.data], []),
+    ]
+    for message in [*said, *reversed(said)]:
+        one.on_message(message, 3)
+    assert verified == [record.key]
+
+
 def test_what_a_fault_invents_is_dropped_and_what_it_lost_comes_back() -> None:
     """Any start: each member holds some of what was signed, and forged records beside it."""
     for seed in range(6):

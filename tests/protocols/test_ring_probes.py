@@ -1,8 +1,17 @@
-"""Supervisors ask each other whether they are alive, for all their topics at once."""
+"""Supervisors ask each other, and members, whether they are alive."""
+
+from random import Random
 
 from planaria.core.node import Send
-from planaria.protocols.skipring.messages import GetConfiguration, Moved, Probe, ProbeReply
+from planaria.protocols.skipring.messages import (
+    GetConfiguration,
+    Moved,
+    Probe,
+    ProbeReply,
+    SetData,
+)
 from planaria.protocols.skipring.placement import preference
+from planaria.protocols.skipring.subscriber import Subscriber
 from planaria.protocols.skipring.supervisor import Supervisor
 from ring_lab import hear
 
@@ -28,3 +37,18 @@ def test_one_probe_for_all_topics_and_its_answer_moves_those_that_the_other_is_c
     moved = [it.message.topic for it in sent(far) if isinstance(it.message, Moved)]
     assert sorted(moved) == sorted(theirs)
     assert sorted(far.topics) == sorted(set(topics) - set(theirs))
+
+
+def test_overtaken_probe_is_answered() -> None:
+    """Whoever is asked whether it is alive says so, whatever version it remembers."""
+    one = Subscriber("news", 50, (CLOSE,), Random(1))
+    one.label, one.pred, one.succ = 2, (4, 14), (5, 15)
+    one.inquiry.calm()
+    one.inquiry.version, one.inquiry.version_age = 1 << 60, 0
+    probe = SetData("news", CLOSE, 1, 7, (3, 13), (0, 20), 9, True)
+    (answer,) = one.on_set_data(probe)
+    assert answer.target == CLOSE
+    assert isinstance(answer.message, GetConfiguration)
+    assert one.label == 2
+    one.leaving = True
+    assert one.on_set_data(probe) == []

@@ -1,6 +1,7 @@
 """A host's place in the tree, rule by rule."""
 
 from collections.abc import Sequence
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -86,6 +87,19 @@ def test_host_searches_for_no_reason_now_and_then() -> None:
             started = time
             break
     assert started == REFRESH_PERIOD
+
+
+@pytest.mark.parametrize(("one", "other"), [*combinations([5, 9, 11, 13, 15], 2)])
+def test_two_that_confirm_a_false_link_to_each_other_let_go_of_it(one: int, other: int) -> None:
+    """Both say so at each timeout; their right neighbours and the refresh make them doubt it."""
+    hosts = network([5, 9, 11, 13, 15])
+    right = {id: sorted(host.neighbours) for id, host in hosts.items()}
+    hosts[one].place.parent, hosts[one].place.children = other, ()
+    hosts[other].place.parent, hosts[other].place.children = one, ()
+    for _ in range(2 * REFRESH_PERIOD):
+        for id, host in hosts.items():
+            carry(hosts, id, host.on_timeout())
+    assert {id: sorted(host.neighbours) for id, host in hosts.items()} == right
 
 
 def test_change_of_the_own_keyset_is_a_reason_to_search_at_once() -> None:

@@ -3,17 +3,19 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from planaria.cli.main import main
-from planaria.verify.adversary import attack
+from planaria.verify.adversary import IN_FLIGHT, Run, attack, restarts
 from planaria.verify.cases import CASES, Case, cases_of, find_model
 from planaria.verify.model import constants
 from planaria.verify.models.gossip import ABOVE, BELOW, OLD
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import mutated
 from planaria.verify.replay import counterexample, replay
+from planaria.verify.space import Schedule, Space
 
 SMALL = [it for it in CASES if not it.large]
 LARGE = [it for it in CASES if it.large]
@@ -75,7 +77,21 @@ def test_adversarial_schedulers_hold_up_what_does_not_heal() -> None:
     with mutated(mutant):
         model = find_model("sorted-ring")(4, "right")
         found = {it.strategy: len(it.failed) for it in attack(model, 12, 30)}
-    assert all(found[name] for name in ("greedy", "drawn", "phases", "late"))
+    assert all(found[name] for name in ("greedy", "drawn", "phases", "late", "restarts"))
+
+
+def test_restarts_take_the_longest_run_again_as_far_as_its_plan_goes() -> None:
+    model = find_model("sorted-ring")(4, "right")
+    found = {it.strategy: it for it in attack(model, 10, 100, ("drawn", "restarts"))}
+    assert found["restarts"].most >= found["drawn"].p50
+    with constants(model.constants):
+        space = Space(model, Schedule(IN_FLIGHT, 1))
+        first = space.first(model.draw(model.choices(), Random(1)))
+        whole, again = Run(space, 1), Run(space, 2)
+        rounds = whole.rounds(first, restarts, 100)
+        again.plan = whole.made
+        assert again.rounds(first, restarts, 100) == rounds
+        assert again.made == whole.made != []
 
 
 def test_a_contact_that_is_given_up_next_is_not_legitimate_in_a_search() -> None:

@@ -15,10 +15,10 @@ from planaria.core.overlay import Violation
 from planaria.core.state import State
 from planaria.verify.check import Result, Search
 from planaria.verify.coins import Coins
-from planaria.verify.model import Flying, Model, constants
+from planaria.verify.model import First, Flying, Model, constants
 from planaria.verify.models.sorted_ring import SortedRingModel
 from planaria.verify.replay import counterexample, replay
-from planaria.verify.space import Schedule
+from planaria.verify.space import Schedule, Space
 
 STEP = 1
 
@@ -155,6 +155,22 @@ def test_an_exception_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_messages_that_never_end_are_found_where_no_timeout_is_due() -> None:
     found = searched("chats", channel=0).findings
     assert any("never end" in it.detail for it in found)
+
+
+@pytest.mark.parametrize(("fifo", "first"), [(False, [2, 0]), (True, [2])])
+def test_over_a_stream_nothing_is_overtaken(fifo: bool, first: list[int]) -> None:
+    """Two words on one link and one on the other; each word is heard as the next of its link."""
+    space = Space(ToyModel(2, "stuck"), Schedule(fifo=fifo))
+    words = [(0, 1, Word(2)), (0, 1, Word(0)), (1, 0, Word(1))]
+    start = space.first(First({0: ToyState(0), 1: ToyState(0)}, tuple(words)))
+    heard = [space.messages[action - space.n] for action, _ in space.after(start)]
+    assert [it.value for _, target, it in heard if target == 1] == first  # type: ignore[attr-defined]
+    assert [it.value for _, target, it in heard if target == 0] == [1]  # type: ignore[attr-defined]
+    result = Search(ToyModel(2, "tells"), Schedule(fifo=fifo)).run()
+    assert not result.findings
+    assert ("order sent" in result.schedule) is fifo
+    other = space.first(First({0: ToyState(0), 1: ToyState(0)}, (words[1], words[0], words[2])))
+    assert space.digest(other) == space.digest(start)  # first states are sets: the same one
 
 
 def test_constants_are_put_back_and_must_exist() -> None:

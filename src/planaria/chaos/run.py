@@ -300,20 +300,12 @@ class Run:
         return found
 
     def _refused(self) -> list[str]:
-        """What was refused, but for the time in which a node may not know what it does."""
-        found = [(it.number, it.refused) for it in self.applications.asked if it.refused]
+        """What was refused for good: nothing that the applications publish deserves that."""
         return [
-            f"publication {at}: {why}" for at, (time, why) in found if not self._arbitrary(time)
+            f"publication {it.number}: {it.refused[1]}"
+            for it in self.applications.asked
+            if it.refused
         ]
-
-    def _arbitrary(self, time: float) -> bool:
-        """Was memory overwritten then, and the network not legitimate since?"""
-        when = self.applications.when
-        return any(
-            when(it.began) <= time <= when(it.ended + (it.seconds or 0.0))
-            for it in self.injections
-            if it.action.kind == "corrupt"
-        )
 
     def _wrong(self, report: Report, invented: int) -> list[str]:
         found = []

@@ -45,6 +45,7 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
     default=0,
     help="Rounds within which a message is heard; 0: no bound.",
 )
+@click.option("--fifo", is_flag=True, help="Each link delivers in the order sent.")
 @click.option("--states", type=int, default=STATES_MAX, show_default=True, help="Most states.")
 @click.option("--part", metavar="A:B", help="Search from start A to before start B alone.")
 @click.option(
@@ -131,7 +132,8 @@ def _cases(model: str, values: dict[str, Any]) -> list[Case]:
             raise UsageError("--starts needs --n")
         return cases_of(model, large=values["large"])
     start = values["starts"] or known.starts[0]
-    return [Case(model, values["n"], start, values["channel"], values["delay"])]
+    timing = {name: values[name] for name in ("channel", "delay", "fifo")}
+    return [Case(model, values["n"], start, **timing)]
 
 
 def _spread(case: Case, values: dict[str, Any]) -> int:

@@ -46,7 +46,8 @@ def mixed(*numbers: int) -> int:
     """
     size = len(numbers)
     if size < len(_WEIGHTS):
-        return (_LEADS[size] + sum(map(mul, numbers, _WEIGHTS[size]))) % MODULUS
+        weighed: int = sum(map(mul, numbers, _WEIGHTS[size]))
+        return (_LEADS[size] + weighed) % MODULUS
     found = 1
     for number in numbers:
         found = found * ODD + number

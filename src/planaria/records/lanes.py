@@ -44,8 +44,13 @@ class Entry(Struct, gc=False, eq=False):
 
     def describes(self, record: Record) -> bool:
         """Does it say what the record says?"""
-        mine = (self.place, self.stream, self.first, self.end, self.size)
-        return mine == (record.place, record.stream, record.first, record.end, len(record.data))
+        return (
+            self.place == record.place
+            and self.first == record.first
+            and self.end == record.first + record.count
+            and self.size == len(record.data)
+            and self.stream == (record.publisher, record.incarnation)
+        )
 
     def describe(self, record: Record) -> None:
         """Say what the record says."""

@@ -18,6 +18,7 @@ from planaria.verify.model import Model, constants
 from planaria.verify.space import AGES, Raised, Schedule, Space, State
 
 IN_FLIGHT = 64
+RESTARTS = 4  # of one first state, each from within the run that lasted longest
 STEPS = 40  # for each node in a round, before the scheduler must be fair
 Step = tuple[int, State]
 Strategy = Callable[["Run", list[Step]], Step]
@@ -43,6 +44,8 @@ class Run:
         self.priority: dict[int, float] = {}
         self.taken = 0  # steps so far
         self.since: dict[int, int] = {}  # in flight since which step
+        self.plan: list[int] = []  # choices to make again, and those made
+        self.made: list[int] = []
 
     def rank(self, action: int) -> float:
         """A fixed number for each node's timeout and for each link."""
@@ -118,11 +121,20 @@ def late(run: Run, steps: list[Step]) -> Step:
     return max(steps, key=lambda it: run.since.get(it[0] - n, 0))
 
 
+def restarts(run: Run, steps: list[Step]) -> Step:
+    """What an earlier run chose that lasted long, as far as the plan goes; then any step."""
+    at = len(run.made)
+    choice = run.plan[at] if at < len(run.plan) else run.rng.randrange(len(steps))
+    run.made.append(choice)
+    return steps[choice]
+
+
 STRATEGIES: Mapping[str, Strategy] = {
     "drawn": drawn,
     "greedy": greedy,
     "phases": phases,
     "late": late,
+    "restarts": restarts,
 }
 
 
@@ -142,7 +154,7 @@ def _attack(
     for seed in range(tries):
         first = space.first(space.model.draw(choices, Random(seed)))
         try:
-            found = Run(space, seed).rounds(first, STRATEGIES[name], rounds)
+            found = _worst(space, first, name, seed, rounds)
         except Raised as error:
             raised.append(f"{seed}: {error}")
             continue
@@ -151,3 +163,19 @@ def _attack(
         else:
             taken.append(found)
     return Outcome(name, tries, failed, median(taken or [0]), max(taken, default=0), raised)
+
+
+def _worst(space: Space, first: State, name: str, seed: int, rounds: int) -> int | None:
+    """Rounds of one run; with restarts, of the longest of several that learn from each other."""
+    tries = RESTARTS if name == "restarts" else 1
+    plan: list[int] = []
+    worst = 0
+    for number in range(tries):
+        run = Run(space, seed * tries + number)
+        run.plan = plan[: run.rng.randrange(len(plan) + 1)]
+        found = run.rounds(first, STRATEGIES[name], rounds)
+        if found is None:
+            return None
+        if found >= worst:
+            worst, plan = found, run.made
+    return worst

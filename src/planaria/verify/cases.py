@@ -42,15 +42,17 @@ class Case(Struct, frozen=True):
     channel: int = 0
     delay: int = 0
     large: bool = False
+    fifo: bool = False
 
     def search(self, part: Part | None = None) -> Search:
         """The search itself, or that of a part of the first states."""
         model = find_model(self.model)(self.n, self.start)
-        return Search(model, Schedule(self.channel, self.delay), part)
+        return Search(model, Schedule(self.channel, self.delay, self.fifo), part)
 
     def __str__(self) -> str:
         options = f"--n {self.n} --starts {self.start} --channel {self.channel}"
-        return f"{self.model} {options}" + (f" --delay {self.delay}" if self.delay else "")
+        options += f" --delay {self.delay}" if self.delay else ""
+        return f"{self.model} {options}" + (" --fifo" if self.fifo else "")
 
 
 CASES: Sequence[Case] = (

@@ -19,7 +19,7 @@ RING: Sequence[Mutant] = (
         "skipring.subscriber:Subscriber.on_introduce_shortcut",
         "if known is None or known == claimant:",
         "if known is None:",
-        "protocols/test_ring_subscriber.py::test_shortcut_that_was_right_wakes_nobody",
+        "protocols/test_ring_subscriber.py::test_shortcut_fills_its_slot_and_two_claimants_both_ask",
     ),
     Mutant(
         "E15",

@@ -32,6 +32,7 @@ def counterexample(search: Search, finding: Finding) -> dict[str, Any]:
         "starts": model.start,
         "channel": search.schedule.channel,
         "delay": search.schedule.delay,
+        "fifo": search.schedule.fifo,
         "kind": finding.kind,
         "detail": finding.detail,
         "states": [space.locals[own].hex() for own in first[: space.n]],
@@ -64,7 +65,7 @@ def replay(path: Path) -> Iterator[str]:
     try:
         data = json.loads(path.read_text())
         model = find_model(data["model"])(data["n"], data["starts"])
-        schedule = Schedule(data["channel"], data["delay"])
+        schedule = Schedule(data["channel"], data["delay"], data["fifo"])
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is no counterexample: {error}") from None
     search = Search(model, schedule)
@@ -77,7 +78,7 @@ def _told(search: Search, data: dict[str, Any]) -> Iterator[str]:
     own = [space.local(bytes.fromhex(it)) for it in data["states"]]
     flying = [(s, t, codec.decode(bytes.fromhex(wire))) for s, t, wire in data["flying"]]
     rest = [0] if search.schedule.delay else []
-    state: State = (*own, *rest, *sorted(space.message(*it) * AGES for it in flying))
+    state: State = (*own, *rest, *(space.message(*it) * AGES for it in flying))
     seen = [state]
     yield from _described(search, NOBODY, state)
     for number, step in enumerate(data["steps"]):

@@ -19,6 +19,7 @@ from planaria.verify.coins import Coins
 from planaria.verify.model import First, Flying, Model
 
 State = tuple[int, ...]
+Link = tuple[NodeId, NodeId]  # from whom to whom
 Outcome = tuple[int, tuple[int, ...]]  # the node's next state, and what it sends
 AGES = 4  # of a message in flight, in ends of rounds, and how many bits' worth of room it has
 STORM = 64  # messages in flight that no schedule bounds: more is a storm
@@ -30,11 +31,13 @@ class Schedule(Struct, frozen=True):
 
     `channel`: at most so many messages in flight; 0: all are heard before the next timeout.
     `delay`: 0: no bound; else everybody has one timeout in each round, in any order, and a message
-    is heard before so many further rounds have ended.
+    is heard before so many further rounds have ended. `fifo`: what one node sends another is heard
+    in that order, as over a stream.
     """
 
     channel: int = 0
     delay: int = 0
+    fifo: bool = False
 
     def __str__(self) -> str:
         if not self.channel:
@@ -45,6 +48,8 @@ class Schedule(Struct, frozen=True):
             order += "; one timeout of each node a round"
         if self.delay and self.channel:
             order += f", nothing in flight for longer than {self.delay + 1} rounds"
+        if self.fifo:
+            order += "; of one link in the order sent"
         return order
 
 
@@ -70,6 +75,7 @@ class Space:
         self.local_of: dict[bytes, int] = {}
         self.messages: list[Flying] = []
         self.targets: list[int] = []
+        self.links: list[Link] = []
         self.message_of: dict[tuple[NodeId | None, NodeId, bytes], int] = {}
         self.steps: dict[tuple[int, int, int], tuple[Outcome, ...]] = {}
         self._firsts: dict[int, tuple[Any, int]] = {}  # with the state: an id must not come again
@@ -97,13 +103,14 @@ class Space:
             found = self.message_of[key] = len(self.messages)
             self.messages.append((source, target, message))
             self.targets.append(self.index[target])
+            self.links.append((-1 if source is None else source, target))
         return found
 
     def first(self, first: First) -> State:
         """The number of a first state."""
         own = [self._own(first.states[node.id]) for node in self.nodes]
         flying = {self.message(*it) * AGES for it in first.channel if it[1] in self.index}
-        state = (*own, *([0] if self.schedule.delay else []), *sorted(flying))
+        state = (*own, *([0] if self.schedule.delay else []), *self._ordered(sorted(flying)))
         return state if flying or not self._shifts else self._shift(state)
 
     def _own(self, state: Any) -> int:
@@ -134,7 +141,9 @@ class Space:
         parts = [self._named(False, own) for own in state[: self.n]]
         flying = [(self._named(True, it // AGES), it % AGES) for it in state[self.head :]]
         parts += [b"%d" % it for it in state[self.n : self.head]]
-        parts += [name + b"%d" % age for name, age in sorted(flying)]
+        parts += [
+            name + b"%d" % age for name, age in (flying if self.schedule.fifo else sorted(flying))
+        ]
         return _hashed(b" ".join(parts))
 
     def _named(self, flying: bool, number: int) -> bytes:
@@ -218,8 +227,13 @@ class Space:
         Actions are the place of a node, for its timeout, or n and the number of a message.
         """
         yield from self._timeouts(state)
+        before = None
         for place in range(self.head, len(state)):
             number = state[place] // AGES
+            if self.schedule.fifo:
+                if self.links[number] == before:
+                    continue
+                before = self.links[number]
             at = self.targets[number]
             rest = state[:place] + state[place + 1 :]
             reached = self._reached(rest, at, self.step(at, state[at], number))
@@ -249,6 +263,12 @@ class Space:
             if reached:
                 yield at, reached
 
+    def _ordered(self, flying: list[int]) -> list[int]:
+        """Messages in flight as they stand in a state: a set, or of each link as they were sent."""
+        if self.schedule.fifo:
+            return sorted(flying, key=lambda it: self.links[it // AGES])
+        return sorted(flying)
+
     def _reached(self, start: State, at: int, outcomes: tuple[Outcome, ...]) -> list[State]:
         """What each outcome leads to; nothing if one of them does not fit the channel."""
         limit = self.schedule.channel or STORM
@@ -262,7 +282,7 @@ class Space:
                     self.cut += 1
                     return []
                 if fresh:
-                    new = tuple(sorted((*flying, *fresh)))
+                    new = tuple(self._ordered([*flying, *fresh]))
             after = (*start[:at], own, *start[at + 1 : head], *new)
             reached.append(after if new or not self._shifts else self._shift(after))
         return list(dict.fromkeys(reached)) if len(reached) > 1 else reached

@@ -6,6 +6,7 @@ cover that expires uncovers what it covered, and a merge ends with its last cons
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from planaria.filters.filters import (
     Attributes,
@@ -20,6 +21,8 @@ from planaria.filters.values import RANGES_MAX, either, parts
 
 STRATEGIES = ("flooding", "simple", "identity", "covering", "merging")
 MERGE_ROUNDS_MAX = 4  # rounds over all attributes; more merges wait for the next change
+REMEMBERED = 64  # sequences of filters of which the maximal ones are known, of at most
+REMEMBERED_FILTERS_MAX = 256  # filters each: a megabyte of references in all
 IMPERFECT_MAX = 200  # filters among which pairs are tried for imperfect merging: it is quadratic
 
 Subscriptions = Mapping[int, Filter]
@@ -50,6 +53,16 @@ def reduced(
 def maximal(filters: Sequence[Filter]) -> list[Filter]:
     """Those of `filters` that no other one covers; all are different.
 
+    A broker asks again whenever a leasing period is over, and mostly about the same ones.
+    """
+    few = len(filters) <= REMEMBERED_FILTERS_MAX
+    places = _remembered_places(tuple(filters)) if few else _maximal_places(filters)
+    return [filters[place] for place in places]
+
+
+def _maximal_places(filters: Sequence[Filter]) -> tuple[int, ...]:
+    """Where those stand that no other one covers: the same places in equal sequences.
+
     Whoever covers F matches every notification that F matches, so also one chosen example: the
     index finds the few candidates.
     """
@@ -61,8 +74,11 @@ def maximal(filters: Sequence[Filter]) -> list[Filter]:
         example = witness(filter)
         rivals = range(len(filters)) if example is None else index.match(example)
         if not any(covers(filters[it], filter) for it in rivals if it != number):  # type: ignore[call-overload]
-            found.append(filter)
-    return found
+            found.append(number)
+    return tuple(found)
+
+
+_remembered_places = lru_cache(maxsize=REMEMBERED)(_maximal_places)
 
 
 def merged(filters: Sequence[Filter]) -> list[Filter]:
