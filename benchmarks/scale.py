@@ -1,25 +1,28 @@
 """How much an idle network costs, and how long nodes take to start: real processes, TLS.
 
-    python benchmarks/scale.py [--nodes 4] [--topics 100] [--seconds 30]
+    python benchmarks/scale.py [--nodes 4] [--topics 100] [--seconds 30] [--interval 0.5]
 
-First the start of a node with 10^6 stored publications, then CPU and memory of an idle network in
-which every node is a member of every topic, after it has become legitimate.
+First the start of a node with 10^6 stored publications, then CPU, memory and traffic of an idle
+network in which every node is a member of every topic, after it has become legitimate; then one of
+its two supervisors is killed and comes back wiped, and the network heals.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from random import Random
+from urllib.request import urlopen
 
 from planaria.network.context import Context, read_context
 from planaria.network.doctor import diagnose
-from planaria.network.local import LocalNetwork, Started
+from planaria.network.local import Child, LocalNetwork, Started
 from planaria.network.memberships import FILE as MEMBERSHIPS
 from planaria.network.store.database import Database
 from planaria.network.survey import Surveyor
@@ -41,7 +44,7 @@ def resident_mebibytes(pid: int) -> float:
 
 def spread(values: list[float]) -> str:
     ordered = sorted(values)
-    return f"{ordered[0]:.1f} / {ordered[len(ordered) // 2]:.1f} / {ordered[-1]:.1f}"
+    return f"{ordered[0]:.3g} / {ordered[len(ordered) // 2]:.3g} / {ordered[-1]:.3g}"
 
 
 async def legitimate(context: Context, nodes: int, seconds: float) -> bool:
@@ -57,14 +60,14 @@ async def legitimate(context: Context, nodes: int, seconds: float) -> bool:
     return False
 
 
-async def idle(nodes: int, topics: int, seconds: float, directory: Path) -> None:
-    """Start a network in which every node is a member of every topic; then do nothing."""
+async def idle(nodes: int, topics: int, seconds: float, directory: Path, interval: float) -> None:
+    """Start a network in which every node is a member of every topic; do nothing; then wipe."""
     lines = "".join(json.dumps({f"t/{at}": "named"}) + "\n" for at in range(topics))
     for number in range(1, nodes + 1):
         home = directory / "nodes" / f"n{number}"
         home.mkdir(parents=True)
         (home / MEMBERSHIPS).write_text(lines)
-    network = LocalNetwork(directory, nodes, min(2, nodes), 0)
+    network = LocalNetwork(directory, nodes, min(2, nodes), 0, interval=interval)
     began = time.monotonic()
     try:
         started = await network.start()
@@ -73,20 +76,49 @@ async def idle(nodes: int, topics: int, seconds: float, directory: Path) -> None
         )
         context = read_context(network.context)
         good = await legitimate(context, nodes, 600)
-        print(f"legitimate: {good}, after {time.monotonic() - began:.1f} s")
-        await asyncio.sleep(30)  # for calm topics to slow down
-        await measure(started, seconds)
+        print(f"legitimate: {good}, after {time.monotonic() - began:.1f} s", flush=True)
+        await asyncio.sleep(60 * interval)  # for calm topics to slow down
+        await measure(started, seconds, topics, interval)
+        if nodes > 1:
+            await wipe(network, network.children[1], started[0].listen)
+            began = time.monotonic()
+            good = await legitimate(context, nodes, 600)
+            print(f"a supervisor wiped: {good}, after {time.monotonic() - began:.1f} s")
     finally:
         await network.stop()
 
 
-async def measure(started: list[Started], seconds: float) -> None:
+async def wipe(network: LocalNetwork, child: Child, known: str) -> None:
+    """Kill a supervisor, and start it with nothing but its key and somebody's address."""
+    assert child.process is not None
+    child.process.kill()
+    await child.process.wait()
+    shutil.rmtree(child.directory)
+    keys = str(network.keys / child.name)
+    words = ["--keys", keys, "--listen", "127.0.0.1:0", "--supervise", "--join", known]
+    await child.start([*words, "--interval", str(network.interval)])
+
+
+def sent(one: Started) -> tuple[float, float]:
+    """Messages and bytes that a node has sent to others."""
+    with urlopen(f"http://{one.http}/metrics", timeout=30) as answer:
+        lines = [line.split() for line in answer.read().decode().splitlines()]
+    found = {line[0]: float(line[1]) for line in lines if len(line) == 2}
+    return found["planaria_sent_messages_total"], found["planaria_sent_bytes_total"]
+
+
+async def measure(started: list[Started], seconds: float, topics: int, interval: float) -> None:
+    said = [sent(one) for one in started]
     before = {one.pid: cpu_seconds(one.pid) for one in started}
     await asyncio.sleep(seconds)
     shares = [100 * (cpu_seconds(pid) - used) / seconds for pid, used in before.items()]
     print(f"idle for {seconds} s: CPU % of a core per node, min / median / max: {spread(shares)}")
     memory = [resident_mebibytes(one.pid) for one in started]
     print(f"resident MiB per node, min / median / max: {spread(memory)}")
+    share = interval / (topics * seconds)
+    for at, what in enumerate(("messages", "bytes")):
+        each = [(sent(one)[at] - was[at]) * share for one, was in zip(started, said, strict=True)]
+        print(f"{what} per topic, node and interval, min / median / max: {spread(each)}")
 
 
 def million(directory: Path) -> None:
@@ -129,10 +161,12 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--interval", type=float, default=0.5)
     told = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="planaria-scale-") as directory:
         million(Path(directory))
-        asyncio.run(idle(told.nodes, told.topics, told.seconds, Path(directory) / "network"))
+        home = Path(directory) / "network"
+        asyncio.run(idle(told.nodes, told.topics, told.seconds, home, told.interval))
 
 
 if __name__ == "__main__":

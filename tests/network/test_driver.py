@@ -1,6 +1,7 @@
 """What the driver owes to every node, whatever the others do: room, turns, and the truth."""
 
 import asyncio
+import time
 from functools import partial
 from time import monotonic
 from typing import cast
@@ -193,6 +194,28 @@ def test_acknowledgements_travel_in_groups_or_with_what_is_sent_anyway() -> None
         assert acknowledgements() == 3, "a window must not fill meanwhile"
 
     asyncio.run(main())
+
+
+def test_a_node_whose_timeouts_take_long_hears_others_in_between() -> None:
+    """With a thousand topics on a busy machine it had time for nothing but its own timeouts."""
+
+    async def work(one: Host) -> None:
+        loop = asyncio.get_running_loop()
+        took: list[tuple[float, float]] = []
+
+        def slowly() -> Effects:
+            began = loop.time()
+            time.sleep(3 * INTERVAL)
+            took.append((began, loop.time()))
+            return ()
+
+        one.node.on_timeout = slowly  # type: ignore[method-assign]
+        one._tick(loop.time())
+        [(began, done)] = took
+        assert one._timer is not None
+        assert one._timer.when() - done >= done - began
+
+    run(work, host())
 
 
 def test_a_silent_peer_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

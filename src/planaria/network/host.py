@@ -372,14 +372,22 @@ class Host:
             connection.say(Kind.BEAT, b"")
 
     def _tick(self, due: float) -> None:
-        """One timeout of the node; the next is due an interval later, however late this one is."""
+        """One timeout of the node; the next is due an interval later, however late this one is.
+
+        But not before as much time has passed as this one took: a node that has no more than that
+        would be busy with its own timeouts alone, hear nobody, and doubt everybody.
+        """
         loop = asyncio.get_running_loop()
         now = loop.time()
         self.late += now - due > self.interval / 2
-        following = max(due + self.interval, now + self.interval / 2)
-        self._timer = loop.call_at(following, self._tick, following)
-        self._expel()
-        self.presence.on_time(now)
-        if self.node.reads_clock:
-            self._perform(self.node.on_command(Clock(int(self.wall()))), None)
-        self._perform(self.node.on_timeout(), None)
+        try:
+            self._expel()
+            self.presence.on_time(now)
+            if self.node.reads_clock:
+                self._perform(self.node.on_command(Clock(int(self.wall()))), None)
+            self._perform(self.node.on_timeout(), None)
+        finally:
+            done = loop.time()
+            following = max(due + self.interval, done + max(self.interval / 2, done - now))
+            if not self._stopped.is_set():
+                self._timer = loop.call_at(following, self._tick, following)

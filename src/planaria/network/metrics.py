@@ -22,6 +22,8 @@ METRICS: dict[str, tuple[str, str]] = {
     "planaria_late_timeouts_total": ("counter", "Timeouts that came half an interval late."),
     "planaria_deliveries_total": ("counter", "Publications handed to applications here."),
     "planaria_notices_total": ("counter", "Notices to applications, by kind: gap, full, ..."),
+    "planaria_sent_messages_total": ("counter", "Messages sent to other nodes."),
+    "planaria_sent_bytes_total": ("counter", "Bytes of the messages sent to other nodes."),
     "planaria_dropped_messages_total": ("counter", "Messages dropped at full links or queues."),
     "planaria_malformed_messages_total": ("counter", "Messages that could not be decoded."),
     "planaria_queued_messages": ("gauge", "Messages that wait for a node that is dialled."),
@@ -106,6 +108,8 @@ def of_monitor(monitor: Monitor, status: Status) -> Samples:
             planaria_rounds_since_fault=monitor.calm,
             planaria_doubts_total=monitor.doubts,
             planaria_deliveries_total=monitor.deliveries,
+            planaria_sent_messages_total=monitor.node.host.sent_messages,
+            planaria_sent_bytes_total=monitor.node.host.sent_bytes,
         ),
     }
 
