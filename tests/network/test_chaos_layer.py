@@ -56,6 +56,8 @@ class Host:
 class Transport:
     closed = 0
 
+    def get_extra_info(self, name: str) -> None: ...
+
     def write(self, data: bytes) -> None: ...
 
     def is_closing(self) -> bool:

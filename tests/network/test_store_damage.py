@@ -85,6 +85,22 @@ def test_flipped_bytes_are_noticed_wherever_they_are(tmp_path: Path) -> None:
     assert wrong > 10
 
 
+@pytest.mark.parametrize("at", [18, 19])
+def test_a_format_that_there_is_not_is_damage_and_no_reason_to_serve_read_only(
+    tmp_path: Path, at: int
+) -> None:
+    """SQLite reads such a file and cannot write it, however often the node is started."""
+    written = filled(tmp_path, 60)
+    with (tmp_path / FILE).open("r+b") as file:
+        file.seek(at)
+        file.write(b"\x03")
+    found, [said] = opened(tmp_path, written)
+    assert "is damaged" in said
+    assert "60 records kept" in said
+    assert found == 60
+    assert opened(tmp_path, written) == (60, [])
+
+
 @pytest.mark.parametrize("reads", [1, 2, 4])
 def test_bytes_that_were_right_are_known_again_and_noticed_when_they_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: int

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from planaria.network.store.directory import DAMAGED, IN_USE, Directory
 from planaria.network.store.rows import APPLICATION, SCHEMA, VERSION, entry_of
-from planaria.network.store.salvage import Row, readable_rows
+from planaria.network.store.salvage import FORMATS, FORMATS_AT, Row, readable_rows
 
 FILE = "records.db"
 MENDED = "records.db.mended"
@@ -67,6 +67,8 @@ def _as_it_is(directory: Directory, path: Path, report: Report) -> Opened:
     size = path.stat().st_size if used else 0
     if 0 < size < PAGE_BYTES_MIN:
         raise Foreign("is no database")
+    if size and max(_formats(path)) > max(FORMATS):
+        raise Foreign("is damaged (its header names a format that there is not)")
     if used and directory.left and not size:
         report(f"{path}: is empty; begins anew, peers have what was there")
     writing = _connect(path)
@@ -81,6 +83,12 @@ def _as_it_is(directory: Directory, path: Path, report: Report) -> Opened:
     except BaseException:
         writing.close()
         raise
+
+
+def _formats(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(FORMATS_AT)
+        return file.read(len(FORMATS))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

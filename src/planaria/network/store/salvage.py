@@ -15,6 +15,8 @@ from planaria.records.record import intact
 RANGE_MIN = 8  # rows: about a page of them; a smaller unreadable range is given up
 QUERIES_MAX = 1 << 17  # so that a file of any kind is done within seconds
 ROWS_PER_PAGE_MAX = 64  # of the smallest records
+FORMATS_AT = 18  # in the header: what a program must know to write the file, and to read it
+FORMATS = b"\2\2"  # with a log, the highest that there are
 
 Row = tuple[Any, ...]
 
@@ -42,7 +44,10 @@ def readable_rows(path: Path) -> Iterator[Row]:
 
 
 def pad(path: Path) -> int:
-    """Give a file the length that its first page claims, with zeros; returns its pages."""
+    """Give a file the length that its first page claims, with zeros, and formats that there are.
+
+    Returns its pages.
+    """
     with path.open("r+b") as file:
         head = file.read(100)
         size = int.from_bytes(head[16:18], "big")
@@ -53,6 +58,9 @@ def pad(path: Path) -> int:
             return 0
         if length < size * pages:
             file.truncate(size * pages)  # a hole in the file: takes no room on the disk
+        if max(head[FORMATS_AT:][:2]) > max(FORMATS):
+            file.seek(FORMATS_AT)
+            file.write(FORMATS)
         return pages
 
 
