@@ -37,6 +37,7 @@ class Insider(Session):
         self._publisher = publisher
         self.closed = False
         self.open = self.put_bytes = 0
+        self.published = {}
         self._others: Others | None = None  # from the node's start on
         self._numbers = count(1)
         self._subscriptions: dict[int, tuple[Subscription, str, str | None]] = {}
