@@ -28,9 +28,6 @@ from planaria.protocols.skipring.rest import content, make_up, rest
 from planaria.protocols.skipring.subscriber import Subscriber, SubscriberState
 from planaria.records.record import Draft, record_key
 
-FORMER_MAX = 256  # a node has at most 2 * 62 neighbours, and a few places while a ring is rebuilt
-FORMER_TIMEOUTS = 8  # for which former neighbours are flooded: a rebuilt ring knows all by then
-
 
 class MembershipState(State):
     """Place, history, and whether the application waits to hear that it is a member."""
@@ -43,9 +40,7 @@ class MembershipState(State):
 class Membership(Stateful):
     """One topic at one peer: its place in the ring, and what it holds and delivers."""
 
-    __slots__ = (
-        "_former", "_former_left", "_near", "_place", "_seen", "awaited", "history", "subscriber",
-    )  # fmt: skip
+    __slots__ = ("_near", "_place", "_seen", "awaited", "history", "subscriber")
     state_type = MembershipState
 
     def __init__(self, subscriber: Subscriber, history: History) -> None:
@@ -54,8 +49,6 @@ class Membership(Stateful):
         self._place: tuple[object, ...] | None = None  # of which `_seen` is the view
         self._seen = View(None, subscriber.id, [])
         self._near: list[Ref] = []  # its neighbours, once more: each must fit the other
-        self._former: list[Ref] = []  # who was beside me in the ring that is being rebuilt
-        self._former_left = 0  # timeouts for which they count
 
     def subscribe(self) -> None:
         """The application wants this topic, and to be told when it is a member."""
@@ -81,9 +74,6 @@ class Membership(Stateful):
         """
         one, doubt = self.subscriber, self._doubtful
         make_up(one)
-        self._former_left = min(max(self._former_left, 1), FORMER_TIMEOUTS) - 1
-        if not self._former_left:
-            self._former = []
         effects: list[Effect] = [*one.on_timeout(self.history.digest, doubt=doubt)]
         if one.pace.spoke:
             self._place = None
@@ -96,7 +86,7 @@ class Membership(Stateful):
     @property
     def _doubtful(self) -> bool:
         """Does somebody wait for this topic, or is something of its history missing?"""
-        return self.awaited or self.history.unsettled or bool(self._former)
+        return self.awaited or self.history.unsettled
 
     def publish(self, *drafts: Draft) -> list[Effect]:
         """Publish on this topic."""
@@ -157,20 +147,6 @@ class Membership(Stateful):
         """Whatever concerns the place alone."""
         return [*self.subscriber.on_message(message)]
 
-    def _on_set_data(self, message: SetData) -> list[Effect]:
-        """A supervisor's word. One that rebuilds a ring knows little of it at first.
-
-        Whoever is told first is told that it is alone, or has a few neighbours: what it publishes
-        or passes on would reach only those. So its former neighbours are flooded for a while.
-        """
-        before = self.subscriber.neighbours() if message.spread else []
-        effects = self._on_place(message)
-        if before:
-            known = {id: label for label, id in (*self._former, *before)}
-            self._former = [(label, id) for id, label in known.items()][-FORMER_MAX:]
-            self._former_left = FORMER_TIMEOUTS
-        return effects
-
     def _on_greeting(self, message: Greeting | IntroduceShortcut) -> list[Effect]:
         """A neighbour speaks, and shows what it holds."""
         effects = self._on_place(message)
@@ -217,25 +193,21 @@ class Membership(Stateful):
         seems = (seen.id, seen.label, seen.doubt)
         if place != self._place or seems != place[:3] or seen.neighbours != self._near:
             one.repair()
-            beside = (*one.neighbours(), *self._former)
-            self._seen = view(one.label, one.id, beside, one.alarmed or bool(self._former))
+            self._seen = view(one.label, one.id, one.neighbours(), one.alarmed)
             self._near = [*self._seen.neighbours]
             self._place = self._here()
         return self._seen
 
     def _here(self) -> tuple[object, ...]:
         one = self.subscriber
-        doubt = one.alarmed or bool(self._former)
-        shortcuts = one.shortcuts.items()
-        return (one.id, one.label, doubt, one.pred, one.succ, *shortcuts, *self._former)
+        return (one.id, one.label, one.alarmed, one.pred, one.succ, *one.shortcuts.items())
 
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
     **dict.fromkeys(PUBLICATION_MESSAGES, Membership._on_publication),
     **dict.fromkeys(
-        (Moved, Wake, RemoveConnections, Check, Introduce, Remove), Membership._on_place
+        (SetData, Moved, Wake, RemoveConnections, Check, Introduce, Remove), Membership._on_place
     ),
-    SetData: Membership._on_set_data,
     Greeting: Membership._on_greeting,
     IntroduceShortcut: Membership._on_greeting,
     Nack: Membership._on_nack,
