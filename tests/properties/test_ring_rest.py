@@ -2,6 +2,7 @@
 
 import pytest
 
+from planaria.core.chance import stream
 from planaria.core.node import Command, LinkDown, Publish, Unsubscribe
 from planaria.core.state import encode_state
 from planaria.protocols.skipring import pace as pace_module
@@ -48,8 +49,7 @@ def run(monkeypatch: pytest.MonkeyPatch, rest_max: int, n: int, seed: int, what:
     for _ in range(DEEP):
         trial.simulator.run_interval()
     peers = [it for it in trial.simulator.nodes.values() if isinstance(it, Peer)]
-    one = peers[seed % len(peers)]
-    other = peers[(seed + 1) % len(peers)]
+    one, *_, other = stream(seed, "members").sample(peers, len(peers)) * 2
     said: dict[str, Command] = {
         "publish": Publish(TOPIC, b"news"),
         "leave": Unsubscribe(TOPIC),

@@ -193,10 +193,13 @@ def children(pid: int, name: str) -> list[int]:
 
 def schedule(seed: int) -> Iterator[tuple[int, str]]:
     """When what happens: two faults for each of three seeds, which have all, and others."""
-    order = stream(seed // BY_DAY, "faults").sample(FAULTS, len(FAULTS))
+    three, part = divmod(seed, BY_DAY)
+    order = stream(three, "faults").sample(FAULTS, len(FAULTS))
     rng = stream(seed, "schedule")
-    at = seed % BY_DAY * 2
-    chosen = [*order[at : at + 2], *rng.choices(FAULTS, k=0 if seed < BY_DAY else rng.randrange(4))]
+    chosen = [
+        *order[2 * part :][:2],
+        *rng.choices(FAULTS, k=0 if seed < BY_DAY else rng.randrange(4)),
+    ]
     yield from zip(sorted(rng.sample(range(1, PARTS), len(chosen))), chosen, strict=True)
 
 
