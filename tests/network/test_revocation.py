@@ -3,16 +3,20 @@
 import asyncio
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
 
 from planaria.cli.keys import issued_id, keys, parse_time, revoke_one
 from planaria.core.errors import PlanariaError, UsageError
+from planaria.core.ids import NodeId
+from planaria.network.client.messages import Extent, ExtentIs
 from planaria.network.context import Context
 from planaria.network.identity import ISSUED, found_cluster, issue
 from planaria.network.live import LiveNode
-from planaria.network.revoking import Reach, ends_of
+from planaria.network.revoking import Reach, _extents, ends_of
+from planaria.network.survey import Surveyor
 from secure_lab import Secure, run
 from watched import until
 
@@ -127,3 +131,18 @@ def test_the_authority_alone_can_revoke(tmp_path: Path) -> None:
     )
     assert isinstance(found.exception, UsageError)
     assert "has no authority" in str(found.exception)
+
+
+def test_a_node_that_always_has_more_is_asked_until_it_repeats_itself() -> None:
+    class Liar:
+        asked = 0
+
+        async def ask(self, *told: Any) -> ExtentIs:
+            self.asked += 1
+            number = min(self.asked, 3)
+            return ExtentIs(1, [Extent(number, bytes(12), 0, 1)], b"", more=True)
+
+    liar = Liar()
+    found = asyncio.run(_extents(cast(Surveyor, liar), NodeId(1), "news"))
+    assert [it.publisher for it in found] == [1, 2, 3, 3]
+    assert liar.asked == 4

@@ -3,9 +3,14 @@
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import cast
+
+import pytest
 
 from live_lab import TOPIC, config, run, running
+from planaria.cli import live_trace
 from planaria.cli.live_trace import _timed, trace_network
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.trace import Row
 from planaria.network.context import Context
@@ -126,3 +131,15 @@ def test_a_live_trace_has_the_rows_of_all_and_pictures_even_of_who_answers_no_ht
             assert found.rows[0].tick == found.began
 
     run(main)
+
+
+def test_a_network_that_nobody_answers_for_is_an_error_and_no_endless_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Dark:
+        async def take(self) -> bool:
+            return False
+
+    monkeypatch.setattr(live_trace, "SLACK_SECONDS", 0.01)
+    with pytest.raises(UsageError, match="no node answers any more"):
+        run(lambda: live_trace.begin(cast(Film, Dark())))

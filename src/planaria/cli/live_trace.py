@@ -8,6 +8,7 @@ from urllib.request import urlopen
 
 from msgspec import json
 
+from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
 from planaria.core.trace import Row
 from planaria.network.context import Context
@@ -41,8 +42,7 @@ async def trace_network(
     async with Surveyor(context) as surveyor:
         survey = await surveyor.look()
         film = Film(Watcher(surveyor), topic, overlay)
-        while not await film.take():
-            await asyncio.sleep(1)
+        await begin(film)
         filming = asyncio.ensure_future(film.run())
         try:
             asked = [_fetch(seen, seconds) for seen in survey.nodes.values()]
@@ -65,6 +65,18 @@ async def trace_network(
     rows.sort(key=lambda row: row.tick)
     answered = sum(isinstance(answer, bytes) for answer in found)
     return LiveTrace(film.began, answered, rows, missing, film.names(), film.album(), film.drawn)
+
+
+async def begin(film: Film) -> None:
+    """Take the first look; raises UsageError if nobody answers for as long as a trace waits."""
+    try:
+        async with asyncio.timeout(SLACK_SECONDS):
+            while not await film.take():
+                await asyncio.sleep(1)
+    except TimeoutError:
+        raise UsageError(
+            "no node answers any more: nothing can be traced; see `planaria doctor`"
+        ) from None
 
 
 def _timed(row: Row, seen: Seen, began: int) -> Row:

@@ -15,7 +15,7 @@ from planaria.network.client.messages import AskExtent, ChartersAre, Extent, Ext
 from planaria.network.laid_down import supervisors_of
 from planaria.network.survey import Survey, Surveyor
 from planaria.protocols.skipring.charter import Charter, Ends
-from planaria.records.record import INCARNATION_BYTES
+from planaria.records.record import INCARNATION_BYTES, Stream
 
 
 class Reach(NamedTuple):
@@ -48,14 +48,16 @@ async def held_by(surveyor: Surveyor, survey: Survey, publisher: NodeId) -> list
 
 
 async def _extents(surveyor: Surveyor, node: NodeId, topic: str) -> list[Extent]:
+    """All that a node holds of a topic; of one that comes no further, what it has said."""
     found: list[Extent] = []
-    more = True
-    while more:
-        after = (found[-1].publisher, found[-1].incarnation) if found else None
+    after: Stream | None = None
+    while True:
         told = await surveyor.ask(node, AskExtent, ExtentIs, topic, b"", 0, 0, after, False)
         found += told.extents
-        more = told.more
-    return found
+        last = max(((it.publisher, it.incarnation) for it in told.extents), default=None)
+        if not told.more or last is None or (after is not None and last <= after):
+            return found
+        after = last
 
 
 def ends_of(reaches: list[Reach], after: tuple[str, ...]) -> Ends:

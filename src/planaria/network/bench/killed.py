@@ -95,12 +95,12 @@ async def _measured(
     survivors = [it for it in started if it not in victims]
     readers, reading = [], list[asyncio.Task[None]]()
     for one in survivors:
-        client = await stack.enter_async_context(_connect(context, one, survivors))
+        client = await stack.enter_async_context(connect_first(context, one, survivors))
         events = await stack.enter_async_context(client.subscribe(TOPIC, since="all"))
         await events.ready()
         readers.append(Reader())
         reading.append(asyncio.create_task(readers[-1].read(events)))
-    publisher = await stack.enter_async_context(_connect(context, survivors[2], survivors))
+    publisher = await stack.enter_async_context(connect_first(context, survivors[2], survivors))
     await publisher.publish(TOPIC, b"0")  # what is slow the first time
     killing = asyncio.create_task(_kill(victims))
     sent = await _publish(publisher, seconds)
@@ -162,8 +162,9 @@ async def _kill(victims: Sequence[Started]) -> None:
         os.kill(one.pid, signal.SIGKILL)
 
 
-def _connect(context: Context, first: Started, survivors: Sequence[Started]) -> planaria.Client:
-    rest = [it.listen for it in survivors if it is not first]
+def connect_first(context: Context, first: Started, nodes: Sequence[Started]) -> planaria.Client:
+    """A client of one node, which goes on at the others if that dies."""
+    rest = [it.listen for it in nodes if it is not first]
     return planaria.connect([first.listen, *rest], credentials=context.credentials)
 
 

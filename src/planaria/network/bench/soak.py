@@ -21,7 +21,8 @@ from time import monotonic
 from msgspec import Struct
 
 import planaria
-from planaria.network.context import Context, read_context
+from planaria.network.bench.killed import connect_first
+from planaria.network.context import read_context
 from planaria.network.local import LocalNetwork, Started
 from planaria.network.memberships import FILE as MEMBERSHIPS
 from planaria.network.memberships import NAMED
@@ -175,9 +176,7 @@ class Soak:
         return f"{done}; MiB {pss}; descriptors {descriptors}"
 
     def _connect(self, first: Started) -> planaria.Client:
-        rest = [it.listen for it in self._started if it is not first]
-        context: Context = self._context
-        return planaria.connect([first.listen, *rest], credentials=context.credentials)
+        return connect_first(self._context, first, self._started)
 
 
 def of_process(pid: int) -> Figures:

@@ -63,10 +63,9 @@ class Pace(Stateful):
 
     def rests(self) -> bool:
         """An interval passes: if there is nothing to do in it, it is only counted."""
-        if 0 <= self.rested < self.rest <= REST_MAX:
-            self.rested += 1
-            return True
-        return False
+        resting = self.resting
+        self.rested += resting
+        return resting
 
     def make_up(self) -> int:
         """How many intervals were only counted; from now on they have passed."""
