@@ -33,6 +33,12 @@ who = ["boss"]
 rights = ["supervise", "subscribe"]
 topics = ["#"]
 """
+SECRET = """
+[[deny]]
+who = ["boss"]
+rights = ["supervise"]
+topics = ["secret/#"]
+"""
 
 
 def gate_of(node: LiveNode) -> Gate:
@@ -172,5 +178,17 @@ def test_the_list_is_for_who_may_supervise_and_shows_what_charters_let_them(
                     found = await seen_by(boss)
                 assert names(found) == {"open"}
                 assert sum(it.follows_total for it in found) == 2
+
+    run_secure(tmp_path, test)
+
+
+def test_who_may_not_supervise_a_part_is_shown_nobody(tmp_path: Path) -> None:
+    async def test(lab: Secure) -> None:
+        (tmp_path / "rights.toml").write_text(RIGHTS + SECRET)
+        node = await lab.node(rights=tmp_path / "rights.toml")
+        async with lab.client("alice", node) as alice, lab.client("boss", node) as boss:
+            async with alice.subscribe("open") as events:
+                await events.ready()
+                assert await seen_by(boss) == []
 
     run_secure(tmp_path, test)

@@ -80,7 +80,9 @@ def _all_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_all_is_on_its_way")
 @pytest.mark.parametrize("durability", ["disk", "none"])
-def test_what_only_a_node_that_stops_holds_is_handed_over(tmp_path: Path, durability: str) -> None:
+def test_what_only_a_node_that_stops_holds_is_handed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, durability: str
+) -> None:
     async def main() -> None:
         async with LiveNode(config(tmp_path / "stays", durability=durability)) as stays:
             told = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
@@ -91,6 +93,7 @@ def test_what_only_a_node_that_stops_holds_is_handed_over(tmp_path: Path, durabi
             assert goes.handover._bytes == 0
 
     run(main)
+    assert "held by this node alone" not in caplog.text
 
 
 def test_what_neighbours_have_shown_to_hold_is_not_handed_over(
