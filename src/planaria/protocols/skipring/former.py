@@ -2,7 +2,7 @@
 
 Such a supervisor knows nobody at first: it tells the first member that it is alone, the next that
 it has one neighbour. What these publish or pass on would reach only each other. No rule of the ring
-reads it: broadcasts alone do, whose receivers take nothing twice.
+reads it, but that their topic is not calm: broadcasts do, whose receivers take nothing twice.
 """
 
 from collections.abc import Iterable
