@@ -271,7 +271,9 @@ def many_publishers(context: Context, rows: int) -> dict[str, float]:
     source = PlanariaDataSource(options(context, "bench/many"))
     reader: Any = source.streamReader(source.schema())
     start = {"s": {}, "sub": reader.options.fingerprint, "v": 1}
-    reader.prepareForTriggerAvailableNow()  # returns when its node has a copy
+    end: Any = start
+    while len(end["s"].get("bench/many", {})) < PUBLISHERS:  # until its node has a copy of all
+        end = reader.latestOffset(start, ReadAllAvailable())
     again: Any = source.streamReader(source.schema())
     before = perf_counter()
     end = start
