@@ -90,12 +90,19 @@ def publish(context: Context, topic: str, rows: int) -> None:
 async def everybody_joins(context: Context, topic: str) -> None:
     """Make every node a member of a topic; one hears of it from others before it is."""
 
-    async def follow(server: str) -> None:
+    async def joined(server: str) -> bool:
         one = planaria.connect([server], credentials=context.credentials)
         async with one as reader, reader.subscribe(topic, since="all") as events:
             await anext(events)
-            while not (await reader.status())["topics"].get(topic, {}).get("member"):
+            for _ in range(50):
+                if (await reader.status())["topics"].get(topic, {}).get("member"):
+                    return True
                 await asyncio.sleep(0.1)
+        return False
+
+    async def follow(server: str) -> None:
+        while not await joined(server):  # the node had known nothing yet: another one was asked
+            pass
 
     async with planaria.connect(list(context.servers), credentials=context.credentials) as writer:
         followers = [asyncio.create_task(follow(server)) for server in context.servers]
@@ -264,7 +271,9 @@ def many_publishers(context: Context, rows: int) -> dict[str, float]:
     source = PlanariaDataSource(options(context, "bench/many"))
     reader: Any = source.streamReader(source.schema())
     start = {"s": {}, "sub": reader.options.fingerprint, "v": 1}
-    reader.prepareForTriggerAvailableNow()  # returns when its node has a copy
+    end: Any = start
+    while len(end["s"].get("bench/many", {})) < PUBLISHERS:  # until its node has a copy of all
+        end = reader.latestOffset(start, ReadAllAvailable())
     again: Any = source.streamReader(source.schema())
     before = perf_counter()
     end = start
