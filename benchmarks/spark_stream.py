@@ -88,14 +88,19 @@ def publish(context: Context, topic: str, rows: int) -> None:
 
 
 async def everybody_joins(context: Context, topic: str) -> None:
-    """Make every node a member of a topic; one hears of it from others before it is."""
+    """Make every node a member of a topic.
+
+    A subscription to a node that has just come up may go on at another: then it is made again.
+    """
 
     async def follow(server: str) -> None:
-        one = planaria.connect([server], credentials=context.credentials)
-        async with one as reader, reader.subscribe(topic, since="all") as events:
-            await anext(events)
-            while not (await reader.status())["topics"].get(topic, {}).get("member"):
-                await asyncio.sleep(0.1)
+        while True:
+            one = planaria.connect([server], credentials=context.credentials)
+            async with one as reader, reader.subscribe(topic, since="all") as events:
+                await anext(events)
+                await asyncio.sleep(0.5)
+                if (await reader.status())["topics"].get(topic, {}).get("member"):
+                    return
 
     async with planaria.connect(list(context.servers), credentials=context.credentials) as writer:
         followers = [asyncio.create_task(follow(server)) for server in context.servers]
