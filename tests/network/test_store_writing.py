@@ -3,18 +3,39 @@
 import gc
 import sqlite3
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Semaphore
+from time import sleep
 
 import pytest
 
+from planaria.core.errors import CapacityExceeded
 from planaria.lab.incidents.disk_ring import commit
+from planaria.network.store import database as stores
+from planaria.network.store import writer
 from planaria.network.store.database import Database
 from planaria.network.store.opening import FILE
+from planaria.network.store.writer import Pending
+from planaria.records.positions import Mark
+from planaria.records.window import Window
 from records_lab import NOW, A, numbers, record, stream
 
 ENTRY_BYTES = 600  # of one record in memory, what it takes of all tables included
 FULL = (2,)  # SQLite's number for it
+
+
+@contextmanager
+def held_up(directory: Path) -> Iterator[None]:
+    """No transaction of the store's comes to its end meanwhile."""
+    other = sqlite3.connect(directory / FILE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
 
 
 @pytest.mark.parametrize("found", ["nothing", "a store", "a damaged store"])
@@ -42,8 +63,7 @@ def test_what_comes_during_a_commit_is_one_transaction(tmp_path: Path) -> None:
         database._writing.set_trace_callback(statements.append)
         acknowledged: list[int] = []
         all_of_them = Semaphore(0)
-        with sqlite3.connect(tmp_path / FILE, isolation_level=None) as other:
-            other.execute("BEGIN IMMEDIATE")  # so that the first transaction has to wait
+        with held_up(tmp_path):
             for number in range(40):
                 store.append([record(A, number)])
 
@@ -54,8 +74,6 @@ def test_what_comes_during_a_commit_is_one_transaction(tmp_path: Path) -> None:
 
                 store.commit(done)
             assert acknowledged == [], "nothing is on disk yet"
-            other.execute("ROLLBACK")
-        other.close()
         for _ in range(40):
             assert all_of_them.acquire(timeout=30)
         database._writing.set_trace_callback(None)
@@ -103,3 +121,83 @@ def test_history_of_many_publishers_is_read_in_one_scan(tmp_path: Path) -> None:
         database.reading.set_trace_callback(None)
     assert numbers(batch) == {of: [0, 1, 2] for of in writers[:150]}
     assert len(statements) == 1
+
+
+def test_more_than_is_allowed_to_wait_for_the_disk_is_refused_until_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "PENDING_BYTES_MAX", 2000)
+    with Database(tmp_path) as database:
+        store = database.topic("news")
+        commit(store)
+        with held_up(tmp_path):
+            store.append([record(A, 0, text="x" * 1500)])
+            with pytest.raises(CapacityExceeded, match="not on disk yet: slow down"):
+                store.append([record(A, 1, text="x" * 1500)])
+            assert numbers(store.read({})) == {A: [0]}
+        commit(store)
+        store.append([record(A, 1, text="x" * 1500)])
+        assert numbers(store.read({})) == {A: [0, 1]}
+
+
+def test_a_transaction_that_fails_half_way_is_undone_and_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RETRY_SECONDS", 0.01)
+    write, failed = Pending.write, list[sqlite3.Error]()
+
+    def half_way(pending: Pending, connection: sqlite3.Connection) -> None:
+        write(pending, connection)
+        if pending.rows and len(failed) < 3:
+            failed.append(sqlite3.OperationalError("disk I/O error"))
+            failed[-1].sqlite_errorcode = sqlite3.SQLITE_IOERR
+            raise failed[-1]
+
+    monkeypatch.setattr(Pending, "write", half_way)
+    said: list[str] = []
+    with Database(tmp_path, said.append) as database:
+        store = database.topic("news")
+        store.append([record(A, 0)])
+        while len(failed) < 3 or database.writer is None or database.writer.stalled is not None:
+            sleep(0.001)
+        store.append([record(A, 1)])
+        commit(store)
+    assert [line for line in said if "disk I/O error" in line] == said != []
+    with Database(tmp_path) as database:
+        assert numbers(database.topic("news").read({})) == {A: [0, 1]}
+
+
+def test_a_record_that_is_in_two_rows_is_read_once_and_stays_in_one(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        store = database.topic("news")
+        store.append([record(A, 0), record(A, 1)])
+        commit(store)
+    with sqlite3.connect(tmp_path / FILE) as other:
+        other.execute("INSERT INTO records SELECT id + 7, head, body FROM records WHERE id = 1")
+    other.close()
+    with Database(tmp_path) as database:
+        store = database.topic("news")
+        assert numbers(store.read({})) == {A: [0, 1]}
+        assert len(store) == 2
+        commit(store)
+        assert database.reading.execute("SELECT count(*) FROM records").fetchone() == (2,)
+
+
+def test_what_was_dropped_and_delivered_is_remembered_when_a_file_is_mended(
+    tmp_path: Path,
+) -> None:
+    first, last = record(A, 0, time=NOW), record(A, 1, 9, time=NOW + 1)
+    for damaged in (False, True):
+        said: list[str] = []
+        with Database(tmp_path, said.append) as database:
+            store = database.topic("news")
+            store.show(Window(limit=5))
+            store.purge([])
+            arrivals = store.append([first, last])
+            assert [it.new for it in arrivals] == ([[], []] if damaged else [[(0, 1)], [(1, 10)]])
+            assert store.vector() == {A: Mark(10)}
+            commit(store)
+        assert bool(said) == damaged
+        connection = sqlite3.connect(tmp_path / FILE)
+        connection.execute("PRAGMA user_version = 99")
+        connection.close()
