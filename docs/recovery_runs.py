@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from itertools import count, product
+from itertools import count
 from pathlib import Path
 
 OVERLAYS = ("ring", "gossip", "content", "mobile")
@@ -75,7 +75,8 @@ def main() -> None:
     told_code = subprocess.run(show, capture_output=True, text=True, check=True)  # noqa: S603
     code = told_code.stdout.strip()
     until = time.monotonic() + 60 * told.minutes
-    for seed, overlay in product(count(1), told.overlays):
+    for turn in count():
+        seed, overlay = 1 + turn // len(told.overlays), told.overlays[turn % len(told.overlays)]
         if time.monotonic() > until:
             return
         if not (told.directory / f"{overlay}-{seed}.info").exists():
