@@ -20,7 +20,7 @@ from planaria.cli.demo import closing
 from planaria.core.scenario import parse_schedule
 from planaria.demo import run as demo_run
 from planaria.demo import screen, story
-from planaria.demo.aggregate import Aggregate, Answer, plain, same
+from planaria.demo.aggregate import TRIES, Aggregate, Answer, plain, same
 from planaria.demo.flights import bodies
 from planaria.demo.run import Outcome, opening, play
 from planaria.demo.seen import Seen
@@ -193,3 +193,23 @@ def test_the_opening_fits_into_80_columns() -> None:
 
 def test_the_command_exists() -> None:
     assert demo.demo.name == "demo"
+
+
+@pytest.mark.parametrize("failures", [1, TRIES])
+def test_a_query_that_failed_is_asked_again_some_times(failures: int) -> None:
+    class Query(Aggregate):
+        asked = 0
+
+        def _query(self, spark: object) -> None:
+            self.asked += 1
+            if self.asked <= failures:
+                raise RuntimeError("a worker did not start")
+
+    found = Query("flights", None)
+    if failures < TRIES:
+        found._answer_until_the_end(None)  # type: ignore[arg-type]
+        assert found.asked == failures + 1
+        return
+    with pytest.raises(RuntimeError):
+        found._answer_until_the_end(None)  # type: ignore[arg-type]
+    assert found.asked == TRIES

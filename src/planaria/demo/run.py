@@ -24,7 +24,7 @@ NODES, SUPERVISORS = 12, 2
 TOPIC = "flights/nyc"
 SEED = 7
 FRAME_SECONDS = 0.5
-SPARK_SECONDS = 90.0  # for Spark to count what was published last
+SPARK_SECONDS = 180.0  # for Spark to start, and to count what was published last
 BROKER_EVENTS = 40
 
 
