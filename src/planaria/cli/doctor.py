@@ -65,7 +65,9 @@ def report(found: Diagnosis) -> list[str]:
     size = f"{counted(found.nodes, 'node')}, {counted(found.topics, 'topic')}"
     looks = f"{counted(found.looks, 'look')} in {found.seconds:.1f} s"
     broken = sum(one.severity == BROKEN for one in found.findings)
-    if found.legitimate:
+    if not found.nodes:
+        lines = ["NOT legitimate: no node answers"]
+    elif found.legitimate:
         lines = [f"legitimate: {size} ({looks})"]
     else:
         wrong = counted(broken, "invariant")

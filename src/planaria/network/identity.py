@@ -169,7 +169,10 @@ def load_authority(path: Path) -> Authority:
     try:
         return tuple(x509.load_pem_x509_certificates(path.read_bytes()))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no readable certificate: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{path} is no readable certificate: {reason}; `planaria keys issue` makes one"
+        ) from None
 
 
 def load_former(directory: Path) -> Authority:
@@ -182,7 +185,10 @@ def load_certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no readable certificate: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{path} is no readable certificate: {reason}; `planaria keys issue` makes one"
+        ) from None
 
 
 def load_secret(path: Path) -> bytes:

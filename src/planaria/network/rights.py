@@ -9,6 +9,7 @@ import logging
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ class Rights(Struct, frozen=True):
         return not _covers(self.deny, name, right, pattern) and _covers(
             self.allow, name, right, pattern
         )
+
+    def denies_part(self, name: str, right: str, pattern: str) -> bool:
+        """Is there a topic of a pattern on which somebody is denied that?"""
+        denied = [one for it in self.deny if it.concerns(name, right) for one in it.topics]
+        return any(_overlap(one, pattern) for one in denied)
 
 
 class RightsFile:
@@ -186,6 +192,16 @@ def _covers(rules: Iterable[Rule], name: str, right: str, pattern: str) -> bool:
     return any(
         covers(one, pattern) for it in rules if it.concerns(name, right) for one in it.topics
     )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Can a topic match both filters?"""
+    for mine, its in zip_longest(one.split("/"), other.split("/")):
+        if "#" in (mine, its):
+            return True
+        if mine != its and (None in (mine, its) or "+" not in (mine, its)):
+            return False
+    return True
 
 
 def _read(path: Path) -> tuple[str, str]:

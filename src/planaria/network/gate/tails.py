@@ -11,12 +11,12 @@ from itertools import islice
 
 from planaria.core.node import Deliver, Notice
 from planaria.core.topics import matches
+from planaria.network.client.conditions import Condition
 from planaria.network.client.messages import LACKS_MAX, Lack, Pieces, Position, Tailing, Told
 from planaria.network.client.messages import Tail as Asked
 from planaria.network.gate.pieces import (
     PIECES_BYTES,
     PIECES_PUBLICATIONS,
-    Condition,
     moved,
     pieces_of,
     vector_of,
@@ -62,7 +62,7 @@ class Tail:
         """Raises UsageError for a condition or positions that are none."""
         self.session, self.request, self.pattern = session, asked.request, pattern
         self.floor, self.notices, self.where = asked.floor, asked.notices, asked.where
-        self.condition = None if asked.where is None else Condition(asked.where)
+        self.condition = None if asked.where is None else Condition(asked.where, asked.whole)
         self.vectors = {topic: vector_of(places) for topic, places in asked.vectors.items()}
         self.cursors: dict[str, Cursor] = {}
         self.grown: dict[str, None] = {}  # topics to read, the one that waited for longest first

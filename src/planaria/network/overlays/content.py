@@ -18,8 +18,8 @@ from planaria.core.state import State
 from planaria.filters.filters import TOPIC, Filter, witness
 from planaria.filters.values import INTEGER_MAX, INTEGER_MIN, Value
 from planaria.filters.wording import to_sql
+from planaria.network.client.conditions import attributes_of
 from planaria.network.client.publishing import TOKEN_HEADER
-from planaria.network.gate.pieces import attributes_of
 from planaria.network.overlays.part import LivePart, Publications
 from planaria.network.status import OverlayTopic
 from planaria.protocols.content.node import ContentBroker, ContentBrokerState
