@@ -132,13 +132,13 @@ def client(context: Context) -> planaria.sync.Client:
 
 
 def options(context: Context, topic: str, **given: Any) -> dict[str, str]:
-    told = {"servers": ",".join(context.servers), "credentials": str(context.credentials)}
-    return told | {"subscribe": topic} | {name: str(value) for name, value in given.items()}
+    access = {"servers": ",".join(context.servers), "credentials": str(context.credentials)}
+    return access | {"subscribe": topic} | {name: str(value) for name, value in given.items()}
 
 
 def stream(spark: SparkSession, context: Context, topic: str, **given: Any) -> DataFrame:
-    told = options(context, topic, **{"startingOffsets": "earliest", **given})
-    return spark.readStream.format("planaria").options(**told).load()
+    wanted = options(context, topic, **{"startingOffsets": "earliest", **given})
+    return spark.readStream.format("planaria").options(**wanted).load()
 
 
 class Rates(NamedTuple):
@@ -215,15 +215,17 @@ def throughput(spark: SparkSession, context: Context, rows: int, rounds: int) ->
         spark_own = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", batch)
         own = spark_own.option("numPartitions", 2).load().selectExpr(*RATE)
         found["rate"].append(rates(own))
-    told: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for name, (_, *them) in found.items():
-        told[f"{name}_rows_per_s"] = round(median(rate for one in them for rate in one.rows))
+        figures[f"{name}_rows_per_s"] = round(median(rate for one in them for rate in one.rows))
         for kind in them[0].cpu:
-            told[f"{name}_{kind}_us"] = round(median(one.cpu[kind] for one in them), 2)
+            figures[f"{name}_{kind}_us"] = round(median(one.cpu[kind] for one in them), 2)
     cpu = {name: median(sum(one.cpu.values()) for one in them[1:]) for name, them in found.items()}
-    told["source_over_rate_cpu"] = round(cpu["rate"] / cpu["source"], 2)
-    told["source_over_rate"] = round(told["source_rows_per_s"] / told["rate_rows_per_s"], 2)
-    return told
+    figures["source_over_rate_cpu"] = round(cpu["rate"] / cpu["source"], 2)
+    figures["source_over_rate"] = round(
+        figures["source_rows_per_s"] / figures["rate_rows_per_s"], 2
+    )
+    return figures
 
 
 def one_row(spark: SparkSession, context: Context, batches: int) -> dict[str, float]:
