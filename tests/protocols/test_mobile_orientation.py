@@ -78,7 +78,7 @@ def test_heights_of_level_neighbours_travel_modulo_3() -> None:
         words += [word for queue in lab.channels.values() for word in queue]
         lab.hear_all()
     short = [word for word in words if len(word) == 1]
-    assert len(short) / len(words) >= 7 / 8  # the rest are audits
+    assert len(short) / len(words) >= 5 / 8  # the rest are audits
     assert min(lab.acts) > 10
 
 

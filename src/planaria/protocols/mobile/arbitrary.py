@@ -129,7 +129,7 @@ def _link(topic: str, rng: Random) -> Link:
     link.outbox = Outbox(
         {item_id(topic, rng): any_integer(rng, 0, STEM)},
         {item_id(topic, rng): any_integer(rng, 0, STEM)},
-        any_integer(rng, 0, RECEIPT_MAX),
+        {any_integer(rng, 0, RECEIPT_MAX): [item_id(topic, rng)]},
     )
     return link
 

@@ -35,6 +35,7 @@ LOCAL_MAX = 1024  # own publications that wait for a turn; then publishing says 
 # Timeouts, drawn from here to twice as many, that a node which handed a publication over waits for
 # its flood. Longer than a flood takes to come back, or who loses patience first began it.
 EMBARGO = 64
+RECEIPTS_MAX = 8  # turns, one in two timeouts at most: an answer takes ten intervals and a timeout
 BATCH_BYTES_MAX = 1 << 19  # one beat stays below the largest frame
 
 
@@ -43,7 +44,7 @@ class Outbox(Struct):
 
     waiting: dict[bytes, int] = {}  # id -> generation it will carry
     sent: dict[bytes, int] = {}
-    receipt: int | None = None  # what will acknowledge all that is sent
+    receipts: dict[int, list[bytes]] = {}  # what acknowledges which of them; the last few
 
     def owes(self, id: bytes) -> bool:
         """Is the neighbour still to get it, or to say that it has?"""
@@ -57,14 +58,18 @@ class Outbox(Struct):
         """The neighbour is to get it, unless it already is; a copy handed over does not count."""
         if self.sent.get(id, STEM) != STEM:
             return
-        self.sent.pop(id, None)
+        if self.sent.pop(id, None) is not None:
+            self.receipts = {}  # they name the copy that does not count
         if self.waiting.get(id, STEM) == STEM:
             self.waiting[id] = generation
 
     def acknowledged(self, ack: int | None) -> None:
-        """The neighbour got the items of which `ack` is the receipt."""
-        if ack is not None and ack == self.receipt:
-            self.sent, self.receipt = {}, None
+        """The neighbour got the items of which `ack` is the receipt.
+
+        What is sent again before an answer can have come has another receipt: any of them counts.
+        """
+        for id in self.receipts.pop(ack, ()) if ack is not None else ():
+            self.sent.pop(id, None)
 
 
 class Kept(Struct, frozen=True, gc=False):
@@ -213,7 +218,7 @@ class Dissemination(Stateful):
         items: list[Item] = []
         size = 0
         pending = {**outbox.sent, **outbox.waiting}
-        outbox.sent, outbox.waiting, outbox.receipt = {}, {}, None
+        outbox.sent, outbox.waiting = {}, {}
         for id, generation in pending.items():
             if not self._sound(id):
                 continue
@@ -225,7 +230,9 @@ class Dissemination(Stateful):
             outbox.sent[id] = generation = min(max(generation, 0), STEM)
             items.append(Item(id, generation, body))
         if items:
-            outbox.receipt = receipt(serial, outbox.sent)
+            outbox.receipts[receipt(serial, outbox.sent)] = [*outbox.sent]
+        for old in [*outbox.receipts][: -RECEIPTS_MAX if items else None]:
+            del outbox.receipts[old]
         return tuple(items)
 
     def _sound(self, id: bytes) -> bool:

@@ -25,6 +25,7 @@ SMALL: Constants = {
     "heights:GAP_MAX": GAP,
     "heights:LOUD": 1,
     "orientation:AUDIT": 2,
+    "orientation:AUDIT_RUN": 1,
     "link:STALE_MAX": 2,
     "layer:SILENCE_MAX": 4,
     "layer:ASK_MAX": 3,
