@@ -259,3 +259,11 @@ def test_every_message_of_a_protocol_is_named_by_its_overlay_and_by_no_other() -
             with pytest.raises(MalformedMessage):
                 codec.decode(msgspec.msgpack.encode([cls.__struct_config__.tag]))
         assert all(cls.__module__.startswith("planaria.protocols.") for cls in classes), name
+
+
+def test_the_error_is_one_line_whatever_a_peer_wrote() -> None:
+    data = msgspec.msgpack.encode(["no.such\ntag\r\n", 1])
+    with pytest.raises(MalformedMessage) as error:
+        CODEC.decode(data)
+    assert len(str(error.value).splitlines()) == 1
+    assert "no.such tag" in str(error.value)

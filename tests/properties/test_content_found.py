@@ -114,6 +114,15 @@ def test_a_publication_by_a_fault_schedule_is_in_the_books() -> None:
     assert (figures["unwanted"], figures["missed"]) == (0, 0)
 
 
+def test_a_broker_that_left_wants_nothing_when_it_comes_back_with_its_state() -> None:
+    """The book began anew with the subscriptions of its clients, and missed what they were due."""
+    faults = parse_schedule("at 1 leave count=1\nat 9 restart share=1 state=kept")
+    outcome = Trial(ContentWorld(subscriptions=3), Spec(3, 1, "legitimate", faults)).run()
+    assert outcome.ineffective == []
+    assert outcome.failure is None
+    assert outcome.metrics["missed"] == 0
+
+
 def test_what_a_legitimate_network_does_not_deliver_is_a_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -92,3 +92,12 @@ def test_a_false_age_shows_before_the_overlay_counts_as_legitimate() -> None:
     late = {interval for interval in shown if interval is not None and interval > 3}
     assert late
     assert max(late) < MeasuredGossip.calm
+
+
+def test_a_sketch_without_its_own_process_counts_one_more_soon() -> None:
+    """Of one foreign hash it was legitimate, and of two, after its next timeout, it was not."""
+    trial = Trial(MeasuredGossip(), Spec(n=1, seed=1, start="legitimate"))
+    (process,) = processes(trial)
+    (group,) = process.groups.values()
+    group.membership.sketch = {12345: 0}
+    assert {it.invariant for it in trial.violations()} == {"size"}

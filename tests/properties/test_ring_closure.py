@@ -83,8 +83,10 @@ def disturb_member(one: Subscriber, ids: list[int], running: bool, rng: Random) 
     one.inquiry.due = rng.choice([None, any_integer(rng, 0, WINDOW_MAX)])
     waited = PATIENCE // 2 if running else 0
     one.inquiry.waiting = min(any_integer(rng, 0, waited), waited)
+    if one.inquiry.waiting > 0 and one.inquiry.due is not None:
+        one.inquiry.due = min(one.inquiry.due, waited - one.inquiry.waiting)
     one.inquiry.version = any_integer(rng, 0, 1 << 62)
-    one.inquiry.version_age = any_integer(rng, 0, 8)
+    one.inquiry.version_age = any_integer(rng, 0, 8, 2 * PATIENCE)
     one.silence = (any_integer(rng, 0, SILENCE_MAX), any_integer(rng, 0, SILENCE_MAX))
     one.missing = [rng.choice(ids) for _ in range(rng.randrange(3))]
     one.child_sums = {any_integer(rng, 2 * (one.label or 0)): (any_integer(rng), any_integer(rng))}

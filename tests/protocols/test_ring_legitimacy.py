@@ -58,9 +58,13 @@ def suspect(patience: int) -> Fault:
     return lambda lab: lab.served.suspects.update({3: patience})
 
 
-def wait(timeouts: int) -> Fault:
-    """A member that is about to give up its supervisor, or all of them."""
-    return lambda lab: setattr(lab.member(4).inquiry, "waiting", timeouts)
+def wait(timeouts: int, due: int | None = None) -> Fault:
+    """A member that is about to give up its supervisor, or all of them, before it asks again."""
+
+    def waits(lab: RingLab) -> None:
+        lab.member(4).inquiry.waiting, lab.member(4).inquiry.due = timeouts, due
+
+    return waits
 
 
 def ask_nobody(contact: int) -> Fault:
@@ -93,6 +97,8 @@ FAULTS: list[tuple[Fault, str]] = [
     (suspect(PATIENCE // 2), "suspects"),
     (wait(48), "patience"),
     (wait(10**9), "patience"),
+    (wait(12, 1), "patience"),
+    (wait(1, 12), "patience"),
     (ask_nobody(1), "supervisor"),
     (ask_nobody(-1), "supervisor"),
     (believe_in_a_closer_one, "supervisor"),

@@ -58,7 +58,7 @@ class Codec:
             message: Message = self._decoder.decode(data)
         except (MsgspecError, RecursionError, UnicodeDecodeError, ValueError) as error:
             unknown = UnknownMessage if self._is_unknown(data) else MalformedMessage
-            raise unknown(str(error)) from None
+            raise unknown(" ".join(str(error).split())) from None  # tags of a peer may hold lines
         return message
 
     def _is_unknown(self, data: bytes) -> bool:

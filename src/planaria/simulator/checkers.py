@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from planaria.core.book import Book, Handed
 from planaria.core.ids import NodeId
-from planaria.core.node import Command, Deliver, Effect, Subscribe
+from planaria.core.node import Command, Deliver, Effect, Leave, Subscribe
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import ENVIRONMENT, Entry
 
@@ -62,6 +62,7 @@ class Bookkeeper:
         in_force: bool = False,
     ) -> None:
         self.book, self.subscriptions, self.in_force = book, subscriptions, in_force
+        self.left: dict[NodeId, None] = {}  # nodes whose applications said that they leave
 
     def record(self, tick: int, kind: str, node: NodeId, entry: Entry, effect: object) -> None:
         """Enter what happened."""
@@ -72,16 +73,21 @@ class Bookkeeper:
             self.book.stop(time, node)
         elif isinstance(effect, Command):
             self.book.command(time, node, effect)
+            if isinstance(effect, Leave):
+                self.left[node] = None
         elif isinstance(effect, Effect):
             self.book.effect(time, node, effect)
         elif forgets(kind, effect) and node != ENVIRONMENT:
+            if kind == "restart" and effect != "persisted":
+                self.left.pop(node, None)
             self.book.forget(time, node)
             if kind == "fault":
                 self.book.excuse(time)
 
     def _started(self, time: float, node: NodeId) -> None:
+        """Whoever comes back with the state of one that has left wants nothing."""
         self.book.start(time, node)
-        for command in self.subscriptions(node):
+        for command in () if node in self.left else self.subscriptions(node):
             if self.in_force and time == 0:
                 self.book.subscribed(node, command)
             else:

@@ -39,6 +39,7 @@ from planaria.protocols.gossip.messages import (
     Superprocesses,
     Unsubscription,
 )
+from planaria.protocols.gossip.sketch import rank
 from planaria.protocols.gossip.state import GossipNodeState
 
 COUNTED = 128  # members up to which a sketch counts; the dead among them are not yet forgotten
@@ -137,10 +138,11 @@ class Reference:
     def membership(self, id: NodeId, topic: str, held: Membership) -> Iterator[Violation]:
         """What is wrong with one view and sketch."""
         size = len(self.sets[topic])
-        self.hashes[topic].update(held.sketch)
+        sketched = {*held.sketch, rank(id)}  # whatever it holds, it counts itself at its timeout
+        self.hashes[topic].update(sketched)
         yield from self.view(id, topic, held.view, size)
         factor = _factor(size)
-        for estimate in dict.fromkeys([held.size, _estimate(held.sketch)]):
+        for estimate in dict.fromkeys([held.size, _estimate(held.sketch), _estimate(sketched)]):
             if not size / factor <= estimate <= size * factor:
                 detail = f"{topic!r} has {size} members, estimated {estimate}"
                 yield Violation("size", id, detail)

@@ -132,8 +132,10 @@ class TopicJudge:
         if inquiry.contact < 0 or asks != (self.serving,):
             detail = f"asks {asks[0] if asks else 'nobody'}, should ask {self.serving}"
             found.append(self._violation("supervisor", id, detail))
-        if inquiry.waiting > PATIENCE // 2:
-            detail = f"has been waiting for an answer for {inquiry.waiting} timeouts"
+        # It asks again when it is due: with half of its patience left, in time for an answer.
+        if inquiry.waiting > 0 and inquiry.waiting + (inquiry.due or 0) > PATIENCE // 2:
+            again = "" if inquiry.due is None else f", and asks again in {inquiry.due}"
+            detail = f"has been waiting for an answer for {inquiry.waiting} timeouts{again}"
             found.append(self._violation("patience", id, detail))
         return found
 
