@@ -22,7 +22,7 @@ from planaria.network.contacts import parse_address
 from planaria.network.frames import Kind
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
-from planaria.network.unreached import why
+from planaria.network.unreached import hung_up, why
 from planaria.records.evidence import Sealer
 
 SILENCE_SECONDS = 1.5  # without a frame, after which a node is left: two beats that did not come
@@ -176,7 +176,7 @@ class Channel:
         """A connection is over."""
         _, opening = self._opening.get(connection, ("", None))
         if opening is not None and not opening.done():
-            opening.set_exception(_NoLink(_explained(reason, self.credentials)))
+            opening.set_exception(_NoLink(hung_up(reason, tls=self.credentials is not None)))
         if connection is self.connection:
             self._note_refusal(connection, reason)
             self.connection = None
@@ -308,10 +308,3 @@ class Channel:
 
 def _longer(backoff: float) -> float:
     return min(BACKOFF_SECONDS_MAX, max(BACKOFF_SECONDS, 2 * backoff))
-
-
-def _explained(reason: str, credentials: Credentials | None) -> str:
-    if reason == "it hung up":
-        wants = "other credentials" if credentials else "TLS: give credentials"
-        return f"it hung up before it said hello; perhaps it wants {wants}"
-    return reason

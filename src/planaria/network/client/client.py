@@ -44,7 +44,7 @@ from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.client.subscription import Subscription
 from planaria.network.client.verifying import Unsigned
-from planaria.network.connection import VERSIONS, Hello
+from planaria.network.connection import CLIENT, VERSIONS, Hello
 from planaria.network.context import Context, find_context
 from planaria.network.identity import CLUSTER, ID_BYTES, handle_of
 from planaria.network.tls import Credentials
@@ -387,10 +387,15 @@ def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None
     if context.credentials is None:
         given = name.encode() if name is not None else os.urandom(ID_BYTES)
         id = blake2b(given, digest_size=ID_BYTES).digest()
-        return Hello(VERSIONS, id, context.cluster or CLUSTER, (), "client"), None
+        return Hello(VERSIONS, id, context.cluster or CLUSTER, (), CLIENT), None
     credentials = Credentials(context.credentials)
     if name is not None:
         shown = credentials.identity.name
         raise UsageError(f"its certificate names this client {shown!r}: give no other name")
+    if CLIENT not in credentials.identity.roles:  # or all nodes would refuse it, one by one
+        raise UsageError(
+            f"the certificate of {credentials.identity.name!r} has not the role {CLIENT!r}: "
+            f"issue one with `planaria keys issue NAME --role {CLIENT}`"
+        )
     cluster = context.cluster or credentials.cluster
-    return Hello(VERSIONS, credentials.identity.id, cluster, (), "client"), credentials
+    return Hello(VERSIONS, credentials.identity.id, cluster, (), CLIENT), credentials

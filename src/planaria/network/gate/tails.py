@@ -158,8 +158,8 @@ class Tails:
         """Tell whoever asked for notices; of those that a client does not take, their number."""
         for tail in self._topics.get(effect.topic, ()):
             if tail.notices and self._refusal(tail.session, effect.topic) == "":
-                told = Told(tail.request, effect.topic, effect.kind, effect.detail)
-                tail.missed += not tail.session.send(told)
+                notice = Told(tail.request, effect.topic, effect.kind, effect.detail)
+                tail.missed += not tail.session.send(notice)
 
     def on_timeout(self) -> None:
         """New topics, holes that last, and what no delivery told."""
@@ -239,8 +239,8 @@ class Tails:
             tail.session.answer(Tailing(tail.request, sorted(followed)))
 
     def _say_missed(self, tail: Tail) -> None:
-        told = Told(tail.request, "", "missed", {"notices": tail.missed})
-        if tail.missed and tail.session.send(told):
+        notice = Told(tail.request, "", "missed", {"notices": tail.missed})
+        if tail.missed and tail.session.send(notice):
             tail.missed = 0
 
     def _say_stable(self, tail: Tail) -> None:
@@ -291,8 +291,8 @@ class Tails:
         if refusal == "":
             tail.held_back.pop(topic, None)
             return True
-        told = tail.held_back.setdefault(topic, False)
-        if refusal and tail.notices and not told and self._hears(tail.session, topic):
+        knows = tail.held_back.setdefault(topic, False)
+        if refusal and tail.notices and not knows and self._hears(tail.session, topic):
             message = Told(tail.request, topic, "refused", {"reason": refusal})
             tail.held_back[topic] = tail.session.send(message)
         return False
@@ -355,15 +355,15 @@ class Tails:
         self._say_holes(tail, topic, cursor, now)
         if cursor.unsaid:
             self._say_unsaid(tail, topic, cursor)
-        if not cursor.unsaid and all(told for _, _, told in cursor.holes.values()):
+        if not cursor.unsaid and all(reported for _, _, reported in cursor.holes.values()):
             del tail.behind[topic]
 
     def _say_holes(self, tail: Tail, topic: str, cursor: Cursor, now: float) -> None:
         """Tell of each hole once: the client may ask others, or pass over it."""
         due = [
             (stream, number)
-            for stream, (number, since, told) in cursor.holes.items()
-            if not told and now - since > HOLE_SECONDS
+            for stream, (number, since, reported) in cursor.holes.items()
+            if not reported and now - since > HOLE_SECONDS
         ][:LACKS_MAX]
         if not due or topic not in self.memberships.ring.peer.topics:
             return

@@ -76,8 +76,8 @@ class ContentPart(LivePart):
         for one in record.publications(record.first, record.end):
             drafts = [Draft(one.payload, one.key, one.headers, one.timestamp)]
             stream = (one.publisher, one.incarnation)
-            told = seal(stream, one.sequence, drafts, time=record.time)
-            yield Publish(topic, told.data, _attributes(topic, one)), told
+            sealed = seal(stream, one.sequence, drafts, time=record.time)
+            yield Publish(topic, sealed.data, _attributes(topic, one)), sealed
 
     def resume(self) -> None:
         """Clients went with the process; what they wanted is told no more, and runs out."""
