@@ -130,7 +130,7 @@ class Asker:
         try:
             message = CODEC.decode(body)
         except MalformedMessage as error:
-            connection.close(f"its answer cannot be read: {error}")
+            connection.close(f"its answer cannot be read: {str(error)!r}")
             return
         assert isinstance(message, ClientMessage)
         future = self._waiting.get(message.request)

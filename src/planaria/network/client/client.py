@@ -330,10 +330,9 @@ class Client:
             if address != self.server:
                 other = await read_at(address, self.access, topic, *rest)
                 whole = other is not None and all(lack.expired for lack in other.lacks)
-                if other and whole:
-                    flaw = self._verifier.flaw((topic, piece) for piece in other.pieces)
-                    if flaw is None:
-                        return other
+                pieces = [] if other is None else [(topic, piece) for piece in other.pieces]
+                if other and whole and not self._verifier.flaw(pieces):
+                    return other
         return found
 
     async def _learn(self) -> None:

@@ -135,10 +135,10 @@ class Session:
         except (MsgspecError, ValueError, RecursionError):
             self.connection.malformed += 1
             if self.connection.malformed == 1:  # or whoever likes could fill the log
-                log.info("a client sent no message: %s", error)
+                log.info("a client sent no message: %r", str(error))  # its words, in one line
             return
         if isinstance(request, int) and self.admit(request):
-            self.fail(request, "usage", f"this node does not understand {tag!r}: {error}")
+            self.fail(request, "usage", f"this node does not understand {tag!r}: {str(error)!r}")
 
     def answer(self, message: ClientMessage) -> None:
         """Answer a request; if the client takes nothing now, as soon as it does."""
