@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from planaria.network.client.client import Client, connect
@@ -60,3 +61,11 @@ def in_order(events: list[Event]) -> bool:
         name = (event.topic, event.publisher, event.incarnation)
         streams.setdefault(name, []).append(event.sequence)
     return all(them == list(range(len(them))) for them in streams.values())
+
+
+class Yesteryear(datetime):
+    """A clock that is two years slow."""
+
+    @classmethod
+    def now(cls, tz: Any = UTC) -> Any:
+        return datetime.now(tz) - timedelta(days=730)

@@ -82,6 +82,8 @@ def test_exit_codes_say_what_happened() -> None:
     async def test(gates: list[ReferenceGate]) -> None:
         options = at(gates)
         await run("pub", TOPIC, "old", *options)
+        code, out, _ = await run("sub", "#", "--since", "1000000000", "-C", "1", *options)
+        assert (code, out.count(b"\n")) == (0, 1)
         code, out, err = await run("sub", "#", "-v", "--since", "last", "-W", "1.5", *options)
         assert (code, out) == (27, b"weather/europe old\n")
         assert err == f"planaria: # at {gates[0].address}\n"
@@ -99,6 +101,7 @@ def test_exit_codes_say_what_happened() -> None:
     [
         (("sub", "a/#/b", "--insecure"), "last level"),
         (("sub", "a", "--since", "never", "--insecure"), "all, now, last"),
+        (("sub", "a", "--since", "0001-01-01", "--insecure"), "since 1970"),
         (("pub", "a/+", "x", "--insecure"), "wildcard"),
         (("pub", "a", "x", "--header", "y", "--insecure"), "NAME=VALUE"),
         (("pub", "a", "x", "--lines", "--insecure"), "not both"),

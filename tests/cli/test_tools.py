@@ -85,6 +85,8 @@ def test_doctor_of_nobody_is_not_legitimate(capsys: pytest.CaptureFixture[str]) 
     assert main(["doctor", "-s", "127.0.0.1:1", "--insecure", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert [it["invariant"] for it in found["findings"]] == ["unreachable"]
+    assert main(["doctor", "-s", "127.0.0.1:1", "--insecure"]) == 1
+    assert capsys.readouterr().out.startswith("NOT legitimate: no node answers\n")
 
 
 def test_ls_lists_topics_and_nodes(ask: Ask) -> None:

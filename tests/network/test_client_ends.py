@@ -7,18 +7,19 @@ from typing import cast
 
 import pytest
 
-from client_lab import client_of, serve
+from client_lab import Yesteryear, client_of, serve
 from planaria.core.errors import UsageError
+from planaria.network import identity
 from planaria.network.client.asking import Asker, Unanswered
 from planaria.network.client.channel import Access, Channel, Owner
-from planaria.network.client.client import shown
+from planaria.network.client.client import connect, shown
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.servers import Servers
 from planaria.network.connection import CLIENT, VERSIONS, Connection, Hello
 from planaria.network.context import Context
 from planaria.network.identity import found_cluster, issue
 from planaria.network.tls import Credentials
-from reference_gate import ReferenceGate
+from reference_gate import Memory, ReferenceGate
 
 
 def test_an_error_that_nobody_foresaw_fails_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,3 +114,27 @@ def test_a_tool_hangs_up_on_who_hangs_up_when_its_patience_ends(
         connection.abort()
 
     serve(test, gates=1)
+
+
+def test_a_node_whose_certificate_has_expired_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_cluster(tmp_path / "keys", "planaria")
+    mine = issue(tmp_path / "keys", "client", ("client",))
+    with monkeypatch.context() as patch:
+        patch.setattr(identity, "datetime", Yesteryear)
+        expired = Credentials(issue(tmp_path / "keys", "expired", days=1))
+
+    async def main() -> None:
+        gate = ReferenceGate(Memory(), expired)
+        try:
+            address = await gate.start()
+            words = "its certificate has expired: issue it a new one"
+            with pytest.raises(Unreachable, match=words) as refused:
+                async with connect(address, credentials=mine):
+                    pass
+            assert "Check the credentials" not in str(refused.value)
+        finally:
+            await gate.stop()
+
+    asyncio.run(main())

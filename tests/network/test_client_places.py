@@ -100,6 +100,8 @@ def test_what_is_no_beginning_is_refused_in_one_line(wrong: object) -> None:
 def test_times_are_seconds_since_1970() -> None:
     assert beginning(datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC))[:2] == ("time", 10**9)
     assert beginning(10**9 + 0.9)[:2] == ("time", 10**9)
+    with pytest.raises(UsageError, match="a time since 1970"):
+        beginning(datetime.min)  # of which no clock knows the seconds
 
 
 def event(token: str | None, sequence: int, timestamp: int = 0, topic: str = "a") -> Event:

@@ -39,6 +39,33 @@ def test_the_directory_may_come_from_the_environment(tmp_path: Path) -> None:
         load_config(None, {}, environment={})
 
 
+def test_a_file_may_say_all_of_it_and_come_from_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "node1.toml"
+    file.write_text('dir = "one"\ninsecure = true\nwalk = 2\n')
+    told = load_config(None, {}, environment={"PLANARIA_CONFIG": str(file)})
+    assert (told.dir, told.insecure, told.walk) == (tmp_path / "one", 1, 2)
+    assert load_config(tmp_path / "two", {}, file=file, environment={}).dir == tmp_path / "two"
+    other = {"PLANARIA_CONFIG": str(tmp_path / "none.toml")}
+    assert load_config(None, {}, file=file, environment=other).walk == 2
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / FILE).write_text('dir = "three"\n')
+    with pytest.raises(UsageError, match="unknown option 'dir'"):
+        load_config(None, {}, file=file, environment={})
+
+
+def test_a_variable_that_says_nothing_sensible_is_named(tmp_path: Path) -> None:
+    for name, text in (("SUPERVISE", "maybe"), ("JOIN", "a:b"), ("INSECURE", "perhaps")):
+        with pytest.raises(UsageError, match=f"^PLANARIA_{name}: "):
+            load_config(tmp_path, SAFE, environment={f"PLANARIA_{name}": text})
+    assert load_config(tmp_path, SAFE, environment={"PLANARIA_SUPERVISE": " "}).supervise is False
+
+
+def test_a_name_to_listen_at_is_kept_as_a_name(tmp_path: Path) -> None:
+    config = load_config(tmp_path, {**SAFE, "listen": "localhost:0"}, environment={})
+    save_config(config, "[::1]:4242")
+    assert load_config(tmp_path, {}, environment={}).listen == "localhost:4242"
+
+
 def test_what_a_node_ran_with_is_what_it_continues_with(tmp_path: Path) -> None:
     given = {"listen": "127.0.0.1:0", "join": ("a:1",), "supervise": True, "insecure": 1}
     config = load_config(tmp_path, given, environment={})

@@ -67,6 +67,14 @@ def test_servers_given_by_hand_keep_the_credentials_of_the_context() -> None:
         assert find_context(environment=environment).credentials == Path("/mine")
 
 
+def test_a_variable_that_tells_nodes_twice_to_do_without_tls_tells_tools_too() -> None:
+    for text, insecure in (("2", True), ("yes", True), ("0", False)):
+        found = find_context(environment={"PLANARIA_INSECURE": text})
+        assert found.insecure is insecure
+    with pytest.raises(UsageError, match="neither yes nor no"):
+        find_context(environment={"PLANARIA_INSECURE": "perhaps"})
+
+
 def test_credentials_given_by_hand_say_their_cluster_themselves() -> None:
     write_context(context_path("up"), Context(("up:1",), Path("/up"), cluster="planaria"))
     choose_context("up")

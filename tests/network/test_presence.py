@@ -286,6 +286,10 @@ def test_a_node_on_all_interfaces_must_say_how_it_is_reached() -> None:
         with pytest.raises(UsageError, match="HOST:PORT"):
             await host.start("127.0.0.1:0", ["nowhere:port"])
         await line.host().start("0.0.0.0:0", ["node.example:7400", "[fd00::1]:7400"])
+        other = line.host()
+        bound = await other.start("127.0.0.1:0", ["node.example", "[fd00::1]:7400"])
+        port = bound.rpartition(":")[2]
+        assert other.hello.addresses == (f"node.example:{port}", "[fd00::1]:7400")
 
     run(look)
 

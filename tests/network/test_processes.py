@@ -8,12 +8,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from client_lab import Yesteryear
 from planaria.network import identity
 from planaria.network.config import Config
 from planaria.network.context import read_context
@@ -206,23 +206,16 @@ def test_what_a_node_cannot_do_is_one_line_and_exit_2(
     def said(*words: object) -> str:
         return refused("node", "--listen", "127.0.0.1:0", *words, home=tmp_path)
 
-    assert f"in use by process {one.pid}" in said("--dir", network.home / "n1")
+    busy = said("--dir", network.home / "n1")
+    assert f"in use by process {one.pid}; stop that, or name another --dir" in busy
     member = ("--keys", keys / "member")
     taken = refused("node", "--dir", "x1", *member, "--listen", door, home=tmp_path)
-    assert f"cannot listen on {door}" in taken
+    assert f"cannot listen on {door}: Address already in use; name another" in taken
     assert "did you mean listen?" in said("--dir", "x2", *member, "--config", "wrong.toml")
     stranger = ("--keys", other / "stranger", "--join", door)
     assert "certificate" in said("--dir", "x3", *stranger)
     assert "is good until" in said("--dir", "x4", "--keys", keys / "expired", "--join", door)
     assert "--insecure" in said("--dir", "x5")
-
-
-class Yesteryear(datetime):
-    """A clock that is two years slow."""
-
-    @classmethod
-    def now(cls, tz: Any = UTC) -> Any:
-        return datetime.now(tz) - timedelta(days=730)
 
 
 def test_up_runs_a_network_and_leaves_nothing_behind(processes: Processes) -> None:

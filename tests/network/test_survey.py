@@ -112,7 +112,7 @@ def test_who_accepts_and_says_nothing_is_given_up() -> None:
 def test_another_cluster_is_refused_with_its_reason() -> None:
     async def ask(network: WatchedNetwork) -> None:
         context = Context(network.context.servers, insecure=True, cluster="another")
-        with pytest.raises(Unanswered, match="of cluster 'planaria', this node of 'another'"):
+        with pytest.raises(Unanswered, match="of cluster 'planaria', the other of 'another'"):
             async with Asker(context.servers[0], access(context)):
                 pass
 

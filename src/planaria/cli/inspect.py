@@ -120,10 +120,11 @@ def topic_text(found: dict[str, Any]) -> list[str]:
 def node_text(found: dict[str, Any]) -> list[str]:
     """What people read of a node."""
     store, process, totals = found["store"], found["process"], found["totals"]
+    wire = ", ".join(map(str, found["wire"]))
     rows = [
         ["node", f"{found['name']}, id {found['id']}, handle {found['handle']}"],
         ["listens", f"{', '.join(found['listen'])}; http {found['http'] or 'off'}"],
-        ["runs", f"{found['version']}, wire {found['wire']}, {seconds_text(found['uptime'])}"],
+        ["runs", f"{found['version']}, wire {wire}, {seconds_text(found['uptime'])}"],
         ["cluster", f"{found['cluster']}, {'TLS' if found['secure'] else 'insecure'}"],
         ["clock", f"{found['clock']:+.3f} s from here"],
         ["state", "knows of nothing wrong" if found["legitimate"] else "has doubts"],

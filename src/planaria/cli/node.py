@@ -42,7 +42,9 @@ ADDRESS = "HOST:PORT"
 @click.option("--http", metavar=ADDRESS, help="Where to answer /metrics, /healthz, /stablez.")
 @click.option("--keys", type=DIRECTORY, help="Made by `planaria keys issue`; else --dir has them.")
 @click.option("--rights", type=FILE, help="A TOML file: what its clients may do.")
-@click.option("--insecure", count=True, help="Without TLS; twice: not on loopback alone.")
+@click.option(
+    "--insecure", count=True, default=None, help="Without TLS; twice: not on loopback alone."
+)
 @click.option("--cluster", help="The network's name; certificates say it.")
 @click.option("--name", help="What people call this node; certificates say it.")
 @click.option("--durability", type=click.Choice(["disk", "none"]), help="Keep records on disk?")
@@ -57,7 +59,7 @@ def node(directory: Path | None, file: Path | None, stop_with_stdin: bool, **tol
     Every option can also stand in a TOML file or in the environment (PLANARIA_LISTEN, …). A node
     that has run before continues with --dir alone. Prints one line of JSON when it serves.
     """
-    given = {key: value for key, value in told.items() if value not in (None, (), 0)}
+    given = {key: value for key, value in told.items() if value not in (None, ())}
     for name in given.keys() & {"keys", "rights"}:
         given[name] = str(given[name].absolute())
     config = load_config(directory, given, file=file)

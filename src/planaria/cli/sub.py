@@ -18,9 +18,10 @@ from planaria.core.node import Notice
 from planaria.core.topics import check_filter
 from planaria.network.client.client import Client, connect
 from planaria.network.client.events import Event
-from planaria.network.client.places import WORDS, Since
+from planaria.network.client.places import WORDS, Since, beginning
 
 TIMED_OUT = 27  # as mosquitto_sub says it
+DATE_DIGITS = 8  # of 20261116: more are seconds
 
 
 @click.command()
@@ -31,7 +32,7 @@ TIMED_OUT = 27  # as mosquitto_sub says it
     default="now",
     show_default=True,
     metavar="all|now|last|TIME",
-    help="Where to begin; TIME as 2026-11-16T09:00, or with its zone.",
+    help="Where to begin; TIME as 2026-11-16T09:00, with its zone, or in seconds since 1970.",
 )
 @click.option("--where", metavar="CONDITION", help="Such as \"delay > 60 AND carrier = 'UA'\".")
 @overlay_option
@@ -78,9 +79,14 @@ def read_since(text: str) -> Since:
     if text in WORDS:
         return text
     try:
-        return datetime.fromisoformat(text)
+        seconds = text.isascii() and text.isdigit() and len(text) > DATE_DIGITS
+        found = int(text) if seconds else datetime.fromisoformat(text)
+        beginning(found)  # which is refused before anybody is dialled
+        return found
     except ValueError:
-        raise UsageError(f"since {text!r}: all, now, last, or a time as 2026-11-16T09:00") from None
+        raise UsageError(
+            f"since {text!r}: all, now, last, or a time: 2026-11-16T09:00, or seconds since 1970"
+        ) from None
 
 
 async def _print(

@@ -5,19 +5,19 @@ so that `planaria node --dir DIR` alone continues it.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict
 
 from planaria.core.errors import UsageError, unknown
 from planaria.network.client.overlays import OVERLAYS, check_overlay
-from planaria.network.contacts import parse_address
-from planaria.network.context import parse_flag, split_servers
+from planaria.network.contacts import format_address, parse_address
+from planaria.network.context import parse_flag, parse_insecure, split_servers
 from planaria.network.files import path_from, read_toml, toml_text, write_atomically
 from planaria.network.host import INTERVAL_SECONDS
 from planaria.network.identity import CERTIFICATE
@@ -65,7 +65,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 OPTIONS = tuple(it for it in Config.__struct_fields__ if it not in ("dir", "allow_chaos"))
 _LISTS = ("advertise", "join", "overlay", "link")
 _FLAGS = ("supervise", "discover")
-_PATHS = ("keys", "rights")
+_PATHS = ("dir", "keys", "rights")
 
 
 def load_config(
@@ -77,30 +77,29 @@ def load_config(
 ) -> Config:
     """All options, each from its strongest source; raises UsageError with one line."""
     told = _from_environment(environment)
-    named = directory or told.pop("dir", None)
+    file = file or _path_in(environment, "config")
+    asked = _from_file(file, ("dir", *OPTIONS)) if file is not None else {}
+    named = directory or told.get("dir") or asked.get("dir")
     if named is None:
         raise UsageError("a node needs a directory of its own: --dir DIR")
     home = Path(str(named)).absolute()
     values: dict[str, object] = {}
     own = home / FILE
-    for layer in (
-        _from_file(own) if own.exists() else {},
-        _from_file(file) if file is not None else {},
-        told,
-        dict(given),
-    ):
+    for layer in (_from_file(own, OPTIONS) if own.exists() else {}, asked, told, dict(given)):
         _overlay(values, layer)
     try:
         config = convert({**values, "dir": str(home)}, Config, strict=False, dec_hook=path_from)
     except ValidationError as error:
-        raise UsageError(f"option {_path_of(error)}: {error}") from None
+        name = _path_of(error)
+        raise UsageError(f"option {name} = {values.get(name)!r}: {_wanted(name, error)}") from None
     return _checked(config)
 
 
 def save_config(config: Config, listen: str) -> None:
-    """Keep the options for the next start, with the address that was bound."""
+    """Keep the options for the next start, with the port that was bound; a name stays a name."""
     default = asdict(Config(dir=config.dir))
-    values = {**asdict(config), "listen": listen}
+    door = format_address(parse_address(config.listen)[0], parse_address(listen)[1])
+    values = {**asdict(config), "listen": door}
     plain: dict[str, Any] = {
         name: _plain(value)
         for name, value in values.items()
@@ -113,7 +112,7 @@ def save_config(config: Config, listen: str) -> None:
 
 def misspelt(environment: Mapping[str, str] = os.environ) -> list[str]:
     """A line for each variable that looks like an option of a node and is none."""
-    known = [PREFIX + name.upper() for name in ("dir", *OPTIONS)]
+    known = [PREFIX + name.upper() for name in ("dir", "config", *OPTIONS)]
     others = [name for name in environment if name.startswith(PREFIX) and name not in known]
     near = {name: get_close_matches(name, known, n=1, cutoff=0.85) for name in sorted(others)}
     return [f"{name} is no option: did you mean {it[0]}?" for name, it in near.items() if it]
@@ -139,28 +138,39 @@ def _overlay(values: dict[str, object], layer: Mapping[str, object]) -> None:
     values.update(layer)
 
 
+def _path_in(environment: Mapping[str, str], name: str) -> Path | None:
+    text = environment.get(PREFIX + name.upper(), "")
+    return Path(text) if text else None
+
+
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("dir", *OPTIONS):
-        text = environment.get(PREFIX + name.upper(), "")
-        if not text:
-            continue
-        if name in _LISTS:
-            found[name] = list(split_servers(text))
-        elif name in _FLAGS:
-            found[name] = parse_flag(text)
-        elif name == "insecure":
-            found[name] = int(text) if text.isdigit() else int(parse_flag(text) or 0)
-        else:
-            found[name] = str(Path(text).absolute()) if name in _PATHS else text
+        text = environment.get(PREFIX + name.upper(), "").strip()
+        try:
+            if text:
+                found[name] = _parsed(name, text)
+        except UsageError as error:
+            raise UsageError(f"{PREFIX}{name.upper()}: {error}") from None
     return found
 
 
-def _from_file(path: Path) -> dict[str, object]:
+def _parsed(name: str, text: str) -> object:
+    """The value of an option as the environment has it."""
+    if name in _LISTS:
+        return list(split_servers(text))
+    if name in _FLAGS:
+        return parse_flag(text)
+    if name == "insecure":
+        return parse_insecure(text)
+    return str(Path(text).absolute()) if name in _PATHS else text
+
+
+def _from_file(path: Path, known: Sequence[str]) -> dict[str, object]:
     told = read_toml(path)
     for key, value in told.items():
-        if key not in OPTIONS:
-            raise UsageError(f"{path}: {unknown('option', key, OPTIONS)}")
+        if key not in known:
+            raise UsageError(f"{path}: {unknown('option', key, known)}")
         if key in _PATHS and isinstance(value, str):
             told[key] = str((path.parent / Path(value).expanduser()).absolute())
         if key == "insecure":
@@ -211,6 +221,12 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
+def _wanted(name: str, error: ValidationError) -> str:
+    """What an option should have been."""
+    choices = [it for it in get_args(Config.__annotations__.get(name)) if isinstance(it, str)]
+    return f"one of {', '.join(choices)}" if choices else str(error).partition(" - at ")[0]
+
+
 def _path_of(error: ValidationError) -> str:
     """Which option an error is about: msgspec says `- at `$.name``."""
-    return str(error).partition("`$.")[2].rstrip("`") or "?"
+    return str(error).partition("`$.")[2].rstrip("`").partition("[")[0] or "?"

@@ -19,6 +19,7 @@ from planaria.network.frames import Kind, Reader, frame
 from planaria.network.identity import Identity, Refused, handle_of
 from planaria.network.link import OWED_BYTES_MAX, Link, Task
 from planaria.network.tls import Credentials
+from planaria.network.unreached import HUNG_UP
 
 VERSIONS = (1,)  # of the wire that this code speaks
 BEAT_SECONDS = 0.5  # between two words of each end, whatever else it has to say
@@ -288,12 +289,16 @@ class Connection(asyncio.Protocol):
         mine = self.handler.hello
         if not set(theirs.versions) & set(mine.versions):
             raise Refused(
-                f"it speaks wire {theirs.versions}, this node {mine.versions}: upgrade the older"
+                f"one end speaks wire {_list(theirs.versions)}, the other "
+                f"{_list(mine.versions)}: upgrade the older"
             )
         if theirs.role not in (NODE, CLIENT):
             raise Refused(f"it says that it is a {theirs.role!r}: {NODE} or {CLIENT}")
         if theirs.cluster != mine.cluster:
-            raise Refused(f"it is of cluster {theirs.cluster!r}, this node of {mine.cluster!r}")
+            raise Refused(
+                f"one end is of cluster {theirs.cluster!r}, the other of {mine.cluster!r}: talk "
+                "to a node of your own"
+            )
         credentials = self.handler.credentials
         if credentials is not None:
             assert self._transport is not None
@@ -361,7 +366,11 @@ class Connection(asyncio.Protocol):
                 self._flush_soon()
 
 
+def _list(versions: tuple[int, ...]) -> str:
+    return ", ".join(map(str, versions))
+
+
 def _words(error: Exception | None) -> str:
     if error is None:
-        return "it hung up"
+        return HUNG_UP
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -54,7 +54,7 @@ def find_context(
             found,
             environment.get("PLANARIA_SERVERS"),
             Path(told) if (told := environment.get("PLANARIA_CREDENTIALS")) else None,
-            parse_flag(environment.get("PLANARIA_INSECURE")),
+            _insecure(environment.get("PLANARIA_INSECURE")),
         )
     return _with(found, servers, credentials, insecure)
 
@@ -80,6 +80,14 @@ def parse_flag(text: str | None) -> bool | None:
     if word in ("0", "false", "no", "off"):
         return False
     raise UsageError(f"{text!r} is neither yes nor no: write 1 or 0")
+
+
+def parse_insecure(text: str | None) -> int | None:
+    """How often an environment variable says `--insecure`; None if it says nothing."""
+    if text is not None and text.isascii() and text.isdigit():
+        return int(text)
+    told = parse_flag(text)
+    return None if told is None else int(told)
 
 
 def read_context(path: Path) -> Context:
@@ -145,8 +153,8 @@ def chosen_context() -> str | None:
 
 def choose_context(name: str | None) -> None:
     """Use this one from now on; None: none."""
-    if name is not None and not context_path(name).exists():
-        raise unknown("context", name, context_names())
+    if name is not None:
+        _check_there(name)
     path = contexts_directory() / CHOSEN
     if name is not None:
         write_atomically(path, name + "\n")
@@ -156,8 +164,7 @@ def choose_context(name: str | None) -> None:
 
 def remove_context(name: str) -> None:
     """Forget a named context; if it was in use, none is."""
-    if not context_path(name).exists():
-        raise unknown("context", name, context_names())
+    _check_there(name)
     if chosen_context() == name:
         choose_context(None)
     context_path(name).unlink()
@@ -206,14 +213,21 @@ def _named(name: str | None) -> Context:
     if name is not None:
         if name.endswith(SUFFIX) or "/" in name:
             return read_context(Path(name))
-        if not context_path(name).exists():
-            raise unknown("context", name, context_names())
+        _check_there(name)
         return read_context(context_path(name))
     running = running_contexts()
     if running:
         return replace(read_context(running[0]), name="up")
     chosen = chosen_context()
     return Context() if chosen is None else _named(chosen)
+
+
+def _check_there(name: str) -> None:
+    """Raises UsageError for a name that no context has."""
+    if not context_path(name).exists():
+        known = context_names()
+        made = f"no context {name!r}: `planaria context add {name} -s HOST:PORT` makes it"
+        raise unknown("context", name, known) if known else UsageError(made)
 
 
 def _with(
@@ -230,6 +244,12 @@ def _with(
         kept = None if insecure else context.credentials
         context = replace(context, insecure=insecure, credentials=kept)
     return context
+
+
+def _insecure(text: str | None) -> bool | None:
+    """Nodes may be told so twice, by the same variable."""
+    told = parse_insecure(text)
+    return None if told is None else told > 0
 
 
 def _converted(path: Path, told: dict[str, Any]) -> Context:

@@ -34,7 +34,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise UsageError(
+            f"cannot read {path}: {reason}; make it readable, or name another"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from None
 

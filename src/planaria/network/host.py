@@ -37,6 +37,7 @@ from planaria.network.identity import CLUSTER, Refused, handle_of
 from planaria.network.link import Task
 from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
+from planaria.network.unreached import why
 from planaria.network.wall import WallClock
 
 INTERVAL_SECONDS = 0.5
@@ -115,19 +116,19 @@ class Host:
         host, port = parse_address(address)
         if is_unspecified(host) and not advertise:
             raise UsageError(f"{address} is every address of this machine: advertise one of them")
-        for one in advertise:
-            parse_address(one)
+        named = [parse_address(it, port) for it in advertise]
         context = self.credentials.context(server=True) if self.credentials else None
         try:
             self._server = await loop.create_server(
                 lambda: self._connect(self, dialled=False), host, port, ssl=context
             )
         except OSError as error:
-            raise UsageError(f"cannot listen on {address}: {error.strerror or error}") from None
-        bound = format_address(*self._server.sockets[0].getsockname()[:2])
-        self.hello = Hello(
-            VERSIONS, self.hello.id, self.hello.cluster, tuple(advertise) or (bound,)
-        )
+            reason = f"cannot listen on {address}: {why(error)}"
+            raise UsageError(f"{reason}; name another with --listen") from None
+        where = self._server.sockets[0].getsockname()[:2]
+        bound = format_address(*where)
+        told = tuple(format_address(name, at or where[1]) for name, at in named)
+        self.hello = Hello(VERSIONS, self.hello.id, self.hello.cluster, told or (bound,))
         self.presence.appear(self.hello.addresses)
         self._timer = loop.call_later(self.interval, self._tick, loop.time() + self.interval)
         self._beat(loop.time())

@@ -18,6 +18,7 @@ from planaria.network.contacts import format_address, parse_address
 from planaria.network.metrics import CONTENT_TYPE, exposition
 from planaria.network.monitor import Monitor
 from planaria.network.tracing import SECONDS_MAX, lines, trace
+from planaria.network.unreached import why
 
 REQUEST_BYTES_MAX = 8192  # of the request line and all headers
 REQUEST_SECONDS = 5.0  # to send them, and again to take the answer
@@ -59,7 +60,7 @@ class HttpServer:
             )
         except OSError as error:
             raise UsageError(
-                f"cannot answer HTTP on {address}: {error.strerror or error}; name another --http"
+                f"cannot answer HTTP on {address}: {why(error)}; name another --http"
             ) from None
         return format_address(*self._server.sockets[0].getsockname()[:2])
 

@@ -169,7 +169,10 @@ def load_authority(path: Path) -> Authority:
     try:
         return tuple(x509.load_pem_x509_certificates(path.read_bytes()))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no readable certificate: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{path} is no readable certificate: {reason}; `planaria keys issue` makes one"
+        ) from None
 
 
 def load_former(directory: Path) -> Authority:
@@ -182,7 +185,10 @@ def load_certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} is no readable certificate: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{path} is no readable certificate: {reason}; `planaria keys issue` makes one"
+        ) from None
 
 
 def load_secret(path: Path) -> bytes:
@@ -299,9 +305,9 @@ def issued(directory: Path) -> list[Issued]:
     found: list[Issued] = []
     try:
         for line in path.read_text().splitlines() if path.exists() else []:
-            told = json.loads(line)
-            said = (str(told.get("name", "")), bytes.fromhex(told["id"]))
-            found.append(Issued(*said, str(told.get("authority", ""))))
+            entry = json.loads(line)
+            said = (str(entry.get("name", "")), bytes.fromhex(entry["id"]))
+            found.append(Issued(*said, str(entry.get("authority", ""))))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is damaged: each line must be an object with an `id`") from None
     return found

@@ -32,7 +32,6 @@ from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
-from planaria.network.contacts import format_address, parse_address
 from planaria.network.embedded import Embedded
 from planaria.network.gate.clients import client_statuses
 from planaria.network.gate.gate import Gate
@@ -175,9 +174,7 @@ class LiveNode(Application):
             None if self.database is None else self.several.keeping.soon,
             self.rights,
         )
-        port = parse_address(self.config.listen)[1]
-        named = [format_address(*parse_address(it, port)) for it in self.config.advertise]
-        self.listen = await self.host.start(self.config.listen, named)
+        self.listen = await self.host.start(self.config.listen, self.config.advertise)
         save_config(self.config, self.listen)
         self._resume()
         if not self.memberships.new:

@@ -58,8 +58,8 @@ def drawn(
         else:
             name = names.get(id, f"{id:016x}"[:8])
             figures = {"address": ", ".join(silent[id].addresses)}
-            told = [silent[id].reason]
-            node = NodeView(str(id), name, 0, 0, SILENT, doubts=told, figures=figures)
+            doubts = [silent[id].reason]
+            node = NodeView(str(id), name, 0, 0, SILENT, doubts=doubts, figures=figures)
         nodes.append(_placed(node, id, picture))
     numbers = {id: at for at, id in enumerate(ids)}
     edges = edges_of(picture, numbers)
@@ -231,8 +231,8 @@ def topic_views(
         members = sum(it.member for it in its)
         most = max((it.publications for it in its), default=0)
         charter = max((it.charter for it in its), default=0)
-        told = laid_down.get(name, "")
-        yield TopicView(name, members, most, charter, name not in wrong, RING, told)
+        kept = laid_down.get(name, "")
+        yield TopicView(name, members, most, charter, name not in wrong, RING, kept)
     for overlay, part in PARTS.items():
         awake = [status.overlays[overlay] for status in every if overlay in status.overlays]
         legitimate = not any(it.invariant.startswith(f"{overlay} ") for it in broken)
@@ -242,5 +242,5 @@ def topic_views(
             continue  # these are not topics: nodes show who wants what
         for name in sorted({name for it in awake for name in it.topics})[:TOPICS_MAX]:
             members = sum(name in it.topics for it in awake)
-            told = laid_down.get(name.removesuffix("/#"), "")
-            yield TopicView(name, members, None, 0, legitimate, overlay, told)
+            kept = laid_down.get(name.removesuffix("/#"), "")
+            yield TopicView(name, members, None, 0, legitimate, overlay, kept)

@@ -192,9 +192,9 @@ def lamps(
         words.setdefault(one.invariant, []).append(f"{topic}{one.where}: {one.detail}")
     for name in (*known, *sorted(set(words) - set(known))):
         state = BROKEN if name in sure else ONCE if name in words else GOOD
-        told = words.get(name, [])
-        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        yield Lamp(name, state, told[0] + more if told else "")
+        causes = words.get(name, [])
+        more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+        yield Lamp(name, state, causes[0] + more if causes else "")
 
 
 def rates(before: Survey | None, after: Survey) -> Rates:

@@ -26,7 +26,7 @@ from planaria.network.context import read_context
 from planaria.network.local import LocalNetwork, Started
 from planaria.network.memberships import FILE as MEMBERSHIPS
 from planaria.network.memberships import NAMED
-from planaria.network.survey import Surveyor
+from planaria.network.survey import Survey, Surveyor
 
 NODES, SUPERVISORS = 8, 2
 STEADY = "soak/steady"
@@ -76,7 +76,7 @@ class Soak:
     def __init__(self, directory: Path, minutes: float, report: Callable[[str], None]) -> None:
         self.seconds, self.report = 60 * minutes, report
         self.looks: dict[str, list[tuple[float, Figures]]] = {}
-        self.published = self.visits = self.kills = 0
+        self.published = self.visits = self.in_vain = self.kills = 0
         self._numbers = count()
         self._network = LocalNetwork(directory, NODES, SUPERVISORS, 0)
         for child in self._network.children:
@@ -122,17 +122,24 @@ class Soak:
                 await asyncio.sleep(COME_SECONDS)
 
     async def _visit(self, number: int) -> None:
-        """A client comes to some node, reads a topic of its own and the steady one, and goes."""
+        """A client comes to some node, reads a topic of its own and the steady one, and goes.
+
+        On a machine so busy that no node answers in time, it is counted and not made up for.
+        """
         topic = f"soak/topic/{number % TOPICS}"
-        async with (
-            self._connect(self._started[number % NODES]) as client,
-            client.subscribe(topic) as mine,
-            client.subscribe(STEADY) as steady,
-        ):
-            await mine.ready()
-            await steady.ready()
-            await asyncio.sleep(STAY_SECONDS)
-        self.visits += 1
+        try:
+            async with (
+                self._connect(self._started[number % NODES]) as client,
+                client.subscribe(topic) as mine,
+                client.subscribe(STEADY) as steady,
+            ):
+                await mine.ready()
+                await steady.ready()
+                await asyncio.sleep(STAY_SECONDS)
+        except planaria.Unreachable:
+            self.in_vain += 1
+        else:
+            self.visits += 1
 
     async def _kill(self) -> None:
         """Kill one of the last half of the nodes, and start it again."""
@@ -147,25 +154,28 @@ class Soak:
             self.kills += 1
 
     async def _look(self) -> None:
-        """Look at the nodes that nobody kills."""
+        """Look at the nodes that nobody kills; if none answers in time, the next time."""
         began = monotonic()
         async with Surveyor(self._context) as surveyor:
             while True:
-                survey = await surveyor.look()
-                statuses = {it.status.name: it.status for it in survey.nodes.values()}
-                for one in self._started[: NODES // 2]:
-                    if (status := statuses.get(one.name)) is not None:
-                        figures = of_process(one.pid) | {
-                            "contacts": status.contacts_total,
-                            "topics": status.totals.topics,
-                            "records": status.totals.records,
-                            "store": status.store.bytes / (1 << 20) if status.store else 0.0,
-                            "links": status.links_total,
-                            "clients": status.clients,
-                        }
-                        self.looks.setdefault(one.name, []).append((monotonic() - began, figures))
+                with suppress(planaria.Unreachable):
+                    self._note(await surveyor.look(), monotonic() - began)
                 self.report(f"{monotonic() - began:.0f} s: {self.said()}")
                 await asyncio.sleep(LOOK_SECONDS)
+
+    def _note(self, survey: Survey, seconds: float) -> None:
+        statuses = {it.status.name: it.status for it in survey.nodes.values()}
+        for one in self._started[: NODES // 2]:
+            if (status := statuses.get(one.name)) is not None:
+                figures = of_process(one.pid) | {
+                    "contacts": status.contacts_total,
+                    "topics": status.totals.topics,
+                    "records": status.totals.records,
+                    "store": status.store.bytes / (1 << 20) if status.store else 0.0,
+                    "links": status.links_total,
+                    "clients": status.clients,
+                }
+                self.looks.setdefault(one.name, []).append((seconds, figures))
 
     def said(self) -> str:
         """How far it is, and what the nodes that nobody kills need."""
@@ -173,6 +183,7 @@ class Soak:
         pss = " ".join(f"{it['pss']:.1f}" for it in last)
         descriptors = " ".join(f"{it['descriptors']:.0f}" for it in last)
         done = f"{self.published} published, {self.visits} visits, {self.kills} kills"
+        done += f", {self.in_vain} visits in vain" * (self.in_vain > 0)
         return f"{done}; MiB {pss}; descriptors {descriptors}"
 
     def _connect(self, first: Started) -> planaria.Client:

@@ -12,7 +12,7 @@ from planaria.network.client.messages import ClientMessage, Failed
 from planaria.network.connection import Connection
 from planaria.network.contacts import parse_address
 from planaria.network.link import Task
-from planaria.network.unreached import cannot
+from planaria.network.unreached import cannot, hung_up
 
 ANSWER_SECONDS = 5.0  # for a connection to open, and for an answer to come
 
@@ -145,9 +145,9 @@ class Asker:
 
     def closed(self, connection: Connection, reason: str) -> None:
         """Whoever waits is told why."""
-        error = Unanswered(f"{self.address} does not let us in: {reason}")
         if not self._opened.done():
-            self._opened.set_exception(error)
+            said = hung_up(reason, tls=self.credentials is not None)
+            self._opened.set_exception(Unanswered(f"{self.address} does not let us in: {said}"))
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(Unanswered(f"{self.address} hung up: {reason}"))

@@ -16,12 +16,13 @@ from planaria.core.message import Message
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import MESSAGES
 from planaria.network.client.servers import Servers
+from planaria.network.client.verifying import Verifier
 from planaria.network.connection import BEAT_SECONDS, Connection, Hello
 from planaria.network.contacts import parse_address
 from planaria.network.frames import Kind
 from planaria.network.link import Task
 from planaria.network.tls import Credentials
-from planaria.network.unreached import why
+from planaria.network.unreached import hung_up, why
 from planaria.records.evidence import Sealer
 
 SILENCE_SECONDS = 1.5  # without a frame, after which a node is left: two beats that did not come
@@ -45,6 +46,11 @@ class Access(NamedTuple):
     hello: Hello
     credentials: Credentials | None
     patience: float = PATIENCE_SECONDS
+    verify: bool = True  # what nodes hand out, where there are keys
+
+    def verifier(self) -> Verifier:
+        """What reads records that nodes hand out."""
+        return Verifier(self.credentials if self.verify else None)
 
     def sealer(self, purpose: bytes, topic: str) -> Sealer | None:
         """What adds to records the evidence of who made them, where there are keys."""
@@ -170,7 +176,7 @@ class Channel:
         """A connection is over."""
         _, opening = self._opening.get(connection, ("", None))
         if opening is not None and not opening.done():
-            opening.set_exception(_NoLink(_explained(reason, self.credentials)))
+            opening.set_exception(_NoLink(hung_up(reason, tls=self.credentials is not None)))
         if connection is self.connection:
             self._note_refusal(connection, reason)
             self.connection = None
@@ -302,10 +308,3 @@ class Channel:
 
 def _longer(backoff: float) -> float:
     return min(BACKOFF_SECONDS_MAX, max(BACKOFF_SECONDS, 2 * backoff))
-
-
-def _explained(reason: str, credentials: Credentials | None) -> str:
-    if reason == "it hung up":
-        wants = "other credentials" if credentials else "TLS: give credentials"
-        return f"it hung up before it said hello; perhaps it wants {wants}"
-    return reason

@@ -18,6 +18,8 @@ def draft_of(
     timestamp: int | None,
 ) -> Draft:
     """A publication as it was given, text as UTF-8, with the present if it has no time."""
+    if timestamp is not None and not isinstance(timestamp, int):
+        raise UsageError(f"timestamp {timestamp!r}: whole milliseconds since 1970")
     microseconds = time_ns() // 1000 if timestamp is None else timestamp * 1000
     pairs = tuple((name, _bytes(value)) for name, value in (headers or {}).items())
     return Draft(_bytes(payload), None if key is None else _bytes(key), pairs, microseconds)

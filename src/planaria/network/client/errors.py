@@ -10,13 +10,32 @@ class Unreachable(PlanariaError):
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
-        tried = "; ".join(f"{address}: {reason}" for address, reason in self.reasons.items())
+        tried = "; ".join(
+            reason if address in reason else f"{address}: {reason}"
+            for address, reason in self.reasons.items()
+        )
         super().__init__(f"no node to talk to: {tried}. {_advice(tried)}")
 
 
+class Untrusted(PlanariaError):
+    """No node gives what its publisher signed; says of each what it gave."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        tried = "; ".join(f"{address}: {reason}" for address, reason in self.reasons.items())
+        super().__init__(
+            f"no node gives what its publisher signed: {tried}. If the authority was changed, copy "
+            "its authority.pem and former.pem into this client's directory"
+        )
+
+
 def _advice(tried: str) -> str:
+    if "issue it" in tried:  # says what to do itself
+        return "Until then name others with -s HOST:PORT"
+    if "no TLS" in tried:
+        return "Say --insecure, or name nodes with TLS with -s HOST:PORT"
     if "certificate" in tried or "TLS" in tried:
         return "Check the credentials: `planaria keys issue NAME --role client` makes them"
     if "cluster" in tried:
-        return "Name a node of this cluster, or this cluster's name"
+        return "A context names the cluster to talk to: `planaria context add --cluster`"
     return "Start one with `planaria up`, or name others with -s HOST:PORT"

@@ -114,6 +114,14 @@ class Places:
         return places
 
 
+def _seconds(time: datetime) -> float | None:
+    """Since 1970; None of a time so early or late that no clock has it."""
+    try:
+        return time.timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def beginning(since: Since) -> Beginning:
     """Understand what was given as `since`; raises UsageError that says what can be."""
     if isinstance(since, Mapping):
@@ -122,7 +130,7 @@ def beginning(since: Since) -> Beginning:
         return Beginning(None, 0, Places())
     if isinstance(since, str) and since in WORDS:
         return Beginning(since, 0, Places())
-    seconds = since.timestamp() if isinstance(since, datetime) else since
+    seconds = _seconds(since) if isinstance(since, datetime) else since
     if isinstance(seconds, int | float) and 0 <= seconds <= TIME_MAX:
         return Beginning("time", int(seconds), Places())
     raise UsageError(f"since {since!r}: all, now, last, a vector, or a time since 1970")

@@ -20,9 +20,10 @@ class Directory:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock: int | None = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:
+        except OSError as error:
             if not path.is_dir():
-                raise UsageError(f"{path}: cannot be made a store's directory") from None
+                reason = error.strerror or error
+                raise UsageError(f"{path} cannot be made: {reason}; name another --dir") from None
             self.writable = False
             self._lock = self._existing()
         if self._lock is not None:
@@ -40,7 +41,10 @@ class Directory:
         except BlockingIOError:
             holder = os.pread(lock, 64, 0).decode(errors="replace").partition(" by ")[2]
             os.close(lock)
-            raise UsageError(f"{self.path}: in use by {holder.strip() or 'another'}") from None
+            raise UsageError(
+                f"{self.path}: in use by {holder.strip() or 'another'}; stop that, or name "
+                "another --dir"
+            ) from None
         self.left = os.pread(lock, 64, 0).decode(errors="replace").partition(" by ")[0]
 
     def mark(self, state: str) -> None:
