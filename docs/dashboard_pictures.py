@@ -32,6 +32,7 @@ from planaria.web.serving import dashboard
 
 OUT = Path(__file__).parent / "pictures"
 NODES = 12
+MOVED_MS = 750  # until nodes are where they belong in the picture
 SIZE: Any = {"width": 1180, "height": 860}
 PHONE: Any = {"width": 390, "height": 844}
 GROUPS = ("#", "weather/#", "weather/europe/#", "weather/europe/uk/#", "sport/#", "sport/chess/#")
@@ -49,7 +50,7 @@ async def network(home: Path) -> AsyncIterator[list[LiveNode]]:
             before = [it.listen for it in nodes]
             near = [before[number - step] for step in (1, 3) if step <= number]
             config = Config(
-                dir=home / f"n{number + 1}", listen="127.0.0.1:0", insecure=True, interval=0.2,
+                dir=home / f"n{number + 1}", listen="127.0.0.1:0", insecure=True, interval=0.5,
                 supervise=number < 2, name=f"n{number + 1}", join=tuple(before[:1]),
                 link=tuple(near or ["127.0.0.1:1"]),
             )  # fmt: skip
@@ -115,7 +116,7 @@ async def take(page: Page, overlay: str, topic: str) -> None:
     await row.get_by_role("button").first.click()
     await page.locator("#choose").select_option(label="n4")
     await page.wait_for_timeout(2500)
-    await page.locator("#verdict.good").wait_for(timeout=120_000)
+    await page.locator("#verdict.good").wait_for(timeout=400_000)
     await page.wait_for_timeout(800)
     await page.screenshot(path=OUT / f"dashboard-{overlay}.png", clip={"x": 0, "y": 0, **SIZE})
 
@@ -134,7 +135,7 @@ async def overlays(browser: Browser, wanted: set[str]) -> None:
                 if not wanted or "phone" in wanted:
                     page = await browser.new_page(viewport=PHONE, color_scheme="dark")
                     await page.goto(address)
-                    await page.locator("#topics button").first.wait_for(timeout=120_000)
+                    await page.locator("#topics button").first.wait_for(timeout=400_000)
                     await page.wait_for_timeout(1500)
                     await page.screenshot(path=OUT / "dashboard-phone.png", full_page=True)
 
@@ -143,15 +144,20 @@ async def watched(browser: Browser, ready: dict[str, Any]) -> None:
     """Kill them, and take both pictures."""
     page = await browser.new_page(viewport=SIZE)
     await page.goto(ready["dashboard"])
-    await page.locator("#topics button").first.wait_for(timeout=120_000)
-    await page.locator("#verdict.good").wait_for(timeout=120_000)
+    await page.locator("#topics button").first.wait_for(timeout=400_000)
+    await page.locator("#verdict.good").wait_for(timeout=400_000)
     await page.wait_for_timeout(5000)
     for node in [ready["nodes"][at] for at in (0, 4, 7)]:
         os.kill(node["pid"], signal.SIGKILL)
-    await page.locator("#verdict.broken, #verdict.once").wait_for(timeout=120_000)
+    await page.locator("#verdict.broken, #verdict.once").wait_for(timeout=400_000)
     since = time.monotonic()
+    await page.wait_for_timeout(MOVED_MS)
     await page.screenshot(path=OUT / "dashboard-broken.png")
-    await page.locator("#verdict.good").wait_for(timeout=120_000)
+    await page.locator("#verdict.broken, #verdict.good").wait_for(timeout=400_000)
+    if await page.locator("#verdict.broken").count():  # two looks saw it: it says more
+        await page.wait_for_timeout(MOVED_MS)
+        await page.screenshot(path=OUT / "dashboard-broken.png")
+    await page.locator("#verdict.good").wait_for(timeout=400_000)
     sys.stderr.write(f"healed {time.monotonic() - since:.1f} s later\n")
     await page.wait_for_timeout(800)
     await page.screenshot(path=OUT / "dashboard-healed.png")

@@ -160,3 +160,14 @@ def test_a_handler_that_returns_none_is_named(
     error = capsys.readouterr().err
     assert f"Lazy.on_{handler} returned None" in error
     assert error.count("\n") == 1
+
+
+def test_messages_are_a_table_not_a_dictionary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = told(capsys, "ring", "--n", "3", "--trace", str(tmp_path / "run.parquet"))
+    lines = [line.split() for line in text.splitlines()]
+    assert ["sent", "delivered", "dropped", "bytes"] in lines
+    (found,) = [it for it in lines if it[:1] == ["skipring.check"]]
+    assert all(it.isdigit() for it in found[1:])
+    assert "{" not in text

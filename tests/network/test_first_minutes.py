@@ -10,7 +10,7 @@ from pathlib import Path
 
 from process_lab import ROOT, Processes, Running, environment, status, until
 
-SECONDS_MAX = 300
+SECONDS_MAX = 600  # for Spark on a busy machine
 
 
 def typed(page: str) -> list[list[str]]:
@@ -78,6 +78,8 @@ def live_through(page: str, home: Path) -> dict[str, str]:
         processes.groups += [it["pid"] for it in ready["nodes"]]
         assert ("--dashboard" in up) == ("dashboard" in ready)
         nodes = [it["http"] for it in ready["nodes"]]
+        listen = {f"127.0.0.1:{7400 + at}": it["listen"] for at, it in enumerate(ready["nodes"])}
+        rest = [[listen.get(word, word) for word in words] for words in rest]
         readers = []
         for words in rest:
             if words[0] == "sub":

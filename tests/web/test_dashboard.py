@@ -100,6 +100,7 @@ def what_one_look_sees_is_not_red(watcher: Watcher, id: str) -> None:
         frame = watcher.frame()
         assert frame is not None
         assert {node.name: node.state for node in frame.nodes} == {"a": expected, "b": OK}
+        assert [it.legitimate for it in frame.topics if it.name == TOPIC] == [expected == ONCE]
 
 
 def test_only_who_has_the_token_may_look(tmp_path: Path) -> None:

@@ -113,7 +113,9 @@ def _row(name: str, value: str, width: int) -> list[str]:
 
 
 def _lines(value: Any) -> list[str]:
-    """A value on one line; a list of records as a table below, half widths left to JSON."""
+    """A value on one line; records, listed or named, as a table below, half widths left to JSON."""
+    if isinstance(value, dict) and value and all(isinstance(it, dict) for it in value.values()):
+        value = [{"": name, **record} for name, record in value.items()]
     if not (isinstance(value, list) and value and isinstance(value[0], dict)):
         return [_value(value)]
     names = [name for name in value[0] if not name.endswith("_95")]

@@ -70,11 +70,13 @@ def picture(run: Run, seen: Seen, spark: Aggregate) -> Group:
         shown = [line if len(line) < WIDTH - 2 else line[: WIDTH - 3] + "…" for line in wrong]
         state = Text("\n".join(["not legitimate:", *(f"  {it}" for it in shown)]), style="red")
     numbers = Text("\n".join(counts(run, seen, spark)))
-    return Group(Text(""), chapters(run, seen), Text(""), state, Text(""), numbers, delays(spark))
+    reads = bool(spark.answer.rows or spark.failure)
+    table = chapters(run, seen, "now" if reads else "next")
+    return Group(table, Text(""), state, Text(""), numbers, delays(spark))
 
 
-def chapters(run: Run, seen: Seen) -> Table:
-    """What was broken, what failed then, and how long it took; the next ones in grey."""
+def chapters(run: Run, seen: Seen, when: str) -> Table:
+    """What was broken, what failed then, and how long it took; `when` the first of the rest is."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, width=WIDTH)
     broken, failed, healed = HEAD
     table.add_column(broken, no_wrap=True)
@@ -87,7 +89,7 @@ def chapters(run: Run, seen: Seen) -> Table:
             names = ", ".join(seen.failed(found)) or ("" if found.seconds is None else NOTHING)
             table.add_row(chapter.title, names, done)
         elif at == len(run.injections):
-            table.add_row(Text(chapter.title, style="bold"), "", "now")
+            table.add_row(Text(chapter.title, style="bold"), "", when)
         else:
             table.add_row(Text(chapter.title, style="dim"), "", "")
     return table
@@ -116,4 +118,5 @@ def delays(spark: Aggregate) -> Text:
         f"{name} {'-' if mean is None else f'{mean:.1f}'}"
         for name, _, mean in spark.answer.rows[:CARRIERS_SHOWN]
     ]
-    return Text("mean delay in minutes, by carrier: " + "  ".join(shown), style="dim")
+    line = "mean delay in minutes: " + "  ".join(shown)
+    return Text(line, style="dim", no_wrap=True, overflow="ellipsis")

@@ -145,7 +145,7 @@ class Watcher:
             edges=[],
             lamps=[*lamps(self._broken, self._lasting, awake(survey))],
             events=events[:EVENTS_MAX],
-            topics=[*topic_views(survey, self._broken, self._laid_down)],
+            topics=[*topic_views(survey, self._lasting, self._laid_down)],
             rates=rates(self._before, survey),
             healed=list(self.healed),
         )
