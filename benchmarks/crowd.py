@@ -73,26 +73,26 @@ async def publish(context: Context, count: int) -> None:
             await client.publish(TOPIC, str(number).encode())
 
 
-async def run(up: subprocess.Popen[bytes], told: argparse.Namespace, began: float) -> None:
+async def run(up: subprocess.Popen[bytes], options: argparse.Namespace, began: float) -> None:
     assert up.stdout is not None
     ready = json.loads(await asyncio.to_thread(up.stdout.readline))
-    print(f"{told.nodes} nodes serve: {time.monotonic() - began:.1f} s", flush=True)
+    print(f"{options.nodes} nodes serve: {time.monotonic() - began:.1f} s", flush=True)
     context = read_context(Path(ready["context"]))
     pids = [int(it["pid"]) for it in ready["nodes"]]
-    await until("legitimate", lambda: legitimate(context, told.nodes))
+    await until("legitimate", lambda: legitimate(context, options.nodes))
     await publish(context, EVENTS)
-    await until("published, and held by all", lambda: held(context, told.nodes, EVENTS))
-    await asyncio.sleep(told.calm)
+    await until("published, and held by all", lambda: held(context, options.nodes, EVENTS))
+    await asyncio.sleep(options.calm)
     before = {pid: cpu_seconds(pid) for pid in pids}
-    await asyncio.sleep(told.seconds)
-    shares = [100 * (cpu_seconds(pid) - used) / told.seconds for pid, used in before.items()]
+    await asyncio.sleep(options.seconds)
+    shares = [100 * (cpu_seconds(pid) - used) / options.seconds for pid, used in before.items()]
     print(f"idle, CPU % of a core per node, least / median / most: {spread(shares)}")
     print(f"MiB (PSS) per node: {spread([proportional_mebibytes(pid) for pid in pids])}")
     print(f"descriptors per node: {spread([float(descriptors(pid)) for pid in pids])}", flush=True)
-    for pid in pids[-told.kill :]:
+    for pid in pids[-options.kill :]:
         os.kill(pid, signal.SIGKILL)
-    left = told.nodes - told.kill
-    await until(f"{told.kill} killed, legitimate", lambda: legitimate(context, left))
+    left = options.nodes - options.kill
+    await until(f"{options.kill} killed, legitimate", lambda: legitimate(context, left))
     await publish(context, EVENTS)
     await until("published, and held by all", lambda: held(context, left, 2 * EVENTS))
     began = time.monotonic()
@@ -108,17 +108,17 @@ def main() -> None:
     parser.add_argument("--kill", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--calm", type=float, default=30)
-    told = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="planaria-crowd-") as directory:
-        for number in range(1, told.nodes + 1):
+        for number in range(1, options.nodes + 1):
             home = Path(directory) / "nodes" / f"n{number}"
             home.mkdir(parents=True)
             (home / MEMBERSHIPS).write_text(json.dumps({TOPIC: "named"}) + "\n")
-        words = ["up", "--nodes", str(told.nodes), "--port", "0", "--json", "--dir", directory]
+        words = ["up", "--nodes", str(options.nodes), "--port", "0", "--json", "--dir", directory]
         began = time.monotonic()
         up = subprocess.Popen([sys.executable, "-m", "planaria", *words], stdout=subprocess.PIPE)
         try:
-            asyncio.run(run(up, told, began))
+            asyncio.run(run(up, options, began))
         finally:
             up.terminate()
             up.wait()

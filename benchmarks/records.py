@@ -6,6 +6,8 @@ Payloads of 128 bytes. CPU figures count all threads of the process.
 `durable_per_s`: publications in records of 32, at most 32 records in flight, each counted when its
 commit is acknowledged; `row_commit_per_s`: one publication, one record, one commit after the other;
 `fdatasync_ms`: what the disk takes to make 4 KiB durable; all three in one run.
+`durable_per_s_at_8_ms`: the same as `durable_per_s` with commits that take 8 ms, as on the disk
+that the mark speaks of, if this one is faster.
 `protocol_us_per_delivery`: CPU of a whole ring of 9 for one delivery, by publications in a record,
 encoding and decoding of every message included (`benchmarks/delivery.py` has more).
 `reconcile_bytes` and `reconcile_messages`: until two who hold 10^5 publications of 32 bytes, 100 of
@@ -27,12 +29,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 from threading import Semaphore
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 from typing import Any
+from unittest.mock import patch
 
 from delivery import measure as delivery
 
+from planaria.network.store import database as stores
 from planaria.network.store.database import Database
+from planaria.network.store.writer import Writer
 from planaria.records.arrow import to_arrow
 from planaria.records.record import Draft, Record, decode, seal
 from planaria.records.store import Store
@@ -42,7 +47,9 @@ STREAM = (1, bytes(12))
 PAYLOAD = bytes(range(128))
 NOW = 1_700_000_000
 SIZES = (1, 8, 32, 128)
+PACKED = (1, 2, 8, 32)  # publications in a record, of those that are reconciled
 IN_FLIGHT = 32
+SLOW_SECONDS = 0.008
 LARGE_SECONDS = 200.0  # after which 10^7 publications are not begun: all of it ends in six minutes
 
 
@@ -68,12 +75,22 @@ def codec(size: int) -> dict[str, float]:
     }
 
 
+class SlowWriter(Writer):
+    """Commits as on a disk that takes 8 ms to make something durable."""
+
+    def _transaction(self) -> Exception | None:
+        begin = perf_counter()
+        error = super()._transaction()
+        sleep(max(0.0, begin + SLOW_SECONDS - perf_counter()))
+        return error
+
+
 def durable(store: Store, publications: int, size: int, in_flight: int) -> float:
     """Publications acknowledged in a second."""
     room = Semaphore(in_flight)
     failed: list[Exception] = []
 
-    def told(error: Exception | None) -> None:
+    def done(error: Exception | None) -> None:
         if error is not None:
             failed.append(error)
         room.release()
@@ -82,7 +99,7 @@ def durable(store: Store, publications: int, size: int, in_flight: int) -> float
     for one in records(publications, size):
         room.acquire()
         store.append([one])
-        store.commit(told)
+        store.commit(done)
     for _ in range(in_flight):
         room.acquire()
     if failed:
@@ -97,6 +114,21 @@ def fdatasync_ms(directory: Path) -> float:
             file.write(bytes(4096))
             os.fdatasync(file.fileno())
         return (perf_counter() - begin) / 50 * 1e3
+
+
+def appends(root: Path, quick: bool) -> dict[str, int]:
+    """Publications a second: in groups, one by one, and in groups on a slow disk."""
+    publications = 32 * 1_000 if quick else 32 * 10_000
+    with Database(root / "appends") as database:
+        many = durable(database.topic("many"), publications, 32, IN_FLIGHT)
+        one = durable(database.topic("one"), 200 if quick else 1_000, 1, 1)
+    with patch.object(stores, "Writer", SlowWriter), Database(root / "slow") as database:
+        slow = durable(database.topic("many"), publications, 32, IN_FLIGHT)
+    return {
+        "durable_per_s": round(many),
+        "row_commit_per_s": round(one),
+        "durable_per_s_at_8_ms": round(slow),
+    }
 
 
 def fill(directory: Path, publications: int, size: int) -> None:
@@ -150,7 +182,7 @@ def measure(quick: bool) -> dict[str, Any]:
     found["protocol_us_per_delivery"] = {
         size: delivery(9, 2048, len(PAYLOAD), size, repeat)["us"] for size in SIZES
     }
-    runs = {size: reconciled(size, 1 if quick else 5) for size in (1, 8, 32)}
+    runs = {size: reconciled(size, 1 if quick else 5) for size in PACKED}
     for name, of in (
         ("reconcile_bytes", "bytes"),
         ("reconcile_records_bytes", "payload"),
@@ -162,12 +194,7 @@ def measure(quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         found["fdatasync_ms"] = round(fdatasync_ms(root), 2)
-        with Database(root / "appends") as database:
-            publications = 32 * 1_000 if quick else 32 * 10_000
-            many = durable(database.topic("many"), publications, 32, IN_FLIGHT)
-            found["durable_per_s"] = round(many)
-            one = durable(database.topic("one"), 200 if quick else 1_000, 1, 1)
-            found["row_commit_per_s"] = round(one)
+        found |= appends(root, quick)
         fill(root / "small", 32 * 2_000, 32)
         found["bytes_per_publication"] = round(memory(root / "small"), 1)
         fill(root / "million", 1_000_000, 32)
@@ -187,11 +214,12 @@ def measure(quick: bool) -> dict[str, Any]:
 def marks(found: dict[str, Any]) -> list[dict[str, Any]]:
     """What is asked for, each with what was measured."""
     us, durable = found["protocol_us_per_delivery"], found["durable_per_s"]
+    slow = found["durable_per_s_at_8_ms"]
     asked = [
         ("protocol us per delivery, records of 32", us[32], "<=", 5),
         ("the same, records of one", us[1], "<=", 30),
         ("records of one, in those of 32", round(us[1] / us[32], 1), ">=", 20),
-        ("durable per s, fdatasync 8 ms", durable, ">=", 30_000),
+        ("durable per s, commits of 8 ms", slow, ">=", 30_000),
         ("durable, in single commits", round(durable / found["row_commit_per_s"], 1), ">=", 10),
         ("rows to Arrow per CPU s", found["arrow_rows_per_cpu_s"], ">=", 1_000_000),
         ("bytes of memory per publication", found["bytes_per_publication"], "<=", 40),

@@ -167,11 +167,11 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--interval", type=float, default=0.5)
-    told = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="planaria-scale-") as directory:
         million(Path(directory))
         home = Path(directory) / "network"
-        asyncio.run(idle(told.nodes, told.topics, told.seconds, home, told.interval))
+        asyncio.run(idle(options.nodes, options.topics, options.seconds, home, options.interval))
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from planaria.network.bench.soak import Soak
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=2)
-    told = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="planaria-soak-") as directory:
-        soak = Soak(Path(directory), told.minutes, lambda line: print(line, file=sys.stderr))
+        soak = Soak(Path(directory), options.minutes, lambda line: print(line, file=sys.stderr))
         found = asyncio.run(soak.run())
     print(soak.said())
     for it in found:

@@ -93,19 +93,19 @@ def into_the_ring(
     spark: SparkSession, context: Context, home: Path, *, quick: bool
 ) -> dict[str, float]:
     batch, batches = (20_000, 5) if quick else (100_000, 8)
-    told = {"servers": ",".join(context.servers), "credentials": str(context.credentials)}
+    access = {"servers": ",".join(context.servers), "credentials": str(context.credentials)}
     for topic in (TOPIC, "bench/clients", "bench/sink-one"):
         asyncio.run(everybody_joins(context, topic))
     nowhere = rate(run(rows(spark, batch), batches, "noop"))
     first, before = asyncio.run(held(context, TOPIC)), cpu_seconds(home)
-    done = run(rows(spark, batch), batches, "planaria", topic=TOPIC, **told)
+    done = run(rows(spark, batch), batches, "planaria", topic=TOPIC, **access)
     ended, wanted = perf_counter(), first + batch * batches
     whole(context, TOPIC, wanted)
     found = {"sink_rows_per_s": rate(done), "noop_rows_per_s": nowhere}
     found["settled_s"] = round(perf_counter() - ended, 2)
     found["cpu_us_per_row"] = round(1e6 * (cpu_seconds(home) - before) / batch / batches, 1)
     found["client_rows_per_s"] = through_clients(context, batch * 2)
-    one = run(rows(spark, 1), 8 if quick else 30, "planaria", topic="bench/sink-one", **told)
+    one = run(rows(spark, 1), 8 if quick else 30, "planaria", topic="bench/sink-one", **access)
     found["sink_one_row_ms"] = median(it.durationMs["triggerExecution"] for it in one)
     return found
 

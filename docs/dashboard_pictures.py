@@ -160,8 +160,8 @@ async def watched(browser: Browser, ready: dict[str, Any]) -> None:
 async def killed(browser: Browser) -> None:
     """A supervisor and two members die at once; then what is left has healed."""
     with tempfile.TemporaryDirectory() as home:
-        told = [sys.executable, "-m", "planaria", "up", "--nodes", str(NODES), "--port", "0"]
-        words = [*told, "--dir", home, "--dashboard", "--json"]
+        command = [sys.executable, "-m", "planaria", "up", "--nodes", str(NODES), "--port", "0"]
+        words = [*command, "--dir", home, "--dashboard", "--json"]
         up = await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=DEVNULL)
         try:
             assert up.stdout is not None

@@ -54,18 +54,18 @@ def overview(rows: Sequence[Row]) -> str:
     return str(table(heads, lines))
 
 
-def story(told: Story) -> str:
+def story(one: Story) -> str:
     """What happened, the schedule, the picture, and what one sees in it."""
-    incident, ours, theirs = told.incident, told.planaria, told.naive
+    incident, ours, theirs = one.incident, one.planaria, one.naive
     again = f", and {theirs.twice} come again" if theirs.twice else ""
     healed = counted(ours.outcome.intervals, "interval")
     seen = (
-        f"The naive protocol (`{incident.naive}`) is {told.row.naive}: of {len(theirs.dues)} "
+        f"The naive protocol (`{incident.naive}`) is {one.row.naive}: of {len(theirs.dues)} "
         f"deliveries {theirs.lost} never come{again}. Planaria ({incident.planaria}) is legitimate "
         f"{healed} after the last fault, with {ours.lost} of {len(ours.dues)} lost and "
         f"{ours.twice} twice."
     )
-    besides = [f"Besides, {it.name}: {it.detail}." for it in told.checks]
+    besides = [f"Besides, {it.name}: {it.detail}." for it in one.checks]
     return "\n\n".join(
         [
             f"### {incident.name}",

@@ -46,7 +46,7 @@ class Terminal:
         self._environment.pop("XDG_RUNTIME_DIR", None)
 
     def type(self, command: str, *, until: str | None = None) -> None:
-        """Run it to its end, or in the background until it has said something."""
+        """Run it to its end; what ends in `&` stays in the background, `until` it said so much."""
         self.lines.append(Line(time.monotonic(), f"$ {command}", typed=True))
         words = [sys.executable, "-m", "planaria", *command.removesuffix(" &").split()[1:]]
         process = subprocess.Popen(  # noqa: S603 - its own commands
@@ -55,10 +55,11 @@ class Terminal:
         )  # fmt: skip
         self._running.append(process)
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
-        while (line := self._new.get(timeout=120)) is not None:
-            self.lines.append(Line(time.monotonic(), line.rstrip()[:COLUMNS]))
-            if until is not None and until in line:
-                break
+        if until is not None or not command.endswith("&"):
+            while (line := self._new.get(timeout=120)) is not None:
+                self.lines.append(Line(time.monotonic(), line.rstrip()[:COLUMNS]))
+                if until is not None and until in line:
+                    break
         self._pause()
 
     def end(self) -> None:
@@ -123,8 +124,8 @@ def main() -> None:
         terminal = Terminal(Path(named))
         try:
             terminal.type("planaria up --nodes 5 --port 0 --allow-chaos &", until="Ctrl-C")
+            terminal.type("planaria sub news &")
             terminal.type("planaria pub news hello")
-            terminal.type("planaria sub news --since all -C 1")
             terminal.type("planaria chaos corrupt")
             terminal.type("planaria doctor")
         finally:

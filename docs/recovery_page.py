@@ -1,16 +1,18 @@
 """Write the tables of docs/recovery.md from what hunts, and runs of chaos on processes, said.
 
-    planaria hunt ring --seeds 100000 --json > ring.json
-    planaria hunt ring --seeds 5000 --n 9:64 --json > ring-large.json
-    python docs/recovery_page.py ring.json ring-large.json gossip.json ...
+    planaria hunt ring --seeds 5000 --json > hunts/ring.json
+    planaria hunt ring --seeds 500 --n 9:64 --json > hunts/ring-large.json
+    python docs/recovery_page.py hunts
 
     planaria chaos --up 4 --overlay ring --faults 50 --seed 7 --json > runs/ring-7.json
     python docs/recovery_page.py --processes runs
 
-Hunts of more than eight nodes have tables of their own; without any of them those tables stay as
-they are. Beside the report of a run of chaos there may be `ring-7.info`, an object with its `exit`
-status and the `code`, and `ring-7.rss`: lines of second, process, age in seconds, KiB. Only what
-stands between the markers changes, so that every figure on the page is one that was run.
+Hunts are files or directories of them; an empty file is of one that runs still. Of several hunts
+that differ in the number of starts alone the largest counts. Hunts of more than eight nodes have
+tables of their own; without any of them those tables stay as they are. Beside the report of a run
+of chaos there may be `ring-7.info`, an object with its `exit` status and the `code`, and
+`ring-7.rss`: lines of second, process, age in seconds, KiB. Only what stands between the markers
+changes, and what docs/proofs/index.md quotes, so that every figure on a page is one that was run.
 """
 
 import json
@@ -24,7 +26,10 @@ from typing import Any
 from planaria.simulator.links import SCHEDULERS
 
 PAGE = Path(__file__).with_name("recovery.md")
+BOUNDS = Path(__file__).parent / "proofs" / "index.md"
 SMALL_MAX = 8  # nodes; hunts of more have tables of their own
+SLOWEST = "priority"  # the scheduler whose times stand beside the bounds
+FINDINGS_SHOWN = 20
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -48,17 +53,60 @@ def is_large(hunt: dict[str, Any]) -> bool:
     return int(hunt["n"].rpartition(":")[2]) > SMALL_MAX
 
 
-def runs(hunts: Sequence[dict[str, Any]]) -> str:
-    """How many starts of each overlay there were, and by which code.
+def read_hunts(places: Iterable[Path]) -> list[dict[str, Any]]:
+    """The hunts in files and directories: the largest of each overlay, its options and n.
 
-    `of bound` is how much of its bound the slowest start took.
+    Two versions of the code would be two tables: one of them is out of date, and only who ran
+    them knows which.
+    """
+    largest: dict[tuple[str, str], dict[str, Any]] = {}
+    for place in places:
+        for file in sorted(place.glob("*.json")) if place.is_dir() else [place]:
+            if not (text := file.read_text()):
+                continue
+            hunt = json.loads(text)
+            best = largest.setdefault((hunt["asked"], hunt["n"]), hunt)
+            if best["code"] != hunt["code"]:
+                versions = f"{best['code']} and {hunt['code']}"
+                raise SystemExit(f"{file}: hunts of {hunt['asked']} by {versions}; leave one out")
+            if hunt["starts"] > best["starts"]:
+                largest[hunt["asked"], hunt["n"]] = hunt
+    return list(largest.values())
+
+
+def failed_of(hunt: dict[str, Any]) -> int:
+    """How many starts broke a promise, or could not be run."""
+    return sum(row["failed"] for row in hunt["recovery"])
+
+
+def runs(hunts: Sequence[dict[str, Any]]) -> str:
+    """How many starts of each overlay there were, how much of its bound the slowest took, and by
+    which code; then what failed.
     """
     rows = []
     for it in hunts:
-        failed = sum(row["failed"] for row in it["recovery"])
         slowest = max((row["of_bound"] or 0.0 for row in it["recovery"]), default=0.0)
-        rows.append([it["asked"], it["n"], it["starts"], failed, slowest, it["code"]])
-    return table(["overlay", "n", "starts", "failed", "of bound", "code"], rows)
+        rows.append([it["asked"], it["n"], it["starts"], failed_of(it), slowest, it["code"]])
+    told = table(["overlay", "n", "starts", "failed", "of bound", "code"], rows)
+    return f"{told}\n{failures(hunts)}"
+
+
+def failures(hunts: Sequence[dict[str, Any]]) -> str:
+    """Every broken promise with the command that repeats it, the smaller one if there is one."""
+    starts, failed = sum(it["starts"] for it in hunts), sum(map(failed_of, hunts))
+    if not failed:
+        return f"Of {starts:,} starts none failed.\n"
+    lines = [f"Of {starts:,} starts {failed:,} failed:\n"]
+    for hunt in hunts:
+        for it in hunt["findings"][:FINDINGS_SHOWN]:
+            shown = it["smaller"] or it["replay"]
+            lines.append(f"- {hunt['asked']}, {it['checker']}: {it['detail']}: `{shown}`")
+        if (more := len(hunt["findings"]) - FINDINGS_SHOWN) > 0:
+            lines.append(f"- {hunt['asked']}: and {more:,} more")
+        lines += [
+            f"- {hunt['asked']}, not run: {it['error']}: `{it['replay']}`" for it in hunt["errors"]
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def conditions(hunts: Sequence[dict[str, Any]]) -> str:
@@ -108,6 +156,24 @@ def parts_of(hunts: Sequence[dict[str, Any]]) -> dict[str, str]:
             for tell in (runs, conditions, schedulers, classes):
                 parts[f"{prefix}{tell.__name__}"] = tell(some)
     return parts
+
+
+def with_measured(page: str, hunts: Sequence[dict[str, Any]]) -> str:
+    """The table of bounds with what the slowest scheduler took, and its share of the bound.
+
+    Of several hunts of few nodes in one overlay the largest speaks.
+    """
+    lines = page.splitlines(keepends=True)
+    for hunt in sorted((it for it in hunts if not is_large(it)), key=lambda it: it["starts"]):
+        took = next((it for it in hunt["schedulers"] if it["scheduler"] == SLOWEST), None)
+        at = [n for n, line in enumerate(lines) if line.startswith(f"| {hunt['overlay']} | ")]
+        if took is None or took["max"] is None or not at:
+            continue
+        cells = lines[at[0]].split(" | ")
+        cells[3] = " / ".join(_text(took[key]) for key in ("p50", "p99", "max"))
+        cells[4] = f"{took['max'] / int(cells[2]):.2f}"
+        lines[at[0]] = " | ".join(cells)
+    return "".join(lines)
 
 
 Runs = dict[str, list[dict[str, Any]]]  # by overlay
@@ -206,8 +272,11 @@ def main(files: Sequence[str]) -> None:
         parts = {"processes": processes(runs), "process faults": process_faults(runs)}
         PAGE.write_text(written(PAGE.read_text(), parts))
         return
-    hunts = [json.loads(Path(file).read_text()) for file in files]
+    hunts = read_hunts(map(Path, files))
+    if not hunts:
+        raise SystemExit(f"no hunt in {' '.join(files)}")
     PAGE.write_text(written(PAGE.read_text(), parts_of(hunts)))
+    BOUNDS.write_text(with_measured(BOUNDS.read_text(), hunts))
 
 
 if __name__ == "__main__":

@@ -49,12 +49,12 @@ def signature(name: str, thing: Any) -> str:
 
 def described(name: str, thing: object) -> str:
     """How it is called and what it does; of a class that people call, its methods too."""
-    told = [signature(name, thing), inspect.getdoc(thing) or ""]
+    parts = [signature(name, thing), inspect.getdoc(thing) or ""]
     if isinstance(thing, type) and name.removeprefix("network.live.") in LISTED:
         for method, it in vars(thing).items():
             if not method.startswith("_") and callable(it):
-                told += [f"    {signature(method, it)}", _indented(inspect.getdoc(it) or "")]
-    return "\n\n".join(filter(None, told))
+                parts += [f"    {signature(method, it)}", _indented(inspect.getdoc(it) or "")]
+    return "\n\n".join(filter(None, parts))
 
 
 def _indented(text: str) -> str:
@@ -77,11 +77,11 @@ class Commands(Directive):
         """One section for each."""
         context = click.Context(program)
         return [
-            section(name, told)
+            section(name, text)
             for group in SECTIONS.values()
             for one in group
             if (command := program.get_command(context, one)) is not None  # type: ignore[attr-defined]
-            for name, told in commands(command, f"planaria {one}")
+            for name, text in commands(command, f"planaria {one}")
         ]
 
 

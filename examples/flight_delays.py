@@ -153,7 +153,9 @@ def main(rows: int | None = None) -> bool:
         publish(network.context, network, published)
         end = time.monotonic() + PATIENCE_SECONDS
         while sum(row.flights for row in spark.table("delays").collect()) < len(published):
-            if query.exception() or time.monotonic() > end:
+            if (error := query.exception()) is not None:
+                raise error
+            if time.monotonic() > end:
                 break
             time.sleep(0.5)
         (home / "flights.json").write_text("\n".join(body for _, body in published))

@@ -1,31 +1,37 @@
-"""All decoders under atheris: `python tests/fuzz_atheris.py -atheris_runs=1000000`.
+"""One decoder under atheris: `python tests/fuzz_atheris.py records -atheris_runs=1000000`.
 
-The first byte of an input chooses the decoder.
+It begins with good bytes and follows what Planaria's code does with them. Without a name it says
+which decoders there are. `pip install atheris` needs a Clang with libFuzzer where there is no
+wheel: on Debian `apt install clang`.
 """
 
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import atheris  # type: ignore[import-untyped]
+import atheris  # type: ignore[import-not-found]
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "src"), str(Path(__file__).parent)]
 
 with atheris.instrument_imports(include=["planaria"]):
-    from fuzz_lab import Decoder, attempt, decoders
-
-TABLE: list[tuple[str, Decoder]] = []
+    from fuzz_lab import attempt, decoders
 
 
-def one_input(data: bytes) -> None:
-    """Try one decoder."""
-    if data:
-        name, one = TABLE[data[0] % len(TABLE)]
-        attempt(name, one, data[1:])
+def main() -> None:
+    """Fuzz the decoder that is named, with libFuzzer's options."""
+    with TemporaryDirectory(prefix="planaria-fuzz-") as home:
+        table = decoders(Path(home))
+        if len(sys.argv) < 2 or sys.argv[1] not in table:
+            sys.exit(f"name a decoder: {', '.join(table)}")
+        name, one = sys.argv[1], table[sys.argv[1]]
+        corpus = Path(home) / "corpus"
+        corpus.mkdir()
+        for number, seed in enumerate(one.seeds):
+            (corpus / str(number)).write_bytes(seed)
+        words = [sys.argv[0], *sys.argv[2:], str(corpus)]
+        atheris.Setup(words, lambda data: attempt(name, one, data))
+        atheris.Fuzz()
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory(prefix="planaria-fuzz-") as home:
-        TABLE += decoders(Path(home)).items()
-        atheris.Setup(sys.argv, one_input)
-        atheris.Fuzz()
+    main()

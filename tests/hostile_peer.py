@@ -5,13 +5,14 @@ is killed; the standard library is all it needs.
 """
 
 import os
+import resource
 import socket
 import sys
 import time
 from collections.abc import Callable
 
 Dial = Callable[[], socket.socket]
-CONNECTIONS = 600
+CONNECTIONS = 10_000  # a descriptor each
 ANNOUNCED = (1 << 20).to_bytes(4, "big") + b"\x04"  # a frame of a mebibyte that never comes
 
 
@@ -49,6 +50,8 @@ def flood(dial: Dial, hello: bytes, request: bytes) -> None:
 
 def connections(dial: Dial, hello: bytes, request: bytes) -> None:
     """More connections than the node takes, without a word; those that it closes again anew."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     held: list[socket.socket] = []
     while True:
         held.append(dial())

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from planaria.core.errors import CapacityExceeded
-from planaria.lab.incidents.disk_ring import commit
 from planaria.records.batches import Batch
 from planaria.records.positions import Interval
 from planaria.records.record import Draft, Publication, Record, Stream, seal
@@ -21,7 +20,6 @@ def stream(publisher: int = 1, incarnation: int = 0) -> Stream:
 A, B = stream(1), stream(2)
 
 Make = Callable[[str], Store]
-settle = commit  # waits until all is on disk
 
 
 def record(

@@ -241,7 +241,8 @@ class ReferenceGate:
         return m.Resolved(message.request, {}, floor, last)
 
     def _read(self, message: m.Read) -> Message:
-        tail = ReferenceTail(None, m.Tail(0, message.topic, {message.topic: message.after}))  # type: ignore[arg-type]
+        ask = m.Tail(0, message.topic, {message.topic: message.after}, 0, message.where)
+        tail = ReferenceTail(None, ask)  # type: ignore[arg-type]
         to = None
         if message.to is not None:
             to = {(it.publisher, it.incarnation): it.next for it in message.to}

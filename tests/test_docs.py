@@ -8,12 +8,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import NamedTuple
 
+import click
 import pytest
 
+from planaria.cli.main import planaria as cli
 from planaria.simulator.engine import KINDS
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import ACTIONS
@@ -26,6 +29,7 @@ PAGES = sorted(
 )
 COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+SEPARATORS = ("&&", "||", "|", "&", ";", ">", "<")
 SECONDS_MAX = 120  # a page that takes longer is a benchmark
 
 
@@ -149,6 +153,46 @@ def test_python_blocks_run(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_console_blocks_do_what_they_show(page: str, tmp_path: Path) -> None:
     assert failed_commands((ROOT / page).read_text(), tmp_path) == []
+
+
+def impossible(line: str) -> str:
+    """Why a command that a page shows cannot be typed so; empty if it can."""
+    words = list(takewhile(lambda it: it not in SEPARATORS, shlex.split(line, comments=True)))
+    command: click.Command = cli
+    context, rest = click.Context(cli), words[1:]
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        found = command.get_command(context, rest[0])
+        if found is None:
+            return f"no command {rest[0]}"
+        command, context, rest = found, click.Context(found, context), rest[1:]
+    try:
+        command.make_parser(context).parse_args(rest)
+    except click.UsageError as error:
+        return error.format_message()
+    return ""
+
+
+def shown_commands(text: str) -> list[str]:
+    """The `planaria` lines of blocks that are no programs; those of `console` are run anyway."""
+    shell = "".join(block.text for it in ("sh", "text") for block in blocks(text, it))
+    lines = re.findall(r"^(?:\$ )?(planaria [a-z].*)$", shell, re.MULTILINE)
+    return lines + re.findall(r"^    (planaria .*)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_can_be_typed_as_they_are_shown(page: str) -> None:
+    lines = shown_commands((ROOT / page).read_text())
+    assert [(it, why) for it in lines if (why := impossible(it))] == []
+
+
+def test_a_command_or_an_option_that_does_not_exist_is_caught() -> None:
+    assert impossible("planaria pub news hello --lines  # all of it") == ""
+    assert "no command" in impossible("planaria publish news")
+    assert "--since" in impossible("planaria pub news --since all")
+    assert shown_commands("```sh\nplanaria up  # x\n```\n\n    planaria ls\n") == [
+        "planaria up  # x",
+        "planaria ls",
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,4 +1,4 @@
-"""docs/recovery_page.py: hunts in, tables out, and nothing else on the page touched."""
+"""docs/recovery_page.py: hunts in, tables out, and nothing else on the pages touched."""
 
 import json
 import runpy
@@ -22,7 +22,10 @@ HUNT: dict[str, Any] = {
     "code": "1+abc",
     "recovery": [{**ROW, "start": "corrupt", "nemesis": it} for it in ("crash", "none")],
     "schedulers": [{**ROW, "scheduler": it} for it in page["SCHEDULERS"]],
+    "findings": [],
+    "errors": [],
 }
+FINDING = {"checker": "closure", "detail": "labels at 3", "replay": "sim 1", "smaller": None}
 
 
 def test_tables_say_what_the_hunts_said() -> None:
@@ -46,6 +49,47 @@ def test_hunts_of_many_nodes_have_tables_of_their_own() -> None:
     assert "## ring --supervisors 2, n = 9:64\n" in other["large classes"]
     assert "| 5,000 |" in other["large runs"]
     assert "5,000" not in small["runs"]
+
+
+def test_broken_promises_stand_below_the_runs_with_a_command() -> None:
+    whole = {**HUNT, "recovery": [{**it, "failed": 0} for it in HUNT["recovery"]]}
+    assert page["runs"]([whole]).endswith("\n\nOf 2,400 starts none failed.\n")
+    raised = {"error": "MemoryError", "cells": 1, "replay": "sim 3"}
+    found = [FINDING, {**FINDING, "smaller": "sim 2"}] + [FINDING] * page["FINDINGS_SHOWN"]
+    told = page["runs"]([{**HUNT, "findings": found, "errors": [raised]}, whole])
+    assert "\nOf 4,800 starts 2 failed:\n" in told
+    assert "- ring --supervisors 2, closure: labels at 3: `sim 1`\n" in told
+    assert "labels at 3: `sim 2`\n" in told
+    assert "- ring --supervisors 2: and 2 more\n" in told
+    assert told.endswith("- ring --supervisors 2, not run: MemoryError: `sim 3`\n")
+
+
+def test_of_a_directory_the_largest_hunt_of_each_counts(tmp_path: Path) -> None:
+    large = {**HUNT, "n": "9:64", "starts": 500}
+    for name, hunt in (("a", {**HUNT, "starts": 5000}), ("b", HUNT), ("c", large)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(hunt))
+    (tmp_path / "d.json").write_text("")  # it runs still
+    assert [it["starts"] for it in page["read_hunts"]([tmp_path])] == [5000, 500]
+    assert [it["starts"] for it in page["read_hunts"]([tmp_path / "b.json"])] == [2400]
+    (tmp_path / "e.json").write_text(json.dumps({**HUNT, "code": "1+def"}))
+    with pytest.raises(SystemExit, match=r"by 1\+abc and 1\+def; leave one out"):
+        page["read_hunts"]([tmp_path])
+
+
+def test_what_is_quoted_beside_the_bounds_follows() -> None:
+    before = page["BOUNDS"].read_text()
+    shorter = {**HUNT, "starts": 9, "schedulers": [{**ROW, "max": 1, "scheduler": "priority"}]}
+    unhealed = {**HUNT, "overlay": "dht", "schedulers": []}
+    after = page["with_measured"](before, [HUNT, shorter, {**shorter, "n": "9:64"}, unhealed])
+    changed = [
+        it for it in zip(before.split("\n"), after.split("\n"), strict=True) if it[0] != it[1]
+    ]
+    (old, new), *others = changed
+    assert not others
+    cells = old.split(" | ")
+    share = f"{9 / int(cells[2]):.2f}"
+    assert new.split(" | ") == [*cells[:3], "3 / 7.25 / 9", share, *cells[5:]]
+    assert cells[0] == "| ring"
 
 
 RUN: dict[str, Any] = {

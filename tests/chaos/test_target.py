@@ -1,6 +1,7 @@
 """Questions to nodes that are broken, and strangers at their doors."""
 
 import asyncio
+import os
 import socket
 from pathlib import Path
 from random import Random
@@ -9,12 +10,13 @@ import pytest
 
 from live_lab import config, run
 from planaria.chaos.strangers import flood, garbage
-from planaria.chaos.target import Target
+from planaria.chaos.target import Member, Target
 from planaria.core.errors import UsageError
 from planaria.network.client.asking import Asker, Unanswered
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
 from planaria.network.context import Context
+from planaria.network.identity import handle_of
 from planaria.network.live import LiveNode
 
 
@@ -92,5 +94,28 @@ def test_questions_at_the_same_time_leave_one_connection(
         await target.close()
         assert all(it.hung_up for it in opened)
         await node.stop()
+
+    run(main)
+
+
+def test_who_was_started_again_may_take_its_time_to_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        told = config(tmp_path, name="a", listen=door_of_nobody())
+        first = LiveNode(told)
+        await first.start()
+        handle = handle_of(first.id)
+        await first.stop(leave=False)
+        target = Target(context(told.listen))
+        member = Member("a", handle, told.listen, 0, tmp_path, True)
+        learning = asyncio.create_task(target._learn(member))
+        await asyncio.sleep(0.3)
+        assert not learning.done(), "nobody is there"
+        again = LiveNode(told)
+        await again.start()
+        try:
+            await learning
+        finally:
+            await again.stop(leave=False)
+        assert member.pid == os.getpid()
 
     run(main)

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from planaria.chaos.applications import Applications, Asked, Given
+from planaria.chaos.applications import Applications, Asked, Away, Given
 from planaria.chaos.faults import Injection
 from planaria.chaos.run import SLACK_INTERVALS, Run, Verdict
 from planaria.chaos.target import Member, Target
@@ -24,7 +24,7 @@ class FakeTarget:
 
     def __init__(self) -> None:
         self.context = Context(servers=("127.0.0.1:1",), insecure=True)
-        self.interval, self.invented = 1.0, False
+        self.interval, self.invented, self.supervisors = 1.0, False, 1
         self.members = {
             name: Member(name, at, f"127.0.0.1:{at}", 0, None, supervises=at == 0)
             for at, name in enumerate("ab")
@@ -102,8 +102,49 @@ def test_a_run_without_history_in_which_nothing_was_owed_is_wrong() -> None:
         run.applications.asked[0].asked = run.injections[0].ended + SLACK_INTERVALS / 2
 
     assert verdict(change).wrong == []
-    (wrong,) = verdict(change, "mobile").wrong
+    (wrong,) = verdict(change, "content").wrong
     assert "nothing was judged" in wrong
+
+
+@pytest.mark.parametrize(
+    ("fault", "away", "owed"),
+    [
+        ("crash count=1", [], True),
+        ("crash count=1", [Away(0, 1.0, 3.0)], False),
+        ("crash count=1", [Away(0, 1.0, 3.0 - SLACK_INTERVALS)], True),
+        ("for 3 loss rate=0.8", [], True),
+        ("restart count=1 state=kept", [], True),
+        ("restart count=1 state=none", [], False),
+        ("corrupt count=1", [], False),
+    ],
+)
+def test_mobile_owes_what_it_acknowledged_unless_it_was_forgotten_or_a_reader_had_no_node(
+    fault: str, away: list[Away], owed: bool
+) -> None:
+    """Published at 22, the fault lasts from 0 to 1; a reader is away for long, or not so long."""
+
+    def change(run: Run) -> None:
+        for loss in away:
+            run.applications.away.append(loss)
+        (action,) = parse_schedule(f"at 0 {fault}", "test")
+        run.injections[:] = [Injection(action, ["a"], 1, ended=1.0, seconds=2.0)]
+        run.applications.asked[0].asked = 22.0
+        for given in run.applications.given[:1]:
+            run.applications.given.remove(given)
+            run.applications.had[given.reader].clear()
+
+    report = verdict(change, "mobile").report
+    assert report.lost == owed
+    assert verdict(change, "content").report.lost == 0
+
+
+def test_a_fault_that_did_not_heal_is_told_with_what_was_wrong_then() -> None:
+    def change(run: Run) -> None:
+        run.injections[0].seconds, run.injections[0].wrong = None, ["a label at b"]
+
+    told = verdict(change).wrong[-1]
+    assert told.startswith("`at 0 crash count=1` did not heal within")
+    assert told.endswith("s: a label at b")
 
 
 def test_what_nobody_published_is_excused_by_faults_that_make_it_up() -> None:

@@ -31,3 +31,20 @@ def test_what_expired_before_a_node_joined_is_passed_as_soon_as_another_says_so(
             assert [*events.vector()["topics"][TOPIC].values()] == [[[10], [1, 2]]]
 
     serve(test)
+
+
+def test_what_another_node_has_of_a_hole_satisfies_the_condition_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lacks, "ASK_SECONDS", 0.1)
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        gates[0].lacks = lambda topic, stream, number: number in range(2, 6)
+        async with client_of(*gates) as client:
+            payloads = [b'{"n": %d}' % number for number in range(8)]
+            await client.publish_many(TOPIC, payloads)
+            events = client.subscribe(TOPIC, since="all", where="n = 1 OR n = 4 OR n = 7")
+            found = [(await anext(events)).payload for _ in range(3)]
+            assert found == [payloads[1], payloads[4], payloads[7]]
+
+    serve(test)

@@ -186,9 +186,12 @@ def test_who_may_not_supervise_a_part_is_shown_nobody(tmp_path: Path) -> None:
     async def test(lab: Secure) -> None:
         (tmp_path / "rights.toml").write_text(RIGHTS + SECRET)
         node = await lab.node(rights=tmp_path / "rights.toml")
-        async with lab.client("alice", node) as alice, lab.client("boss", node) as boss:
-            async with alice.subscribe("open") as events:
-                await events.ready()
-                assert await seen_by(boss) == []
+        async with (
+            lab.client("alice", node) as alice,
+            lab.client("boss", node) as boss,
+            alice.subscribe("open") as events,
+        ):
+            await events.ready()
+            assert await seen_by(boss) == []
 
     run_secure(tmp_path, test)

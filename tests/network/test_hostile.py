@@ -2,10 +2,11 @@
 
 import asyncio
 import os
+import resource
 import secrets
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
@@ -19,10 +20,11 @@ from planaria.network.client.messages import AskTopics, ClientMessage, Tail, Top
 from planaria.network.connection import CLIENT, VERSIONS, Hello
 from planaria.network.contacts import parse_address
 from planaria.network.frames import Kind, frame
+from planaria.network.host import CONNECTIONS_MAX
 
 PEER = Path(__file__).parents[1] / "hostile_peer.py"
 ROUNDS = 40
-CONNECTIONS_MAX = 200  # so that the test's 600 are too many
+DESCRIPTORS = 10_240  # for the peer's 10,000 connections
 RATIO_MAX = 15.0  # of the median round trip beside an attacker to that before
 GROWTH_MAX = 96 << 20  # bytes
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -68,13 +70,24 @@ async def attacker(kind: str, address: str, message: ClientMessage) -> AsyncIter
         await process.wait()
 
 
+@pytest.fixture
+def descriptors() -> Iterator[None]:
+    """As many files and sockets as this process and its children may have open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < DESCRIPTORS:
+        pytest.skip(f"{hard} open files are allowed, and 10,000 connections take {DESCRIPTORS}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("descriptors")
 @pytest.mark.parametrize("kind", ["garbage", "flood", "connections", "reads_nothing", "lies"])
 def test_a_hostile_peer_hurts_only_its_own_link(kind: str) -> None:
     message = AskTopics(1, "#") if kind == "flood" else Tail(1, "#", {})
 
     async def test(lab: Lab) -> None:
         host, gate = lab.hosts[0], lab.gates[0]
-        host.connections_max = CONNECTIONS_MAX
         publisher, reader = await lab.client(0), await lab.client(0)
         tail = await reader.tail()
         if kind == "reads_nothing":

@@ -67,6 +67,27 @@ def test_one_filter_must_allow_a_whole_pattern(name: str, pattern: str, may: boo
 
 
 @pytest.mark.parametrize(
+    ("pattern", "part"),
+    [
+        ("#", True),
+        ("weather/#", True),
+        ("weather/+/x", True),
+        ("+/archive", True),
+        ("weather/archive", True),
+        ("weather/now/#", False),
+        ("weather", False),
+        ("+", False),
+        ("news/#", False),
+    ],
+)
+def test_a_part_of_a_pattern_is_denied_if_a_topic_of_it_is(pattern: str, part: bool) -> None:
+    found = parse_rights(GOOD)
+    assert found.denies_part("bob", "publish", pattern) == part
+    assert not found.denies_part("bob", "subscribe", pattern)
+    assert not found.denies_part("alice", "publish", pattern)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "line", "words"),
     [
         ('rights = ["subscribe"]', 'rights = ["subscribe", "read"]', 12, "unknown right 'read'"),

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from planaria.core.errors import UsageError
+from planaria.lab.incidents.disk_ring import commit
 from planaria.network.store import database as stores
 from planaria.network.store.database import Database
 from planaria.network.store.opening import FILE, MENDED
@@ -15,7 +16,7 @@ from planaria.network.store.salvage import readable_rows
 from planaria.records.positions import Mark
 from planaria.records.record import Record, intact
 from planaria.records.window import Window
-from records_lab import NOW, A, B, numbers, record, settle
+from records_lab import NOW, A, B, numbers, record
 
 RECORDS = 600
 
@@ -26,7 +27,7 @@ def filled(path: Path, count: int = RECORDS) -> dict[int, Record]:
     with Database(path) as database:
         store = database.topic("news")
         store.append(records)
-        settle(store)
+        commit(store)
     return {one.place: one for one in records}
 
 
@@ -44,7 +45,7 @@ def opened(path: Path, written: dict[int, Record]) -> tuple[int, list[str]]:
             assert part.record == written[part.record.place]
         if database.writer is not None:
             store.append(written.values())
-            settle(store)
+            commit(store)
             assert len(store.get(store.places(0, NOW + 10**6))) == len(written)
             assert store.vector() == {A: Mark(4 * len(written))}
     return len(found), said
@@ -119,7 +120,7 @@ def test_bytes_that_were_right_are_known_again_and_noticed_when_they_change(
         for _ in range(reads):
             assert [it.key for it in store.get(places)] == [written[it].key for it in places]
         assert hashed == places * min(reads, 2)  # then a checksum does, however often they are read
-        settle(store)
+        commit(store)
         with sqlite3.connect(tmp_path / FILE) as other:
             other.execute("UPDATE records SET body = body || x'00' WHERE id = 2")
         assert [it.place for it in store.get(places)] == [places[0], places[2]]
@@ -178,7 +179,7 @@ def test_a_bad_checksum_takes_one_record_out_of_vector_and_digest(tmp_path: Path
         (arrival,) = store.append([record(A, 24, 4, time=NOW + 6, text="x" * 100)])
         assert arrival.new == [], "delivered once, before the damage"
         assert store.vector() == {A: Mark(4 * RECORDS)}
-        settle(store)
+        commit(store)
         kept = database.reading.execute("SELECT id FROM set_aside").fetchall()
         assert kept == [(7,)]
     assert opened(tmp_path, written) == (RECORDS, [])
@@ -210,7 +211,7 @@ def test_without_its_log_a_store_starts_from_its_file(tmp_path: Path) -> None:
     database = Database(path)
     store = database.topic("news")
     store.append([record(B, n) for n in range(50)])
-    settle(store)
+    commit(store)
     copy.mkdir()
     for name in (FILE, "lock"):  # as a process that was killed leaves them, but for the log
         (copy / name).write_bytes((path / name).read_bytes())
@@ -327,7 +328,7 @@ def test_what_was_dropped_stays_settled_after_a_restart(tmp_path: Path) -> None:
         store.append([record(A, 2, time=NOW, low=1), record(A, 4, time=NOW + 1)])
         store.append([record(A, 6, 4, time=NOW + 2, text="y")])
         assert store.vector() == {A: Mark(3)}
-        settle(store)
+        commit(store)
     with Database(tmp_path) as database:
         store = database.topic("news")
         store.show(window)
@@ -345,7 +346,7 @@ def test_what_a_publisher_vouched_away_stays_so_when_its_record_is_gone(tmp_path
         store.purge([])
         store.append([record(A, 9, time=NOW, low=7), record(B, 0, time=NOW + 1)])
         assert store.vector()[A] == Mark(7)
-        settle(store)
+        commit(store)
     with Database(tmp_path) as database:
         store = database.topic("news")
         store.show(window)
@@ -364,14 +365,14 @@ def test_what_was_delivered_and_never_kept_is_not_delivered_after_a_restart(
             (arrival,) = store.append([record(A, 0, time=NOW)])
             assert arrival.new == expected
             assert arrival.record.place not in store
-            settle(store)
+            commit(store)
 
 
 def test_topics_share_one_file_and_know_nothing_of_each_other(tmp_path: Path) -> None:
     with Database(tmp_path) as database:
         for name in ("news", "weather"):
             database.topic(name).append([record(A, 0, 3, text=name)])
-        settle(database.topic("news"))
+        commit(database.topic("news"))
     with Database(tmp_path) as database:
         assert database.topics() == ["news", "weather"]
         (one,) = database.topic("weather").read({}).slices

@@ -6,12 +6,12 @@ import pytest
 
 from antientropy_lab import TOPIC, Channel, bodies, held, record
 from planaria.core.chance import stream
+from planaria.lab.incidents.disk_ring import commit
 from planaria.network.store.database import Database
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.skipring.arbitrary_history import corrupt_caches
 from planaria.records.window import Window
-from records_lab import settle
 
 
 def on_disk(
@@ -57,7 +57,7 @@ def test_memory_that_names_a_false_place_or_row_costs_no_record_on_disk(
     with database:
         before, store = bodies(one), one.holdings.store
         if settled:
-            settle(store)
+            commit(store)
         entries = list(store.index.shown.values())
         places = {entry.place for entry in entries[:3]}
         for entry in entries[:3]:
@@ -85,14 +85,14 @@ def test_retention_with_a_false_row_in_memory_deletes_no_other_record(
         other.append([record(4711)])
         store.append([record(number, time=number + 1) for number in range(40)])
         if written:
-            settle(store)
+            commit(store)
         entries = {entry.first: entry for entry in store.index.shown.values()}
         (foreign,) = other.index.shown.values()
         entries[0].row, entries[1].row = entries[30].row, foreign.row
         entries[2].row, entries[3].row = 1 << 70, -1
         store.show(Window(lo=20))
         store.purge([Window(lo=20)])
-        settle(store)
+        commit(store)
         assert said == []
     with Database(tmp_path, said.append) as database:
         store = database.topic("news")
@@ -107,7 +107,7 @@ def test_what_another_topic_has_is_not_read_where_one_is_mended(tmp_path: Path) 
         store, other = database.topic("news"), database.topic("another")
         other.append([record(4711)])
         store.append([record(1), record(2)])
-        settle(store)
+        commit(store)
         store.append([record(3)])
         store.index.shown.clear()
         store.mend()

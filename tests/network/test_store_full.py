@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from planaria.core.errors import CapacityExceeded
+from planaria.lab.incidents.disk_ring import commit
 from planaria.network.store import writer
 from planaria.network.store.database import Database
 from planaria.network.store.opening import FILE
 from planaria.records.record import Record
-from records_lab import NOW, A, B, numbers, record, settle
+from records_lab import NOW, A, B, numbers, record
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_a_full_disk_is_back_pressure_and_loses_nothing(
             one = record(A, n, text="x" * 4000)
             try:
                 store.append([one])
-                settle(store)
+                commit(store)
                 acknowledged.append(one)
             except CapacityExceeded as error:
                 refused = error
@@ -58,12 +59,12 @@ def test_a_full_disk_is_back_pressure_and_loses_nothing(
         ballast.unlink()
         for _ in range(400):
             try:
-                settle(store)
+                commit(store)
                 break
             except AssertionError:
                 continue
         store.append([record(B, 0)])
-        settle(store)
+        commit(store)
         visible = store.places(0, NOW + 1)
         assert {one.place for one in acknowledged} < {*visible}
     with Database(small_disk / "store", said.append) as database:
@@ -79,7 +80,7 @@ def test_a_process_killed_on_a_full_disk_starts_with_all_it_acknowledged(small_d
         for n in range(400):
             try:
                 store.append([record(A, n, text="x" * 4000)])
-                settle(store)
+                commit(store)
                 acknowledged.append(n)
             except (CapacityExceeded, AssertionError):
                 break
@@ -111,7 +112,7 @@ def test_a_read_only_disk_serves_what_it_has(small_disk: Path) -> None:
     with Database(path) as database:
         store = database.topic("news")
         store.append([record(A, n) for n in range(50)])
-        settle(store)
+        commit(store)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     said: list[str] = []
     with Database(path, said.append) as database:

@@ -14,6 +14,7 @@ from planaria.core.state import State
 from planaria.lab.incidents.disk_ring import CommittingWriter, DiskRing, Disks, commit
 from planaria.network.store import database
 from planaria.network.store.database import Database
+from planaria.network.store.opening import FILE
 from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.overlay import TOPIC
 from planaria.protocols.skipring.peer import Peer, PeerState
@@ -240,6 +241,38 @@ def test_a_store_that_refuses_is_told_and_gets_it_from_peers_later(
     net.simulator.run(3000)
     assert all(net.payloads(id) == {b"while full": 1} for id in range(4))
     assert net.applications.ever(2) == {b"while full"}
+
+
+@pytest.mark.parametrize("damage", ["cut in half", "bytes flipped", "emptied"])
+def test_what_a_damaged_disk_lost_comes_back_from_peers_and_nothing_wrong_is_handed_out(
+    tmp_path: Path, damage: str
+) -> None:
+    net = Network(tmp_path, 4, 0)
+    with closing(net.ring) as ring:
+        payloads = Counter(b"%d" % number * 300 for number in range(40))
+        for number, payload in enumerate(payloads):
+            net.simulator.command(number % 4, Publish(TOPIC, payload))
+            net.simulator.run(20)
+        net.simulator.run(1000)
+        assert net.payloads(2) == payloads
+        net.simulator.remove(2)
+        ring.databases.pop(2).close()
+        file = tmp_path / "2" / FILE
+        data = bytearray(file.read_bytes())
+        if damage == "bytes flipped":
+            for at in range(5000, len(data), 3000):
+                data[at] ^= 0xFF
+        file.write_bytes(data if damage == "bytes flipped" else data[: len(data) // 2])
+        if damage == "emptied":
+            file.write_bytes(b"")
+        net.simulator.add(ring.spawn(2, net.simulator.rng))
+        assert len(net.payloads(2)) < 40
+        net.simulator.run(3000)
+        assert net.payloads(2) == payloads
+        assert all(ring.records(id) == ring.records(0) for id in range(4))
+        assert {*net.applications.handed[2][-1]} <= {*payloads}
+        assert ring.said
+    assert len(ring.said) <= 2, "one line for what was found at the start, one for what is read"
 
 
 def test_a_start_remembers_what_was_delivered_in_whatever_order_it_came(

@@ -5,13 +5,14 @@ from random import Random
 import pytest
 
 from planaria.core.errors import CapacityExceeded
+from planaria.lab.incidents.disk_ring import commit
 from planaria.records import positions
 from planaria.records import store as store_module
 from planaria.records.positions import Mark, skip
 from planaria.records.record import Publication, Stream
 from planaria.records.store import Store
 from planaria.records.window import LIMIT_MAX, Window
-from records_lab import NOW, A, B, Make, any_record, numbers, record, settle, shuffled, stream
+from records_lab import NOW, A, B, Make, any_record, numbers, record, shuffled, stream
 
 pytest_plugins = ("record_stores",)
 
@@ -355,9 +356,9 @@ def test_a_topic_refuses_more_records_than_it_can_index(
 def test_commit_says_when_all_that_was_appended_is_durable(store: Store) -> None:
     store.append([record(A, 0, 3)])
     assert numbers(store.read({})) == {A: [0, 1, 2]}, "visible before it is durable"
-    settle(store)
+    commit(store)
     assert numbers(store.read({})) == {A: [0, 1, 2]}
-    settle(store)
+    commit(store)
 
 
 def test_an_audit_finds_nothing_wrong_with_a_sound_store(store: Store) -> None:

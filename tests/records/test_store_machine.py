@@ -10,13 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from planaria.lab.incidents.disk_ring import commit
 from planaria.network.store.database import Database
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import START, Mark, skip
 from planaria.records.record import Record, Stream
 from planaria.records.store import Store
 from planaria.records.window import Window
-from records_lab import NOW, A, B, NaiveStore, any_record, flat, settle
+from records_lab import NOW, A, B, NaiveStore, any_record, flat
 
 WINDOWS = [
     Window(),
@@ -196,7 +197,7 @@ class DiskMachine(Machine):
 
     @rule()
     def commit(self) -> None:
-        settle(self.store)
+        commit(self.store)
 
     def teardown(self) -> None:
         self._database.close()

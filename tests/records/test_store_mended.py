@@ -2,12 +2,13 @@
 
 import pytest
 
+from planaria.lab.incidents.disk_ring import commit
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
 from planaria.records.store import Store
 from planaria.records.window import Window
-from records_lab import NOW, A, B, numbers, record, settle
+from records_lab import NOW, A, B, numbers, record
 
 pytest_plugins = ("record_stores",)
 
@@ -63,7 +64,7 @@ def test_what_an_entry_says_falsely_of_its_record_is_not_read(store: Store, chan
     """A reader would be given numbers that the record does not have."""
     store.append([record(A, 0, 4), record(A, 4, 4), record(A, 8, 4)])
     entry = store.index.lanes[A].entries[1]
-    settle(store)
+    commit(store)
 
     def falsify() -> None:
         entry.end += change

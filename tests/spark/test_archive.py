@@ -179,6 +179,36 @@ def test_so_many_files_are_open_at_a_time_however_many_days_a_table_has(
     assert len(list(tmp_path.rglob("*.parquet"))) == len(files.rows)
 
 
+def test_times_that_no_calendar_has_are_archived_without_a_date_and_come_back(
+    tmp_path: Path,
+) -> None:
+    stamps = [0, (1 << 63) - 1, -(1 << 63), 253_402_300_800_000_000, 253_402_300_799_999_999]
+
+    async def use(lab: Lab) -> None:
+        writer = await lab.client(0)
+        for number, stamp in enumerate(stamps):
+            record = writer.seal(b"%d" % number, timestamp=stamp)
+            await writer.ask(Put, Stored, TOPIC, record.data, copies=1)
+        assert await apart(write, lab, tmp_path) == len(stamps)
+        found = ds.dataset(tmp_path, partitioning="hive").to_table()
+        days = dict(zip(*(found[it].to_pylist() for it in ("payload", "date")), strict=True))
+        none = dict.fromkeys([b"1", b"2", b"3"])
+        assert days == {b"0": "1970-01-01", **none, b"4": "9999-12-31"}
+        assert await apart(restore, context(lab), Archive(tmp_path), TOPIC, 1) == (5, 5)
+        await apart(write, lab, tmp_path)
+        found = ds.dataset(tmp_path, partitioning="hive").to_table()
+        assert Counter(found["timestamp"].cast("int64").to_pylist()) == Counter(stamps * 2)
+
+    run(use, 1, 1)
+
+
+def test_a_topic_whose_name_no_directory_can_have_is_told(tmp_path: Path) -> None:
+    with module._Files(tmp_path, 0) as files:
+        files.write("é" * 41, pa.table({"timestamp": pa.array([0], pa.timestamp("us"))}))
+        with pytest.raises(UsageError, match="takes 258 bytes as the name of a directory"):
+            files.write("é" * 42, pa.table({"timestamp": pa.array([0], pa.timestamp("us"))}))
+
+
 def test_a_hole_that_nobody_fills_is_passed_over_and_archived_if_it_comes_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -33,15 +33,22 @@ with session(master) as spark:
 """
 
 
-READ = """
+COPY = """
 import sys
 from planaria.spark import PlanariaDataSource, session
 
-master, servers, credentials = sys.argv[1:]
+master, servers, credentials, checkpoint = sys.argv[1:]
 with session(master) as spark:
     spark.dataSource.register(PlanariaDataSource)
-    told = {"servers": servers, "credentials": credentials, "subscribe": "a", "minPartitions": "4"}
-    print(spark.read.format("planaria").options(**told).load().select("id").distinct().count())
+    told = {"servers": servers, "credentials": credentials}
+    rows = spark.readStream.format("planaria").option("startingOffsets", "earliest")
+    rows = rows.options(**told, subscribe="a", minPartitions="4", columns="value").load()
+    writing = rows.writeStream.format("planaria").options(**told, topic="b")
+    query = writing.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    for topic in ("a", "b"):
+        read = spark.read.format("planaria").options(**told, subscribe=topic, minPartitions="4")
+        print(read.load().select("value").distinct().count(), read.load().count())
 """
 
 
@@ -76,7 +83,7 @@ def test_a_standalone_cluster_gives_the_bytes_of_a_local_one(
     assert contents(tmp_path / "cluster") == here
 
 
-def test_a_standalone_cluster_reads_topics(
+def test_a_standalone_cluster_reads_and_writes_topics(
     tmp_path: Path, seeds: Callable[[int, int], int]
 ) -> None:
     seeds(0, 1)
@@ -84,5 +91,6 @@ def test_a_standalone_cluster_reads_topics(
         context = UpNetwork(processes, 2, 1).context
         servers = ",".join(context.servers)
         with planaria.sync.connect(servers, credentials=context.credentials) as client:
-            client.publish_many("a", [b"x"] * 20_000)
-        assert run(READ, master, servers, context.credentials).split() == ["20000"]
+            client.publish_many("a", [b"%d" % number for number in range(20_000)])
+        said = run(COPY, master, servers, context.credentials, tmp_path / "checkpoint")
+        assert said.split() == ["20000"] * 4

@@ -1,9 +1,14 @@
-"""The format `planaria` over Spark Connect: the class is sent, the package is at the server."""
+"""The format `planaria` in sessions of the user's own: plain ones, and over Spark Connect.
+
+Nothing of ours starts or configures them. Over Connect the class is sent by its name, and the
+package is at the server.
+"""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +29,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from planaria.spark import PlanariaDataSource
 home, options = Path(sys.argv[1]), json.loads(sys.argv[2])
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
+spark = getattr(SparkSession.builder, sys.argv[3])("local[2]").getOrCreate()
 try:
     spark.dataSource.register(PlanariaDataSource)
     rows = spark.readStream.format("planaria").option("startingOffsets", "earliest")
@@ -40,10 +45,24 @@ finally:
 """
 
 
+def test_a_plain_session_reads_and_writes_topics(
+    tmp_path: Path, seeds: Callable[[int, int], int]
+) -> None:
+    seeds(0, 1)  # a second Java; by day the session over Connect has as little of ours
+    assert copied(tmp_path, "master") == ("pyspark.sql.session", list(range(ROWS)))
+
+
 def test_a_connect_session_reads_and_writes_topics(tmp_path: Path) -> None:
     missing = [it for it in ("grpc", "grpc_status", "zstandard") if find_spec(it) is None]
     if missing:
         pytest.skip(f"Spark Connect needs {missing[0]}: pip install 'pyspark[connect]'")
+    kind, values = copied(tmp_path, "remote")
+    assert kind.startswith("pyspark.sql.connect")
+    assert values == list(range(ROWS))
+
+
+def copied(tmp_path: Path, how: str) -> tuple[str, list[int]]:
+    """The kind of a session that is made so, and what it has read that it has written."""
     conf = tmp_path / "conf"
     conf.mkdir()
     told = {**LABORATORY, "spark.ui.enabled": "false", "spark.driver.memory": "1g"}
@@ -55,7 +74,7 @@ def test_a_connect_session_reads_and_writes_topics(tmp_path: Path) -> None:
             client.publish_many("one/a", [b"%d" % number for number in range(ROWS)])
         options = {"servers": ",".join(servers), "credentials": str(keys)}
         found = subprocess.run(
-            [sys.executable, "-c", CLIENT, str(tmp_path), json.dumps(options)],
+            [sys.executable, "-c", CLIENT, str(tmp_path), json.dumps(options), how],
             env={
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *_beside()]),
@@ -69,8 +88,7 @@ def test_a_connect_session_reads_and_writes_topics(tmp_path: Path) -> None:
             check=True,
         )
     kind, values = json.loads(found.stdout.splitlines()[-1])
-    assert kind.startswith("pyspark.sql.connect")
-    assert values == list(range(ROWS))
+    return kind, values
 
 
 def _beside() -> list[str]:

@@ -129,8 +129,8 @@ def test_a_sweep_of_which_every_simulation_raises_is_one_line_with_a_command_tha
 ) -> None:
     cells = crossed({"x": [3]}, [0, 1])
     columns = {"twice": "float64"}
-    barren = Experiment("double", columns, toy_study.fragile, cells, toy_study.SUMMED)
-    study = structs.replace(toy_study.FRAGILE, experiments=lambda _: [barren])
+    raising = Experiment("double", columns, toy_study.fragile, cells, toy_study.SUMMED)
+    study = structs.replace(toy_study.FRAGILE, experiments=lambda _: [raising])
     words = r"^toy-double: all 2 simulations raised KeyError.*; replay: planaria reproduce toy .*$"
     with pytest.raises(NothingMeasured, match=words):
         Reproduction([study], "quick", str(tmp_path / "out")).run(spark)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
+import planaria.spark
 from planaria.core.errors import UsageError
 from planaria.spark import java as java_module
 from planaria.spark import sessions as session_module
@@ -272,6 +273,10 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setattr(session_module, "find_spec", lambda name: name != "pyspark" or None)
     with pytest.raises(UsageError, match=r"pip install 'planaria\[spark\]'"):
         require()
+    monkeypatch.setitem(sys.modules, "pyspark.sql.datasource", None)
+    monkeypatch.delitem(sys.modules, "planaria.spark.datasource", raising=False)
+    with pytest.raises(ImportError, match=r"pyspark.*; this needs pip install 'planaria\[spark\]'"):
+        planaria.spark.PlanariaDataSource  # noqa: B018 - it is looked for when it is named
 
 
 def test_java_that_is_killed_is_one_line_with_what_is_done(

@@ -1,4 +1,4 @@
-"""The sink and its nodes, without Spark: what they refuse, and how long they let a task wait."""
+"""Source, sink and nodes, without Spark: what they refuse, and how long they let a task wait."""
 
 import asyncio
 from pathlib import Path
@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from planaria.core.errors import PlanariaError
 from planaria.network.client.batches import AHEAD_BYTES_MAX, Stager
 from planaria.records.record import Draft, seal
+from planaria.spark.datasource import PlanariaDataSource
 from planaria.spark.sink.writers import BatchWriter
 from secure_lab import Secure, run
 
@@ -46,6 +48,55 @@ def test_a_topic_without_the_right_to_publish_is_an_error_that_names_the_batch(
         assert "batch 7 of query q: " in said
         assert "has no right to publish on 'news'" in said
         assert "\n" not in said
+
+    run(tmp_path, test)
+
+
+def test_a_topic_without_the_right_to_subscribe_is_an_error_and_a_pattern_passes_over_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "rights.toml"
+    file.write_text(
+        RIGHTS.replace(
+            '["publish", "subscribe"]\ntopics = ["weather/#"]',
+            """["publish"]
+topics = ["#"]
+[[allow]]
+who = ["alice"]
+rights = ["subscribe"]
+topics = ["weather/#"]""",
+        )
+    )
+
+    async def test(lab: Secure) -> None:
+        node = await lab.node(rights=file)
+        told = {"servers": node.listen, "credentials": str(lab.people["alice"])}
+
+        def read(topics: str) -> list[bytes]:
+            source = PlanariaDataSource({**told, "subscribe": topics, "columns": "value"})
+            reader: Any = source.reader(source.schema())
+            parts = [one for task in reader.partitions() for one in reader.read(task)]
+            return [value for one in parts for value in one.column("value").to_pylist()]
+
+        def followed(topics: str) -> set[str]:
+            source = PlanariaDataSource({**told, "subscribe": topics})
+            reader: Any = source.streamReader(source.schema())
+            try:
+                start = end = {"s": {}, "sub": reader.options.fingerprint, "v": 1}
+                while end == start:
+                    end = reader.latestOffset(start, ReadAllAvailable())
+                return {*end["s"]}
+            finally:
+                reader.stop()
+
+        async with lab.client("alice", node) as alice:
+            for topic in ("news", "weather/oslo"):
+                await alice.publish(topic, topic.encode(), copies=1)
+        assert await asyncio.to_thread(read, "#") == [b"weather/oslo"]
+        assert await asyncio.to_thread(followed, "#") == {"weather/oslo"}
+        with pytest.raises(PlanariaError, match=r"no right to subscribe .*'news'") as error:
+            await asyncio.to_thread(read, "news")
+        assert "\n" not in str(error.value)
 
     run(tmp_path, test)
 

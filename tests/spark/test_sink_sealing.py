@@ -6,11 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.records.record import INCARNATION_BYTES
 from planaria.spark.sink import sealing
+from planaria.spark.sink.options import check_columns
 from planaria.spark.sink.sealing import by_topic, records
 
 STREAM = (7, bytes(INCARNATION_BYTES))
@@ -105,6 +107,12 @@ def test_what_no_record_holds_is_named(columns: dict[str, Any], said: str) -> No
     batch = pa.record_batch({name: pa.array(it, types.get(name)) for name, it in columns.items()})
     with pytest.raises(UsageError, match=said):
         [seal(STREAM, 0, 0) for seal in records(batch)]
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    schema = StructType([StructField("value", StringType())] * 2)
+    with pytest.raises(UsageError, match="2 columns value: select one"):
+        check_columns(schema, "t")
 
 
 def test_records_end_at_rows_and_bytes() -> None:

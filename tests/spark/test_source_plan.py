@@ -3,6 +3,7 @@
 import json
 import random
 from datetime import UTC, datetime
+from time import time
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,8 @@ from planaria.spark.source.offsets import (
 )
 from planaria.spark.source.options import ReadOptions, Where
 from planaria.spark.source.plan import advance, divide
+from planaria.spark.source.stream import StreamReader
+from planaria.spark.source.table import schema_of
 
 STREAMS: list[Stream] = [(number, bytes([number]) * 12) for number in (1, 2, 9)]
 TOPICS = ("a", "b/c")
@@ -179,15 +182,72 @@ def test_options_are_understood_or_refused_with_their_name() -> None:
     assert where.vectors == {"a": {STREAMS[0]: Mark(7)}}
     offset = json.dumps(Offset("x", where.vectors).to_json())
     assert ReadOptions.parse({"subscribe": "a", "startingOffsets": offset}).starting == where
-    for name, value in [
-        ("subscribe", "a/#/b"), ("startingOffsets", "yesterday"), ("startingOffsets", "{}}"),
-        ("endingOffsets", "earliest"), ("maxRowsPerTrigger", "0"), ("failOnDataLoss", "perhaps"),
-        ("filter", "a >"), ("subscibe", "a"), ("servers", "a:b"),
-    ]:  # fmt: skip
-        with pytest.raises(UsageError):
-            ReadOptions.parse({"subscribe": "a", name: value})
-    with pytest.raises(UsageError, match="subscribe"):
-        ReadOptions.parse({})
+    for word in ("Earliest", " LATEST"):
+        found = ReadOptions.parse({"subscribe": "a", "startingOffsets": word}).starting
+        assert found == Where(word.strip().lower())
+    named_s = '{"s": {"1/010101010101010101010101": 7}}'
+    found = ReadOptions.parse({"subscribe": "s", "startingOffsets": named_s}).starting
+    assert found == Where("given", 0, {"s": {STREAMS[0]: Mark(7)}})
+
+
+SEVEN = '{"a": {"1/010101010101010101010101": 7}}'
+AHEAD = str(1000 * int(time() + 3600))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"subscibe": "a"}, "unknown option 'subscibe'; did you mean subscribe?"),
+        ({"subscribe": ""}, "option subscribe: name a topic or pattern"),
+        ({"subscribe": "a/#/b"}, "option subscribe: .*'#' may only be the last level"),
+        ({"subscribe": "a,,b"}, "option subscribe: "),
+        ({"servers": "a:b"}, "option servers: address 'a:b': write HOST:PORT"),
+        ({"servers": ","}, "option servers: 0 servers"),
+        ({"startingOffsets": "yesterday"}, "option startingOffsets: 'yesterday' is not earliest"),
+        ({"startingOffsets": "-1"}, "option startingOffsets: '-1' is not earliest"),
+        ({"startingOffsets": AHEAD}, "option startingOffsets: .* in the future; write latest"),
+        ({"startingOffsets": "{}}"}, 'option startingOffsets: .*; write {"TOPIC": '),
+        ({"startingOffsets": '{"a": 7}'}, "option startingOffsets: no vector .*; write {"),
+        ({"startingOffsets": '{"a": {"0": 7}}'}, "it is publisher/incarnation; write {"),
+        ({"startingOffsets": SEVEN.replace("7", "-2")}, "option startingOffsets: no vector"),
+        ({"startingOffsets": '{"b": {}}'}, "option startingOffsets: 'b' is not subscribed to: a "),
+        ({"startingOffsets": '{"s": {}, "sub": "", "v": 2}'}, "no offset of version 1"),
+        ({"endingOffsets": "earliest"}, "option endingOffsets: a range does not end at the"),
+        ({"endingOffsets": SEVEN.replace("a", "b")}, "option endingOffsets: 'b' is not"),
+        ({"startingOffsets": "2000", "endingOffsets": "1000"}, "endingOffsets: .* before starting"),
+        (
+            {"startingOffsets": SEVEN, "endingOffsets": SEVEN.replace("7", "6")},
+            "endingOffsets: .* before starting",
+        ),
+        ({"maxRowsPerTrigger": "0"}, "option maxRowsPerTrigger: '0' is not a number from 1"),
+        ({"minPartitions": "many"}, "option minPartitions: 'many' is not a number from 1"),
+        ({"failOnDataLoss": "perhaps"}, "option failOnDataLoss: 'perhaps' is neither"),
+        ({"failOnDataLoss": ""}, "option failOnDataLoss: write true or false"),
+        ({"columns": "value,id,value"}, "option columns: 'value' is named twice"),
+        ({"columns": "values"}, "unknown column 'values'; did you mean value?"),
+        ({"schema": "n INT, n STRING"}, "option schema: 'n' is named twice"),
+        ({"schema": "n"}, "option schema: 'n' is not NAME TYPE"),
+        ({"schema": "n DECIMAL(3,1)"}, "option schema: .* use from_json"),
+        ({"schema": "key STRING"}, "option schema: 'key' is a column of every topic"),
+        ({"filter": "a >"}, "option filter: "),
+        ({"filter": "a > 1 AND a < 1"}, "option filter: never true"),
+    ],
+)
+def test_what_an_option_cannot_be_is_told_in_one_line_that_names_it(
+    wrong: dict[str, str], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        schema_of(ReadOptions.parse({"subscribe": "a", **wrong}))
+    assert "\n" not in str(error.value)
+
+
+def test_a_range_may_be_empty_and_a_stream_has_no_end() -> None:
+    for same in ("1000", SEVEN):
+        given = {"subscribe": "a", "startingOffsets": same, "endingOffsets": same}
+        options = ReadOptions.parse({**given, "servers": "a:1"})
+        assert options.starting == options.ending
+    with pytest.raises(UsageError, match=r"endingOffsets: a stream has no end; use trigger"):
+        StreamReader(options, schema_of(options))
 
 
 def test_ten_thousand_publishers_are_planned_by_one_pass() -> None:

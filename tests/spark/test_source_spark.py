@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 import planaria.sync
+from planaria.cli.main import main
 from planaria.spark import PlanariaDataSource
 from process_lab import PATIENCE, Processes, UpNetwork, until
 
@@ -26,9 +28,12 @@ class Lab:
     def __init__(self, network: UpNetwork, spark: SparkSession) -> None:
         self.network, self.spark = network, spark
 
-    def publish(self, topic: str, payloads: list[bytes], at: str = "n1") -> None:
+    def client(self, at: str = "n1") -> planaria.sync.Client:
         servers = self.network.servers(at)
-        with planaria.sync.connect(servers, credentials=self.network.context.credentials) as client:
+        return planaria.sync.connect(servers, credentials=self.network.context.credentials)
+
+    def publish(self, topic: str, payloads: list[bytes], at: str = "n1") -> None:
+        with self.client(at) as client:
             client.publish_many(topic, payloads)
 
     def options(self, **given: Any) -> dict[str, str]:
@@ -125,6 +130,30 @@ def test_filters_of_a_query_find_the_same_whether_pushed_or_not(lab: Lab) -> Non
         assert sorted(row.n for row in part.collect()) == [92, 96, 98]
         first = found.where((F.col("sequence") < 5) & F.col("topic").startswith("push"))
         assert first.count() == 5
+
+
+def test_a_topic_that_is_empty_is_a_table_without_rows(lab: Lab) -> None:
+    assert lab.batch(subscribe="nobody,none/#").count() == 0
+
+
+def test_a_gap_of_retention_fails_a_query_or_is_skipped_by_it(lab: Lab, tmp_path: Path) -> None:
+    def read(**given: Any) -> int:
+        query = lab.stream("kept", tmp_path, subscribe="kept", **given)
+        return sum(lab.run(query.trigger(availableNow=True).start()))
+
+    with lab.client() as client:  # one publisher: what a query has not seen is no loss to it
+        client.publish_many("kept", numbered(0, 4))
+        assert read() == 4
+        words = ["topic", "set", "kept", "--count", "4", "--context", lab.network.context.name]
+        assert main(words) == 0
+        for at in (4, 8, 12):
+            sleep(1.1)  # retention is by seconds
+            client.publish_many("kept", numbered(at, at + 4))
+    until(lambda: lab.batch(subscribe="kept").count() == 4, "retention")
+    with pytest.raises(StreamingQueryException, match=r"data loss: numbers 4 to 11 of .* in kept"):
+        read()
+    assert read(failOnDataLoss="false") == 4
+    assert values(lab.written(tmp_path)) == sorted([*numbered(0, 4), *numbered(12, 16)])
 
 
 def test_a_serving_node_that_is_killed_costs_no_row_and_repeats_none(

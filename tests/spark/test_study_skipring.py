@@ -12,12 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from planaria.core.chance import stream
 from planaria.literal.skipring.reference import skip_ring
 from planaria.spark.grid import Cell
+from planaria.spark.sweep import Result
 from planaria.studies.facts import Summary
 from planaria.studies.judge import Sized, checks, claims
 from planaria.studies.skipring import graph as graphs
 from planaria.studies.skipring.facts import FORMULAS, SUMMED, facts
-from planaria.studies.skipring.study import ASKED, STUDY
-from planaria.studies.skipring.tables import errata, recovery
+from planaria.studies.skipring.study import ASKED, PACKED, STUDY
+from planaria.studies.skipring.tables import antientropy, errata, recovery
 from planaria.studies.study import Experiment
 from study_lab import found_in, made, page, rows_of, summary
 
@@ -34,7 +35,8 @@ def test_promised_tables_are_those_of_the_issue() -> None:
     assert promised["literal"][:4] == ("claim", "n", "literal", "holds")
     assert promised["recovery"] == ("start", "n", "intervals", "low", "high", "max", "seeds")
     exchanged = ("stored", "differing", "method", "bytes", "messages", "bound")
-    assert promised["antientropy"] == exchanged
+    assert promised["antientropy"][:6] == exchanged
+    assert promised["antientropy"][6:] == ("packed", "per_publication", "per_record")
 
 
 def test_no_two_claims_say_the_same_and_a_cause_has_one_meaning() -> None:
@@ -185,6 +187,28 @@ def test_errata_count_states_that_did_not_heal(spark: SparkSession) -> None:
     assert [row["left_out"] for row in found] == ["none", "E4", "E10"]
     assert [row["not_healed"] for row in found] == [0, 1, 0]
     assert [row["max"] for row in found] == [7, 5, 3]
+
+
+def test_exchanges_are_counted_for_each_publication_and_each_record(spark: SparkSession) -> None:
+    data = [(1, 1_000, 100, 9_000), (1, 1_000, 100, 11_000), (10, 1_000, 100, 4_000)]
+    rows = [(*it, "sketch", 2, 5, 0, 0, True) for it in data]
+    schema = "packed int, stored int, differing int, bytes int, method string, n int"
+    schema += ", messages int, bound int, redundant int, equal boolean"
+    alone, packed = antientropy(summary(spark, rows, schema, SUMMED["antientropy"]))
+    assert (alone["per_publication"], alone["per_record"]) == (100, 100)
+    assert (packed["per_publication"], packed["per_record"]) == (40, 400)
+
+
+def test_who_shares_a_record_shares_its_cost() -> None:
+    (exchanges,) = (it for it in STUDY.experiments("quick") if it.name == "antientropy")
+    found: dict[object, Result] = {}
+    for cell in exchanges.cells:
+        given = {name: cell.parameters[name] for name in ("method", "differing")}
+        if cell.seed == 0 and given == {"method": "sketch", "differing": 100}:
+            found[cell.parameters["packed"]] = exchanges.run(cell)
+    assert sorted(found, key=str) == [1, PACKED]
+    assert all(it.summary["equal"] for it in found.values())
+    assert 2 * int(found[PACKED].summary["bytes"]) < int(found[1].summary["bytes"])
 
 
 WORSE = {

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -14,7 +13,6 @@ from planaria.verify.model import constants
 from planaria.verify.models.gossip import ABOVE, BELOW, OLD
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import mutated
-from planaria.verify.replay import counterexample, replay
 from planaria.verify.space import Schedule, Space
 
 SMALL = [it for it in CASES if not it.large]
@@ -35,28 +33,6 @@ def test_large_case_finds_nothing(case: Case, seeds: Callable[[int, int], int]) 
     assert not result.findings
     assert result.expanded in (result.states, most)
     assert result.legitimate > 0
-
-
-def test_a_counterexample_is_replayed_step_by_step(tmp_path: Path) -> None:
-    """Nodes that learn nothing never become a ring; the file says how."""
-    path = tmp_path / "found.json"
-    with constants({"planaria.protocols.ring.sorted_ring:SortedRing.learn": _never}):
-        search = Case("sorted-ring", 2, "right").search()
-        result = search.run()
-        assert result.findings
-        livelock = next(it for it in result.findings if it.kind == "livelock")
-        path.write_text(json.dumps(counterexample(search, livelock)))
-        lines = list(replay(path))
-    assert "for ever:" in lines
-    assert lines[0] == "start"
-    assert not any("does not close" in line for line in lines)
-    steps = len(livelock.stem) + len(livelock.loop)
-    assert len(lines) == 2 * steps + 1, "each step and what it leads to, and when it repeats"
-    assert "    legitimate" not in lines[lines.index("for ever:") :]
-
-
-def _never(*_: object) -> list[object]:
-    return []
 
 
 @pytest.mark.parametrize(

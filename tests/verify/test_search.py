@@ -1,6 +1,5 @@
 """The search itself, on toys of which the answer is known by hand."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -15,9 +14,9 @@ from planaria.core.overlay import Violation
 from planaria.core.state import State
 from planaria.verify.check import Result, Search
 from planaria.verify.coins import Coins
+from planaria.verify.counterexample import counterexample
 from planaria.verify.model import First, Flying, Model, constants
 from planaria.verify.models.sorted_ring import SortedRingModel
-from planaria.verify.replay import counterexample, replay
 from planaria.verify.space import Schedule, Space
 
 STEP = 1
@@ -136,20 +135,8 @@ def test_an_exception_is_found_with_the_way_there() -> None:
     search = Search(ToyModel(2, "raises"), Schedule(2))
     finding = next(it for it in search.run().findings if it.kind == "exception")
     assert finding.detail == "timeout of 1: node 1 raised ZeroDivisionError: two"
-    found = counterexample(search, finding)
-    assert (found["steps"], found["raises"]) == ([], ["timeout", 1])
-
-
-def test_an_exception_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planaria.verify.replay.find_model", lambda _: ToyModel)
-    search = Search(ToyModel(2, "raises"), Schedule(2))
-    finding = next(it for it in search.run().findings if it.kind == "exception")
-    path = tmp_path / "found.json"
-    path.write_text(json.dumps(counterexample(search, finding)))
-    told = list(replay(path))
-    assert told[-2:] == ["timeout of 1", "    node 1 raised ZeroDivisionError: two"]
-    path.write_text(json.dumps({**counterexample(search, finding), "starts": "stuck"}))
-    assert "raises nothing" in list(replay(path))[-1]
+    [step] = counterexample(search, finding)["steps"]
+    assert (step["what"], step["leads_to"]) == ("timeout of 1", "")
 
 
 def test_messages_that_never_end_are_found_where_no_timeout_is_due() -> None:

@@ -96,6 +96,7 @@ def test_a_run_is_replayed(browser: object, tmp_path: Path) -> None:
     assert it.text("#verdict") == "not legitimate: ring"
     assert it.text("#when") == "interval 3"
     assert it.inked(*GREY) > grey + 100, "the node that stopped"
+    assert it.text("#legend").split("\n") == ["ring", "in place", "does not answer"]
     assert "broken" in (it.page.locator("#lamps li").first.get_attribute("class") or "")
     assert "crash count=1" in it.text("#events")
     assert not it.page.locator("#clientsection").is_visible(), "a simulation has no clients"

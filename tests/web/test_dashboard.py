@@ -14,7 +14,7 @@ from planaria.network.doctor import BROKEN as SERIOUS
 from planaria.network.doctor import Finding
 from planaria.network.live import LiveNode
 from planaria.network.survey import Survey, Surveyor
-from planaria.web.frames import BROKEN, GOOD, OK, ONCE, SILENT
+from planaria.web.frames import BROKEN, DOUBTS, GOOD, OK, ONCE, SILENT
 from planaria.web.serving import dashboard
 from planaria.web.watching import INVARIANTS, Watcher, lamps
 
@@ -80,6 +80,7 @@ async def watch(watcher: Watcher, first: LiveNode, second: LiveNode) -> None:
     assert {node.role for node in frame.nodes} == {"supervisor", "member"}
     assert sorted((node.x, node.y) for node in frame.nodes) == [(0, -1), (0, 1)]
     assert frame.topic == TOPIC
+    what_one_look_sees_is_not_red(watcher, next(n.id for n in frame.nodes if n.name == "a"))
     await first.publish(TOPIC, b"hello")
     await seen(lambda: (it := watcher.frame()) and all(n.arrived for n in it.nodes))
     await second.stop(leave=False)
@@ -90,6 +91,15 @@ async def watch(watcher: Watcher, first: LiveNode, second: LiveNode) -> None:
     assert any(lamp.name == "unreachable" and lamp.state != GOOD for lamp in gone.lamps)
     assert any("b does not answer" in words for words in gone.events)
     await seen(lambda: (it := watcher.frame()) and it.legitimate and it.healed)
+
+
+def what_one_look_sees_is_not_red(watcher: Watcher, id: str) -> None:
+    assert watcher._survey is not None
+    for expected in (ONCE, DOUBTS):
+        watcher._frame = watcher._judged(watcher._survey, [finding("ring", int(id))])
+        frame = watcher.frame()
+        assert frame is not None
+        assert {node.name: node.state for node in frame.nodes} == {"a": expected, "b": OK}
 
 
 def test_only_who_has_the_token_may_look(tmp_path: Path) -> None:

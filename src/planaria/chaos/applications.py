@@ -10,6 +10,7 @@ import logging
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
+from math import inf
 from typing import Any, Self
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec import Struct
 from planaria.chaos.target import Target
 from planaria.core.book import Book
 from planaria.core.errors import PlanariaError
-from planaria.core.node import Deliver, Delivery, Joined, Publish, Published, Subscribe
+from planaria.core.node import Deliver, Delivery, Joined, Notice, Publish, Published, Subscribe
 from planaria.network.client.client import Client
 from planaria.network.client.events import Event
 from planaria.network.client.overlays import RING
@@ -27,6 +28,7 @@ from planaria.network.client.subscription import Subscription
 PUBLISHERS, ROAMING = 2, 2
 PAUSE_SECONDS = 0.1  # between two publications of one application
 UNDER_WAY_MAX = 32  # publications of one application that are not acknowledged yet
+HOLDING = "mobile"  # keeps no history, but what it acknowledged until others have it
 PATIENCE_SECONDS = 600.0  # for which a client looks for a node: longer than any fault
 
 log = logging.getLogger("planaria.chaos")
@@ -54,6 +56,14 @@ class Given(Struct, frozen=True):
     payload: bytes
 
 
+class Away(Struct):
+    """From when to when a reader that knows all nodes had none, in intervals."""
+
+    reader: int
+    since: float
+    until: float = inf
+
+
 class Applications:
     """Some that publish on one topic, and some that read it from its beginning.
 
@@ -74,6 +84,7 @@ class Applications:
         self.given: list[Given] = []
         self.failures: list[str] = []  # applications that ended
         self.had: dict[int, set[bytes]] = {}  # by reader
+        self.away: list[Away] = []
         self.earlier: frozenset[bytes] = frozenset()  # what the topic held before the run
         self._going = asyncio.Event()
         self._started = 0.0
@@ -98,7 +109,9 @@ class Applications:
         for number, servers in enumerate(addresses):
             client = await self._stack.enter_async_context(self._client(servers))
             since = "all" if self.overlay == RING else "now"  # others keep no history
-            events = client.subscribe(self.topic, since=since, overlay=self.overlay)
+            events = client.subscribe(
+                self.topic, since=since, overlay=self.overlay, notices=self.overlay == HOLDING
+            )
             await self._stack.enter_async_context(events)
             await events.ready()
             work = self._told(f"reader {number}", self._read(number, events))
@@ -205,13 +218,25 @@ class Applications:
         finally:
             room.release()
 
-    async def _read(self, reader: int, events: Subscription[Event]) -> None:
+    async def _read(self, reader: int, events: Subscription[Event | Notice]) -> None:
         had = self.had.setdefault(reader, set())
         async for batch in events.batches():
             time = self.time
-            new = [it for it in batch if it.id not in self.earlier]
+            for notice in batch:
+                if isinstance(notice, Notice) and not notice.topic and reader < ROAMING:
+                    self._note(reader, notice.kind, time)
+            given = [it for it in batch if isinstance(it, Event)]
+            new = [it for it in given if it.id not in self.earlier]
             self.given += [Given(time, reader, it.id, it.payload) for it in new]
             had.update(it.id for it in new)
+
+    def _note(self, reader: int, kind: str, time: float) -> None:
+        """A reader has lost its node, or has found another one."""
+        if kind == "unstable":
+            self.away.append(Away(reader, time))
+        elif kind == "stable":
+            for one in self.away:
+                one.until = min(one.until, time) if one.reader == reader else one.until
 
     # The book
 

@@ -36,6 +36,7 @@ class Injection(Struct):
     began: float = 0.0
     ended: float = 0.0
     seconds: float | None = None  # from its end until the network was legitimate
+    wrong: list[str] = []  # what the doctor found when its time to heal was up
 
 
 class Faults:

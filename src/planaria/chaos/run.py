@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from msgspec import Struct
 
-from planaria.chaos.applications import PUBLISHERS, Applications, Asked
+from planaria.chaos.applications import HOLDING, PUBLISHERS, Applications, Asked
 from planaria.chaos.draw import overlapping
 from planaria.chaos.faults import Faults, Injection
 from planaria.chaos.judge import Judge
@@ -28,8 +28,10 @@ BOUND_SECONDS_MIN = 60.0  # a machine may be slow
 PACE = 16
 SLACK_INTERVALS = 20.0  # for clients to find a node again, before and after faults
 CALM_PUBLICATIONS = 10  # at least so many are judged where there is no history
+TAKING = ("corrupt", "forge")  # what nodes remember
 LOST_SHARE = {"gossip": 0.01}  # of the deliveries: its dial promises no more
 SHOWN = 20  # missing deliveries that are told one by one
+WRONG_SHOWN = 3  # findings of the doctor after a fault that did not heal
 
 Say = Callable[[str], None]
 
@@ -195,9 +197,8 @@ class Run:
             injection.seconds = round(found - injection.ended, 2)
             self.say(f"  legitimate {injection.seconds:.1f} s after {injection.action.kind}")
         else:
-            self.say(
-                f"  NOT legitimate within {self.bound:.0f} s: {'; '.join(self.watch.wrong[:3])}"
-            )
+            injection.wrong = self.watch.wrong[:WRONG_SHOWN]
+            self.say(f"  NOT legitimate within {self.bound:.0f} s: {'; '.join(injection.wrong)}")
 
     async def _calm(self) -> None:
         """End whatever lasts, and let everybody run."""
@@ -246,12 +247,25 @@ class Run:
         slack, time = SLACK_INTERVALS, one.asked
         if any(since <= time <= until for since, until in self._served):
             return True
+        excused = any(lo - slack <= time <= hi + slack for lo, hi in self._excuses())
+        return time >= self._first + slack and not excused
+
+    def _excuses(self) -> Iterator[tuple[float, float]]:
+        """When something may be missing where there is no history: around faults.
+
+        Of `mobile`, unless they take what nodes remember, only while one cost a reader its node.
+        """
+        when, slack = self.applications.when, SLACK_INTERVALS
         for it in self.injections:
             healed = it.ended + (self.bound if it.seconds is None else it.seconds)
-            began, over = self.applications.when(it.began), self.applications.when(healed)
-            if began - slack <= time <= over + slack:
-                return False
-        return time >= self._first + slack
+            began, over = when(it.began), when(healed)
+            kept = it.action.arguments.get("state", "kept") == "kept"
+            if self.overlay != HOLDING or not kept or it.action.kind in TAKING:
+                yield began, over
+                continue
+            for away in self.applications.away:
+                if began - slack <= away.since <= over + slack:
+                    yield away.since, away.until
 
     @property
     def _late(self) -> float:
@@ -277,6 +291,7 @@ class Run:
             faults=[FaultReport(str(it.action), it.affected, it.seconds) for it in injections],
         )
         wrong = [*self._unasked(owed), *self._wrong(report, summary.never_published)]
+        wrong += self._unhealed(injections)
         return Verdict(report, [*wrong, *self._missing(missed)], injections)
 
     def _missing(self, missed: Sequence[Due]) -> list[str]:
@@ -307,10 +322,18 @@ class Run:
             if it.refused
         ]
 
+    def _unhealed(self, injections: Sequence[Injection]) -> list[str]:
+        """Which faults did not heal in time, and what was wrong then."""
+        return [
+            f"`{it.action}` did not heal within {self.bound:.0f} s: {'; '.join(it.wrong)}"
+            for it in injections
+            if it.seconds is None
+        ]
+
     def _wrong(self, report: Report, invented: int) -> list[str]:
         found = []
         if not report.healed:
-            found.append(f"not legitimate again: {'; '.join(self.watch.wrong[:3])}")
+            found.append(f"not legitimate again: {'; '.join(self.watch.wrong[:WRONG_SHOWN])}")
         if report.lost > LOST_SHARE.get(self.overlay, 0.0) * report.delivered:
             found.append(f"{report.lost} deliveries of acknowledged publications are missing")
         if report.twice:

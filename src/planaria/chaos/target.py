@@ -16,6 +16,7 @@ from planaria.core.ids import NodeId
 from planaria.network.client.asking import Asker, Refused, Unanswered
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
+from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import Inject, Injected
 from planaria.network.config import is_loopback
 from planaria.network.context import Context
@@ -185,9 +186,17 @@ class Target:
         return member.directory
 
     async def _learn(self, member: Member) -> None:
-        """Ask a new process who it is."""
+        """Ask a new process who it is; a busy machine may take its time to answer."""
+        end = asyncio.get_running_loop().time() + START_SECONDS
         async with Surveyor(_only(self.context, member.address)) as surveyor:
-            survey = await surveyor.look()
+            while True:
+                try:
+                    survey = await surveyor.look()
+                    break
+                except Unreachable:
+                    if asyncio.get_running_loop().time() > end:
+                        raise
+                    await asyncio.sleep(POLL_SECONDS)
         seen = survey.nodes.get(member.handle)
         if seen is not None:
             member.pid = seen.status.process.pid

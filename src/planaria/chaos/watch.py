@@ -14,14 +14,19 @@ from planaria.network.survey import Surveyor
 
 LOOK_SECONDS = 0.2  # between two looks
 LOOKS_KEPT = 100  # who asks about a moment asks soon
+UNREACHABLE = "unreachable"  # the invariant that a silent node breaks, in the doctor's words
 
 
 class Look(Struct, frozen=True):
-    """One look: when it began and ended, and what is wrong; nothing: the network is legitimate."""
+    """One look: when it began and ended, and what is wrong; nothing: the network is legitimate.
+
+    `invariants` are the names of what does not hold, each once.
+    """
 
     began: float
     ended: float
     wrong: list[str]
+    invariants: list[str]
 
 
 class Watch:
@@ -78,21 +83,23 @@ class Watch:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
-            wrong = await self._look()
+            wrong, invariants = await self._look()
             async with self._new:
-                self.looks.append(Look(began, loop.time(), wrong))
+                self.looks.append(Look(began, loop.time(), wrong, invariants))
                 self._new.notify_all()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _look(self) -> list[str]:
+    async def _look(self) -> tuple[list[str], list[str]]:
+        """What is wrong, and the names of the invariants that fail."""
         try:
             survey = await self._surveyor.look()
             await self._surveyor.examine(survey)
         except Unreachable as error:
-            return [str(error)]
+            return [str(error)], [UNREACHABLE]
         found = [it for it in findings(survey, self._surveyor.secret) if it.severity == BROKEN]
         wrong = [f"{it.invariant} at {it.where}: {it.detail}" for it in found]
         expected = {it.handle for it in self.target.members.values() if it.alive}
         if missing := expected - {*survey.nodes}:
             wrong.append(f"{len(missing)} nodes do not answer")
-        return wrong
+        names = [it.invariant for it in found] + [UNREACHABLE] * bool(missing)
+        return wrong, [*dict.fromkeys(names)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -35,14 +36,20 @@ def demo(master: str | None) -> int:
         raise UsageError(f"the demo needs {error.name}: pip install 'planaria[demo]'") from None
     next(flights())
     outcome = asyncio.run(play(sys.stdout, master))
-    click.echo()
-    rows = [("what was broken", "affected", "legitimate after")]
-    for chapter, fault in zip(STORY, outcome.report.faults, strict=True):
-        seconds = "never" if fault.seconds is None else f"{fault.seconds:.1f} s"
-        rows.append((chapter.told, f"{fault.affected:,}", seconds))
-    click.echo("\n".join(aligned(rows)))
-    click.echo("\n".join(["", *closing(outcome)]))
+    told = [chapter.told for chapter in STORY]
+    click.echo("\n".join(["", *table(told, outcome), "", *closing(outcome)]))
     return 0 if outcome.good else BROKEN
+
+
+def table(told: Sequence[str], outcome: "Outcome") -> list[str]:
+    """Each fault as it was `told`, what failed, and how long it took to heal."""
+    from planaria.demo.screen import HEAD, NOTHING
+
+    rows = [HEAD]
+    for words, fault, failed in zip(told, outcome.report.faults, outcome.failed, strict=True):
+        seconds = "never" if fault.seconds is None else f"{fault.seconds:.1f} s"
+        rows.append((words, ", ".join(failed) or NOTHING, seconds))
+    return aligned(rows, right=[2], wrapped=1)
 
 
 def because(failure: str | None) -> str:
@@ -57,7 +64,8 @@ def closing(outcome: "Outcome") -> list[str]:
     lines = [
         f"published {report.published:,}, acknowledged {report.acknowledged:,}, delivered "
         f"{report.delivered:,} times ({report.late:,} late),",
-        f"lost {report.lost}, delivered twice {report.twice}, destroyed {report.destroyed}",
+        f"lost {report.lost}, delivered twice {report.twice}, "
+        f"destroyed with all their copies {report.destroyed}",
         f"Spark counted {outcome.counted:,} flights by carrier: its answer is {right}",
         "",
         "The same with a plain broker (simulated): clients announce their interest once,",

@@ -72,12 +72,12 @@ def report(found: Diagnosis) -> list[str]:
     else:
         wrong = counted(broken, "invariant")
         lines = [f"NOT legitimate: {wrong} broken in the last two of {looks}; {size}"]
-    groups, told = grouped(found.findings), ""
+    groups, expected = grouped(found.findings), ""
     for ones in groups[:SHOWN]:
         lines += filled(line_of(ones), "  ")
-        if ones[0].expect != told:
+        if ones[0].expect != expected:
             lines += filled(f"  -> {ones[0].expect}", "     ")
-        told = ones[0].expect
+        expected = ones[0].expect
     if len(groups) > SHOWN:
         lines.append(f"... and {len(groups) - SHOWN} more: --json shows all")
     return lines

@@ -68,9 +68,9 @@ def _line(row: Row, widths: tuple[int, int]) -> str:
 
 def _joined(cells: tuple[str, ...], widths: tuple[int, int]) -> str:
     name, source, naive, *figures = cells
-    told = (name.ljust(widths[0]), source.ljust(widths[1]), naive.ljust(len("stuck")))
+    left = (name.ljust(widths[0]), source.ljust(widths[1]), naive.ljust(len("stuck")))
     right = (it.rjust(len(head)) for it, head in zip(figures, HEAD, strict=True))
-    return GAP.join((*told, *right))
+    return GAP.join((*left, *right))
 
 
 def _explained(rows: list[Row]) -> Iterator[str]:

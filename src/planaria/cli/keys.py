@@ -140,8 +140,8 @@ async def revoke_one(
         reaches = [] if after is None else await held_by(surveyor, survey, handle_of(id))
         ends = None if after is None else ends_of(reaches, after)
         for silent in survey.silent if after is not None else ():
-            told = "what it alone holds is not counted"
-            click.echo(f"{silent.addresses[0]} does not answer: {told}", err=True)
+            result = "what it alone holds is not counted"
+            click.echo(f"{silent.addresses[0]} does not answer: {result}", err=True)
         if not show:
             await lay_down(surveyor, survey, voiding(id, since, ends), key)
         return reaches

@@ -93,8 +93,8 @@ class Commands(Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names that begin so, without loading anything."""
-        told = {name: words for section in SECTIONS.values() for name, words in section.items()}
-        found = [CompletionItem(it, help=told[it]) for it in told if it.startswith(incomplete)]
+        about = {name: words for section in SECTIONS.values() for name, words in section.items()}
+        found = [CompletionItem(it, help=about[it]) for it in about if it.startswith(incomplete)]
         return found or super().shell_complete(ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -47,15 +47,35 @@ class Overlays(click.Group):
     invoke_without_command=True,
     context_settings={"ignore_unknown_options": True},  # so that `Overlays` can say what is wrong
 )
+@click.option(
+    "--replay",
+    type=Path,
+    metavar="FILE",
+    help="Instead of a trial, replay a counterexample of `planaria verify`.",
+)
 @click.pass_context
-def sim(ctx: click.Context) -> None:
+def sim(ctx: click.Context, replay: Path | None) -> int:
     """Run a trial of OVERLAY: a registered name, path/to/file.py:Class or module:Class.
 
     Exit code 0: it became legitimate (healed: every invariant holds) and stayed so; 1: it did not;
     2: the command is wrong.
     """
+    if replay is not None and ctx.invoked_subcommand is None:
+        return _replayed(replay)
+    if replay is not None:
+        raise UsageError("--replay FILE needs no OVERLAY: the file names it")
     if ctx.invoked_subcommand is None:
         raise UsageError(f"missing OVERLAY: {', '.join(sorted(REGISTERED))} or FILE.py:Class")
+    return 0
+
+
+def _replayed(path: Path) -> int:
+    from planaria.verify.replay import read  # it loads all models, which a trial does not need
+
+    example = read(path)
+    for line in example.lines():
+        click.echo(line)
+    return 1 if example.found else 0
 
 
 def _command(reference: str, kind: Kind) -> click.Command:

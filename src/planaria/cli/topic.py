@@ -71,11 +71,11 @@ def set_one(
         "count": None if count is None else parse_count(count),
         "per_publisher": None if per_publisher is None else parse_count(per_publisher),
     }
-    told = {key for key, value in zip(changes, (keep, count, per_publisher), strict=True) if value}
-    if not told and overlay is None and not allow:
+    given = {key for key, value in zip(changes, (keep, count, per_publisher), strict=True) if value}
+    if not given and overlay is None and not allow:
         options = "--keep, --count, --per-publisher, --overlay or --allow"
         raise UsageError(f"nothing to lay down: say {options}")
-    wanted = {key: changes[key] for key in told}
+    wanted = {key: changes[key] for key in given}
     rights = dict(map(parse_allow, allow))
     charter, held, known = run(_set(context, name, wanted, overlay, rights, version))
     if as_json:
@@ -151,8 +151,8 @@ async def _set(
         while True:
             held = 0
             for node in supervisors_of(survey):
-                told = await surveyor.ask(node, AskCharters, ChartersAre, name)
-                held += sealed in told.sealed
+                answer = await surveyor.ask(node, AskCharters, ChartersAre, name)
+                held += sealed in answer.sealed
             if held == len(supervisors_of(survey)) or time.monotonic() > until:
                 return charter, held, len(supervisors_of(survey))
             await asyncio.sleep(0.1)

@@ -49,7 +49,7 @@ def up(
     dashboard: bool,
     as_json: bool,
 ) -> int:
-    """Run a network of real processes until Ctrl-C; tools use it by default meanwhile.
+    """Run a network of real processes until Ctrl-C; every other command finds it meanwhile.
 
     A node that is killed stays dead, so that one can watch the others; `planaria node --dir DIR`
     brings it back.
@@ -160,13 +160,14 @@ def _print(
         ready = {"event": "ready", "context": str(network.context), "nodes": nodes}
         click.echo(json.dumps(ready if address is None else {**ready, "dashboard": address}))
         return
-    rows = [("node", "pid", "address", "http", "role", "directory")]
+    rows = [("node", "pid", "address", "status page", "role")]
     for one in started:
         role = "supervisor" if one.supervisor else "member"
-        rows.append((one.name, str(one.pid), one.listen, one.http or "-", role, str(one.dir)))
-    for line in aligned(rows):
-        click.echo(line)
+        rows.append((one.name, str(one.pid), one.listen, one.http or "-", role))
+    places = [("files", str(network.directory)), ("context", str(network.context))]
     if address is not None:
-        click.echo(f"dashboard {address}")
-    click.echo(f"context {network.context}, the default of all tools meanwhile; Ctrl-C ends it all")
+        places.append(("dashboard", address))
+    for line in (*aligned(rows), "", *aligned(places)):
+        click.echo(line)
+    click.echo("Every planaria command finds this network while it runs. Ctrl-C ends it.")
     sys.stdout.flush()

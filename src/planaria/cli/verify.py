@@ -19,8 +19,8 @@ from planaria.spark.sessions import LABORATORY, MASTER_HELP, require, session
 from planaria.verify.adversary import attack
 from planaria.verify.cases import MODELS, Case, cases_of, find_model
 from planaria.verify.check import STATES_MAX, Result, code_version
+from planaria.verify.counterexample import counterexample
 from planaria.verify.graph import Graph
-from planaria.verify.replay import counterexample, replay
 
 if TYPE_CHECKING:
     from planaria.spark.verify import Covered
@@ -67,8 +67,12 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
     help="Within which each of those must heal.",
 )
 @click.option("--resume", metavar="DIR", help="Save the search there, or resume it.")
-@click.option("--out", type=Path, metavar="DIR", help="Write counterexamples there.")
-@click.option("--replay", "again", type=Path, metavar="FILE", help="Replay a counterexample.")
+@click.option(
+    "--out",
+    type=Path,
+    metavar="DIR",
+    help="Write counterexamples there, for `planaria sim --replay`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 def verify(model: str, **values: Any) -> int:
     """Search all states that MODEL reaches from a stated set of starts, under every order of steps.
@@ -77,10 +81,6 @@ def verify(model: str, **values: Any) -> int:
     states that do not last, exceptions and broken safety, in the protocols' own classes with
     small constants. Exit code 0: nothing found; 1: something was; 2: the command is wrong.
     """
-    if values["again"] is not None:
-        for line in replay(values["again"]):
-            click.echo(line)
-        return 0
     if not model:
         raise UsageError(f"missing MODEL: {', '.join(sorted(MODELS))}")
     if values["tries"]:
@@ -222,7 +222,7 @@ def _write(result: Result, examples: Iterable[tuple[str, dict[str, Any]]], direc
     for number, (kind, example) in enumerate(examples):
         path = directory / f"{result.model}-{result.n}-{kind}-{number}.json"
         path.write_text(json.dumps(example))
-        click.echo(f"planaria: wrote {path}", err=True)
+        click.echo(f"planaria: wrote {path}: planaria sim --replay {path}", err=True)
 
 
 def in_words(result: Result) -> str:

@@ -15,6 +15,7 @@ from planaria.core.scenario import parse_schedule
 from planaria.demo.aggregate import Aggregate, plain, same
 from planaria.demo.flights import bodies
 from planaria.demo.screen import Screen
+from planaria.demo.seen import Seen
 from planaria.demo.story import STORY
 from planaria.lab.contest.contest import Contest, Figures
 from planaria.network.context import Context
@@ -23,14 +24,18 @@ NODES, SUPERVISORS = 12, 2
 TOPIC = "flights/nyc"
 SEED = 7
 FRAME_SECONDS = 0.5
-SPARK_SECONDS = 90.0  # for Spark to count what was published last
+SPARK_SECONDS = 180.0  # for Spark to start, and to count what was published last
 BROKER_EVENTS = 40
 
 
 class Outcome(Struct, frozen=True):
-    """How it ended. `spark` says whether its answer is the right one."""
+    """How it ended. `spark` says whether its answer is the right one.
+
+    `failed` are the invariants that did not hold because of each fault.
+    """
 
     report: Report
+    failed: list[list[str]]
     wrong: list[str]
     spark: bool
     failure: str | None  # why Spark has no answer
@@ -58,13 +63,13 @@ async def _play(stream: TextIO, spark: Aggregate, home: Path) -> Outcome:
     async with own_network(home / "net", NODES, SUPERVISORS, None) as target:
         await target.find()
         async with _dashboard(target.context) as address:
-            screen = Screen(stream, address)
-            if address is not None:
-                screen.say(f"dashboard: {address}")
-            screen.say(f"{NODES} processes on this machine, {SUPERVISORS} of them supervisors")
+            screen = Screen(stream)
+            for line in opening(address):
+                screen.say(line)
             run = Run(target, TOPIC, SEED, home / "copies", bodies=bodies())
+            seen = Seen(run)
             spark.read(home / "net" / "context.toml")
-            showing = asyncio.create_task(_show(screen, run, spark))
+            showing = asyncio.create_task(_show(screen, run, seen, spark))
             try:
                 actions = "\n".join(chapter.action for chapter in STORY)
                 schedule = parse_schedule(actions, "demo")
@@ -75,7 +80,23 @@ async def _play(stream: TextIO, spark: Aggregate, home: Path) -> Outcome:
                 showing.cancel()
                 screen.stop()
     broker = await asyncio.to_thread(Contest("star", "busiest", NODES, 1, BROKER_EVENTS, SEED).run)
-    return Outcome(verdict.report, verdict.wrong, right, spark.failure, counted, broker)
+    failed = [seen.failed(it) for it in run.injections]
+    return Outcome(verdict.report, failed, verdict.wrong, right, spark.failure, counted, broker)
+
+
+def opening(address: str | None) -> list[str]:
+    """What somebody who has never seen it should know first."""
+    where = [] if address is None else [f"dashboard: {address}", ""]
+    return [
+        *where,
+        f"{NODES} processes on this machine are a network; {SUPERVISORS} of them, "
+        "the supervisors, give",
+        "the others their places. Flights are published and read all the while, and",
+        "Spark keeps the mean delay of each carrier. As soon as it reads, one thing after",
+        "the other is broken, and nobody repairs anything. The network has healed when",
+        "all nodes were asked, and every invariant holds at every one of them.",
+        "",
+    ]
 
 
 async def _counting(spark: Aggregate) -> None:
@@ -87,9 +108,10 @@ async def _counting(spark: Aggregate) -> None:
         await asyncio.sleep(FRAME_SECONDS)
 
 
-async def _show(screen: Screen, run: Run, spark: Aggregate) -> None:
+async def _show(screen: Screen, run: Run, seen: Seen, spark: Aggregate) -> None:
     while True:
-        screen.show(run, spark)
+        seen.look()
+        screen.show(run, seen, spark)
         await asyncio.sleep(FRAME_SECONDS)
 
 

@@ -305,9 +305,9 @@ def issued(directory: Path) -> list[Issued]:
     found: list[Issued] = []
     try:
         for line in path.read_text().splitlines() if path.exists() else []:
-            told = json.loads(line)
-            said = (str(told.get("name", "")), bytes.fromhex(told["id"]))
-            found.append(Issued(*said, str(told.get("authority", ""))))
+            entry = json.loads(line)
+            said = (str(entry.get("name", "")), bytes.fromhex(entry["id"]))
+            found.append(Issued(*said, str(entry.get("authority", ""))))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is damaged: each line must be an object with an `id`") from None
     return found

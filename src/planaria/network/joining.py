@@ -112,8 +112,8 @@ class Joining:
 def _read(path: Path) -> list[str]:
     """The remembered addresses; a file that is damaged has none, which costs nothing but time."""
     try:
-        told = json.loads(path.read_bytes()) if path.exists() else []
-        found = [str(it) for it in told][:REMEMBERED_MAX]
+        known = json.loads(path.read_bytes()) if path.exists() else []
+        found = [str(it) for it in known][:REMEMBERED_MAX]
         for address in found:
             parse_address(address)
     except (OSError, ValueError, TypeError) as error:

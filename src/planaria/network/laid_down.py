@@ -18,11 +18,11 @@ async def charters_of(surveyor: Surveyor, survey: Survey, pattern: str) -> dict[
     for node in supervisors_of(survey):
         after: str | None = ""
         while after is not None:
-            told = await surveyor.ask(node, AskCharters, ChartersAre, pattern, after)
-            for judged in filter(None, map(admit, told.sealed)):
+            answer = await surveyor.ask(node, AskCharters, ChartersAre, pattern, after)
+            for judged in filter(None, map(admit, answer.sealed)):
                 charter = judged.charter
                 ranked.setdefault(charter.topic, {})[rank_of(charter)] = charter
-            after = told.next
+            after = answer.next
     return {
         name: [ranked[name][rank] for rank in sorted(ranked[name], reverse=True)]
         for name in sorted(ranked)

@@ -78,7 +78,7 @@ class Task:
 class Link:
     """Both windows of one connection, and the counts of what came in over it."""
 
-    __slots__ = ("_open", "_told", "bulk", "busy", "control", "owed", "processed")
+    __slots__ = ("_acknowledged", "_open", "bulk", "busy", "control", "owed", "processed")
 
     def __init__(
         self, control_bytes_max: int = CONTROL_BYTES_MAX, bulk_bytes_max: int = BULK_BYTES_MAX
@@ -88,7 +88,7 @@ class Link:
         self.busy = False  # was a message refused since the window last was half empty?
         self.processed = [0, 0]  # control, bulk
         self.owed = 0  # bytes processed and not yet acknowledged
-        self._told = [0, 0]
+        self._acknowledged = [0, 0]
         self._open: tuple[deque[Task], deque[Task]] = (deque(), deque())
 
     def offer(self, data: bytes, message: Message, *, bulk: bool) -> bool:
@@ -130,8 +130,8 @@ class Link:
     def take(self) -> bytes:
         """What to write now: acknowledgements, then control, then some bulk."""
         frames = []
-        if self.processed != self._told:
-            self._told, self.owed = list(self.processed), 0
+        if self.processed != self._acknowledged:
+            self._acknowledged, self.owed = list(self.processed), 0
             frames.append(frame(Kind.ACKNOWLEDGE, ACKNOWLEDGED.pack(*self.processed)))
         frames += self.control.take(CONTROL_BYTES_MAX)
         return b"".join(frames + self.bulk.take(BULK_BYTES_WRITTEN))

@@ -56,7 +56,7 @@ class Presence:
         self.own: Contact | None = None
         self._id, self._credentials, self._supervises = id, credentials, supervises
         self._links, self._changed, self._wall = links, changed, wall
-        self._told: tuple[NodeId, ...] = ()
+        self._reported: tuple[NodeId, ...] = ()
         self._due = 0.0
 
     def appear(self, addresses: tuple[str, ...]) -> None:
@@ -149,6 +149,6 @@ class Presence:
     def _tell(self, *, again: bool = False) -> None:
         """Tell the node when others supervise than before; `again`: its memory may be wrong."""
         now = tuple(one.handle for one in self.contacts.supervisors())
-        if now != self._told or (again and now):
-            self._told = now
+        if now != self._reported or (again and now):
+            self._reported = now
             self._changed(now)

@@ -52,10 +52,10 @@ async def _extents(surveyor: Surveyor, node: NodeId, topic: str) -> list[Extent]
     found: list[Extent] = []
     after: Stream | None = None
     while True:
-        told = await surveyor.ask(node, AskExtent, ExtentIs, topic, b"", 0, 0, after, False)
-        found += told.extents
-        last = max(((it.publisher, it.incarnation) for it in told.extents), default=None)
-        if not told.more or last is None or (after is not None and last <= after):
+        answer = await surveyor.ask(node, AskExtent, ExtentIs, topic, b"", 0, 0, after, False)
+        found += answer.extents
+        last = max(((it.publisher, it.incarnation) for it in answer.extents), default=None)
+        if not answer.more or last is None or (after is not None and last <= after):
             return found
         after = last
 

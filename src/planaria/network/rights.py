@@ -9,6 +9,7 @@ import logging
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ class Rights(Struct, frozen=True):
         return not _covers(self.deny, name, right, pattern) and _covers(
             self.allow, name, right, pattern
         )
+
+    def denies_part(self, name: str, right: str, pattern: str) -> bool:
+        """Is there a topic of a pattern on which somebody is denied that?"""
+        denied = [one for it in self.deny if it.concerns(name, right) for one in it.topics]
+        return any(_overlap(one, pattern) for one in denied)
 
 
 class RightsFile:
@@ -131,47 +137,47 @@ class Source:
         return first, next((at for at in heads if at > first), len(self._lines))
 
 
-def _groups(source: Source, told: Any) -> dict[str, list[str]]:
-    if not isinstance(told, dict):
+def _groups(source: Source, groups: Any) -> dict[str, list[str]]:
+    if not isinstance(groups, dict):
         raise source.fault("groups: write [groups] and below it NAME = [names]", GROUPS)
-    for group, names in told.items():
+    for group, names in groups.items():
         if not _is_texts(names):
             raise source.fault(f"group {group!r}: a list of names", GROUPS, 0, group)
-    return told
+    return groups
 
 
 def _rules(
-    source: Source, table: str, told: Any, groups: Mapping[str, list[str]]
+    source: Source, table: str, rules: Any, groups: Mapping[str, list[str]]
 ) -> tuple[Rule, ...]:
-    if not isinstance(told, list) or not all(isinstance(it, dict) for it in told):
+    if not isinstance(rules, list) or not all(isinstance(it, dict) for it in rules):
         raise source.fault(f"{table}: write [[{table}]] above each rule", table)
-    return tuple(_rule(source, table, at, it, groups) for at, it in enumerate(told))
+    return tuple(_rule(source, table, at, it, groups) for at, it in enumerate(rules))
 
 
 def _rule(
-    source: Source, table: str, at: int, told: dict[str, Any], groups: Mapping[str, list[str]]
+    source: Source, table: str, at: int, rule: dict[str, Any], groups: Mapping[str, list[str]]
 ) -> Rule:
-    for key in told:
+    for key in rule:
         if key not in COLUMNS:
             raise source.fault(unknown("key", key, COLUMNS), table, at, key)
     for key in COLUMNS:
-        if not _is_texts(told.get(key)) or not told[key]:
+        if not _is_texts(rule.get(key)) or not rule[key]:
             raise source.fault(f"{key}: a list of one text or more", table, at, key)
-    for right in told["rights"]:
+    for right in rule["rights"]:
         if right not in RIGHTS:
             raise source.fault(unknown("right", right, RIGHTS), table, at, right, "rights")
     who: set[str] = set()
-    for name in told["who"]:
+    for name in rule["who"]:
         if name.startswith(GROUP) and name[1:] not in groups:
             raise source.fault(unknown("group", name[1:], [*groups]), table, at, name, "who")
         who.update(groups[name[1:]] if name.startswith(GROUP) else [name])
     topics = []
-    for pattern in told["topics"]:
+    for pattern in rule["topics"]:
         try:
             topics.append(check_filter(pattern))
         except UsageError as error:
             raise source.fault(str(error), table, at, pattern, "topics") from None
-    return Rule(frozenset(who), frozenset(told["rights"]), tuple(topics))
+    return Rule(frozenset(who), frozenset(rule["rights"]), tuple(topics))
 
 
 def _is_texts(found: Any) -> bool:
@@ -186,6 +192,16 @@ def _covers(rules: Iterable[Rule], name: str, right: str, pattern: str) -> bool:
     return any(
         covers(one, pattern) for it in rules if it.concerns(name, right) for one in it.topics
     )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Can a topic match both filters?"""
+    for mine, its in zip_longest(one.split("/"), other.split("/")):
+        if "#" in (mine, its):
+            return True
+        if mine != its and (None in (mine, its) or "+" not in (mine, its)):
+            return False
+    return True
 
 
 def _read(path: Path) -> tuple[str, str]:

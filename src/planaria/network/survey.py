@@ -194,8 +194,8 @@ class Surveyor:
         status, after = survey.nodes[handle].status, ""
         while len(status.topics) < status.totals.topics:
             try:
-                told = await self.ask(handle, AskStatus, StatusIs, after)
-                page = json.decode(told.status, type=Shown).topics
+                answer = await self.ask(handle, AskStatus, StatusIs, after)
+                page = json.decode(answer.status, type=Shown).topics
             except (Unanswered, MsgspecError) as error:
                 survey.complaints.append((handle, str(error)))
                 return
@@ -210,19 +210,19 @@ class Surveyor:
 
     async def _state(self, survey: Survey, handle: NodeId, topic: str) -> None:
         try:
-            told = await self.ask(handle, AskState, StateIs, topic)
+            answer = await self.ask(handle, AskState, StateIs, topic)
             survey.nodes[handle].topics[topic] = Parts(
-                decode_state(PeerState, told.peer) if told.peer else None,
-                decode_state(SupervisorState, told.supervisor) if told.supervisor else None,
+                decode_state(PeerState, answer.peer) if answer.peer else None,
+                decode_state(SupervisorState, answer.supervisor) if answer.supervisor else None,
             )
         except (Unanswered, MalformedState) as error:
             survey.complaints.append((handle, f"{topic}: {error}"))
 
     async def _part(self, survey: Survey, handle: NodeId, overlay: str) -> None:
         try:
-            told = await self.ask(handle, AskState, StateIs, "", overlay)
-            if told.part is not None and overlay in PARTS:
-                state = decode_state(PARTS[overlay].state_type, told.part)
+            answer = await self.ask(handle, AskState, StateIs, "", overlay)
+            if answer.part is not None and overlay in PARTS:
+                state = decode_state(PARTS[overlay].state_type, answer.part)
                 survey.nodes[handle].parts[overlay] = state
         except (Unanswered, MalformedState) as error:
             survey.complaints.append((handle, f"{overlay}: {error}"))

@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -36,7 +37,11 @@ from planaria.spark.source.plan import advance
 
 BATCH_ROWS = 1 << 20  # in one commit
 OPEN_MAX = 64  # files of one topic, by date, that are written at a time
+NAME_BYTES_MAX = 255  # of a directory
+NO_DATE = "__HIVE_DEFAULT_PARTITION__"  # that readers of Parquet take for null
 INNER = "_planaria"  # readers of Parquet pass over names that begin so
+
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class Commit(NamedTuple):
@@ -126,7 +131,7 @@ class Archive:
 
     def tables(self, topic: str) -> Iterator[pa.RecordBatch]:
         """All publications of a topic, always in the same order."""
-        part = f"topic={quote(topic, safe='')}/"
+        part = f"{_directory(topic)}/"
         for commit in self.commits():
             for name in sorted(commit.files):
                 if name.startswith(part):
@@ -160,19 +165,20 @@ class _Files:
         if topic != self._topic:
             self._close()
             self._topic = topic
-        days = pc.cast(table.column("timestamp"), pa.date32())
-        for day in pc.unique(days).sort():
+        name = _directory(topic)
+        days = pc.cast(pc.cast(table.column("timestamp"), pa.date32()), pa.int32())
+        for day in sorted(pc.unique(days).to_pylist()):
             part = table.filter(pc.equal(days, day))
-            place = f"topic={quote(topic, safe='')}/date={day}"
+            place = f"{name}/date={_date(day)}"
             if place not in self._open:
                 if len(self._open) >= OPEN_MAX:
                     self._close()
-                name = f"{place}/{self.number:06}-{len(self.rows)}.parquet"
-                path = self.directory / name
+                file = f"{place}/{self.number:06}-{len(self.rows)}.parquet"
+                path = self.directory / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._open[place] = parquet.ParquetWriter(path, table.schema)
-                self._names[place] = name
-                self.rows[name] = 0
+                self._names[place] = file
+                self.rows[file] = 0
             self._open[place].write_table(part)
             self.rows[self._names[place]] += part.num_rows
 
@@ -182,6 +188,25 @@ class _Files:
             with (self.directory / self._names[place]).open("rb") as file:
                 os.fsync(file.fileno())
         self._open, self._names = {}, {}
+
+
+def _directory(topic: str) -> str:
+    """The directory of a topic; raises UsageError if no directory can have its name."""
+    name = f"topic={quote(topic, safe='')}"
+    if len(name) > NAME_BYTES_MAX:
+        raise UsageError(
+            f"topic {topic[:40]}... takes {len(name)} bytes as the name of a directory, which has "
+            f"{NAME_BYTES_MAX} at most: archive others by their patterns"
+        )
+    return name
+
+
+def _date(day: int) -> str:
+    """The name of a day since 1970; publishers may give times that no calendar has."""
+    try:
+        return str(date.fromordinal(_EPOCH + day))
+    except (ValueError, OverflowError):
+        return NO_DATE
 
 
 def archive(

@@ -6,14 +6,17 @@
 Spark starts several processes around each query, and each imports this module: it stays light.
 """
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    DataSourceStreamArrowWriter,
-    DataSourceStreamReader,
-)
-from pyspark.sql.types import StructType
+try:
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceArrowWriter,
+        DataSourceReader,
+        DataSourceStreamArrowWriter,
+        DataSourceStreamReader,
+    )
+    from pyspark.sql.types import StructType
+except ImportError as error:
+    raise ImportError(f"{error}; this needs pip install 'planaria[spark]'") from None
 
 
 class PlanariaDataSource(DataSource):

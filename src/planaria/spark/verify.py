@@ -20,8 +20,8 @@ from planaria.spark.sweep import Result, Sweep, Work
 from planaria.verify import check
 from planaria.verify.cases import Case
 from planaria.verify.check import Finding, Search
+from planaria.verify.counterexample import counterexample
 from planaria.verify.model import constants
-from planaria.verify.replay import counterexample
 
 PARTS_MAX = 100_000
 COLUMNS = {

@@ -18,10 +18,10 @@ def advice(rows: Rows, raised: Sequence[str] = ()) -> list[str]:
     A run that raised has no row, so the remaining ones would flatter its contender.
     """
     whole = [row for row in rows if row["contender"] not in raised]
-    told = _wishes(whole) if whole else []
+    lines = _wishes(whole) if whole else []
     if raised:
-        told.append(f"No advice on these, whose runs raised exceptions: {', '.join(raised)}.")
-    return told
+        lines.append(f"No advice on these, whose runs raised exceptions: {', '.join(raised)}.")
+    return lines
 
 
 def _wishes(rows: Rows) -> list[str]:
@@ -29,18 +29,18 @@ def _wishes(rows: Rows) -> list[str]:
     keeping = [name for name in names if _all(rows, name, lambda it: not _loses(it))]
     healing = [name for name in names if _all(rows, name, _healed)]
     calm = [row["contender"] for row in rows if row["fault"] == "none" and not _loses(row)]
-    told = [
+    lines = [
         _best(rows, keeping, "Nothing may be lost, whatever happens"),
         _best(rows, healing, "It must recover by itself, and may lose events meanwhile"),
         _best(rows, calm, "Nothing ever breaks"),
     ]
-    told += _never(rows, names, healing)
+    lines += _never(rows, names, healing)
     strangers = [it["contender"] for it in rows if it["fault"] == "none" and it["strays"] > 0]
     if strangers:
-        told.append(
+        lines.append(
             f"Events also pass through nodes that did not ask for them: {', '.join(strangers)}."
         )
-    return told
+    return lines
 
 
 def broken(rows: Rows) -> list[str]:
@@ -74,7 +74,7 @@ def _best(rows: Rows, names: Sequence[str], wish: str) -> str:
 
 def _never(rows: Rows, names: Sequence[str], healing: Sequence[str]) -> list[str]:
     """Who never recovers, from which faults, and at what cost."""
-    told = []
+    lines = []
     for name in names:
         if name in healing:
             continue
@@ -84,8 +84,8 @@ def _never(rows: Rows, names: Sequence[str], healing: Sequence[str]) -> list[str
         after = f"after {worst['fault']} it keeps losing {worst['lost_after']:.0%}"
         if not worst["lost_after"]:
             after = "that lost nothing in these runs"
-        told.append(f"{name} never recovers from {faults}; {after}.")
-    return told
+        lines.append(f"{name} never recovers from {faults}; {after}.")
+    return lines
 
 
 def _all(rows: Rows, name: str, good: Callable[[Row], bool]) -> bool:

@@ -222,6 +222,6 @@ def _subject(topic: str) -> str:
 
 def _bytes(connection: Any) -> tuple[int, int]:
     """What a connection has sent and received, as Linux counts it."""
-    told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ACKED_AT + ACKED.size)
-    sent, received = ACKED.unpack_from(told, ACKED_AT)
+    counters = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, ACKED_AT + ACKED.size)
+    sent, received = ACKED.unpack_from(counters, ACKED_AT)
     return int(sent), int(received)

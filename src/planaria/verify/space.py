@@ -4,7 +4,7 @@ What a node does depends on its own variables, its input and its coins alone. A 
 is one number per node, then (with rounds) who has had its timeout, then the messages in flight.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -183,9 +183,14 @@ class Space:
         return found
 
     def _step(self, at: int, own: int, input: int) -> tuple[Outcome, ...]:
+        return tuple(dict.fromkeys(outcome for _, outcome, _ in self.ways(at, own, input)))
+
+    def ways(
+        self, at: int, own: int, input: int
+    ) -> Iterator[tuple[list[int], Outcome, list[int | None]]]:
+        """Each way its coins may fall, what comes of it, and all it sends (None: to nobody)."""
         node, data = self.nodes[at], self.locals[own]
         action = at if input == TIMEOUT else self.n + input
-        found: dict[Outcome, None] = {}
         for script in self.coins.scripts():
             node.load(decode_state(node.state_type, data))
             self.coins.begin(script)  # what is drawn only to be overwritten does not count
@@ -197,14 +202,13 @@ class Space:
             before = decode_state(node.state_type, data)
             if wrong := self.model.forbidden(before, node.state(), effects):
                 raise Raised(f"node {node.id}: {wrong}", action)
-            sends = {
-                self.message(node.id, it.target, it.message): None
+            sent = [
+                self.message(node.id, it.target, it.message) if it.target in self.index else None
                 for it in effects
-                if isinstance(it, Send) and it.target in self.index
-            }
-            after = self._plain(node.state())
-            found[after, tuple(sends)] = None
-        return tuple(found)
+                if isinstance(it, Send)
+            ]
+            alive = dict.fromkeys(it for it in sent if it is not None)
+            yield script, (self._plain(node.state()), (*alive,)), sent
 
     def _input(self, at: int, input: int) -> Effects:
         node = self.nodes[at]
@@ -244,24 +248,46 @@ class Space:
         flying = len(state) > self.head
         if flying and not self.schedule.channel:
             return
-        bounded = self.schedule.delay
         for at in range(self.n):
-            start = state
-            if bounded:
-                had = state[self.n]
-                if had >> at & 1:
-                    continue
-                had |= 1 << at
-                if had == (1 << self.n) - 1:
-                    if any(it % AGES >= bounded for it in state[self.head :]):
-                        continue  # the round ends with what is due heard
-                    had, aged = 0, tuple(it + 1 for it in state[self.head :])
-                else:
-                    aged = state[self.head :]
-                start = (*state[: self.n], had, *aged)
+            start = self._due(state, at) if self.schedule.delay else state
+            if start is None:
+                continue
             reached = self._reached(start, at, self.step(at, state[at], TIMEOUT))
             if reached:
                 yield at, reached
+
+    def _due(self, state: State, at: int) -> State | None:
+        """The state with this node's timeout of the round taken; None if it is not due."""
+        had = state[self.n]
+        if had >> at & 1:
+            return None
+        had |= 1 << at
+        aged = state[self.head :]
+        if had == (1 << self.n) - 1:
+            if any(it % AGES >= self.schedule.delay for it in aged):
+                return None  # the round ends with what is due heard
+            had, aged = 0, tuple(it + 1 for it in aged)
+        return (*state[: self.n], had, *aged)
+
+    def led(self, state: State, action: int, outcome: Outcome) -> State:
+        """Where one outcome of an action that is possible leads."""
+        at, start = action, state
+        if action >= self.n:
+            at = self.targets[action - self.n]
+            numbers = [it // AGES for it in state[self.head :]]
+            place = self.head + numbers.index(action - self.n)
+            start = state[:place] + state[place + 1 :]
+        elif self.schedule.delay:
+            due = self._due(state, at)
+            assert due is not None
+            start = due
+        return self._reached(start, at, (outcome,))[0]
+
+    def name(self, state: State) -> str:
+        """A name of all nodes' states; none for those that are counted from elsewhere later."""
+        if self._shifts and len(state) > self.head:
+            return ""
+        return named(self.locals[own] for own in state[: self.n])
 
     def _ordered(self, flying: list[int]) -> list[int]:
         """Messages in flight as they stand in a state: a set, or of each link as they were sent."""
@@ -286,6 +312,11 @@ class Space:
             after = (*start[:at], own, *start[at + 1 : head], *new)
             reached.append(after if new or not self._shifts else self._shift(after))
         return list(dict.fromkeys(reached)) if len(reached) > 1 else reached
+
+
+def named(states: Iterable[bytes]) -> str:
+    """A short name of the states of all nodes."""
+    return _hashed(b"".join(map(_hashed, states))).hex()[:16]
 
 
 def _hashed(data: bytes) -> bytes:

@@ -10,6 +10,7 @@ from planaria.web.pictures.picture import Place, Region
 
 OK, DOUBTS, SILENT = "ok", "doubts", "silent"
 GOOD, ONCE, BROKEN = "good", "once", "broken"  # a lamp; once: seen in one look, it may be in flight
+# A node is `once` too: out of place in one look only, or in doubt without anybody else seeing why.
 
 
 class NodeView(Struct, frozen=True, omit_defaults=True):

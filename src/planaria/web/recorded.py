@@ -122,8 +122,8 @@ def _drawn(
         return [(numbers[a], numbers[b], it) for a, b, it in all or () if {a, b} <= numbers.keys()]
 
     def words(name: str, other: Snapshot | None) -> dict[int, Any]:
-        told = {} if other is None else getattr(other, name) or {}
-        return {numbers[id]: it for id, it in told.items() if id in numbers}
+        by_id = {} if other is None else getattr(other, name) or {}
+        return {numbers[id]: it for id, it in by_id.items() if id in numbers}
 
     def changed(name: str) -> dict[int, Any] | None:
         now = words(name, picture)
@@ -177,8 +177,8 @@ def _slots(
 
 def _invariants(slots: Iterable[_Slot], pictures: Iterable[Snapshot]) -> list[str]:
     """All that was ever broken, so that each has its lamp from the beginning."""
-    told = {slot.verdict for slot in slots if slot.verdict not in (None, LEGITIMATE)}
-    found = {name for words in told if words for name in words.split(", ")}
+    verdicts = {slot.verdict for slot in slots if slot.verdict not in (None, LEGITIMATE)}
+    found = {name for words in verdicts if words for name in words.split(", ")}
     return sorted(found.union(*(it.broken for it in pictures)))
 
 

@@ -130,9 +130,9 @@ def _scaled(share: float) -> float:
     return round((2 * share - 1) * EDGE, 4)
 
 
-def _between(places: Mapping[NodeId, Place], told: Mapping[Pair, str]) -> Lines:
+def _between(places: Mapping[NodeId, Place], labels: Mapping[Pair, str]) -> Lines:
     """What is said of two nodes that there are."""
-    return [(a, b, it) for (a, b), it in sorted(told.items()) if a in places and b in places]
+    return [(a, b, it) for (a, b), it in sorted(labels.items()) if a in places and b in places]
 
 
 def developed(album: str) -> dict[int, Snapshot]:
@@ -144,8 +144,8 @@ def developed(album: str) -> dict[int, Snapshot]:
     except MsgspecError as error:
         raise UsageError(f"the pictures in this trace cannot be read: {error}") from None
     for taken in all:
-        told: Mapping[str, Any] = structs.asdict(taken)
-        kept |= {name: told[name] for name in SHOWN if told[name] is not None}
+        fields: Mapping[str, Any] = structs.asdict(taken)
+        kept |= {name: fields[name] for name in SHOWN if fields[name] is not None}
         found[taken.at] = structs.replace(taken, **kept)
     return found
 

@@ -12,7 +12,7 @@ from planaria.network.status import Status
 from planaria.network.survey import Parts, Survey
 from planaria.protocols.skipring.subscriber import SubscriberState
 from planaria.web.clients import client_views
-from planaria.web.frames import DOUBTS, OK, SILENT, Frame, NodeView, TopicView
+from planaria.web.frames import DOUBTS, OK, ONCE, SILENT, Frame, NodeView, TopicView
 from planaria.web.pictures.overlays import picture_of
 from planaria.web.pictures.picture import (
     LINK,
@@ -31,13 +31,14 @@ ALL = {"gossip": "all groups", "content": "all brokers"}
 
 Looks = tuple[Survey | None, Survey]
 Chosen = tuple[str, str]  # an overlay and a topic
+Broken = tuple[Sequence[Finding], Sequence[Finding]]  # in this look; of these, before it too
 
 
 def drawn(
     frame: Frame,
     looks: Looks,
     chosen: Chosen,
-    broken: Sequence[Finding],
+    broken: Broken,
     names: Mapping[NodeId, str],
     places: Mapping[NodeId, Place],
 ) -> Frame:
@@ -47,21 +48,18 @@ def drawn(
     silent = {one.node: one for one in survey.silent if one.node is not None}
     ids = sorted({*survey.nodes, *silent})
     picture = _picture(survey, ids, chosen, names, places)
-    wrong: dict[NodeId, list[str]] = {}
-    for one in broken:
-        if one.node is not None and _concerns(one, overlay):
-            wrong.setdefault(one.node, []).append(f"{one.invariant}: {one.detail}")
+    wrong, sure = (_told(found, overlay) for found in broken)
     nodes = []
     for id in ids:
         if id in survey.nodes:
             old = None if before is None else before.nodes.get(id)
             was = None if old is None else old.status
-            node = _node(was, survey.nodes[id].status, overlay, wrong.get(id, []))
+            node = _node(was, survey.nodes[id].status, overlay, wrong.get(id, []), id in sure)
         else:
             name = names.get(id, f"{id:016x}"[:8])
             figures = {"address": ", ".join(silent[id].addresses)}
-            told = [silent[id].reason]
-            node = NodeView(str(id), name, 0, 0, SILENT, doubts=told, figures=figures)
+            doubts = [silent[id].reason]
+            node = NodeView(str(id), name, 0, 0, SILENT, doubts=doubts, figures=figures)
         nodes.append(_placed(node, id, picture))
     numbers = {id: at for at, id in enumerate(ids)}
     edges = edges_of(picture, numbers)
@@ -78,6 +76,15 @@ def drawn(
         pulses=_pulses(looks, numbers, nodes),
         clients=client_views(survey, numbers),
     )
+
+
+def _told(found: Sequence[Finding], overlay: str) -> dict[NodeId, list[str]]:
+    """What is wrong at each node, as far as it concerns the overlay."""
+    wrong: dict[NodeId, list[str]] = {}
+    for one in found:
+        if one.node is not None and _concerns(one, overlay):
+            wrong.setdefault(one.node, []).append(f"{one.invariant}: {one.detail}")
+    return wrong
 
 
 def edges_of(picture: Picture, numbers: Mapping[NodeId, int]) -> list[tuple[int, int, str]]:
@@ -146,7 +153,10 @@ def _placed(node: NodeView, id: NodeId, picture: Picture) -> NodeView:
     return replace(node, x=x, y=y, role=role, mark=picture.marks.get(id, ""), figures=figures)
 
 
-def _node(was: Status | None, status: Status, overlay: str, wrong: list[str]) -> NodeView:
+def _node(
+    was: Status | None, status: Status, overlay: str, wrong: list[str], sure: bool
+) -> NodeView:
+    """A node that answers; what one look saw, or the node alone doubts, is not sure."""
     store = "in memory" if status.store is None else f"{status.store.bytes:,} bytes"
     memory = status.process.resident_bytes
     figures = {
@@ -169,7 +179,7 @@ def _node(was: Status | None, status: Status, overlay: str, wrong: list[str]) ->
     doubts = [*wrong, *(it for it in here if it not in wrong)]
     role = "supervisor" if status.supervises and overlay == RING else MEMBER
     name = status.name or status.id[:8]
-    state = OK if not doubts else DOUBTS
+    state = DOUBTS if sure else ONCE if doubts else OK
     arrived = 0 if was is None else max(0, _come(status, overlay) - _come(was, overlay))
     return NodeView(str(status.handle), name, 0, 0, state, role, "", arrived, doubts, figures)
 
@@ -221,8 +231,8 @@ def topic_views(
         members = sum(it.member for it in its)
         most = max((it.publications for it in its), default=0)
         charter = max((it.charter for it in its), default=0)
-        told = laid_down.get(name, "")
-        yield TopicView(name, members, most, charter, name not in wrong, RING, told)
+        kept = laid_down.get(name, "")
+        yield TopicView(name, members, most, charter, name not in wrong, RING, kept)
     for overlay, part in PARTS.items():
         awake = [status.overlays[overlay] for status in every if overlay in status.overlays]
         legitimate = not any(it.invariant.startswith(f"{overlay} ") for it in broken)
@@ -232,5 +242,5 @@ def topic_views(
             continue  # these are not topics: nodes show who wants what
         for name in sorted({name for it in awake for name in it.topics})[:TOPICS_MAX]:
             members = sum(name in it.topics for it in awake)
-            told = laid_down.get(name.removesuffix("/#"), "")
-            yield TopicView(name, members, None, 0, legitimate, overlay, told)
+            kept = laid_down.get(name.removesuffix("/#"), "")
+            yield TopicView(name, members, None, 0, legitimate, overlay, kept)

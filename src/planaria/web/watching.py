@@ -49,6 +49,7 @@ class Watcher:
         self._survey: Survey | None = None
         self._before: Survey | None = None
         self._broken: list[Finding] = []
+        self._lasting: list[Finding] = []  # of these, what the look before saw too
         self._frame: Frame | None = None
         self._keys: set[tuple[str, str | None, NodeId | None]] = set()
         self._names: dict[NodeId, str] = {}
@@ -103,7 +104,8 @@ class Watcher:
             overlay, topic = choices[0] if choices else (RING, "")
         looks = (self._before, self._survey)
         before = self._places.get((overlay, topic), {})
-        found = drawn(self._frame, looks, (overlay, topic), self._broken, self._names, before)
+        broken = self._broken, self._lasting
+        found = drawn(self._frame, looks, (overlay, topic), broken, self._names, before)
         places = {NodeId(int(it.id)): (it.x, it.y) for it in found.nodes}
         self._places[overlay, topic] = places
         return found
@@ -133,15 +135,15 @@ class Watcher:
     def _judged(self, survey: Survey, found: Sequence[Finding]) -> Frame:
         """The frame of one look, nothing drawn yet."""
         self._broken = [one for one in found if one.severity == FINDING_BROKEN]
-        lasting = [one for one in self._broken if one.key in self._keys]
+        self._lasting = [one for one in self._broken if one.key in self._keys]
         self._keys = {one.key for one in self._broken}
         events = [*self._notes, *self._changes(survey), *self._episode(survey.time)]
         self._notes = []
         return Frame(
             time=survey.time,
-            legitimate=not lasting,
+            legitimate=not self._lasting,
             edges=[],
-            lamps=[*lamps(self._broken, lasting, awake(survey))],
+            lamps=[*lamps(self._broken, self._lasting, awake(survey))],
             events=events[:EVENTS_MAX],
             topics=[*topic_views(survey, self._broken, self._laid_down)],
             rates=rates(self._before, survey),
@@ -190,9 +192,9 @@ def lamps(
         words.setdefault(one.invariant, []).append(f"{topic}{one.where}: {one.detail}")
     for name in (*known, *sorted(set(words) - set(known))):
         state = BROKEN if name in sure else ONCE if name in words else GOOD
-        told = words.get(name, [])
-        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        yield Lamp(name, state, told[0] + more if told else "")
+        causes = words.get(name, [])
+        more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+        yield Lamp(name, state, causes[0] + more if causes else "")
 
 
 def rates(before: Survey | None, after: Survey) -> Rates:

@@ -153,8 +153,8 @@ def load(name: str) -> Incident:
     """The incident called `name`. Raises UsageError if there is none."""
     for file in SCENARIOS.iterdir():
         if file.name.removesuffix(".toml").partition("-")[2] == name:
-            told: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-            return convert({"name": name, **told}, Incident)
+            fields: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+            return convert({"name": name, **fields}, Incident)
     raise unknown("incident", name, names())
 
 

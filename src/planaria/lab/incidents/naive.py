@@ -222,9 +222,9 @@ class Mesh(Overlay):
             for other, its in peers.items():
                 wanted = its.wishes.get(TOPIC, 0) > 0
                 if id != other and mine.sends(other) != wanted:
-                    told = f"does not send to {other}, which wants it"
+                    one_way = f"does not send to {other}, which wants it"
                     other_way = f"sends to {other}, which does not want it"
-                    found.append(Violation("routes", id, told if wanted else other_way))
+                    found.append(Violation("routes", id, one_way if wanted else other_way))
             gone = [it for it in mine.routes if it not in peers and mine.sends(it)]
             found += [Violation("routes", id, f"sends to {it}, which is gone") for it in gone]
         return found

@@ -66,8 +66,8 @@ class VariantOverlay(MovingOverlay):
 
     def metrics(self, states: Mapping[NodeId, State]) -> dict[str, Any]:
         """The overlay's, and where the orientation is safe."""
-        told = {"orientation": self.orientation, "safe_on": self.safe_on}
-        return told | super().metrics(states)
+        variant = {"orientation": self.orientation, "safe_on": self.safe_on}
+        return variant | super().metrics(states)
 
 
 class ThreeStateOverlay(VariantOverlay):

@@ -93,8 +93,8 @@ def control_limit(setting: Setting, period: float) -> float:
 
     That period is rho hop by hop; by the printed flag rule it is pi, once in a leasing period.
     """
-    told = sum(setting.homes(level) for level in range(1, setting.levels))
-    return told * setting.classes / period
+    brokers = sum(setting.homes(level) for level in range(1, setting.levels))
+    return brokers * setting.classes / period
 
 
 def crossing(setting: Setting, omega: float, rho: float, mu: float) -> float | None:

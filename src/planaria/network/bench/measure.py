@@ -98,11 +98,11 @@ class System:
         """Publish so many at full speed: deliveries/s, CPU microseconds of each, and the lost."""
         await self._all("expect", kind=BURST, count=count)
         before = self._cpu()
-        told = await self._publisher.tell("burst", count=count, size=self.plan.size)
+        sent = await self._publisher.tell("burst", count=count, size=self.plan.size)
         answers = await self._all("wait")
         cpu = self._cpu() - before
         made = sum(answer["count"] for answer in answers)
-        seconds = (max(answer["last"] for answer in answers) - told["began"]) / 1e9
+        seconds = (max(answer["last"] for answer in answers) - sent["began"]) / 1e9
         self._rate = count / seconds
         lost = count * len(answers) - made
         return made / seconds, 1e6 * cpu / max(1, made), lost

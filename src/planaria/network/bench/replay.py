@@ -38,12 +38,12 @@ class Past:
         From subscribing to the last of them.
         """
         reader = await self._process("reader")
-        told = await reader.tell("replay", count=self.count)
+        answer = await reader.tell("replay", count=self.count)
         await reader.end()
-        if told["count"] != self.count:
-            missed = f"got {told['count']} of {self.count}"
+        if answer["count"] != self.count:
+            missed = f"got {answer['count']} of {self.count}"
             raise Failed(f"{self.contender.name}: a late reader {missed}")
-        self.speeds.append(self.count / told["seconds"])
+        self.speeds.append(self.count / answer["seconds"])
 
     async def stop(self) -> None:
         """End all its processes."""

@@ -53,19 +53,19 @@ class Subscriber:
             elif self._count == self._expected:
                 self._last = monotonic_ns()
 
-    async def do(self, told: dict[str, Any]) -> Answer:
+    async def do(self, order: dict[str, Any]) -> Answer:
         """`expect` so many of a kind; `wait` until they are here, or nothing comes any more."""
-        if told["do"] == "expect":
+        if order["do"] == "expect":
             self._kind = -1  # whatever comes meanwhile is of the phase before
-            self._expected, self._count, self._last = told["count"], 0, 0
+            self._expected, self._count, self._last = order["count"], 0, 0
             self._latencies = []
-            self._kind = told["kind"]
+            self._kind = order["kind"]
             return {}
         seen, silent = -1, monotonic_ns()
         while self._count < self._expected:
             if self._count != seen:
                 seen, silent = self._count, monotonic_ns()
-            elif monotonic_ns() - silent > told.get("silence", SILENCE_SECONDS) * 1e9:
+            elif monotonic_ns() - silent > order.get("silence", SILENCE_SECONDS) * 1e9:
                 break
             await asyncio.sleep(0.02)
         return {"count": self._count, "last": self._last or silent, "latencies": self._latencies}
@@ -78,9 +78,9 @@ class Reader(Subscriber):
         """Be ready to subscribe."""
         return {}
 
-    async def do(self, told: dict[str, Any]) -> Answer:
+    async def do(self, order: dict[str, Any]) -> Answer:
         """`replay`: subscribe, and read `count` that were published in bursts before."""
-        await super().do({"do": "expect", "kind": BURST, "count": told["count"]})
+        await super().do({"do": "expect", "kind": BURST, "count": order["count"]})
         began = monotonic_ns()
         await self._contender.subscribe(self._take)
         answer = await super().do({"do": "wait"})
@@ -97,19 +97,19 @@ class Publisher:
         """Be ready to publish."""
         return {"address": await self._contender.publisher()}
 
-    async def do(self, told: dict[str, Any]) -> Answer:
+    async def do(self, order: dict[str, Any]) -> Answer:
         """`probe`: one message; `burst`: as fast as it goes; `steady`: at a rate."""
-        count, size = told["count"], told["size"]
-        if told["do"] == "burst":
+        count, size = order["count"], order["size"]
+        if order["do"] == "burst":
             payloads = [payload(BURST, number, size) for number in range(count)]
             began = monotonic_ns()
             await self._contender.burst(payloads)
             return {"began": began}
-        kind = PROBE if told["do"] == "probe" else STEADY
+        kind = PROBE if order["do"] == "probe" else STEADY
         loop = asyncio.get_running_loop()
         start = loop.time()
         for number in range(count):
-            await asyncio.sleep(max(0.0, start + number / told["rate"] - loop.time()))
+            await asyncio.sleep(max(0.0, start + number / order["rate"] - loop.time()))
             await self._contender.one(payload(kind, number, size))
         return {}
 
@@ -124,9 +124,9 @@ class Hub:
         """Serve."""
         return {"address": await self._contender.serve()}
 
-    async def do(self, told: dict[str, Any]) -> Answer:
+    async def do(self, order: dict[str, Any]) -> Answer:
         """It is told nothing."""
-        raise ValueError(f"a hub does not know {told['do']!r}")
+        raise ValueError(f"a hub does not know {order['do']!r}")
 
 
 ROLES: dict[str, Callable[[Contender], Hub | Publisher | Subscriber]] = {

@@ -16,6 +16,7 @@ from planaria.core.message import Message
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import MESSAGES
 from planaria.network.client.servers import Servers
+from planaria.network.client.verifying import Verifier
 from planaria.network.connection import BEAT_SECONDS, Connection, Hello
 from planaria.network.contacts import parse_address
 from planaria.network.frames import Kind
@@ -45,6 +46,11 @@ class Access(NamedTuple):
     hello: Hello
     credentials: Credentials | None
     patience: float = PATIENCE_SECONDS
+    verify: bool = True  # what nodes hand out, where there are keys
+
+    def verifier(self) -> Verifier:
+        """What reads records that nodes hand out."""
+        return Verifier(self.credentials if self.verify else None)
 
     def sealer(self, purpose: bytes, topic: str) -> Sealer | None:
         """What adds to records the evidence of who made them, where there are keys."""

@@ -19,6 +19,7 @@ from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
 from planaria.core.node import Notice
 from planaria.core.topics import check_filter, check_topic
 from planaria.network.client.channel import PATIENCE_SECONDS, Access
+from planaria.network.client.distrust import Distrust
 from planaria.network.client.drafting import draft_of, packs, wish_of
 from planaria.network.client.events import Ack, Event, events_of
 from planaria.network.client.lacks import read_at
@@ -42,13 +43,14 @@ from planaria.network.client.publishing import TOPICS_MAX, Notes, Outbox, Receip
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.client.subscription import Subscription
+from planaria.network.client.verifying import Unsigned
 from planaria.network.connection import CLIENT, VERSIONS, Hello
 from planaria.network.context import Context, find_context
 from planaria.network.identity import CLUSTER, ID_BYTES, handle_of
 from planaria.network.tls import Credentials
 from planaria.records.evidence import PUBLISHED
 from planaria.records.positions import vector_from_json, vector_to_json
-from planaria.records.record import INCARNATION_BYTES, Draft, decode
+from planaria.records.record import INCARNATION_BYTES, Draft
 
 LEARN_SECONDS = 30.0  # between questions for further nodes
 
@@ -71,6 +73,7 @@ class Client:
         self.publisher = handle_of(access.hello.id)
         self.incarnation = os.urandom(INCARNATION_BYTES)
         self._requests = Requests(servers, access)
+        self._verifier, self._distrust = access.verifier(), Distrust(self._requests.channel)
         self._outboxes: dict[tuple[str, str], Outbox] = {}  # by topic and overlay
         self._subscriptions: list[Subscription[Any]] = []
         self._learner: asyncio.Task[None] | None = None
@@ -292,6 +295,7 @@ class Client:
 
         Fewer only if the node has no more: one that just joined the topic fetches its history. What
         it lacks up to `to` is asked of the others. Equal vectors give equal events everywhere.
+        Raises Untrusted if no node gives what was signed.
         """
         vector, events = vector_from_json(after or {}), list[Event]()
         end = None if to is None else to_wire(vector_from_json(to))
@@ -300,8 +304,14 @@ class Client:
             found = await self._requests.ask(Read, Pieces, check_topic(topic), *rest)
             if any(not lack.expired for lack in found.lacks):
                 found = await self._read_elsewhere(topic, found, *rest)
-            for piece in found.pieces:
-                record = decode(piece.record)
+            try:
+                records = [self._verifier.read(topic, piece.record) for piece in found.pieces]
+            except Unsigned as error:
+                failure = self._distrust.leave(error)
+                if failure is not None:
+                    raise failure from None
+                continue
+            for record, piece in zip(records, found.pieces, strict=True):
                 events += events_of(topic, record, piece.lo, piece.hi, late=piece.late)
             vector.update(from_wire(found.after))
             if not found.pieces or len(events) >= limit:
@@ -319,8 +329,11 @@ class Client:
         for address in self.servers:
             if address != self.server:
                 other = await read_at(address, self.access, topic, *rest)
-                if other is not None and all(lack.expired for lack in other.lacks):
-                    return other
+                whole = other is not None and all(lack.expired for lack in other.lacks)
+                if other and whole:
+                    flaw = self._verifier.flaw((topic, piece) for piece in other.pieces)
+                    if flaw is None:
+                        return other
         return found
 
     async def _learn(self) -> None:
@@ -343,6 +356,7 @@ def connect(
     name: str | None = None,
     oneshot: bool = False,
     patience: float = PATIENCE_SECONDS,
+    verify: bool = True,
 ) -> Client:
     """A client of these nodes, for `async with`; one that is alive is enough.
 
@@ -350,7 +364,8 @@ def connect(
     file: without one, that of a running `planaria up`. `credentials` is a directory made by
     `planaria keys issue NAME --role client`. `name` makes the publisher of an insecure client the
     same at every start. `oneshot`: it publishes little and ends, and its node numbers what it
-    publishes. `patience`: seconds for which to look for another node when one is lost.
+    publishes. `patience`: seconds for which to look for another node when one is lost. `verify`:
+    believe no node, where there are credentials, but the signatures of publishers of rings.
     """
     found = find_context(
         None if context is None else str(context),
@@ -358,7 +373,7 @@ def connect(
         credentials=None if credentials is None else Path(credentials),
         insecure=insecure,
     )
-    access = Access(*shown(found, name), patience)
+    access = Access(*shown(found, name), patience, verify)
     return Client(Servers(found.servers), access, oneshot=oneshot)
 
 

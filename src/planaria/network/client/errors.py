@@ -17,6 +17,18 @@ class Unreachable(PlanariaError):
         super().__init__(f"no node to talk to: {tried}. {_advice(tried)}")
 
 
+class Untrusted(PlanariaError):
+    """No node gives what its publisher signed; says of each what it gave."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        tried = "; ".join(f"{address}: {reason}" for address, reason in self.reasons.items())
+        super().__init__(
+            f"no node gives what its publisher signed: {tried}. If the authority was changed, copy "
+            "its authority.pem and former.pem into this client's directory"
+        )
+
+
 def _advice(tried: str) -> str:
     if "issue it" in tried:  # says what to do itself
         return "Until then name others with -s HOST:PORT"

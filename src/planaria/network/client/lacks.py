@@ -16,6 +16,7 @@ from planaria.network.client.messages import Lack, Pieces, Position, Read
 from planaria.network.client.parcels import Parcel
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers
+from planaria.network.client.verifying import Verifier
 from planaria.records.record import Stream
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ class Hole:
 class Lacking:
     """The holes that one subscription waits at."""
 
-    def __init__(self, owner: "Subscription[Any]", servers: Servers, access: Access) -> None:
-        self.owner, self.servers, self.access = owner, servers, access
+    def __init__(
+        self, owner: "Subscription[Any]", servers: Servers, access: Access, verifier: Verifier
+    ) -> None:
+        self.owner, self.servers, self.access, self._verifier = owner, servers, access, verifier
         self._holes: dict[tuple[str, Stream], Hole] = {}
         self._search: asyncio.Task[None] | None = None
 
@@ -76,13 +79,16 @@ class Lacking:
         """Ask all other nodes for it, and go on as the first of them does that passes it."""
         begin = [Position(*stream, hole.lo, self.owner.mark(topic, stream).skipped)]
         to = [Position(*stream, hole.hi)]
+        where = None if self._verifier.verifies else self.owner.where  # as for its tail
         for address in self.servers:
             if address == self.owner.channel.address:
                 continue
-            found = await read_at(address, self.access, topic, begin, to)
-            after = found.after if found else []
-            moved = [it for it in after if (it.publisher, it.incarnation) == stream]
-            if found is not None and moved and moved[0].next > hole.lo:
+            asked = (topic, begin, to, hole.hi - hole.lo, 0, where)
+            found = await read_at(address, self.access, *asked)
+            if found is None or self._verifier.flaw((topic, it) for it in found.pieces):
+                continue
+            moved = [it for it in found.after if (it.publisher, it.incarnation) == stream]
+            if moved and moved[0].next > hole.lo:
                 self.owner.put(Parcel(topic, found.pieces, moved, restart=True))
                 self._holes.pop((topic, stream), None)  # should it last, the node says so again
                 return

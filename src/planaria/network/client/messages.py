@@ -147,6 +147,7 @@ class Tail(ClientMessage, frozen=True, gc=False, tag="client.tail"):
     where: str | None = None
     notices: bool = False
     overlay: str = ""
+    whole: bool = False  # of signed records what satisfies `where` is to come with all the rest
 
 
 class Vectors(ClientMessage, frozen=True, gc=False, tag="client.vectors"):

@@ -15,6 +15,7 @@ from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Notice
 from planaria.network.client.channel import Access, Channel
+from planaria.network.client.distrust import Distrust
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.events import Event
 from planaria.network.client.lacks import Lacking
@@ -22,7 +23,6 @@ from planaria.network.client.messages import (
     ClientMessage,
     Failed,
     Passing,
-    Piece,
     Pieces,
     Resolve,
     Resolved,
@@ -44,7 +44,7 @@ from planaria.network.client.unpacking import Unpacking
 from planaria.network.connection import Connection
 from planaria.network.link import Task
 from planaria.records.positions import Mark
-from planaria.records.record import MalformedRecord, Stream, decode
+from planaria.records.record import MalformedRecord, Stream
 
 T = TypeVar("T", bound=Event | Notice)
 
@@ -78,9 +78,11 @@ class Subscription(Generic[T]):
         self._current = Parcel()
         self._events: list[Any] = []
         self._at = 0
-        self._unpacking = Unpacking()
+        self._verifier = access.verifier()
+        self._unpacking = Unpacking(self._verifier, where)
+        self._distrust = Distrust(self.channel)
         self._passing = ""  # the overlay without positions in which a pattern of ours is, if any
-        self._lacking = Lacking(self, servers, access)
+        self._lacking = Lacking(self, servers, access, self._verifier)
         self._wake = asyncio.Event()
         self._ready = asyncio.Event()
         self._error: PlanariaError | None = None
@@ -213,9 +215,12 @@ class Subscription(Generic[T]):
         """What is new in a parcel; who sends what is no record is left for another node."""
         events, error = self._unpacking.unpack(parcel, self._places)
         if error is not None:
-            self._void()
-            self.channel.leave(f"it sent what is no record: {error}")
+            self._leave(error)
         return events
+
+    def _leave(self, error: MalformedRecord) -> None:
+        self._void()
+        self._error = self._error or self._distrust.leave(error)
 
     def put(self, parcel: Parcel) -> None:
         """Have the application take this next."""
@@ -259,7 +264,8 @@ class Subscription(Generic[T]):
                 *before, rest = in_parts(vectors)
                 self._unsent += [Vectors(number, part) for part in before]
                 floor = self._places.floor
-                ask = Tail(number, pattern, rest, floor, self.where, self.notices, self.overlay)
+                how = (self.where, self.notices, self.overlay, self._unpacking.whole)
+                ask = Tail(number, pattern, rest, floor, *how)
                 self._tails[number] = pattern
             self._unsent.append(ask)
         self._began = asyncio.get_running_loop().time()
@@ -357,12 +363,16 @@ class Subscription(Generic[T]):
     def _resolved(self, message: Resolved) -> None:
         """Begin there; the retained publications come first."""
         pattern = self._asked[message.request]
+        if flaw := self._verifier.flaw(message.last.items()):
+            self._leave(flaw)
+            return
         for topic, positions in message.vectors.items():
             if self.patterns.of(topic) == pattern:
                 for position in positions:
                     self._places.move(topic, position)
         for topic, piece in message.last.items():
-            if self.patterns.of(topic) == pattern and self._is_read(topic, piece):
+            mine = self.patterns.of(topic) == pattern
+            if mine and self._unpacking.is_read(topic, piece, self._places):
                 self.put(Parcel(topic, [piece], retained=True))
         floor = self._places.floor
         self._places.floor = min(floor, message.floor) if floor else message.floor
@@ -371,14 +381,6 @@ class Subscription(Generic[T]):
         if not self._asked:
             self._resolving = False
             self._tail()
-
-    def _is_read(self, topic: str, piece: Piece) -> bool:
-        """Is this before the place where the tail begins? What is not comes with the tail."""
-        try:
-            stream = decode(piece.record).stream
-        except MalformedRecord:
-            return False
-        return not self._places.unread(topic, stream, piece.lo, piece.hi)
 
     def _refused(self, message: Failed) -> None:
         loop = asyncio.get_running_loop()

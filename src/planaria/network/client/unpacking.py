@@ -1,30 +1,51 @@
 """What is new in a parcel, as events: by positions, or, where there are none, by ids."""
 
+from functools import partial
+
 from planaria.network.client.events import Event, anonymous
+from planaria.network.client.messages import Piece
 from planaria.network.client.parcels import Ids, Parcel, Tokens
 from planaria.network.client.places import Places
+from planaria.network.client.verifying import Verifier
+from planaria.records.batches import Slice
 from planaria.records.record import MalformedRecord, Record, decode
 
 
 class Unpacking:
-    """Remembers what an application must not get twice, besides its places."""
+    """Remembers what an application must not get twice, besides its places.
 
-    __slots__ = ("_seen", "_tokens")
+    Where records are verified they come whole, and what of them satisfies `where` is selected here.
+    """
 
-    def __init__(self) -> None:
-        self._seen, self._tokens = Ids(), Tokens()
+    __slots__ = ("_condition", "_seen", "_tokens", "_verifier")
+
+    def __init__(self, verifier: Verifier, where: str | None) -> None:
+        self._seen, self._tokens, self._verifier = Ids(), Tokens(), verifier
+        self._condition = None
+        if verifier.verifies and where is not None:
+            from planaria.network.client.conditions import Condition  # slow to load
+
+            self._condition = Condition(where)
+
+    @property
+    def whole(self) -> bool:
+        """Must records come whole, whatever a condition leaves of them?"""
+        return self._condition is not None
 
     def unpack(self, parcel: Parcel, places: Places) -> tuple[list[Event], MalformedRecord | None]:
         """Take what is new: the places move as if the application had all of it.
 
-        What follows bytes that are no record is not taken, and the error says so.
+        What follows bytes that are no record, or not its publisher's, is not taken, and the error
+        says so. Overlays that keep nothing pass on no signatures.
         """
         events: list[Event] = []
         record: Record | None = None
         for piece in parcel.pieces:
             try:
                 if record is None or record.data != piece.record:
-                    record = decode(piece.record)
+                    passing = parcel.passing is not None
+                    read = decode if passing else partial(self._verifier.read, parcel.topic)
+                    record = read(piece.record)
             except MalformedRecord as error:
                 return events, error
             lo, hi = max(piece.lo, record.first), min(piece.hi, record.end)
@@ -38,10 +59,15 @@ class Unpacking:
             places.move(parcel.topic, position)
         return events, None
 
+    def is_read(self, topic: str, piece: Piece, places: Places) -> bool:
+        """Is this before the places? What is not comes with the tail."""
+        return not places.unread(topic, decode(piece.record).stream, piece.lo, piece.hi)
+
     def _read(self, topic: str, places: Places, record: Record, lo: int, hi: int) -> list[Event]:
         events, stream = list[Event](), record.stream
-        for start, end, late in places.unread(topic, stream, lo, hi):
-            events += self._tokens.events(topic, record, start, end, late=late)
+        new = [Slice(record, *it) for it in places.unread(topic, stream, lo, hi)]
+        for part in new if self._condition is None else self._condition.cut(topic, new):
+            events += self._tokens.events(topic, *part[:3], late=part.late)
         if lo < hi:
             places.take(topic, stream, lo, hi)
         return events

@@ -52,8 +52,8 @@ class Follower:
         while self.behind and self.session.send(self.behind[0]):
             self.bytes -= size_of(self.behind.popleft())
         if self.lost and not self.behind:
-            told = Told(self.request, "", "gap", {"lost": self.lost})
-            if not self.notices or self.session.send(told):
+            notice = Told(self.request, "", "gap", {"lost": self.lost})
+            if not self.notices or self.session.send(notice):
                 self.lost = 0
 
 

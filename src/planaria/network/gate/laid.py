@@ -97,11 +97,11 @@ class Overlays:
 
     def on_laid_down(self, effect: LaidDown) -> None:
         """A supervisor answers; of two charters the higher counts."""
-        told = {it.topic: it for it in effect.charters}
+        charters = {it.topic: it for it in effect.charters}
         until = self._clock() + FRESH_SECONDS
         for topic in effect.topics:
             mine, fresh = self._known.get(topic, (None, 0.0))
-            its = told.get(topic)
+            its = charters.get(topic)
             if mine is not None and fresh > self._clock():
                 its = mine if its is None or rank_of(mine) > rank_of(its) else its
             self._known[topic] = (its, until)
@@ -147,8 +147,8 @@ class Overlays:
         return self._charters.complete or (known is not None and known[1] > now)
 
     def _charter(self, name: str, now: float) -> Charter | None:
-        mine, (told, until) = self._charters.best(name), self._known.get(name, (None, 0.0))
-        both = [it for it in (mine, told if until > now else None) if it is not None]
+        mine, (theirs, until) = self._charters.best(name), self._known.get(name, (None, 0.0))
+        both = [it for it in (mine, theirs if until > now else None) if it is not None]
         return max(both, key=rank_of, default=None)
 
 

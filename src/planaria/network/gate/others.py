@@ -231,9 +231,9 @@ class Others:
     ) -> None:
         overlay, keep = part.overlay, self._keep if part.durable and message.durable else None
         first: Record | None = None
-        for command, told in [*part.published(message.topic, record)]:
+        for command, sealed in [*part.published(message.topic, record)]:
             self._command(InOverlay(overlay, command))
-            first = first or told
+            first = first or sealed
         assert first is not None  # no record is empty
         self._count(overlay, "published", record.count)
         session.count(overlay, message.topic, record)

@@ -1,12 +1,10 @@
 """Parts of records as they go to clients, and positions as they come from them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import is_node_id
-from planaria.filters.attributes import object_of
-from planaria.filters.filters import TOPIC, matches
-from planaria.filters.values import Value
+from planaria.network.client.conditions import Condition
 from planaria.network.client.messages import LACKS_MAX, Lack, Piece, Position, from_wire
 from planaria.records.batches import Lacks, Slice
 from planaria.records.positions import SKIPPED_MAX, Mark
@@ -25,43 +23,17 @@ PIECES_PUBLICATIONS = 8192  # in one frame
 READ_BYTES = 3 << 18  # in the answer to one question: a third of the work of a quarter mebibyte
 
 
-class Condition:
-    """A client's `where`: over the members of a payload that is a JSON object, and headers."""
-
-    def __init__(self, text: str) -> None:
-        """Raises UsageError if it is no condition."""
-        from planaria.filters.sql import parse  # slow to load, and seldom needed
-
-        self._filters = parse(text)
-
-    def selects(self, topic: str, one: Publication) -> bool:
-        """Does this publication satisfy it? What it lacks satisfies nothing, as NULL does."""
-        attributes = attributes_of(topic, one)
-        return any(matches(filter, attributes) for filter in self._filters)
-
-    def cut(self, topic: str, parts: Iterable[Slice]) -> list[Slice]:
-        """The runs of publications that satisfy it."""
-        runs: list[Slice] = []
-        for record, lo, hi, late in parts:
-            start = None
-            for one in record.publications(lo, hi):
-                if not self.selects(topic, one):
-                    start = None
-                elif start is None:
-                    start = one.sequence
-                    runs.append(Slice(record, start, start + 1, late))
-                else:
-                    runs[-1] = Slice(record, start, one.sequence + 1, late)
-        return runs
-
-
 def pieces_of(parts: Sequence[Slice], condition: Condition | None, topic: str) -> list[Piece]:
     """What a client gets of these slices.
 
-    A condition may leave little of a record: that travels sealed anew, at the same positions.
+    A condition may leave little of a record: that travels sealed anew, at the same positions, or
+    in the whole record for whoever wants to see its signature.
     """
     if condition is None:
         return [Piece(record.data, lo, hi, late) for record, lo, hi, late in parts]
+    if condition.whole:
+        runs = [condition.cut(topic, [part]) for part in parts]
+        return [Piece(it[0].record.data, it[0].lo, it[-1].hi, it[0].late) for it in runs if it]
     return [Piece(_excerpt(part), *part[1:]) for part in condition.cut(topic, parts)]
 
 
@@ -124,15 +96,3 @@ def lacks_of(lacks: Lacks) -> tuple[Lack, ...]:
         for lo, hi in intervals
     ]
     return tuple(found[:LACKS_MAX])
-
-
-def attributes_of(topic: str, one: Publication) -> dict[str, Value]:
-    """What a condition can be about: the members of a JSON object, headers, and the topic."""
-    attributes: dict[str, Value] = {
-        name: value.decode(errors="replace") for name, value in one.headers
-    }
-    found = object_of(one.payload)
-    plain = {name: it for name, it in found.items() if isinstance(it, bool | int | float | str)}
-    attributes.update(plain)
-    attributes[TOPIC] = topic
-    return attributes

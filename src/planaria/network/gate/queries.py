@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.topics import check_filter, check_topic
+from planaria.network.client.conditions import Condition
 from planaria.network.client.messages import (
     AskExtent,
     AskVector,
@@ -26,7 +27,6 @@ from planaria.network.gate.pieces import (
     PIECES_BYTES,
     PIECES_PUBLICATIONS,
     READ_BYTES,
-    Condition,
     lacks_of,
     moved,
     pieces_of,
@@ -40,7 +40,7 @@ from planaria.network.gate.warden import Warden
 from planaria.network.rights import SUBSCRIBE
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.batches import Lacks
-from planaria.records.positions import Vector
+from planaria.records.positions import Mark, Vector
 from planaria.records.store import Store
 
 WAIT_SECONDS = 10.0  # for this node to be able to answer; then another may be
@@ -164,7 +164,12 @@ class Queries:
         one = self._holdings(topic).ask(Store.retained)
         if one is None:
             return None
-        return Piece(sealed([one], one.timestamp // 1_000_000), one.sequence, one.sequence + 1)
+        stream, number = (one.publisher, one.incarnation), one.sequence
+        place, after = {stream: Mark(number)}, {stream: Mark(number + 1)}
+        for part in self._holdings(topic).read(place, after, only=[stream]).slices:
+            if part.record.signed:  # which nobody could see of a part
+                return Piece(part.record.data, number, number + 1)
+        return Piece(sealed([one], one.timestamp // 1_000_000), number, number + 1)
 
     def _holdings(self, topic: str) -> Holdings:
         return self.memberships.ring.peer.topics[topic].history.holdings

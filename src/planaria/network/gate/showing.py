@@ -97,17 +97,17 @@ class Showing:
         """Look at one page: others have their turn before the next."""
         if session.closed:
             return
-        status = told = self._status(after)
+        status = visible = self._status(after)
         if self._warden.restricts(session) and isinstance(status, Status | Shown):
-            told = heard(status, partial(self._warden.may_hear, session))
-        if isinstance(told, Status):
+            visible = heard(status, partial(self._warden.may_hear, session))
+        if isinstance(visible, Status):
             may_watch = partial(self._warden.may_watch, session)
-            told = replace(told, connected=[*watched(told.connected, may_watch)])
-        if isinstance(told, Shown) and status.topics and not told.topics:
+            visible = replace(visible, connected=[*watched(visible.connected, may_watch)])
+        if isinstance(visible, Shown) and status.topics and not visible.topics:
             # None at all would say that there are no more.
             self._soon(partial(self._show, session, request, max(status.topics)))
         else:
-            session.answer(StatusIs(request, json.encode(told)))
+            session.answer(StatusIs(request, json.encode(visible)))
 
     def ask_state(self, session: Session, message: AskState) -> None:
         """One topic's state, for whoever judges the whole network; without publications."""
@@ -181,14 +181,14 @@ def heard(status: Status | Shown, hears: Hears) -> Status | Shown:
         return replace(status, topics=topics)
     overlays = {name: _heard_of(name, it, hears) for name, it in status.overlays.items()}
     store = status.store
-    told = [] if store is None else [*doubts_of_store(store.stalled, store.damaged)]
-    told += [f"{topic}: {doubt}" for topic, it in topics.items() for doubt in it.doubts]
-    told += [f"{name}: {doubt}" for name, it in overlays.items() for doubt in it.doubts]
+    visible = [] if store is None else [*doubts_of_store(store.stalled, store.damaged)]
+    visible += [f"{topic}: {doubt}" for topic, it in topics.items() for doubt in it.doubts]
+    visible += [f"{name}: {doubt}" for name, it in overlays.items() for doubt in it.doubts]
     return replace(
         status,
         topics=topics,
         overlays=overlays,
-        doubts=[doubt for doubt in status.doubts if doubt in told],
+        doubts=[doubt for doubt in status.doubts if doubt in visible],
     )
 
 

@@ -11,12 +11,12 @@ from itertools import islice
 
 from planaria.core.node import Deliver, Notice
 from planaria.core.topics import matches
+from planaria.network.client.conditions import Condition
 from planaria.network.client.messages import LACKS_MAX, Lack, Pieces, Position, Tailing, Told
 from planaria.network.client.messages import Tail as Asked
 from planaria.network.gate.pieces import (
     PIECES_BYTES,
     PIECES_PUBLICATIONS,
-    Condition,
     moved,
     pieces_of,
     vector_of,
@@ -62,7 +62,7 @@ class Tail:
         """Raises UsageError for a condition or positions that are none."""
         self.session, self.request, self.pattern = session, asked.request, pattern
         self.floor, self.notices, self.where = asked.floor, asked.notices, asked.where
-        self.condition = None if asked.where is None else Condition(asked.where)
+        self.condition = None if asked.where is None else Condition(asked.where, asked.whole)
         self.vectors = {topic: vector_of(places) for topic, places in asked.vectors.items()}
         self.cursors: dict[str, Cursor] = {}
         self.grown: dict[str, None] = {}  # topics to read, the one that waited for longest first
@@ -158,8 +158,8 @@ class Tails:
         """Tell whoever asked for notices; of those that a client does not take, their number."""
         for tail in self._topics.get(effect.topic, ()):
             if tail.notices and self._refusal(tail.session, effect.topic) == "":
-                told = Told(tail.request, effect.topic, effect.kind, effect.detail)
-                tail.missed += not tail.session.send(told)
+                notice = Told(tail.request, effect.topic, effect.kind, effect.detail)
+                tail.missed += not tail.session.send(notice)
 
     def on_timeout(self) -> None:
         """New topics, holes that last, and what no delivery told."""
@@ -239,8 +239,8 @@ class Tails:
             tail.session.answer(Tailing(tail.request, sorted(followed)))
 
     def _say_missed(self, tail: Tail) -> None:
-        told = Told(tail.request, "", "missed", {"notices": tail.missed})
-        if tail.missed and tail.session.send(told):
+        notice = Told(tail.request, "", "missed", {"notices": tail.missed})
+        if tail.missed and tail.session.send(notice):
             tail.missed = 0
 
     def _say_stable(self, tail: Tail) -> None:
@@ -291,8 +291,8 @@ class Tails:
         if refusal == "":
             tail.held_back.pop(topic, None)
             return True
-        told = tail.held_back.setdefault(topic, False)
-        if refusal and tail.notices and not told and self._hears(tail.session, topic):
+        knows = tail.held_back.setdefault(topic, False)
+        if refusal and tail.notices and not knows and self._hears(tail.session, topic):
             message = Told(tail.request, topic, "refused", {"reason": refusal})
             tail.held_back[topic] = tail.session.send(message)
         return False
@@ -355,15 +355,15 @@ class Tails:
         self._say_holes(tail, topic, cursor, now)
         if cursor.unsaid:
             self._say_unsaid(tail, topic, cursor)
-        if not cursor.unsaid and all(told for _, _, told in cursor.holes.values()):
+        if not cursor.unsaid and all(reported for _, _, reported in cursor.holes.values()):
             del tail.behind[topic]
 
     def _say_holes(self, tail: Tail, topic: str, cursor: Cursor, now: float) -> None:
         """Tell of each hole once: the client may ask others, or pass over it."""
         due = [
             (stream, number)
-            for stream, (number, since, told) in cursor.holes.items()
-            if not told and now - since > HOLE_SECONDS
+            for stream, (number, since, reported) in cursor.holes.items()
+            if not reported and now - since > HOLE_SECONDS
         ][:LACKS_MAX]
         if not due or topic not in self.memberships.ring.peer.topics:
             return

@@ -98,10 +98,14 @@ class Warden:
 
     def may_watch(self, session: Session, pattern: str) -> bool:
         """May a client see who else follows this, or publishes on it? It needs the right to
-        supervise it, by the node's file and by charters; what is not known yet is refused."""
+        supervise all of it, by the node's file and by charters; what is not known yet is refused.
+        """
         try:
             self.check_pattern(session, SUPERVISE, pattern)
         except UsageError:
+            return False
+        name, file = session.name, self._file
+        if name and file and file.rights.denies_part(name, SUPERVISE, pattern):
             return False
         return self.refusal(session, SUPERVISE, pattern) == ""
 

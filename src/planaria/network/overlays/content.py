@@ -18,8 +18,8 @@ from planaria.core.state import State
 from planaria.filters.filters import TOPIC, Filter, witness
 from planaria.filters.values import INTEGER_MAX, INTEGER_MIN, Value
 from planaria.filters.wording import to_sql
+from planaria.network.client.conditions import attributes_of
 from planaria.network.client.publishing import TOKEN_HEADER
-from planaria.network.gate.pieces import attributes_of
 from planaria.network.overlays.part import LivePart, Publications
 from planaria.network.status import OverlayTopic
 from planaria.protocols.content.node import ContentBroker, ContentBrokerState
@@ -76,8 +76,8 @@ class ContentPart(LivePart):
         for one in record.publications(record.first, record.end):
             drafts = [Draft(one.payload, one.key, one.headers, one.timestamp)]
             stream = (one.publisher, one.incarnation)
-            told = seal(stream, one.sequence, drafts, time=record.time)
-            yield Publish(topic, told.data, _attributes(topic, one)), told
+            sealed = seal(stream, one.sequence, drafts, time=record.time)
+            yield Publish(topic, sealed.data, _attributes(topic, one)), sealed
 
     def resume(self) -> None:
         """Clients went with the process; what they wanted is told no more, and runs out."""

@@ -100,8 +100,8 @@ class MobilePart(LivePart):
                 raise UsageError(f"payload of {len(one.payload)} bytes: in mobile at most {most}")
             name = record.key + one.sequence.to_bytes(8, "big")
             start = blake2b(name, digest_size=INCARNATION_BYTES).digest()
-            told = seal((NOBODY, start), 0, [Draft(one.payload)], time=0)
-            yield Publish(topic, told.data), told
+            sealed = seal((NOBODY, start), 0, [Draft(one.payload)], time=0)
+            yield Publish(topic, sealed.data), sealed
 
     def resume(self) -> None:
         """The links are gone with the process."""

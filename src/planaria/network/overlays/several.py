@@ -37,12 +37,12 @@ class Several:
         """Keep what the parts hold, tell them whom they may ask, and meet neighbours."""
         spawn(self.keeping.keep())
         spawn(self._tell_around(host))
-        part, told = self.node.parts.get(MobilePart.overlay), self._config
-        if not isinstance(part, MobilePart) or not (told.link or told.discover):
+        part, config = self.node.parts.get(MobilePart.overlay), self._config
+        if not isinstance(part, MobilePart) or not (config.link or config.discover):
             return
-        neighbours = Neighbours(host, part, told.link)
+        neighbours = Neighbours(host, part, config.link)
         host.command(Wake(part.overlay))
-        if told.discover:
+        if config.discover:
             hello = host.hello
             self._discovery = Discovery(neighbours, hello.cluster, hello.addresses[0])
             await self._discovery.start()
@@ -60,11 +60,11 @@ class Several:
 
     async def _tell_around(self, host: Host) -> None:
         """Those with links, and supervisors, can be asked by who looks for others."""
-        told: tuple[NodeId, ...] = ()
+        near: tuple[NodeId, ...] = ()
         while True:
             known = sorted({*host.links, *self._ring.supervisors} - {self._ring.id})
-            if told != (told := tuple(known[:AROUND_MAX])):
-                host.command(Around(told))
+            if near != (near := tuple(known[:AROUND_MAX])):
+                host.command(Around(near))
             self._report_reach(host)
             await asyncio.sleep(self._config.interval)
 

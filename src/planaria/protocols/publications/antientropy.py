@@ -32,7 +32,7 @@ from planaria.protocols.publications.antientropy_messages import (
     Sketch,
 )
 from planaria.protocols.publications.descent import short_hash
-from planaria.protocols.publications.exchange import AntiEntropyState, Coming, Exchange
+from planaria.protocols.publications.exchange import AntiEntropyState, Coming, Exchange, count_frame
 from planaria.protocols.publications.holdings import ID_BITS, Holdings
 from planaria.protocols.publications.push import beside, frames, sound
 from planaria.protocols.publications.regions import Answer, answer_regions, answer_root
@@ -67,7 +67,7 @@ class AntiEntropy(Stateful):
     The state may be arbitrary: every exchange ends by patience, and every cache is audited.
     """
 
-    __slots__ = ("_coming", "agreed", "exchanges", "holdings", "id", "number", "peers", "topic")
+    __slots__ = ("agreed", "coming", "exchanges", "holdings", "id", "number", "peers", "topic")
 
     state_type = AntiEntropyState
 
@@ -77,7 +77,7 @@ class AntiEntropy(Stateful):
         self.exchanges: dict[NodeId, Exchange] = {}
         self.peers: dict[NodeId, tuple[int, int]] = {}  # what both held at the end, strikes
         self.agreed: dict[NodeId, int] = {}  # the cut at which a peer last held what we hold
-        self._coming = Coming(PEERS_MAX)
+        self.coming: dict[NodeId, Coming] = {}  # frames of the last answer
 
     def digest(self, clock: int, cut: int) -> Digest:
         """M1: what to put on every periodic message; `clock` is the raw clock to advertise."""
@@ -125,7 +125,7 @@ class AntiEntropy(Stateful):
             exchange.age = 0
         cut, before = None, 0
         if isinstance(message, Difference | Push | Compare) and message.records:
-            cut = self._coming.cut(message.sender, message.exchange, self._current(message))
+            cut = count_frame(self.coming, message, self._current(message))
             before = self.holdings.version if cut else 0
             (take or self.holdings.append)(sound(message.records))
         handler = _HANDLERS.get(type(message))
@@ -149,7 +149,7 @@ class AntiEntropy(Stateful):
         for peer in list(self.exchanges)[EXCHANGES_MAX:]:
             del self.exchanges[peer]
         known: dict[NodeId, Any]
-        for known in (self.peers, self.agreed):
+        for known in (self.peers, self.agreed, self.coming):
             for peer in list(known)[:-PEERS_MAX]:
                 del known[peer]
         self.holdings.on_timeout()

@@ -4,20 +4,33 @@ from msgspec import Struct, field
 
 from planaria.core.ids import NodeId
 from planaria.core.state import State
+from planaria.protocols.publications.antientropy_messages import AntiEntropyMessage
 from planaria.protocols.publications.push import PUSH_FRAMES_MAX
 from planaria.protocols.publications.sketch import Cells
 from planaria.records.record import TIME_MAX
 
 NUMBER_MAX = 2**63 - 1  # what a message can carry
+COMING_MAX = 64  # peers whose frames are counted: as many as exchanges
 
 
-class Exchange(Struct):
-    """An exchange with one peer, as far as it has come."""
+class Begun(Struct):
+    """What tells an exchange with a peer from others: numbers of both ends may be equal."""
 
     number: int
     lo: int
     cut: int
     started: bool  # by me
+
+    @property
+    def sound(self) -> bool:
+        """Could this have begun with a message? Memory can hold anything."""
+        times = 0 <= self.lo <= TIME_MAX and 0 <= self.cut <= TIME_MAX
+        return times and 0 <= self.number <= NUMBER_MAX
+
+
+class Exchange(Begun):
+    """An exchange with one peer, as far as it has come."""
+
     age: int = 0  # own timeouts since the peer last spoke
     life: int = 0  # own timeouts since it began
     more: int = 0  # times that more cells were asked for
@@ -25,12 +38,6 @@ class Exchange(Struct):
     inventory: tuple[int, int, int, int, bytes] | None = None  # of the peer, when it made its cells
     cells: list[bytes] = []  # that I got, in the parts in which they came
     theirs: int = 0  # the peer's digest when it began; 0: not told
-
-    @property
-    def sound(self) -> bool:
-        """Could this have begun with a message? Memory can hold anything."""
-        times = 0 <= self.lo <= TIME_MAX and 0 <= self.cut <= TIME_MAX
-        return times and 0 <= self.number <= NUMBER_MAX
 
     def received(self) -> Cells | None:
         """The cells that I got; None if memory holds what are none."""
@@ -43,30 +50,35 @@ class Exchange(Struct):
         return whole
 
 
-class Coming:
-    """Counts the frames of records that come in an exchange, which may be over but for these.
+class Coming(Begun):
+    """The frames of records that came in an exchange, which may be over but for these.
 
     An answer that is as long as answers may be was perhaps cut: whoever got all of it asks again at
-    once, and need not wait for a digest. A hint, and no state: without it the digest comes.
+    once, and need not wait for a digest. If the count is false, the digest comes.
     """
 
-    __slots__ = ("_frames", "_peers_max")
+    frames: int = 0
 
-    def __init__(self, peers_max: int) -> None:
-        self._frames: dict[NodeId, tuple[Exchange, int]] = {}
-        self._peers_max = peers_max
+    def counts(self, exchange: Exchange) -> bool:
+        """Are these the frames of `exchange`?"""
+        own = (self.number, self.lo, self.cut, self.started)
+        return own == (exchange.number, exchange.lo, exchange.cut, exchange.started)
 
-    def cut(self, peer: NodeId, number: int, current: Exchange | None) -> Exchange | None:
-        """A frame came: its exchange, if no other may come in it. `current` is open still."""
-        exchange, frames = self._frames.pop(peer, (current, 0))
-        if current is not None and current is not exchange:  # numbers of both ends may be equal
-            exchange, frames = current, 0
-        if exchange is None or exchange.number != number:
-            return None
-        self._frames[peer] = (exchange, frames + 1)
-        if len(self._frames) > self._peers_max:
-            del self._frames[next(iter(self._frames))]
-        return exchange if frames + 1 == PUSH_FRAMES_MAX and exchange.sound else None
+
+def count_frame(
+    coming: dict[NodeId, Coming], frame: AntiEntropyMessage, current: Exchange | None
+) -> Coming | None:
+    """A frame came: its exchange, if no other may come in it. `current` is open still."""
+    one = coming.pop(frame.sender, None)
+    if current is not None and (one is None or not one.counts(current)):
+        one = Coming(current.number, current.lo, current.cut, current.started)
+    if one is None or one.number != frame.exchange or not (one.sound and one.frames >= 0):
+        return None
+    one.frames = min(one.frames, PUSH_FRAMES_MAX) + 1
+    coming[frame.sender] = one
+    if len(coming) > COMING_MAX:
+        del coming[next(iter(coming))]
+    return one if one.frames == PUSH_FRAMES_MAX else None
 
 
 class AntiEntropyState(State):
@@ -76,3 +88,4 @@ class AntiEntropyState(State):
     exchanges: dict[int, Exchange]
     peers: dict[int, tuple[int, int]]
     agreed: dict[int, int] = field(default_factory=dict)
+    coming: dict[int, Coming] = field(default_factory=dict)

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from random import Random
 
-from planaria.core.chance import any_integer
+from planaria.core.chance import any_integer, stream
 from planaria.core.ids import NODE_ID_MAX, NodeId
 from planaria.core.message import Message
 from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.ring.sorted_ring import HOPS_MAX, SortedRing
 from planaria.protocols.skipring.database import Database
+from planaria.protocols.skipring.former import FORMER_MAX, FORMER_TIMEOUTS, Former
 from planaria.protocols.skipring.inquiry import PATIENCE, VERSION_AGE_MAX, Inquiry
 from planaria.protocols.skipring.labels import LABEL_MAX, position
 from planaria.protocols.skipring.messages import (
@@ -65,6 +66,21 @@ def any_raw_ref(ids: Sequence[NodeId], rng: Random) -> Ref | None:
     if rng.random() < 0.2:
         label = any_integer(rng, 0, len(ids), 1 << 62)
     return label, any_raw_id(ids, rng)
+
+
+def aside(rng: Random, name: str) -> Random:
+    """A stream beside `rng`, which goes on as if nothing had been drawn: old starts stay theirs."""
+    before, seed = rng.getstate(), rng.getrandbits(64)
+    rng.setstate(before)
+    return stream(seed, name)
+
+
+def corrupt_former(former: Former, ids: Sequence[NodeId], rng: Random) -> None:
+    """Any former neighbours, each for any time; seldom more of them than are ever kept."""
+    count = FORMER_MAX + 2 if rng.random() < 0.02 else rng.choice((0, 0, 1, 4))
+    strangers = any_integer(rng, len(ids), NODE_ID_MAX)
+    lost = [any_raw_id(ids, rng) if it < 4 else strangers + it for it in range(count)]
+    former.left = {id: any_integer(rng, 0, FORMER_TIMEOUTS) for id in lost}
 
 
 def corrupt_subscriber(one: Subscriber, ids: Sequence[NodeId], rng: Random) -> None:

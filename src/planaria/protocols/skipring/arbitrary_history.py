@@ -26,11 +26,13 @@ from planaria.protocols.publications.antientropy_messages import (
     Root,
     Sketch,
 )
-from planaria.protocols.publications.exchange import Exchange
+from planaria.protocols.publications.exchange import COMING_MAX, Coming, Exchange
 from planaria.protocols.publications.publisher import Publisher
+from planaria.protocols.publications.push import PUSH_FRAMES_MAX
 from planaria.protocols.publications.reader import Reader
 from planaria.protocols.publications.retention import SLOTS, Horizon, Rejected
 from planaria.protocols.publications.sketch import CELL_BYTES, TUG_OF_WAR_BYTES
+from planaria.protocols.skipring.arbitrary import aside
 from planaria.protocols.skipring.arbitrary_holdings import (
     any_body,
     any_record,
@@ -133,6 +135,19 @@ def corrupt_exchanges(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Rand
     for id in rng.sample(list(ids), min(EXCHANGES_MAX + 1, len(ids))):
         if rng.random() < 0.5:
             antientropy.exchanges[id] = any_exchange(rng)
+    corrupt_coming(antientropy, ids, aside(rng, "coming"))
+
+
+def corrupt_coming(antientropy: AntiEntropy, ids: Sequence[NodeId], rng: Random) -> None:
+    """Frames that never came, of exchanges that are open and of others; at times of too many."""
+    peers = rng.sample(list(ids), min(3, len(ids)))
+    if rng.random() < 0.1:
+        peers += range(COMING_MAX + 2)
+    for id in peers:
+        of = antientropy.exchanges.get(id) if rng.random() < 0.5 else None
+        of = of or any_exchange(rng)
+        frames = any_integer(rng, 0, PUSH_FRAMES_MAX)
+        antientropy.coming[id] = Coming(of.number, of.lo, of.cut, of.started, frames)
 
 
 def any_exchange(rng: Random) -> Exchange:

@@ -7,6 +7,8 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.protocols.skipring.arbitrary import (
     any_message,
+    aside,
+    corrupt_former,
     corrupt_subscriber,
     corrupt_supervisor,
 )
@@ -36,6 +38,7 @@ def corrupt_node(node: RingNode, topic: str, ids: Sequence[NodeId], rng: Random)
     if topic in node.peer.topics:
         membership = node.peer.topics[topic]
         membership.awaited = rng.random() < 0.5
+        corrupt_former(membership.former, peers, aside(rng, "former"))
         corrupt_subscriber(membership.subscriber, peers, rng)
         corrupt_history(membership.history, peers, rng)
     corrupt_directory(node.directory, [topic], peers, rng)

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import field
+
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effect, Joined
@@ -14,6 +16,7 @@ from planaria.protocols.skipring.broadcast import View, view
 from planaria.protocols.skipring.broadcast_messages import Nack
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
 from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, told
+from planaria.protocols.skipring.former import Former, FormerState
 from planaria.protocols.skipring.history import PUBLICATION_MESSAGES, History, HistoryState
 from planaria.protocols.skipring.messages import (
     Greeting,
@@ -30,22 +33,25 @@ from planaria.records.record import Draft, record_key
 
 
 class MembershipState(State):
-    """Place, history, and whether the application waits to hear that it is a member."""
+    """Place, history, whether the application waits to hear that it is a member, and whom it lost
+    while the ring is rebuilt."""
 
     subscriber: SubscriberState
     history: HistoryState
     awaited: bool
+    former: FormerState = field(default_factory=lambda: FormerState({}))
 
 
 class Membership(Stateful):
     """One topic at one peer: its place in the ring, and what it holds and delivers."""
 
-    __slots__ = ("_near", "_place", "_seen", "awaited", "history", "subscriber")
+    __slots__ = ("_near", "_place", "_seen", "awaited", "former", "history", "subscriber")
     state_type = MembershipState
 
     def __init__(self, subscriber: Subscriber, history: History) -> None:
         self.subscriber, self.history = subscriber, history
         self.awaited = False
+        self.former = Former(subscriber.id)
         self._place: tuple[object, ...] | None = None  # of which `_seen` is the view
         self._seen = View(None, subscriber.id, [])
         self._near: list[Ref] = []  # its neighbours, once more: each must fit the other
@@ -60,7 +66,7 @@ class Membership(Stateful):
         """Any message about this topic."""
         handler, pace = _HANDLERS.get(type(message)), self.subscriber.pace
         if pace.rested:
-            make_up(self.subscriber)
+            self._make_up()
         effects = handler(self, message) if handler else []
         if pace.rest and (self._doubtful or not content(self.subscriber)):
             pace.rest = 0
@@ -72,8 +78,9 @@ class Membership(Stateful):
         Of a calm topic the history's comes as often as its words: nothing in it is under way. Then
         the view is made anew as well, in case a fault changed how it divides arcs.
         """
+        self._make_up()
+        self.former.age()
         one, doubt = self.subscriber, self._doubtful
-        make_up(one)
         effects: list[Effect] = [*one.on_timeout(self.history.digest, doubt=doubt)]
         if one.pace.spoke:
             self._place = None
@@ -85,8 +92,13 @@ class Membership(Stateful):
 
     @property
     def _doubtful(self) -> bool:
-        """Does somebody wait for this topic, or is something of its history missing?"""
-        return self.awaited or self.history.unsettled
+        """Does somebody wait for this topic, is something of its history missing, or its ring
+        being rebuilt?"""
+        return self.awaited or self.history.unsettled or bool(self.former)
+
+    def _make_up(self) -> None:
+        """Let the intervals pass in which this topic rested."""
+        self.former.age(make_up(self.subscriber))
 
     def publish(self, *drafts: Draft) -> list[Effect]:
         """Publish on this topic."""
@@ -124,14 +136,15 @@ class Membership(Stateful):
 
     def on_link_down(self, peer: NodeId) -> list[Effect]:
         """A send to `peer` failed."""
-        make_up(self.subscriber)
+        self._make_up()
+        self.former.forget(peer)
         self.subscriber.pace.rest = 0
         effects = self.history.link_down(self._view(), peer)
         return [*effects, *self.subscriber.on_link_down(peer)]
 
     def on_link_up(self, peer: NodeId) -> None:
         """The way to `peer` is open: it is not missing, and its link is empty."""
-        make_up(self.subscriber)
+        self._make_up()
         self.subscriber.on_link_up(peer)
         if self.history.broadcast.ready(peer):
             self.subscriber.pace.reset()  # it may be behind: show it what there is
@@ -146,6 +159,20 @@ class Membership(Stateful):
     def _on_place(self, message: Message) -> list[Effect]:
         """Whatever concerns the place alone."""
         return [*self.subscriber.on_message(message)]
+
+    def _on_set_data(self, message: SetData) -> list[Effect]:
+        """A supervisor's word: whom one that rebuilds the ring takes from me is flooded on.
+
+        Those that I miss are not: they may well be why it is rebuilt.
+        """
+        one = self.subscriber
+        one.repair()
+        before = [id for _, id in one.neighbours() if id not in one.missing]
+        effects = self._on_place(message)
+        if message.spread:
+            kept = [id for _, id in one.neighbours()]
+            self.former.lose(id for id in before if id not in kept)
+        return effects
 
     def _on_greeting(self, message: Greeting | IntroduceShortcut) -> list[Effect]:
         """A neighbour speaks, and shows what it holds."""
@@ -193,21 +220,26 @@ class Membership(Stateful):
         seems = (seen.id, seen.label, seen.doubt)
         if place != self._place or seems != place[:3] or seen.neighbours != self._near:
             one.repair()
-            self._seen = view(one.label, one.id, one.neighbours(), one.alarmed)
+            self.former.repair()
+            # In doubt everything is flooded, and no label is read: former neighbours need none.
+            beside = (*one.neighbours(), *((0, id) for id in self.former.left))
+            self._seen = view(one.label, one.id, beside, one.alarmed or bool(self.former))
             self._near = [*self._seen.neighbours]
             self._place = self._here()
         return self._seen
 
     def _here(self) -> tuple[object, ...]:
-        one = self.subscriber
-        return (one.id, one.label, one.alarmed, one.pred, one.succ, *one.shortcuts.items())
+        one, former = self.subscriber, self.former.left
+        doubt = one.alarmed or bool(former)
+        return (one.id, one.label, doubt, one.pred, one.succ, *one.shortcuts.items(), *former)
 
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
     **dict.fromkeys(PUBLICATION_MESSAGES, Membership._on_publication),
     **dict.fromkeys(
-        (SetData, Moved, Wake, RemoveConnections, Check, Introduce, Remove), Membership._on_place
+        (Moved, Wake, RemoveConnections, Check, Introduce, Remove), Membership._on_place
     ),
+    SetData: Membership._on_set_data,
     Greeting: Membership._on_greeting,
     IntroduceShortcut: Membership._on_greeting,
     Nack: Membership._on_nack,

@@ -16,6 +16,8 @@ from planaria.protocols.publications.retention import Rejected
 from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
 from planaria.protocols.skipring.arbitrary import (
     any_message,
+    aside,
+    corrupt_former,
     corrupt_subscriber,
     corrupt_supervisor,
 )
@@ -170,6 +172,7 @@ class RingOverlay(Overlay):
         elif peer is not None and self.topic in peer.topics:
             membership = peer.topics[self.topic]
             membership.awaited = rng.random() < 0.5
+            corrupt_former(membership.former, peers, aside(rng, "former"))
             corrupt_subscriber(membership.subscriber, peers, rng)
             if self.histories:
                 corrupt_history(membership.history, peers, rng)

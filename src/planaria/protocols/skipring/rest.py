@@ -25,8 +25,8 @@ def rest(one: Subscriber, *, doubt: bool) -> None:
         one.pace.rest = 0
 
 
-def make_up(one: Subscriber) -> None:
-    """Let the intervals pass in which a member rested: nothing happened in them but that."""
+def make_up(one: Subscriber) -> int:
+    """Let the intervals pass in which a member rested, and say how many: nothing else happened."""
     passed = one.pace.make_up()
     if passed:
         told = one.child_sums.items()
@@ -35,6 +35,7 @@ def make_up(one: Subscriber) -> None:
         before, after = one.silence
         one.silence = (before + passed if one.pred else 0, after + passed if one.succ else 0)
         one.inquiry.age(passed)
+    return passed
 
 
 def silence(one: Subscriber) -> tuple[int, int]:

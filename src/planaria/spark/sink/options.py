@@ -16,7 +16,7 @@ from planaria.core.errors import UsageError, unknown
 from planaria.core.topics import check_topic
 from planaria.network.client.messages import COPIES
 from planaria.network.gate.publishing import COPIES_MAX
-from planaria.spark.source.options import Network, network_of, number_of
+from planaria.spark.source.options import Network, network_of, number_of, option
 
 NAMES = (
     "servers", "context", "credentials", "insecure", "topic", "copies", "path",
@@ -42,11 +42,15 @@ class WriteOptions(NamedTuple):
                 raise unknown("option", name, NAMES)
         topic = options.get("topic") or options.get("path")
         copies = number_of("copies", options.get("copies"), COPIES_MAX) or COPIES
-        return cls(network_of(options), None if topic is None else check_topic(topic), copies)
+        if topic is not None:
+            with option("topic"):
+                check_topic(topic)
+        return cls(network_of(options), topic, copies)
 
 
 def check_columns(schema: StructType, topic: str | None) -> None:
     """Raise UsageError unless these columns can be published."""
+    names = schema.fieldNames()
     for field in schema.fields:
         if field.name not in COLUMNS:
             raise UsageError(
@@ -56,9 +60,13 @@ def check_columns(schema: StructType, topic: str | None) -> None:
         if not _fits(field.name, field.dataType):
             found = field.dataType.simpleString()
             raise UsageError(f"column {field.name} is {found}: it is {_WANTED[field.name]}")
-    if "value" not in schema.fieldNames():
-        raise UsageError("no column value: it is what is published")
-    if topic is None and "topic" not in schema.fieldNames():
+        if names.count(field.name) > 1:
+            raise UsageError(f"{names.count(field.name)} columns {field.name}: select one")
+    if "value" not in names:
+        raise UsageError(
+            "no column value: it is what is published, say to_json(struct(*)) AS value"
+        )
+    if topic is None and "topic" not in names:
         raise UsageError("no topic: give a column topic, or the option topic for all rows")
 
 

@@ -34,7 +34,7 @@ def by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa
         return
     column = batch.column("topic")
     if column.null_count:
-        raise UsageError(f"row {_first_null(column)} has no topic")
+        raise UsageError(f"row {_first_null(column)} has no topic: leave it out, or fill it")
     codes = column.dictionary_encode()
     if len(codes.dictionary) == 1:
         yield codes.dictionary[0].as_py(), batch
@@ -54,7 +54,7 @@ def records(batch: pa.RecordBatch) -> Iterator[Sealing]:
     """
     values = _binary(batch.column("value"))
     if values.null_count:
-        raise UsageError(f"row {_first_null(values)} has no value")
+        raise UsageError(f"row {_first_null(values)} has no value: leave it out, or fill it")
     keys = _binary(batch.column("key")) if "key" in batch.schema.names else None
     headers = _pairs(batch.column("headers")) if "headers" in batch.schema.names else None
     ends = _ends(values, keys, headers)

@@ -58,7 +58,7 @@ class BatchReader(DataSourceReader):
         overview = Overview(self.context, self.options.patterns)
         try:
             start = _start(overview, self.options.starting or Where(EARLIEST))
-            end = _end(overview, self.options.ending, start)
+            end = _end(overview, self.options.ending or Where(LATEST), start)
             lows = {topic: one.lows for topic, one in overview.seen.items()}
         finally:
             overview.close()

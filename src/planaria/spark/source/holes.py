@@ -27,7 +27,7 @@ class Holes:
     def __init__(self) -> None:
         self.passed: Vectors = {}  # how far the reader is: it waits for nothing before
         self._found: dict[str, dict[Stream, list[Hole]]] = {}
-        self._told: set[Range] = set()
+        self._reported: set[Range] = set()
 
     def note(self, topic: str, marks: Mapping[Stream, Mark], now: float) -> None:
         """These numbers of a topic are missing at this time."""
@@ -61,8 +61,8 @@ class Holes:
                 for lo, hi, since in holes:
                     if hi > end and now - since >= GIVE_UP_SECONDS:
                         old.append(Range(topic, stream, lo, hi))
-        told, self._told = self._told, {*old}
-        return [it for it in old if it not in told]
+        reported, self._reported = self._reported, {*old}
+        return [it for it in old if it not in reported]
 
 
 def _since(holes: "list[Hole] | tuple[()]", lo: int, hi: int, now: float) -> float:

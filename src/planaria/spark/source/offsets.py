@@ -25,6 +25,7 @@ from planaria.records.record import Stream
 
 VERSION = 1
 FINGERPRINT_BYTES = 8
+FORM = '{"TOPIC": {"PUBLISHER/INCARNATION": NEXT}}'  # of positions, as people write them
 
 Vectors = Mapping[str, Vector]  # by topic
 
@@ -82,7 +83,7 @@ def fingerprint(patterns: Iterable[str]) -> str:
 def vectors_from_json(value: object) -> dict[str, dict[Stream, Mark]]:
     """Vectors by topic in plain values; raises UsageError if there are none."""
     if not isinstance(value, dict):
-        raise UsageError('positions are {"TOPIC": {"PUBLISHER/INCARNATION": NEXT}}')
+        raise UsageError("positions are an object with topics")
     return {check_topic(topic): vector_from_json(vector) for topic, vector in value.items()}
 
 

@@ -1,8 +1,10 @@
 """The options of a read, understood and checked once, where the query is made."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from time import time
 from typing import Any, NamedTuple
 
 from planaria.core.errors import UsageError, unknown
@@ -10,7 +12,7 @@ from planaria.core.topics import check_filter
 from planaria.network.client.patterns import Patterns
 from planaria.network.context import parse_flag, split_servers
 from planaria.records.record import TIME_MAX
-from planaria.spark.source.offsets import Offset, Vectors, fingerprint, vectors_from_json
+from planaria.spark.source.offsets import FORM, Offset, Vectors, fingerprint, vectors_from_json
 
 COLUMNS = ("key", "value", "topic", "publisher", "sequence", "timestamp", "headers", "id")
 NAMES = (
@@ -20,6 +22,7 @@ NAMES = (
 )  # fmt: skip
 EARLIEST, LATEST, TIME, GIVEN = "earliest", "latest", "time", "given"
 PARTITIONS_MAX = 10_000
+CLOCKS_SECONDS = 60  # by which the clock of whoever wrote a time may be ahead of ours
 
 
 class Where(NamedTuple):
@@ -48,7 +51,7 @@ class ReadOptions(NamedTuple):
     schema: str | None
     filter: str | None
     starting: Where | None
-    ending: Where
+    ending: Where | None
     rows_max: int | None
     fail_on_data_loss: bool
     partitions: int | None
@@ -69,23 +72,24 @@ class ReadOptions(NamedTuple):
         subscribe = options.get("subscribe") or options.get("path")
         if not subscribe:
             raise UsageError("option subscribe: name a topic or pattern, as in weather/#")
-        patterns = Patterns(check_filter(it.strip()) for it in subscribe.split(","))
-        filter, columns = options.get("filter"), options.get("columns")
+        with option("subscribe"):
+            patterns = Patterns(check_filter(it.strip()) for it in subscribe.split(","))
+        filter = options.get("filter")
         if filter is not None:
             from planaria.filters.sql import parse
 
-            parse(filter)
-        starting = options.get("startingoffsets")
-        ending = _where("endingOffsets", options.get("endingoffsets", LATEST))
-        if ending.kind == EARLIEST:
-            raise UsageError("option endingOffsets: a range does not end at the earliest")
+            with option("filter"):
+                parse(filter)
+        starting = _where("startingOffsets", options.get("startingoffsets"), patterns)
+        ending = _where("endingOffsets", options.get("endingoffsets"), patterns)
+        _check_range(starting, ending)
         return cls(
             network_of(options),
             tuple(sorted(patterns)),
-            None if columns is None else tuple(it.strip() for it in columns.split(",")),
+            _columns(options.get("columns")),
             options.get("schema"),
             filter,
-            None if starting is None else _where("startingOffsets", starting),
+            starting,
             ending,
             number_of("maxRowsPerTrigger", options.get("maxrowspertrigger")),
             _flag("failOnDataLoss", options.get("failondataloss", "true")),
@@ -93,12 +97,23 @@ class ReadOptions(NamedTuple):
         )
 
 
+@contextmanager
+def option(name: str) -> Iterator[None]:
+    """Name the option in what is said of its value."""
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(f"option {name}: {error}") from None
+
+
 def network_of(options: Mapping[str, str]) -> Network:
     """Which network options name."""
     servers = options.get("servers")
     insecure = options.get("insecure")
+    with option("servers"):
+        addresses = None if servers is None else split_servers(servers)
     return Network(
-        None if servers is None else split_servers(servers),
+        addresses,
         options.get("context"),
         options.get("credentials"),
         None if insecure is None else _flag("insecure", insecure),
@@ -106,10 +121,11 @@ def network_of(options: Mapping[str, str]) -> Network:
 
 
 def _flag(name: str, text: str) -> bool:
-    try:
-        return bool(parse_flag(text))
-    except UsageError:
-        raise UsageError(f"option {name}: {text!r} is neither true nor false") from None
+    with option(name):
+        found = parse_flag(text)
+        if found is None:
+            raise UsageError("write true or false")
+        return found
 
 
 def number_of(name: str, text: str | None, largest: int = 1 << 62) -> int | None:
@@ -121,13 +137,26 @@ def number_of(name: str, text: str | None, largest: int = 1 << 62) -> int | None
     return int(text)
 
 
-def _where(name: str, text: str) -> Where:
+def _columns(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = [it.strip() for it in text.split(",")]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"option columns: {name!r} is named twice")
+    return tuple(names)
+
+
+def _where(name: str, text: str | None, patterns: Patterns) -> Where | None:
     """Understand `earliest`, `latest`, positions as JSON, milliseconds since 1970, or a date."""
+    if text is None:
+        return None
     word = text.strip()
-    if word in (EARLIEST, LATEST):
-        return Where(word)
+    if word.lower() in (EARLIEST, LATEST):
+        return Where(word.lower())
     if word.startswith("{"):
-        return Where(GIVEN, 0, _given(name, word))
+        with option(name):
+            return Where(GIVEN, 0, _given(word, patterns))
     try:
         seconds = int(word) // 1000 if word.isdecimal() else _seconds(word)
     except ValueError:
@@ -145,10 +174,33 @@ def _seconds(text: str) -> int:
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
 
 
-def _given(name: str, text: str) -> Vectors:
+def _given(text: str, patterns: Patterns) -> Vectors:
     """Positions by topic, or a whole offset such as Spark prints in its progress."""
     try:
         plain: Any = json.loads(text)
-        return Offset.from_json(plain).vectors if "s" in plain else vectors_from_json(plain)
-    except (ValueError, UsageError) as error:
-        raise UsageError(f"option {name}: {error}") from None
+        whole = {"s", "sub", "v"} <= plain.keys()
+        found = Offset.from_json(plain).vectors if whole else vectors_from_json(plain)
+    except ValueError as error:
+        raise UsageError(f"{error}; write {FORM}") from None
+    for topic in found:
+        if patterns.of(topic) is None:
+            raise UsageError(
+                f"{topic!r} is not subscribed to: {', '.join(patterns)} does not match"
+            )
+    return found
+
+
+def _check_range(start: Where | None, end: Where | None) -> None:
+    """Raise UsageError for a range that has no end, or begins where nothing can be yet."""
+    if start is not None and start.time > time() + CLOCKS_SECONDS:
+        raise UsageError("option startingOffsets: this time is in the future; write latest")
+    if end is not None and end.kind == EARLIEST:
+        raise UsageError("option endingOffsets: a range does not end at the earliest")
+    if start is None or end is None:
+        return
+    late = start.kind == end.kind == TIME and end.time < start.time
+    for topic, vector in start.vectors.items() if end.kind == GIVEN else ():
+        ends = end.vectors.get(topic, {})
+        late |= any(ends.get(it, mark).next < mark.next for it, mark in vector.items())
+    if late:
+        raise UsageError("option endingOffsets: this is before startingOffsets")

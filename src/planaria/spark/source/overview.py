@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from planaria.core.errors import PlanariaError
+from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.topics import has_wildcard
 from planaria.network.client.channel import Access
 from planaria.network.client.client import shown
@@ -70,6 +70,7 @@ class Overview:
         self._asked = float("-inf")  # when topics were asked for
         self._asking: dict[str, asyncio.Task[bool]] = {}  # questions for news under way
         self._asked_others: dict[str, float] = {}
+        self._left_out: set[str] = set()  # of what patterns match: we may not read them
         self._holes = Holes()
         self._loop = Loop()
         try:
@@ -122,7 +123,7 @@ class Overview:
         rest = [it for it in self.servers if it != self._requests.channel.address][:OTHERS_MAX]
         others = [asyncio.create_task(_extents_at(it, here, topic, time)) for it in rest]
         try:
-            found, _ = await _extents(self._requests, AskExtent(0, topic, time=time))
+            found, _ = await self._extents(AskExtent(0, topic, time=time))
             if others:
                 await asyncio.wait(others, timeout=OTHERS_SECONDS)
         finally:
@@ -157,12 +158,26 @@ class Overview:
 
     async def _newer(self, topic: str, wait: int) -> bool:
         known = self._versions.get(topic, b"")
-        found, version = await _extents(self._requests, AskExtent(0, topic, known, wait))
+        found, version = await self._extents(AskExtent(0, topic, known, wait))
         if version == known:
             return False
         self._versions[topic] = version
         self.seen[topic] = both(self._kept(topic, found), seen_of(found))
         return True
+
+    async def _extents(self, asked: AskExtent) -> tuple[list[Extent], bytes]:
+        """What our node has of a topic; of those that a pattern matches, what we may not read is
+        left out, as subscriptions leave it out."""
+        try:
+            return await _extents(self._requests, asked)
+        except UsageError as error:
+            if asked.topic in self.patterns:
+                raise
+            if asked.topic not in self._left_out:
+                self._left_out.add(asked.topic)
+                log.warning("%s is left out: %s", asked.topic, error)
+            await asyncio.sleep(asked.wait / 1000)  # as its node would have let us wait
+            return [], b""
 
     def _kept(self, topic: str, found: Sequence[Extent]) -> Seen:
         """What is known of streams that this answer does not name, or says less of."""

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from planaria.core.errors import UsageError
 from planaria.spark.source.fetch import Condition
 from planaria.spark.source.network import resolved
 from planaria.spark.source.offsets import Offset, Vectors, between, mine
@@ -33,6 +34,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         check_schema(schema)
+        if options.ending is not None:
+            raise UsageError(
+                "option endingOffsets: a stream has no end; use trigger(availableNow=True), or a "
+                "batch"
+            )
         self.options, self.schema = options, schema
         self.context = resolved(options.network)
         self._overview: Overview | None = None

@@ -64,7 +64,10 @@ def types_of(text: str) -> dict[str, DataType]:
                 f"option schema: {part.strip()!r} is not NAME TYPE with a type of "
                 f"{', '.join(sorted(_NAMES))}; for others read `value` and use from_json"
             )
-        found[match["quoted"] or match["plain"]] = type
+        name = match["quoted"] or match["plain"]
+        if name in found:
+            raise UsageError(f"option schema: {name!r} is named twice")
+        found[name] = type
     return found
 
 

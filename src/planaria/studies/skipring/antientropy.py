@@ -1,10 +1,11 @@
 """Bytes and one-way messages until two subscribers hold the same publications.
 
 Both hold N publications; d more are held by one side only, half by each. Publications have 32-byte
-payloads, random 62-bit publishers and one time, and each is a record of its own. Every message is
-encoded with core.codec, topic 'news' included; framing and TCP are not counted. `bytes` is
-everything on the wire, the digest on a periodic message included; `bound` is what is left if the
-differing publications are known: their records, and 64-bit ids to name them.
+payloads, random 62-bit publishers and one time, and each is a record of its own unless records are
+asked for that hold more. Every message is encoded with core.codec, topic 'news' included; framing
+and TCP are not counted. `bytes` is everything on the wire, the digest on a periodic message
+included; `bound` is what is left if the differing publications are known: their records, and
+64-bit ids to name them.
 
 Algorithm 5 is given the readings that can work (hash of hashes, `else` bound to the outer `if`),
 alternate starts from both sides, and at most `STARTS_MAX` starts.
@@ -29,7 +30,8 @@ from planaria.records.record import INCARNATION_BYTES, TIME_MAX, Draft, Record, 
 TOPIC = "news"
 ALL = TIME_MAX  # the cut of a digest that leaves nothing alone
 STARTS_MAX = 12
-METHODS = ("sketch", "descent", "Algorithm 5")
+OUR_METHODS = ("sketch", "descent")
+METHODS = (*OUR_METHODS, "Algorithm 5")
 ID_BYTES = 8
 
 

@@ -59,7 +59,7 @@ SUMMED: Mapping[str, Summed] = {
     "lemmas": Summed(("lemma", "rules", "n"), _HEALED, endless=("ended",)),
     "tries": Summed(("tried", "rules", "n"), named("pairs", "good", "messages")),
     "antientropy": Summed(
-        ("stored", "differing", "method", "n"),
+        ("stored", "differing", "method", "packed", "n"),
         named("bytes", "messages", "bound", "redundant") | {"unequal": "not equal"},
     ),
     "backlog": Summed(

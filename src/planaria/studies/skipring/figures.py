@@ -77,11 +77,12 @@ def _recovery(rows: Table, *, bound: bool) -> str:
 
 def _bytes(rows: Table) -> str:
     stored = max(row["stored"] for row in rows)
+    alone = _where(rows, stored=stored, packed=1)
     series = {
-        method: _points(_where(rows, stored=stored, method=method), "differing", "bytes")
+        method: _points(_where(alone, method=method), "differing", "bytes")
         for method in ("Algorithm 5", "descent", "sketch")
     }
-    series["bound"] = _points(_where(rows, stored=stored, method="sketch"), "differing", "bound")
+    series["bound"] = _points(_where(alone, method="sketch"), "differing", "bound")
     axis = f"differing publications of {stored:,}"
     return lines(series, x=axis, y="bytes", log="xy", dashed=["bound"])
 

@@ -123,8 +123,9 @@ def _figure_2(rules: str, starter: str) -> tuple[bool, int]:
 
 def antientropy(cell: Cell) -> Result:
     """Two subscribers whose sets differ, over the wire."""
-    stored, differing = int(cell.parameters["stored"]), int(cell.parameters["differing"])
-    run = reconcile(str(cell.parameters["method"]), stored, differing, cell.seed)
+    method, packed = str(cell.parameters["method"]), int(cell.parameters["packed"])
+    stored, differing = (int(cell.parameters[it]) // packed for it in ("stored", "differing"))
+    run = reconcile(method, stored, differing, cell.seed, packed)
     names = ("bytes", "messages", "bound", "redundant", "equal")
     return Result({name: getattr(run, name) for name in names})
 

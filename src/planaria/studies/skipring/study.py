@@ -17,7 +17,7 @@ from planaria.spark.sweep import Result
 from planaria.studies.judge import load
 from planaria.studies.skipring import publications as publications
 from planaria.studies.skipring import ring as ring
-from planaria.studies.skipring.antientropy import METHODS
+from planaria.studies.skipring.antientropy import METHODS, OUR_METHODS
 from planaria.studies.skipring.broadcast import RULES
 from planaria.studies.skipring.facts import SUMMED, facts
 from planaria.studies.skipring.figures import figures
@@ -28,6 +28,7 @@ from planaria.studies.study import Experiment, Row, Study, Table, Tables
 HERE = Path(__file__).parent
 ASKED = load(HERE / "claims.toml")
 SMALLEST = 16  # subscribers, at every scale: what a constant is compared with
+PACKED = 10  # publications in a record, where each is not its own
 
 ERRATA = ("none", *sorted(ALL | {E22}, key=lambda name: int(name[1:])))
 REQUEST_SIZES = tuple(1 << k for k in range(1, 13))
@@ -219,12 +220,14 @@ def _publications(at: Scale) -> list[Experiment]:
 
 
 def _differences(at: Scale) -> tuple[Cell, ...]:
-    """All differences from one publication to a tenth of what is stored."""
+    """All differences from one publication to a tenth of what is stored, alone and in records."""
     cells: list[Cell] = []
     for stored in at.stored:
         differing = [d for d in (1, 10, 100, 1_000, 10_000) if d <= stored // 10]
         grid: Grid = {"method": METHODS, "stored": [stored], "differing": differing, "n": [2]}
-        cells += crossed(grid, range(at.exchanges))
+        in_records = {"differing": [d for d in differing if d % PACKED == 0], "packed": [PACKED]}
+        cells += crossed({**grid, "packed": [1]}, range(at.exchanges))
+        cells += crossed({**grid, **in_records, "method": OUR_METHODS}, range(at.exchanges))
     return tuple(cells)
 
 

@@ -29,6 +29,8 @@ PROMISED: Mapping[str, Columns] = {
         "differing": WHOLE,
         "method": WORD,
         **dict.fromkeys(("bytes", "messages", "bound"), REAL),
+        "packed": WHOLE,
+        **dict.fromkeys(("per_publication", "per_record"), REAL),
     },
     "literal_recovery": _HEALING,
     "load": {
@@ -95,12 +97,9 @@ PROMISED: Mapping[str, Columns] = {
 
 def tables(found: Found) -> Tables:
     """The tables beside claims and checks."""
-    exchanges = _averages(
-        found["antientropy"], ("stored", "differing", "method"), ("bytes", "messages", "bound")
-    )
     return {
         "recovery": recovery(found["recovery"]),
-        "antientropy": exchanges,
+        "antientropy": antientropy(found["antientropy"]),
         "literal_recovery": recovery(found["literal_recovery"]),
         "load": load(found["recovery"]),
         "requests": _averages(found["requests"], ("rule", "n"), ("expected",)),
@@ -231,6 +230,17 @@ def congestion(runs: Summary) -> Table:
         least = (n / 2 - 1) ** 2 / (n - 1)
         ours, chord = part["congestion"].mean, part["chord"].mean
         rows.append({"n": n, "skip_ring": ours, "chord": chord, "least": least})
+    return rows
+
+
+def antientropy(runs: Summary) -> Table:
+    """Bytes until two are equal: in all, for each differing publication and each record of them."""
+    rows: list[Row] = []
+    by = ("packed", "stored", "differing", "method")
+    for row in _averages(runs, by, ("bytes", "messages", "bound")):
+        each = None if row["bytes"] is None else row["bytes"] / row["differing"]
+        in_record = None if each is None else each * row["packed"]
+        rows.append({**row, "per_publication": each, "per_record": in_record})
     return rows
 
 

@@ -146,8 +146,9 @@ class AntiEntropyModel(Model):
         yield from search.graph.space.messages
 
     def plain(self, state: State) -> State:
-        """An exchange that is too old is too old."""
+        """An exchange that is too old is too old, and no answer is so long that it is cut."""
         assert isinstance(state, SubscriberState)
+        state.exchanges.coming = {}
         for it in state.exchanges.exchanges.values():
             it.age, it.life = min(it.age, PATIENCE + 1), min(it.life, LIFETIME + 1)
         return state

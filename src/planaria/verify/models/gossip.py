@@ -113,8 +113,8 @@ class GossipModel(Model):
         if not self.any:
             return _one(named)
         found = []
-        for told in product((None, 0, OLD), repeat=len(named)):
-            ages = zip(named, told, strict=True)
+        for heard in product((None, 0, OLD), repeat=len(named)):
+            ages = zip(named, heard, strict=True)
             found.append({id: age for id, age in ages if age is not None})
         return found
 

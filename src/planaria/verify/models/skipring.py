@@ -201,6 +201,7 @@ def _plain_membership(membership: MembershipState) -> None:
     """Tables of broadcasts that are empty have no age; a long silence is a long silence."""
     broadcast = membership.history.broadcast
     broadcast.seen.age = broadcast.handed.age = broadcast.busy.age = 0
+    membership.former.left = {}  # read by broadcasts, of which there are none here
     one = membership.subscriber
     before, after = one.silence
     one.silence = (min(before, SILENT + 1), min(after, SILENT + 1))

@@ -58,18 +58,28 @@ class SortedRingModel(Model):
     round the order. `labels`: under any label of
     0 to n (n is nobody's). `garbage`: as `right`, and one message in flight of any kind that may be
     false. `dead`: as `right`, and n is a member that died, whom anybody may still point at.
+    `between`: the same, and it is not the last in the order but the second.
     """
 
     name = "sorted-ring"
     messages = MESSAGES
-    starts = ("right", "sides", "equal", "wound", "labels", "garbage", "dead")
+    starts = ("right", "sides", "equal", "wound", "labels", "garbage", "dead", "between")
+
+    @property
+    def names_dead(self) -> bool:
+        """Is there somebody who died, whom others may point at?"""
+        return self.start in ("dead", "between")
 
     @property
     def constants(self) -> Constants:
-        """Silence never comes, unless it is what tells of the dead."""
+        """Silence never comes, unless it is what tells of the dead.
+
+        What is handed to a dead neighbour is lost: the silent are called until others dropped it.
+        """
         small = {"SILENCE_MAX": FOREVER}
-        if self.start == "dead":
-            small = {"SILENCE_MAX": SILENT, "LOST_MAX": 2, "LOST_AGE_MAX": 2}
+        if self.names_dead:
+            called = 8 if self.start == "between" else 2
+            small = {"SILENCE_MAX": SILENT, "LOST_MAX": 2, "LOST_AGE_MAX": called}
         return {f"{RING}:{name}": value for name, value in small.items()}
 
     @property
@@ -87,6 +97,7 @@ class SortedRingModel(Model):
                 "garbage": ", labels and sides right, and every single message in flight, "
                 "but no Remove that cuts them in two",
                 "dead": f" and dead member {self.n}, labels and sides right",
+                "between": f" and dead member {self.n}, the second in the order, all right else",
             }[self.start]
         )
 
@@ -123,7 +134,7 @@ class SortedRingModel(Model):
 
     def _places(self, id: NodeId) -> Iterator[tuple[Ref | None, Ref | None, Ref | None]]:
         """Left, right and ring as a repair leaves them, or (labels) as a fault does."""
-        others = [it for it in range(self.n + (self.start == "dead")) if it != id]
+        others = [it for it in range(self.n + self.names_dead) if it != id]
         if self.start == "labels":
             refs = [None, *((label, it) for it in others for label in range(self.n + 1))]
             for place in product(refs, repeat=3):
@@ -136,15 +147,21 @@ class SortedRingModel(Model):
         if self.start == "sides":
             yield from product([None, (id, id), *named], repeat=3)
             return
-        below: list[Ref | None] = [None, *(it for it in named if it[1] < id)]
-        above: list[Ref | None] = [None, *(it for it in named if it[1] > id)]
+        key = self._key
+        below: list[Ref | None] = [None, *(it for it in named if key(it[1]) < key(id))]
+        above: list[Ref | None] = [None, *(it for it in named if key(it[1]) > key(id))]
         for left, right in product(below, above):
             yield left, right, None
             if (left is None) != (right is None):
                 yield from ((left, right, ring) for ring in (above if left is None else below)[1:])
 
     def _label(self, id: NodeId) -> int:
+        if self.start == "between":
+            return 1 if id == self.n else 2 * id
         return 0 if self.start == "equal" else id
+
+    def _key(self, id: NodeId) -> tuple[int, NodeId]:
+        return self._label(id), id
 
     def _connected(self, places: Sequence[tuple[Ref | None, ...]]) -> bool:
         """Do references among the living connect them all? The dead connect nobody."""
@@ -186,7 +203,7 @@ class SortedRingModel(Model):
     def plain(self, state: State) -> State:
         """While silence never comes nobody reads its counters; and too long is too long."""
         assert isinstance(state, SortedRingState)
-        limit = SILENT + 1 if self.start == "dead" else 0
+        limit = SILENT + 1 if self.names_dead else 0
         state.silence = {id: min(it, limit) for id, it in state.silence.items() if limit}
         return state
 

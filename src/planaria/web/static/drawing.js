@@ -9,7 +9,11 @@ const Drawing = (() => {
     down: { width: 1.5, arrow: true, words: "link, to the one whose turn comes first" },
     tree: { width: 2, words: "tree" }, ring: { width: 2, words: "ring" },
   };
-  const NODES = [["ok", "--good"], ["silent", "--silent"], ["doubts", "--bad"]];
+  // What each state of a node is called, and its colour.
+  const STATES = {
+    ok: { ink: "--good", words: "in place" }, once: { ink: "--once", words: "seen out of place once, or in doubt" },
+    silent: { ink: "--silent", words: "does not answer" }, doubts: { ink: "--bad", words: "out of place" },
+  };
   const NAMES_MAX = 64; // beyond this names are a grey carpet
   const WIDE_MAX = 120; // lines: a line of one pixel is drawn six times as fast as a wider one
 
@@ -51,7 +55,7 @@ const Drawing = (() => {
     const own = frame.edges.filter(([a, b]) => a === number || b === number);
     strokes(pen, own, spots, size, { width: 3 }, colour("--pulse"), ratio);
     ripples(pen, frame, spots, size, share, ratio);
-    for (const [state, name] of NODES) dots(pen, frame, spots, size, state, colour(name));
+    for (const [state, it] of Object.entries(STATES)) dots(pen, frame, spots, size, state, colour(it.ink));
     pulses(pen, frame, spots, size, share);
     outlines(pen, frame, spots, size, chosen, ratio);
     titles(pen, canvas, frame, ratio);
@@ -191,5 +195,5 @@ const Drawing = (() => {
     return best;
   }
 
-  return { paint, nearest, colour, LINES };
+  return { paint, nearest, colour, LINES, STATES };
 })();

@@ -29,7 +29,7 @@
     }
     frame = next; shown = still ? -Infinity : performance.now();
     Panels.verdict(frame); Panels.lamps(frame); Panels.chooser(frame, chosen); Panels.detail(frame, chosen); Panels.legend(frame);
-    const bad = frame.nodes.filter((node) => node.state !== "ok").length;
+    const bad = frame.nodes.filter((node) => ["doubts", "silent"].includes(node.state)).length;
     canvas.setAttribute("aria-label", `${frame.nodes.length} nodes, ${frame.edges.length} lines, ${bad} nodes out of order`);
     requestAnimationFrame(tick);
   }

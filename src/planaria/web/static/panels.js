@@ -27,13 +27,16 @@ const Panels = (() => {
     if (!frame.lamps.length) byId("lamps").append(made("li", "nobody judged this run", "once"));
   }
 
-  // What the lines are that are drawn.
+  // What the lines and colours are that are drawn.
   function legend(frame) {
     const kinds = Object.keys(Drawing.LINES).filter((kind) => frame.edges.some((edge) => edge[2] === kind)).reverse();
     const words = kinds.map((kind) => made("span", Drawing.LINES[kind].words, `key ${kind}`));
     const roles = { supervisor: "supervisor", root: "root", sink: "may speak now" };
     for (const [role, name] of Object.entries(roles)) {
       if (frame.nodes.some((node) => node.role === role)) words.push(made("span", name, `key ${role}`));
+    }
+    for (const [state, it] of Object.entries(Drawing.STATES)) {
+      if (frame.nodes.some((node) => node.state === state)) words.push(made("span", it.words, `key ${state}`));
     }
     if (frame.ends.length) words.push(made("span", "numbers: conditions known behind a link", "key"));
     if (frame.hidden) words.push(made("span", `${frame.hidden.toLocaleString("en")} more lines are not drawn`, "key"));
@@ -64,7 +67,9 @@ const Panels = (() => {
   function detail(frame, chosen) {
     const place = byId("detail"), node = frame.nodes.find((it) => it.id === chosen);
     if (!node) { place.replaceChildren(made("p", "Choose one to see its links, queues, store and doubts.", "hint")); return; }
-    const words = { ok: "knows of nothing wrong", doubts: "something is wrong here", silent: "does not answer" };
+    const words = {
+      ok: "knows of nothing wrong", once: "seen out of place once, or in doubt", doubts: "out of place", silent: "does not answer",
+    };
     const list = made("dl"), rows = [["state", words[node.state]], ["role", node.role], ...Object.entries(node.figures)];
     for (const [name, value] of rows) list.append(made("dt", name), made("dd", value));
     const number = frame.nodes.indexOf(node);

@@ -1,0 +1,138 @@
+"""Which frames of an answer came is remembered by value: bytes in between change nothing."""
+
+import pytest
+
+from antientropy_lab import ALL, TOPIC, Channel, held, peer, record
+from planaria.core.chance import stream
+from planaria.core.node import Effect
+from planaria.core.state import decode_state
+from planaria.protocols.publications.antientropy import AntiEntropy
+from planaria.protocols.publications.antientropy_messages import Push
+from planaria.protocols.publications.exchange import (
+    COMING_MAX,
+    NUMBER_MAX,
+    AntiEntropyState,
+    Coming,
+    Exchange,
+    count_frame,
+)
+from planaria.protocols.publications.push import PUSH_BYTES_MAX, PUSH_FRAMES_MAX
+from planaria.protocols.skipring.arbitrary_history import corrupt_coming
+from planaria.records.record import TIME_MAX
+
+ANSWER = PUSH_FRAMES_MAX * 4  # records
+
+
+def backlog(id: int, count: int) -> AntiEntropy:
+    """One that holds so many records of a quarter of a frame."""
+    one = peer(id, [])
+    one.holdings.append([record(it, size=PUSH_BYTES_MAX // 4 - 200) for it in range(count)])
+    return one
+
+
+class ThroughBytes(Channel):
+    """After every message each peer is replaced by what its bytes say."""
+
+    def send(self, effects: list[Effect]) -> None:
+        super().send(effects)
+        self.peers = {id: reborn(one) for id, one in self.peers.items()}
+
+
+def reborn(one: AntiEntropy) -> AntiEntropy:
+    fresh = AntiEntropy(one.topic, one.id, one.holdings)
+    fresh.load(decode_state(AntiEntropyState, one.snapshot()))
+    return fresh
+
+
+def exchanged(kind: type[Channel], *, descend: bool) -> list[str]:
+    """All that is said after one digest of who holds two answers and a little more."""
+    one, two = backlog(1, 2 * ANSWER + 3), peer(2, [])
+    if descend:
+        two._doubt(1)
+    channel = kind(one, two)
+    channel.send(two.on_digest(1, one.digest(0, ALL)))
+    channel.run()
+    assert held(one) == held(two)
+    return channel.tags
+
+
+@pytest.mark.parametrize("descend", [False, True])
+def test_replaced_by_their_bytes_peers_go_on_identically_in_a_long_answer(descend: bool) -> None:
+    said = exchanged(Channel, descend=descend)
+    assert said.count("publications.push") > PUSH_FRAMES_MAX
+    assert exchanged(ThroughBytes, descend=descend) == said
+
+
+def frame(number: int) -> Push:
+    return Push(TOPIC, 2, number, [b"said"], [])
+
+
+def test_frames_are_counted_after_their_exchange_is_over() -> None:
+    coming: dict[int, Coming] = {}
+    open_still: Exchange | None = Exchange(4, 0, 9, True)
+    for _ in range(PUSH_FRAMES_MAX - 1):
+        assert count_frame(coming, frame(4), open_still) is None
+        open_still = None
+    cut = count_frame(coming, frame(4), None)
+    assert cut is not None
+    assert (cut.lo, cut.cut) == (0, 9)
+    assert count_frame(coming, frame(4), None) is None
+    assert count_frame(coming, frame(5), None) is None
+
+
+@pytest.mark.parametrize(
+    "other", [Exchange(4, 0, 9, False), Exchange(4, 1, 9, True), Exchange(4, 0, 8, True)]
+)
+def test_an_exchange_of_the_same_number_has_frames_of_its_own(other: Exchange) -> None:
+    coming: dict[int, Coming] = {}
+    for _ in range(PUSH_FRAMES_MAX - 1):
+        assert count_frame(coming, frame(4), Exchange(4, 0, 9, True)) is None
+    for _ in range(PUSH_FRAMES_MAX - 1):
+        assert count_frame(coming, frame(4), other) is None
+    assert count_frame(coming, frame(4), other) is not None
+
+
+@pytest.mark.parametrize(
+    "false",
+    [
+        Coming(4, -1, 9, True, 6),
+        Coming(4, 0, TIME_MAX + 1, True, 6),
+        Coming(4, 0, 9, True, -1),
+        Coming(4, 0, 9, True, -(1 << 100)),
+        Coming(4, 0, 9, True, 1 << 100),
+    ],
+)
+def test_a_false_count_begins_no_exchange_and_is_forgotten_with_the_next(false: Coming) -> None:
+    coming = {2: false}
+    assert count_frame(coming, frame(4), None) is None
+    assert all(0 < it.frames <= PUSH_FRAMES_MAX + 1 for it in coming.values())
+    for _ in range(PUSH_FRAMES_MAX - 1):
+        assert count_frame(coming, frame(5), Exchange(5, 0, 9, True)) is None
+    assert count_frame(coming, frame(5), Exchange(5, 0, 9, True)) is not None
+
+
+def test_frames_of_a_bounded_number_of_peers_are_counted() -> None:
+    one = peer(1, [])
+    for sender in range(2, COMING_MAX + 9):
+        push = Push(TOPIC, sender, 4, [b"said"], [])
+        count_frame(one.coming, push, Exchange(4, 0, 9, True))
+    assert list(one.coming) == list(range(9, COMING_MAX + 9))
+    one.coming = {it: Coming(4, 0, 9, True) for it in range(COMING_MAX + 5)}
+    one.on_timeout()
+    assert list(one.coming) == list(range(5, COMING_MAX + 5))
+
+
+def test_arbitrary_counts_are_of_every_kind() -> None:
+    rng, drawn = stream(1, "coming"), list[Coming]()
+    sizes = set[int]()
+    for _ in range(400):
+        one = peer(1, [])
+        one.exchanges[2] = Exchange(4, 0, 9, True)
+        corrupt_coming(one, range(5), rng)
+        drawn += one.coming.values()
+        sizes.add(len(one.coming))
+    assert max(sizes) > COMING_MAX
+    assert {-1, 0, 1, PUSH_FRAMES_MAX - 1, PUSH_FRAMES_MAX} <= {it.frames for it in drawn}
+    assert any(it.counts(Exchange(4, 0, 9, True)) for it in drawn)
+    assert any(not it.sound for it in drawn)
+    assert max(it.number for it in drawn) > NUMBER_MAX
