@@ -87,8 +87,8 @@ def runs(hunts: Sequence[dict[str, Any]]) -> str:
     for it in hunts:
         slowest = max((row["of_bound"] or 0.0 for row in it["recovery"]), default=0.0)
         rows.append([it["asked"], it["n"], it["starts"], failed_of(it), slowest, it["code"]])
-    told = table(["overlay", "n", "starts", "failed", "of bound", "code"], rows)
-    return f"{told}\n{failures(hunts)}"
+    listed = table(["overlay", "n", "starts", "failed", "of bound", "code"], rows)
+    return f"{listed}\n{failures(hunts)}"
 
 
 def failures(hunts: Sequence[dict[str, Any]]) -> str:
@@ -126,11 +126,11 @@ def schedulers(hunts: Sequence[dict[str, Any]]) -> str:
     rows = []
     for hunt in hunts:
         by = {row["scheduler"]: row for row in hunt["schedulers"]}
-        told = [
+        cells = [
             " / ".join(_text(by.get(it, {}).get(key)) for key in ("p50", "p99", "max"))
             for it in SCHEDULERS
         ]
-        rows.append([hunt["asked"], *told])
+        rows.append([hunt["asked"], *cells])
     return table(["overlay", *SCHEDULERS], rows)
 
 
@@ -189,8 +189,8 @@ def read_runs(directory: Path) -> Runs:
         info, text = file.with_suffix(".info"), file.read_text()
         if not text and not info.exists():
             continue  # it runs still
-        told = json.loads(info.read_text()) if info.exists() else {}
-        about = {"exit": told.get("exit", 0), "code": told.get("code", "")}
+        known = json.loads(info.read_text()) if info.exists() else {}
+        about = {"exit": known.get("exit", 0), "code": known.get("code", "")}
         report = json.loads(text) if text else {**dict.fromkeys(COUNTED, 0), "faults": []}
         rss = file.with_suffix(".rss")
         growth = growths(rss.read_text()) if rss.exists() else []
@@ -232,8 +232,8 @@ def processes(runs: Runs) -> str:
         rows.append(
             [overlay, len(some), len(faults), healed, broken, *sums, *times(faults), grown, codes]
         )
-    told = ["p50 s", "p99 s", "max s", "MiB a minute", "code"]
-    return table(["overlay", "runs", "faults", "healed", "runs not kept", *names, *told], rows)
+    last = ["p50 s", "p99 s", "max s", "MiB a minute", "code"]
+    return table(["overlay", "runs", "faults", "healed", "runs not kept", *names, *last], rows)
 
 
 def process_faults(runs: Runs) -> str:
@@ -246,8 +246,8 @@ def process_faults(runs: Runs) -> str:
     rows = []
     for kind in sorted(by):
         counts = [len(by[kind][it]) for it in runs]
-        told = [" / ".join(_text(one) for one in times(by[kind][it])) for it in runs]
-        rows.append([f"`{kind}`", " / ".join(map(str, counts)), *told])
+        cells = [" / ".join(_text(one) for one in times(by[kind][it])) for it in runs]
+        rows.append([f"`{kind}`", " / ".join(map(str, counts)), *cells])
     return table(["fault", "times", *runs], rows)
 
 

@@ -72,7 +72,7 @@ def test_a_wrong_answer_is_seen(other: list[tuple[str, int, float | None]]) -> N
 def test_every_chapter_is_a_fault_that_can_be_done() -> None:
     schedule = parse_schedule("\n".join(it.action for it in story.STORY), "demo")
     assert [it.kind for it in schedule] == ["restart", "partition", "restart", "flip", "corrupt"]
-    assert all(len(it.told) <= 44 for it in story.STORY), "80 columns"
+    assert all(len(it.title) <= 44 for it in story.STORY), "80 columns"
 
 
 def test_a_network_is_broken_and_heals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,13 +131,13 @@ def test_only_a_good_end_is_called_good() -> None:
 
 def test_the_table_tells_what_failed_in_80_columns() -> None:
     names = ["unreachable", "database", "ring", "shortcuts", "publications"]
-    told = [it.told for it in story.STORY]
+    titles = [it.title for it in story.STORY]
     fault = outcome().report.faults[0]
     report = replace(outcome().report, faults=[fault, replace(fault, seconds=None)] + [fault] * 3)
-    lines = demo.table(told, outcome(report=report, failed=[names, [], *[["ring"]] * 3]))
+    lines = demo.table(titles, outcome(report=report, failed=[names, [], *[["ring"]] * 3]))
     assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
-    assert all(it in text for it in (*names, *told, "2.0 s", "never", screen.NOTHING))
+    assert all(it in text for it in (*names, *titles, "2.0 s", "never", screen.NOTHING))
 
 
 class Lived:

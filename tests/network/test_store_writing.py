@@ -158,7 +158,9 @@ def test_a_transaction_that_fails_half_way_is_undone_and_made_again(
     with Database(tmp_path, said.append) as database:
         store = database.topic("news")
         store.append([record(A, 0)])
-        while len(failed) < 3 or database.writer is None or database.writer.stalled is not None:
+        for _ in range(10_000):
+            if len(failed) == 3 and database.writer is not None and not database.writer.stalled:
+                break
             sleep(0.001)
         store.append([record(A, 1)])
         commit(store)

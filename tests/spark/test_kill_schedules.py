@@ -150,9 +150,14 @@ class Run:
     def cut(self, seconds: float) -> None:
         """Cut the reader off from all nodes, until it has noticed and for some time more."""
         before = self.wires.unanswered
+
+        def felt() -> bool:
+            self.drive()  # one that has just been killed has to come up before it asks
+            return self.wires.unanswered > before
+
         self.wires.cut()
         try:
-            until(lambda: self.wires.unanswered > before, "something unanswered")
+            until(felt, "something unanswered", HEAL_SECONDS + END_SECONDS)
             time.sleep(seconds)
         finally:
             self.wires.mend()

@@ -36,17 +36,17 @@ def demo(master: str | None) -> int:
         raise UsageError(f"the demo needs {error.name}: pip install 'planaria[demo]'") from None
     next(flights())
     outcome = asyncio.run(play(sys.stdout, master))
-    told = [chapter.told for chapter in STORY]
-    click.echo("\n".join(["", *table(told, outcome), "", *closing(outcome)]))
+    titles = [chapter.title for chapter in STORY]
+    click.echo("\n".join(["", *table(titles, outcome), "", *closing(outcome)]))
     return 0 if outcome.good else BROKEN
 
 
-def table(told: Sequence[str], outcome: "Outcome") -> list[str]:
-    """Each fault as it was `told`, what failed, and how long it took to heal."""
+def table(titles: Sequence[str], outcome: "Outcome") -> list[str]:
+    """Each fault by its title, what failed, and how long it took to heal."""
     from planaria.demo.screen import HEAD, NOTHING
 
     rows = [HEAD]
-    for words, fault, failed in zip(told, outcome.report.faults, outcome.failed, strict=True):
+    for words, fault, failed in zip(titles, outcome.report.faults, outcome.failed, strict=True):
         seconds = "never" if fault.seconds is None else f"{fault.seconds:.1f} s"
         rows.append((words, ", ".join(failed) or NOTHING, seconds))
     return aligned(rows, right=[2], wrapped=1)

@@ -53,13 +53,13 @@ ADDRESS = "HOST:PORT"
 @click.option("--config", "file", type=click.Path(path_type=Path), help="A TOML file of options.")
 @click.option("--allow-chaos", is_flag=True, default=None, help="Let `planaria chaos` break it.")
 @click.option("--stop-with-stdin", is_flag=True, help="Leave when standard input ends.")
-def node(directory: Path | None, file: Path | None, stop_with_stdin: bool, **told: Any) -> int:
+def node(directory: Path | None, file: Path | None, stop_with_stdin: bool, **options: Any) -> int:
     """Run one node: one identity, one directory, one port.
 
     Every option can also stand in a TOML file or in the environment (PLANARIA_LISTEN, …). A node
     that has run before continues with --dir alone. Prints one line of JSON when it serves.
     """
-    given = {key: value for key, value in told.items() if value not in (None, ())}
+    given = {key: value for key, value in options.items() if value not in (None, ())}
     for name in given.keys() & {"keys", "rights"}:
         given[name] = str(given[name].absolute())
     config = load_config(directory, given, file=file)

@@ -59,9 +59,9 @@ def up(
         lock = Directory(home)
         lock.mark(IN_USE)
         try:
-            told = _remembered(home, given)
+            plan = _remembered(home, given)
             network = LocalNetwork(
-                home, told["nodes"], told["supervisors"], told["port"], chaos=allow_chaos
+                home, plan["nodes"], plan["supervisors"], plan["port"], chaos=allow_chaos
             )
             return asyncio.run(_run(network, dashboard, as_json))
         finally:
@@ -82,16 +82,16 @@ def _remembered(home: Path, given: dict[str, int | None]) -> dict[str, int]:
     """What is given now, was given the last time, or is usual."""
     path = home / FILE
     before = read_toml(path) if path.exists() else {}
-    told = {
+    plan = {
         name: next(it for it in (given[name], before.get(name), usual) if isinstance(it, int))
         for name, usual in DEFAULTS.items()
     }
     if given["supervisors"] is None:
-        told["supervisors"] = min(told["supervisors"], told["nodes"])
-    if told["supervisors"] > told["nodes"]:
-        raise UsageError(f"{told['supervisors']} supervisors among {told['nodes']} nodes: fewer")
-    write_atomically(path, toml_text(told))
-    return told
+        plan["supervisors"] = min(plan["supervisors"], plan["nodes"])
+    if plan["supervisors"] > plan["nodes"]:
+        raise UsageError(f"{plan['supervisors']} supervisors among {plan['nodes']} nodes: fewer")
+    write_atomically(path, toml_text(plan))
+    return plan
 
 
 async def _run(network: LocalNetwork, dashboard: bool, as_json: bool) -> int:

@@ -29,7 +29,7 @@ class Screen:
     def __init__(self, stream: TextIO) -> None:
         self._console = Console(file=stream, highlight=False, width=WIDTH)
         self._live: Live | None = None
-        self._told = 0
+        self._shown = 0
         if self._console.is_terminal:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
@@ -43,17 +43,17 @@ class Screen:
         if self._live is not None:
             self._live.update(picture(run, seen, spark), refresh=True)
             return
-        for at in range(self._told, len(run.injections)):
+        for at in range(self._shown, len(run.injections)):
             found = run.injections[at]
             if found.seconds is None:
                 return
             where = ", ".join(found.victims) if len(found.victims) < VICTIMS_SHOWN else "all"
-            self.say(f"{STORY[at].told} ({where})")
+            self.say(f"{STORY[at].title} ({where})")
             self.say(f"  failed: {', '.join(seen.failed(found)) or NOTHING}")
             self.say(f"  healed in {found.seconds:.1f} s")
             for line in counts(run, seen, spark):
                 self.say(f"  {line}")
-            self._told += 1
+            self._shown += 1
 
     def stop(self) -> None:
         """Give the terminal back."""
@@ -85,11 +85,11 @@ def chapters(run: Run, seen: Seen) -> Table:
             found = run.injections[at]
             done = "…" if found.seconds is None else f"{found.seconds:.1f} s"
             names = ", ".join(seen.failed(found)) or ("" if found.seconds is None else NOTHING)
-            table.add_row(chapter.told, names, done)
+            table.add_row(chapter.title, names, done)
         elif at == len(run.injections):
-            table.add_row(Text(chapter.told, style="bold"), "", "now")
+            table.add_row(Text(chapter.title, style="bold"), "", "now")
         else:
-            table.add_row(Text(chapter.told, style="dim"), "", "")
+            table.add_row(Text(chapter.title, style="dim"), "", "")
     return table
 
 

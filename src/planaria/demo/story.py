@@ -7,7 +7,7 @@ class Chapter(NamedTuple):
     """One fault, as a schedule says it and as people do."""
 
     action: str
-    told: str
+    title: str
 
 
 STORY = (

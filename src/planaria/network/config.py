@@ -76,16 +76,16 @@ def load_config(
     environment: Mapping[str, str] = os.environ,
 ) -> Config:
     """All options, each from its strongest source; raises UsageError with one line."""
-    told = _from_environment(environment)
+    variables = _from_environment(environment)
     file = file or _path_in(environment, "config")
     asked = _from_file(file, ("dir", *OPTIONS)) if file is not None else {}
-    named = directory or told.get("dir") or asked.get("dir")
+    named = directory or variables.get("dir") or asked.get("dir")
     if named is None:
         raise UsageError("a node needs a directory of its own: --dir DIR")
     home = Path(str(named)).absolute()
     values: dict[str, object] = {}
     own = home / FILE
-    for layer in (_from_file(own, OPTIONS) if own.exists() else {}, asked, told, dict(given)):
+    for layer in (_from_file(own, OPTIONS) if own.exists() else {}, asked, variables, dict(given)):
         _overlay(values, layer)
     try:
         config = convert({**values, "dir": str(home)}, Config, strict=False, dec_hook=path_from)
@@ -167,15 +167,15 @@ def _parsed(name: str, text: str) -> object:
 
 
 def _from_file(path: Path, known: Sequence[str]) -> dict[str, object]:
-    told = read_toml(path)
-    for key, value in told.items():
+    settings = read_toml(path)
+    for key, value in settings.items():
         if key not in known:
             raise UsageError(f"{path}: {unknown('option', key, known)}")
         if key in _PATHS and isinstance(value, str):
-            told[key] = str((path.parent / Path(value).expanduser()).absolute())
+            settings[key] = str((path.parent / Path(value).expanduser()).absolute())
         if key == "insecure":
-            told[key] = int(value) if isinstance(value, bool | int) else value
-    return told
+            settings[key] = int(value) if isinstance(value, bool | int) else value
+    return settings
 
 
 def _checked(config: Config) -> Config:

@@ -53,7 +53,7 @@ def find_context(
         found = _with(
             found,
             environment.get("PLANARIA_SERVERS"),
-            Path(told) if (told := environment.get("PLANARIA_CREDENTIALS")) else None,
+            Path(named) if (named := environment.get("PLANARIA_CREDENTIALS")) else None,
             _insecure(environment.get("PLANARIA_INSECURE")),
         )
     return _with(found, servers, credentials, insecure)
@@ -86,18 +86,18 @@ def parse_insecure(text: str | None) -> int | None:
     """How often an environment variable says `--insecure`; None if it says nothing."""
     if text is not None and text.isascii() and text.isdigit():
         return int(text)
-    told = parse_flag(text)
-    return None if told is None else int(told)
+    flag = parse_flag(text)
+    return None if flag is None else int(flag)
 
 
 def read_context(path: Path) -> Context:
     """The context in a file; paths in it are relative to it."""
-    told = read_toml(path)
+    settings = read_toml(path)
     known = [field for field in Context.__struct_fields__ if field != "name"]
-    for key in told:
+    for key in settings:
         if key not in known:
             raise UsageError(f"{path}: {unknown('key', key, known)}")
-    found = _converted(path, told)
+    found = _converted(path, settings)
     split_servers(found.servers)
     credentials = found.credentials
     if credentials is not None:
@@ -248,25 +248,25 @@ def _with(
 
 def _insecure(text: str | None) -> bool | None:
     """Nodes may be told so twice, by the same variable."""
-    told = parse_insecure(text)
-    return None if told is None else told > 0
+    times = parse_insecure(text)
+    return None if times is None else times > 0
 
 
-def _converted(path: Path, told: dict[str, Any]) -> Context:
+def _converted(path: Path, settings: dict[str, Any]) -> Context:
     try:
-        return convert(told, Context, dec_hook=path_from)
+        return convert(settings, Context, dec_hook=path_from)
     except ValidationError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
 def _home(variable: str, usual: str) -> Path:
-    told = os.environ.get(variable, "")
-    return (Path(told) if told.startswith("/") else Path.home() / usual) / "planaria"
+    named = os.environ.get(variable, "")
+    return (Path(named) if named.startswith("/") else Path.home() / usual) / "planaria"
 
 
 def _running_directory() -> Path:
     """Of this user alone; a place for all users could name another's servers."""
-    told = os.environ.get("XDG_RUNTIME_DIR", "")
-    if told.startswith("/") and os.access(told, os.W_OK):
-        return Path(told) / "planaria"
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    if named.startswith("/") and os.access(named, os.W_OK):
+        return Path(named) / "planaria"
     return _home("XDG_STATE_HOME", ".local/state") / "running"

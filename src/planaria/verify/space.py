@@ -215,8 +215,8 @@ class Space:
         if input != TIMEOUT:
             source, _, message = self.messages[input]
             return node.on_message(message, source)
-        told = node.on_command(Clock(0)) if node.reads_clock else ()
-        return [*told, *node.on_timeout()]
+        read = node.on_command(Clock(0)) if node.reads_clock else ()
+        return [*read, *node.on_timeout()]
 
     def take(self, state: State, action: int) -> tuple[Outcome, ...]:
         """What one action does to the node that takes it; raises Raised."""

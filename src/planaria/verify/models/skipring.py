@@ -116,8 +116,8 @@ class SkipRingModel(Model):
             if self.start != "any" and self.n > 1 and (wait[1] < 0 or pred != succ):
                 continue
             for contact, version in product(range(len(self.order)), versions):
-                told = (*wait, contact, version)
-                yield self._peer(id, label, pred, succ, told, leaving=leaves)
+                inquiry = (*wait, contact, version)
+                yield self._peer(id, label, pred, succ, inquiry, leaving=leaves)
 
     def _peer(
         self,
@@ -125,7 +125,7 @@ class SkipRingModel(Model):
         label: int | None,
         pred: Ref | None,
         succ: Ref | None,
-        told: tuple[int | None, int, int, int, int],
+        inquiry: tuple[int | None, int, int, int, int],
         *,
         leaving: bool,
     ) -> State:
@@ -135,7 +135,7 @@ class SkipRingModel(Model):
         membership.awaited = False
         one = membership.subscriber
         one.label, one.pred, one.succ, one.leaving = label, pred, succ, leaving
-        one.inquiry.load(InquiryState(told[0], told[1], told[3], told[4], told[2]))
+        one.inquiry.load(InquiryState(inquiry[0], inquiry[1], inquiry[3], inquiry[4], inquiry[2]))
         return peer.state()
 
     def _supervisors(self, id: NodeId) -> Iterator[State]:
