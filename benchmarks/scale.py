@@ -16,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from urllib.request import urlopen
 
+from planaria.network.client.errors import Unreachable
 from planaria.network.context import Context, read_context
-from planaria.network.doctor import diagnose
+from planaria.network.doctor import Finding, diagnose
 from planaria.network.local import Child, LocalNetwork, Started
 from planaria.network.memberships import FILE as MEMBERSHIPS
 from planaria.network.store.database import Database
@@ -48,14 +50,17 @@ def spread(values: list[float]) -> str:
 
 
 async def legitimate(context: Context, nodes: int, seconds: float) -> bool:
-    until = time.monotonic() + seconds
+    """Is it within so many seconds? Nodes that start may be too busy to answer for a while."""
+    until, findings = time.monotonic() + seconds, list[Finding]()
     while time.monotonic() < until:
         async with Surveyor(context) as surveyor:
-            found = await diagnose(surveyor, until - time.monotonic())
-            if found.legitimate and found.nodes == nodes:
-                return True
+            with suppress(Unreachable):
+                found = await diagnose(surveyor, until - time.monotonic())
+                if found.legitimate and found.nodes == nodes:
+                    return True
+                findings = found.findings
         await asyncio.sleep(1)
-    for one in found.findings[:5]:
+    for one in findings[:5]:
         print("  ", one)
     return False
 

@@ -384,17 +384,16 @@ def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None
             "or a context, or say insecure"
         )
     if context.credentials is None:
-        given = name.encode() if name is not None else os.urandom(ID_BYTES)
+        given = os.urandom(ID_BYTES) if name is None else name.encode()
         id = blake2b(given, digest_size=ID_BYTES).digest()
         return Hello(VERSIONS, id, context.cluster or CLUSTER, (), CLIENT), None
     credentials = Credentials(context.credentials)
+    who = credentials.identity
     if name is not None:
-        shown = credentials.identity.name
-        raise UsageError(f"its certificate names this client {shown!r}: give no other name")
-    if CLIENT not in credentials.identity.roles:  # or all nodes would refuse it, one by one
+        raise UsageError(f"its certificate names this client {who.name!r}: give no other name")
+    if CLIENT not in who.roles:  # or all nodes would refuse it, one by one
         raise UsageError(
-            f"the certificate of {credentials.identity.name!r} has not the role {CLIENT!r}: "
+            f"the certificate of {who.name!r} has not the role {CLIENT!r}: "
             f"issue one with `planaria keys issue NAME --role {CLIENT}`"
         )
-    cluster = context.cluster or credentials.cluster
-    return Hello(VERSIONS, credentials.identity.id, cluster, (), CLIENT), credentials
+    return Hello(VERSIONS, who.id, context.cluster or credentials.cluster, (), CLIENT), credentials
