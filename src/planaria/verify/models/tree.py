@@ -13,9 +13,11 @@ from planaria.protocols.tree.overlay import TreeOverlay
 from planaria.verify.models.dht import DEAD, SMALL, HostsModel, plain_member
 
 REFRESH = 3
+NONCES = 4  # more than questions are under way: an answer is never taken for another's
 SMALLER = {
     **SMALL,
-    "dht.member:NONCES": 2,
+    "dht.lookups:NONCES": NONCES,
+    "dht.member:NONCES": NONCES,
     "dht.lookups:GAP_MAX": 2,
     "dht.lookups:HOP_MAX": 2,
     "tree.place:REFRESH_PERIOD": REFRESH,
