@@ -8,6 +8,7 @@ import pytest
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
+from planaria.protocols.mobile.heights import Heights
 from planaria.protocols.mobile.overlay import unwrap
 from planaria.simulator.delays import INTERVAL
 from planaria.simulator.links import Rule
@@ -66,7 +67,8 @@ def test_a_false_view_ends_though_every_other_word_is_overtaken(left: int, first
     trial = overtaken(2 * INTERVAL, first)
     nodes = trial.simulator.nodes
     layers = [unwrap(node).layers["layer/0"].orientation for node in nodes.values()]
-    low, high = sorted(layers, key=lambda it: it.lid)
+    heights = [it for it in layers if isinstance(it, Heights)]
+    low, high = sorted(heights, key=lambda it: it.lid)
     low.height = high.height = 30
     low.views = {high.id: (27, high.lid)}  # it has the turn, and believes that it has not
     high.views = {low.id: (30, low.lid)}

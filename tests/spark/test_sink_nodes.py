@@ -24,6 +24,13 @@ rights = ["publish", "subscribe"]
 topics = ["weather/#"]
 """
 
+DIVIDED = """["publish"]
+topics = ["#"]
+[[allow]]
+who = ["alice"]
+rights = ["subscribe"]
+topics = ["weather/#"]"""
+
 
 def test_a_topic_without_the_right_to_publish_is_an_error_that_names_the_batch(
     tmp_path: Path,
@@ -56,17 +63,7 @@ def test_a_topic_without_the_right_to_subscribe_is_an_error_and_a_pattern_passes
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "rights.toml"
-    file.write_text(
-        RIGHTS.replace(
-            '["publish", "subscribe"]\ntopics = ["weather/#"]',
-            """["publish"]
-topics = ["#"]
-[[allow]]
-who = ["alice"]
-rights = ["subscribe"]
-topics = ["weather/#"]""",
-        )
-    )
+    file.write_text(RIGHTS.replace('["publish", "subscribe"]\ntopics = ["weather/#"]', DIVIDED))
 
     async def test(lab: Secure) -> None:
         node = await lab.node(rights=file)
