@@ -8,7 +8,7 @@ that were away or have another clock come to hold the same.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from time import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 from cryptography import x509
@@ -23,7 +23,6 @@ from planaria.network.identity import UNREADABLE, Authority, handle_of, identify
 from planaria.network.tls import Credentials
 from planaria.protocols.publications.admission import EVERYTHING, Admission, Times
 from planaria.protocols.skipring.charter import ANYBODY, NODES, Term
-from planaria.protocols.skipring.charters import Charters
 from planaria.records.evidence import (
     CERTIFICATE_BYTES_MAX,
     MANIFEST,
@@ -33,6 +32,9 @@ from planaria.records.evidence import (
 )
 from planaria.records.manifest import STAGE_MARK, Manifest, read_manifest, settled_by
 from planaria.records.record import BATCH, Record
+
+if TYPE_CHECKING:  # all of the ring, which clients do without
+    from planaria.protocols.skipring.charters import Charters
 
 CERTIFICATES_MAX = 1 << 12  # looked at and remembered; then all are looked at anew
 MANIFESTS_MAX = 1 << 8  # of which it is remembered that they are signed
@@ -64,7 +66,7 @@ class Admissions:
         self._credentials = credentials
         # Of an authority that was replaced, what was published under it stays published.
         self._trusted = () if credentials is None else credentials.authority + credentials.former
-        self._charters: Charters | None = None
+        self._charters: "Charters | None" = None
         self._certificates: dict[bytes, Named | None] = {}
         self._manifests: dict[bytes, None] = {}
 
@@ -73,7 +75,7 @@ class Admissions:
         keys = self._credentials
         return EVERYTHING if keys is None else SignedAdmission(topic, self, keys)
 
-    def obey(self, charters: Charters) -> None:
+    def obey(self, charters: "Charters") -> None:
         """Judge by what this node has heard: records, and whoever wants to connect."""
         self._charters = charters
         if self._credentials is not None:

@@ -7,7 +7,6 @@ certificate was good then. Charters and revocations it has not heard of, and jud
 
 from collections.abc import Iterable
 
-from planaria.network.admission import Admissions
 from planaria.network.client.messages import Piece
 from planaria.network.tls import Credentials
 from planaria.records.record import MalformedRecord, Record, Stream, decode
@@ -28,8 +27,16 @@ class Verifier:
     """Reads records as they come from nodes; without credentials it believes what it is given."""
 
     def __init__(self, credentials: Credentials | None) -> None:
-        self.verifies = credentials is not None
-        self._admissions = Admissions(credentials)
+        self._admissions = None
+        if credentials is not None:
+            from planaria.network.admission import Admissions  # slow to load, and needs keys
+
+            self._admissions = Admissions(credentials)
+
+    @property
+    def verifies(self) -> bool:
+        """Is there an authority to judge by?"""
+        return self._admissions is not None
 
     def read(self, topic: str, data: bytes) -> Record:
         """The record in these bytes; raises MalformedRecord, Unsigned if it is not its publisher's.
@@ -37,7 +44,7 @@ class Verifier:
         Costs a signature's verification for each record, however many publications it has.
         """
         record = decode(data)
-        if self.verifies and not self._admissions(topic).admits(record):
+        if self._admissions is not None and not self._admissions(topic).admits(record):
             raise Unsigned(topic, record)
         return record
 
