@@ -66,7 +66,7 @@ class Admissions:
         self._credentials = credentials
         # Of an authority that was replaced, what was published under it stays published.
         self._trusted = () if credentials is None else credentials.authority + credentials.former
-        self._charters: "Charters | None" = None
+        self._charters: Charters | None = None
         self._certificates: dict[bytes, Named | None] = {}
         self._manifests: dict[bytes, None] = {}
 
