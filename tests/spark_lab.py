@@ -76,9 +76,9 @@ class WithoutRule(Share, frozen=True):
 
     rule: str = ""
 
-    def searched(self, part: tuple[int, int]) -> tuple[Search, check.Result]:
+    def search_cell(self, cell: Cell) -> Result:
         with mutated(next(it for it in MUTANTS if it.name == self.rule)):
-            return super().searched(part)
+            return super().search_cell(cell)
 
 
 class Raising(Share, frozen=True):
