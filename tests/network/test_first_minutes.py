@@ -93,8 +93,7 @@ def live_through(page: str, home: Path) -> dict[str, str]:
     return printed
 
 
-def test_the_second_block_of_the_readme(tmp_path: Path, seeds: Callable[[int, int], int]) -> None:
-    seeds(0, 1)
+def test_the_second_block_of_the_readme(tmp_path: Path) -> None:
     printed = live_through("README.md", tmp_path)
     assert [*printed] == ["pub news hello", "chaos corrupt", "doctor"]
     assert "every promise held" in printed["chaos corrupt"]

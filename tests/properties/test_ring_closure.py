@@ -54,6 +54,13 @@ def test_legitimate_ring_survives_adversarial_schedulers(
     assert must_heal(RingOverlay(), spec).intervals == 0
 
 
+@pytest.mark.parametrize("n", [16, 48])
+def test_legitimate_ring_bears_the_longest_delays(n: int) -> None:
+    """Who asks again while its answer is on its way has nothing to fear."""
+    spec = Spec(n, 1, "legitimate", delay="fixed:450", closure=100)
+    assert must_heal(RingOverlay(), spec).intervals == 0
+
+
 @pytest.mark.parametrize("drift", [0.1, 0.3])
 def test_legitimate_ring_survives_clocks_that_drift(drift: float) -> None:
     spec = Spec(20, 1, "legitimate", drift=drift, delay="late:1:50", intervals=1, closure=100)

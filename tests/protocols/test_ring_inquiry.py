@@ -149,16 +149,21 @@ def test_refused_word_of_a_farther_supervisor_is_a_reason_to_ask() -> None:
 
 @pytest.mark.parametrize("waiting", [-1, -(10**15), 10**15, 1 << 100])
 @pytest.mark.parametrize("window", [1, WINDOW_MAX])
-def test_corrupt_counters_are_put_back_into_their_range(waiting: int, window: int) -> None:
+@pytest.mark.parametrize("calm", [True, False])
+def test_corrupt_counters_are_put_back_into_their_range(
+    waiting: int, window: int, calm: bool
+) -> None:
     """F1: waiting = -1 raised in every timeout of one without a label."""
     inquiry = calm_inquiry()
-    inquiry.waiting, inquiry.contact, inquiry.due = waiting, waiting, waiting
+    inquiry.waiting, inquiry.contact, inquiry.due = waiting, waiting, None if calm else waiting
     inquiry.version_age = inquiry.version = waiting
-    asked = [inquiry.on_timeout(0.0, window) for _ in range(WINDOW_MAX)]
-    assert any(asked)
-    assert 0 <= inquiry.waiting <= PATIENCE * ROUNDS_MAX * 3
-    assert 0 <= inquiry.version_age <= inquiry.waiting_max
-    assert 0 <= inquiry.contact < 3
+    asked = []
+    for _ in range(WINDOW_MAX):
+        asked.append(inquiry.on_timeout(0.0, window))
+        assert 0 <= inquiry.waiting <= PATIENCE * ROUNDS_MAX * 3
+        assert 0 <= inquiry.version_age <= inquiry.waiting_max
+        assert 0 <= inquiry.contact < 3
+    assert any(asked) or calm
 
 
 def test_overtaken_configuration_is_still_an_answer() -> None:

@@ -1,6 +1,7 @@
 """The judge of the skip ring names whatever is wrong, each thing alone, and nothing else."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -157,6 +158,37 @@ def test_false_message_in_flight_is_a_violation(target: int, message: Message) -
     lab = RingLab.legitimate(N)
     lab.send(target, message)
     assert lab.broken() == {"channel"}
+
+
+def ask(lab: RingLab, id: int = 4, topic: str = TOPIC) -> None:
+    lab.send(SUPERVISOR_BASE, GetConfiguration(topic, id, id, (None, None), []))
+
+
+def answer(lab: RingLab) -> None:
+    one = lab.member(4)
+    lab.send(4, SetData(TOPIC, SUPERVISOR_BASE, 1, one.label, one.pred, one.succ, 1, False))
+
+
+def queue(name: str) -> Fault:
+    return lambda lab: getattr(lab.served, name).update({4: False})
+
+
+@pytest.mark.parametrize("coming", [ask, answer, *map(queue, ("answers", "outbox", "probes"))])
+def test_who_will_be_answered_need_not_ask_again_in_time(coming: Fault) -> None:
+    lab = RingLab.legitimate(N)
+    wait(1, 12)(lab)
+    coming(lab)
+    assert lab.broken() == set()
+    wait(13, None)(lab)
+    assert lab.broken() == {"patience"}
+
+
+@pytest.mark.parametrize("other", [{"id": 3}, {"topic": "sports"}])
+def test_the_answer_of_another_is_no_answer(other: dict[str, Any]) -> None:
+    lab = RingLab.legitimate(N)
+    wait(1, 12)(lab)
+    ask(lab, **other)
+    assert lab.broken() == {"patience"}
 
 
 def test_word_of_a_supervisor_that_does_not_serve_is_a_violation() -> None:

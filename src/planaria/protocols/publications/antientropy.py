@@ -394,3 +394,5 @@ _HANDLERS: dict[type[Message], Callable[[AntiEntropy, Any], list[Effect]]] = {
     Compare: AntiEntropy._on_compare,
     Done: AntiEntropy._on_done,
 }
+
+EXCHANGED: tuple[type[Message], ...] = tuple(_HANDLERS)  # what `on_message` takes

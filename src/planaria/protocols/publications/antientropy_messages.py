@@ -13,6 +13,7 @@ IDS_MAX = 1 << 16  # in one request: 320 KiB
 REGIONS_MAX = 1024  # regions in one message: 400 KiB at most, with 16 places each
 INNER_MAX = 16  # four levels below the root, elsewhere two
 LEAVES_MAX = 16  # a subtree this small is listed key by key
+REFUSED_MAX = 64  # places in one message: whoever holds more false records pushes them again
 RECORDS_MAX = 1 << 14  # more do not fit a frame, even when empty
 
 PLACE_BYTES = PLACE_BITS // 8
@@ -129,6 +130,12 @@ class Compare(AntiEntropyMessage, frozen=True, tag="publications.compare"):
 
 class Done(AntiEntropyMessage, frozen=True, tag="publications.done"):
     """Nothing (more) to say in this exchange, or no time for it now."""
+
+
+class Refused(AntiEntropyMessage, frozen=True, tag="publications.refused"):
+    """Nobody entitled published these that you pushed: look at what you hold there."""
+
+    places: Annotated[list[PlaceBytes], Meta(max_length=REFUSED_MAX)]
 
 
 MESSAGES = defined_in(globals())

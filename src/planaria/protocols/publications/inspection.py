@@ -1,15 +1,17 @@
 """Judges again what is held: a fault put it there, or it is not admitted any more.
 
-A little at each timeout, more when something is in doubt; all of it, by the seconds of records
-alone, when a charter or a revocation came. What is dropped and was published peers bring again.
+A little at each timeout, more when something is in doubt, first of all what a neighbour refused;
+all of it, by the seconds of records alone, when a charter or a revocation came. What is dropped and
+was published peers bring again.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from planaria.core.ids import NodeId
 from planaria.core.node import Effect, Notice
 from planaria.protocols.publications.admission import Admission, Times
+from planaria.protocols.publications.antientropy_messages import PLACE_BYTES, REFUSED_MAX
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.lanes import Entry
 from planaria.records.record import Place, Record
@@ -24,7 +26,9 @@ INSPECTED_MAX = 128  # when something is in doubt: a neighbour that lies can kee
 class Inspection:
     """Judges what one member holds of a topic."""
 
-    __slots__ = ("_admission", "_due", "_edition", "_holdings", "_last", "_topic", "refused")
+    __slots__ = (
+        "_admission", "_due", "_edition", "_holdings", "_last", "_suspects", "_topic", "refused",
+    )  # fmt: skip
 
     def __init__(self, topic: str, holdings: Holdings, admission: Admission) -> None:
         self._topic, self._holdings, self._admission = topic, holdings, admission
@@ -32,6 +36,7 @@ class Inspection:
         self._edition = admission.edition
         self._due = 0  # records of the pass that a doubt began
         self._last: Place = 0  # the last one verified; whatever it is, a pass comes round
+        self._suspects: list[Place] = []  # to be verified next
 
     def admits(self, record: Record) -> bool:
         """May this be stored, delivered and passed on? What is held was judged before."""
@@ -41,11 +46,19 @@ class Inspection:
         self.refused += 1
         return False
 
-    def admitted(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Those of these that may."""
+    def sift(self, records: Sequence[Record]) -> tuple[Sequence[Record], list[bytes]]:
+        """Those of these that may, and the places of those that may not, for a refusal."""
         if not self._admission.judges:
-            return records
-        return [record for record in records if self.admits(record)]
+            return records, []
+        judged = [(record, self.admits(record)) for record in records]
+        refused = [it.place.to_bytes(PLACE_BYTES, "big") for it, good in judged if not good]
+        return [it for it, good in judged if good], refused[:REFUSED_MAX]
+
+    def suspect(self, places: Sequence[bytes]) -> None:
+        """A neighbour refused these: verify them next. Its word alone drops nothing."""
+        if self._admission.judges:
+            named = [int.from_bytes(it, "big") for it in places]
+            self._suspects = [*self._suspects, *named][:INSPECTED_MAX]
 
     def admits_staged(self, record: Record) -> bool:
         """May this be held outside of the history?"""
@@ -75,15 +88,21 @@ class Inspection:
         return [Notice(self._topic, "forged", {"records": refused})] if refused > 0 else []
 
     def _next(self) -> list[Place]:
-        """What is to be verified now: of a doubt, all that is held is soon."""
+        """What is to be verified now: of a doubt, all that is held is soon.
+
+        A pass goes from the youngest to the oldest: what is published meanwhile is behind it, or
+        before it only until it has come to the present, and it ends however much that is.
+        """
         order = self._holdings.store.index.order
         self._due = len(order) if self._holdings.audit_due > 0 else min(self._due, len(order))
         count = INSPECTED_MAX if self._due > 0 else INSPECTED
         self._due -= count
-        start = bisect_right(order, self._last)
-        places = order[start : start + count]
-        self._last = places[-1] if places else 0
-        return places
+        end = bisect_left(order, self._last)
+        below = order[max(0, end - count) : end]
+        above = order[max(end, len(order) - count + len(below)) :]  # where the next pass begins
+        self._last = (above or below or [0])[0]
+        suspects, self._suspects = self._suspects, []
+        return suspects + below + above
 
     def _refuse(self, places: list[Place]) -> None:
         self.refused += len(places)

@@ -15,18 +15,11 @@ from planaria.core.message import Message
 from planaria.core.node import Effect, Notice, Persist, Published, Send
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.admission import EVERYTHING, Admission
-from planaria.protocols.publications.antientropy import AntiEntropy
+from planaria.protocols.publications.antientropy import EXCHANGED, AntiEntropy
 from planaria.protocols.publications.antientropy_messages import (
     AntiEntropyMessage,
-    Compare,
-    Difference,
     Digest,
-    Done,
-    Estimate,
-    More,
-    Push,
-    Root,
-    Sketch,
+    Refused,
 )
 from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.publications.exchange import AntiEntropyState
@@ -257,13 +250,24 @@ class History(Stateful):
         return self.broadcast.link_down(view, peer)
 
     def _on_antientropy(self, view: View, message: AntiEntropyMessage) -> list[Effect]:
-        """What anti-entropy brings is delivered, and starts no broadcast (R5)."""
+        """What anti-entropy brings is delivered, and starts no broadcast (R5).
+
+        Whoever pushes what nobody may have published is told: else it would for ever.
+        """
         told: list[Effect] = []
-        effects = self.antientropy.on_message(
-            message,
-            lambda found: told.extend(self._take(self.inspection.admitted(found), history=True)),
-        )
-        return effects + told
+
+        def take(found: list[Record]) -> None:
+            admitted, refused = self.inspection.sift(found)
+            told.extend(self._take(admitted, history=True))
+            if refused:
+                refusal = Refused(self.topic, self.id, message.exchange, refused)
+                told.append(Send(message.sender, refusal))
+
+        return self.antientropy.on_message(message, take) + told
+
+    def _on_refused(self, view: View, message: Refused) -> list[Effect]:
+        self.inspection.suspect(message.places)
+        return []
 
     def _on_deposit(self, view: View, message: Deposit) -> list[Effect]:
         """Somebody publishes for others."""
@@ -381,15 +385,13 @@ def _full(effects: Sequence[Effect]) -> bool:
     return any(isinstance(it, Notice) and it.kind == "full" for it in effects)
 
 
-_EXCHANGED: tuple[type[Message], ...] = (
-    Estimate, Sketch, More, Difference, Push, Root, Compare, Done,
-)  # fmt: skip
 _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {
-    **dict.fromkeys(_EXCHANGED, History._on_antientropy),
+    **dict.fromkeys(EXCHANGED, History._on_antientropy),
     Arc: History._on_broadcast,
     Flood: History._on_broadcast,
     Deposit: History._on_deposit,
     Nack: History._on_nack,
+    Refused: History._on_refused,
     Rejected: History._on_rejected,
     Review: History._on_review,
     Settle: History._on_review,

@@ -80,15 +80,17 @@ class TopicJudge:
             return found
         if self.serving is not None and self.served is not None:
             found = self._pending(self.serving, self.served)
-        places = skip_ring(len(self.entries))
+        in_flight = list(channel)
+        places, answered = skip_ring(len(self.entries)), self._answered(in_flight)
         for id, label in self.labels.items():
             member = self.peers[id].topics[self.topic].subscriber
             found += self._member(id, member, label, places[label])
+            found += self._waits(id, member, answered=id in answered)
         for id, peer in self.peers.items():
             membership = peer.topics.get(self.topic)
             if membership is not None and membership.subscriber.leaving:
                 found.append(self._violation("leavers", id, "has not been let go"))
-        return found + self._publications() + self._channel(channel)
+        return found + self._publications() + self._channel(in_flight)
 
     def _database(self) -> list[Violation]:
         found = []
@@ -125,18 +127,40 @@ class TopicJudge:
         return found
 
     def _asks(self, id: NodeId, member: SubscriberState) -> list[Violation]:
-        """Its dealings with the supervisors: whom it asks, and for how long without an answer."""
+        """Which supervisor it asks."""
         inquiry = member.inquiry
         asks = self.order[inquiry.contact : inquiry.contact + 1]
-        found = []
-        if inquiry.contact < 0 or asks != (self.serving,):
-            detail = f"asks {asks[0] if asks else 'nobody'}, should ask {self.serving}"
-            found.append(self._violation("supervisor", id, detail))
-        # It asks again when it is due: with half of its patience left, in time for an answer.
-        if inquiry.waiting > 0 and inquiry.waiting + (inquiry.due or 0) > PATIENCE // 2:
-            again = "" if inquiry.due is None else f", and asks again in {inquiry.due}"
-            detail = f"has been waiting for an answer for {inquiry.waiting} timeouts{again}"
-            found.append(self._violation("patience", id, detail))
+        if inquiry.contact >= 0 and asks == (self.serving,):
+            return []
+        detail = f"asks {asks[0] if asks else 'nobody'}, should ask {self.serving}"
+        return [self._violation("supervisor", id, detail)]
+
+    def _waits(self, id: NodeId, member: SubscriberState, *, answered: bool) -> list[Violation]:
+        """For how long it has been without an answer.
+
+        If none is to come, it asks again when it is due: with half of its patience left, in time.
+        """
+        inquiry = member.inquiry
+        waits = inquiry.waiting + (0 if answered else inquiry.due or 0)
+        if inquiry.waiting <= 0 or waits <= PATIENCE // 2:
+            return []
+        again = "" if inquiry.due is None else f", and asks again in {inquiry.due}"
+        detail = f"has been waiting for an answer for {inquiry.waiting} timeouts{again}"
+        return [self._violation("patience", id, detail)]
+
+    def _answered(self, channel: Channel) -> set[NodeId]:
+        """Whose request is on its way or waits its turn, or whose answer is on its way."""
+        served = self.served
+        found = set[NodeId]()
+        if served is not None:
+            found.update(served.answers, served.outbox, served.probes)
+        for target, message in channel:
+            if not isinstance(message, RingTopicMessage) or message.topic != self.topic:
+                continue
+            if isinstance(message, GetConfiguration) and target == self.serving:
+                found.add(message.sender)
+            elif isinstance(message, SetData) and message.supervisor == self.serving:
+                found.add(target)
         return found
 
     def _member(

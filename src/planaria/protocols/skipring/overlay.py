@@ -10,10 +10,8 @@ from planaria.core.message import Message
 from planaria.core.node import Command, Node, Publish, Subscribe, Unsubscribe
 from planaria.core.overlay import Channel, Overlay, Start, Violation
 from planaria.core.state import State
-from planaria.protocols.publications.antientropy_messages import MESSAGES as ANTIENTROPY_MESSAGES
 from planaria.protocols.publications.bound import intervals_to_agree
-from planaria.protocols.publications.retention import Rejected
-from planaria.protocols.ring.messages import MESSAGES as RING_MESSAGES
+from planaria.protocols.skipring.all_messages import ALL_MESSAGES
 from planaria.protocols.skipring.arbitrary import (
     any_message,
     aside,
@@ -26,16 +24,10 @@ from planaria.protocols.skipring.arbitrary_history import (
     corrupt_history,
     corrupt_view,
 )
-from planaria.protocols.skipring.batch_messages import MESSAGES as BATCH_MESSAGES
-from planaria.protocols.skipring.broadcast_messages import MESSAGES as BROADCAST_MESSAGES
-from planaria.protocols.skipring.charter_messages import MESSAGES as CHARTER_MESSAGES
-from planaria.protocols.skipring.deposit_messages import MESSAGES as DEPOSIT_MESSAGES
-from planaria.protocols.skipring.directory_messages import MESSAGES as DIRECTORY_MESSAGES
 from planaria.protocols.skipring.inquiry import PATIENCE as ASK_PATIENCE
 from planaria.protocols.skipring.inquiry import ROUNDS_MAX
 from planaria.protocols.skipring.legitimacy import parts_of, topic_violations
 from planaria.protocols.skipring.membership import Membership
-from planaria.protocols.skipring.messages import MESSAGES as SKIPRING_MESSAGES
 from planaria.protocols.skipring.messages import WINDOW_MAX, speaker
 from planaria.protocols.skipring.peer import Peer
 from planaria.protocols.skipring.placement import preference
@@ -55,17 +47,7 @@ class RingOverlay(Overlay):
     """Peers on one topic's skip ring, and the supervisors that serve it."""
 
     name = "ring"
-    messages = (
-        *RING_MESSAGES,
-        *SKIPRING_MESSAGES,
-        *BROADCAST_MESSAGES,
-        *ANTIENTROPY_MESSAGES,
-        *DEPOSIT_MESSAGES,
-        *BATCH_MESSAGES,
-        *DIRECTORY_MESSAGES,
-        *CHARTER_MESSAGES,
-        Rejected,
-    )
+    messages = ALL_MESSAGES
     starts: ClassVar[tuple[str, ...]] = (
         "fresh",
         "legitimate",

@@ -28,14 +28,14 @@ from planaria.verify.model import Constants, Flying, Model
 TOPIC = "t"
 HERE = "planaria.protocols.skipring"
 DEAD = 7
-ASK, ANSWER = 3, 4  # patience of a subscriber, and of a supervisor with a suspect
-UNHEARD = 3
+# Small, and in the order of the real ones: who has asked asks again, a window later, within half
+# its patience, and who gave up a dead supervisor is heard before label 0 is doubted.
+ANSWER = 4  # patience of a supervisor with a suspect
+UNHEARD = 5
 SILENT = 2
 VERSIONS = (1, 99)  # one that there is, and one beyond all that there are
+PATIENCES = ("inquiry:PATIENCE", "subscriber:PATIENCE", "legitimacy:PATIENCE")
 SMALL = {
-    "inquiry:PATIENCE": ASK,
-    "subscriber:PATIENCE": ASK,
-    "legitimacy:PATIENCE": ASK,
     "inquiry:ROUNDS_MAX": 1,
     "inquiry:RETRY": 2,
     "inquiry:DUE_MAX": 2,
@@ -79,7 +79,8 @@ class SkipRingModel(Model):
         """From two peers on versions are all equal, and neither digest nor doubt of label 0 come:
         what they repair is repaired without them, or is a case of one peer."""
         off = {"topic_supervisor:VERSION_MODULUS": 1, "topic_supervisor:UNHEARD_MAX": FOREVER}
-        values = SMALL if self.n == 1 else {**SMALL, **off}
+        window = self.n  # bits of the longest label
+        values = dict.fromkeys(PATIENCES, 2 * (1 + window)) | SMALL | ({} if self.n == 1 else off)
         return {f"{HERE}.{name}": value for name, value in values.items()}
 
     @property
