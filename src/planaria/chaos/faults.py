@@ -72,7 +72,7 @@ class Faults:
     # Frames
 
     async def _rules(
-        self, action: Action, injection: Injection, told: dict[Member, dict[str, Any]], rng: Random
+        self, action: Action, injection: Injection, rules: dict[Member, dict[str, Any]], rng: Random
     ) -> None:
         """Put rules in force at nodes, and end them when it is time.
 
@@ -80,11 +80,11 @@ class Faults:
         """
         numbers: dict[str, int] = {}
         seed = rng.getrandbits(62)
-        injection.victims = [it.name for it in told]
+        injection.victims = [it.name for it in rules]
 
         async def begin(member: Member) -> None:
             with suppress(Unanswered):  # another fault may have taken it
-                answer = await self.target.ask(member, "begin", seed, **told[member])
+                answer = await self.target.ask(member, "begin", seed, **rules[member])
                 numbers[member.name] = answer.found["number"]
 
         async def end(member: Member) -> None:
@@ -93,7 +93,7 @@ class Faults:
                 affected = await self._harm(member, "end", number=number)
                 injection.affected += affected
 
-        members = [it for it in told if it.running]
+        members = [it for it in rules if it.running]
         for _ in range(BLIPS if action.duration < 1 else 1):
             try:
                 await asyncio.gather(*(begin(member) for member in members))
@@ -104,16 +104,16 @@ class Faults:
                 break
 
     async def _everywhere(
-        self, action: Action, injection: Injection, rng: Random, **told: Any
+        self, action: Action, injection: Injection, rng: Random, **options: Any
     ) -> None:
-        rules = {member: {"rule": action.kind, **told} for member in self.target.running}
+        rules = {member: {"rule": action.kind, **options} for member in self.target.running}
         await self._rules(action, injection, rules, rng)
 
     async def _partition(self, action: Action, injection: Injection, rng: Random) -> None:
         members = self.target.running
         rng.shuffle(members)
         group = split(members, int(action.number("groups")))
-        told: dict[Member, dict[str, Any]] = {}
+        rules: dict[Member, dict[str, Any]] = {}
         for member in members:
             mine = group[member.name]
             others = [
@@ -122,8 +122,8 @@ class Faults:
                 if (group[it.name] > mine if action["one_way"] else group[it.name] != mine)
             ]
             if others:
-                told[member] = {"rule": "partition", "nodes": others}
-        await self._rules(action, injection, told, rng)
+                rules[member] = {"rule": "partition", "nodes": others}
+        await self._rules(action, injection, rules, rng)
 
     async def _loss(self, action: Action, injection: Injection, rng: Random) -> None:
         await self._everywhere(action, injection, rng, rate=action.number("rate"))
@@ -144,16 +144,16 @@ class Faults:
         victims = self._choose(action, rng)
         seconds = action.number("factor") * DELAY * self.target.interval
         handles = [it.handle for it in victims]
-        told: dict[Member, dict[str, Any]] = {}
+        rules: dict[Member, dict[str, Any]] = {}
         for member in self.target.running:
             rule = {"rule": "slow", "seconds": seconds}
-            told[member] = rule if member in victims else {**rule, "nodes": handles}
-        await self._rules(action, injection, told, rng)
+            rules[member] = rule if member in victims else {**rule, "nodes": handles}
+        await self._rules(action, injection, rules, rng)
         injection.victims = [it.name for it in victims]
 
     async def _busy(self, action: Action, injection: Injection, rng: Random) -> None:
-        told = {member: {"rule": "busy"} for member in self._choose(action, rng)}
-        await self._rules(action, injection, told, rng)
+        rules = {member: {"rule": "busy"} for member in self._choose(action, rng)}
+        await self._rules(action, injection, rules, rng)
 
     async def _forge(self, action: Action, injection: Injection, rng: Random) -> None:
         await self._at_each(action, injection, rng)
@@ -168,8 +168,8 @@ class Faults:
         shares = Counter(rng.choice(members).name for _ in range(int(action.number("count"))))
         for name, count in sorted(shares.items()):
             member, seed = self.target.members[name], rng.getrandbits(62)
-            told = {"count": count, "nodes": self.target.handles, **self._overlay}
-            injection.affected += await self._harm(member, action.kind, seed, **told)
+            options = {"count": count, "nodes": self.target.handles, **self._overlay}
+            injection.affected += await self._harm(member, action.kind, seed, **options)
 
     # Memory and clocks
 
@@ -178,9 +178,9 @@ class Faults:
         topics, nodes = [self.judge.applications.topic], self.target.handles
         async with self.judge.destroying(victims):
             for member in victims:
-                told, seed = {"nodes": nodes, "topics": topics}, rng.getrandbits(62)
-                told |= self._overlay
-                injection.affected += await self._harm(member, "corrupt", seed, **told)
+                options, seed = {"nodes": nodes, "topics": topics}, rng.getrandbits(62)
+                options |= self._overlay
+                injection.affected += await self._harm(member, "corrupt", seed, **options)
 
     async def _skew(self, action: Action, injection: Injection, rng: Random) -> None:
         victims, seconds = self._chosen(action, injection, rng), int(action.number("seconds"))
@@ -277,10 +277,10 @@ class Faults:
 
     # Helpers
 
-    async def _harm(self, member: Member, fault: str, seed: int = 0, **told: Any) -> int:
+    async def _harm(self, member: Member, fault: str, seed: int = 0, **options: Any) -> int:
         """Let a node do itself harm; nothing is affected if another fault has taken it."""
         try:
-            return (await self.target.ask(member, fault, seed, **told)).affected
+            return (await self.target.ask(member, fault, seed, **options)).affected
         except Unanswered:
             return 0
 

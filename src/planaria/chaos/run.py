@@ -126,8 +126,8 @@ class Run:
                         await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
                         tasks.create_task(self._inject(action))
             except ExceptionGroup as group:  # one line for whoever wrote the schedule
-                told = [it for it in group.exceptions if isinstance(it, UsageError)]
-                raise (told[0] if told else group) from None
+                wrong = [it for it in group.exceptions if isinstance(it, UsageError)]
+                raise (wrong[0] if wrong else group) from None
 
         return await self._judged(schedule, work)
 

@@ -108,14 +108,14 @@ class Target:
 
     # Questions
 
-    async def ask(self, member: Member, fault: str, seed: int = 0, **told: Any) -> Injected:
+    async def ask(self, member: Member, fault: str, seed: int = 0, **options: Any) -> Injected:
         """Let a node do itself harm; raises Refused, and Unanswered if it is gone."""
         asker = self._askers.pop(member.name, None)
         if asker is None or asker.hung_up:
             asker = Asker(member.address, self.access)
             await asker.open()
         try:
-            answer = await asker.ask(Inject, Injected, fault, seed, told)
+            answer = await asker.ask(Inject, Injected, fault, seed, options)
         except BaseException:
             asker.abort()
             raise
@@ -126,13 +126,13 @@ class Target:
         return answer
 
     async def ask_all(
-        self, fault: str, members: Iterable[Member] | None = None, **told: Any
+        self, fault: str, members: Iterable[Member] | None = None, **options: Any
     ) -> dict[str, Injected]:
         """Ask all that run, at once; who does not answer is left out."""
 
         async def one(member: Member) -> tuple[str, Injected | None]:
             try:
-                return member.name, await self.ask(member, fault, **told)
+                return member.name, await self.ask(member, fault, **options)
             except Unanswered:
                 return member.name, None
 

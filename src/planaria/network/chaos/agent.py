@@ -56,25 +56,25 @@ class Agent:
             raise unknown("fault of a node", message.fault, _ACTIONS)
         rng = stream(message.seed, "chaos", message.fault, self._host.node.id)
         try:
-            affected, found = action(self, message.told, rng)
+            affected, found = action(self, message.options, rng)
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"{message.fault}: {type(error).__name__} {error}") from None
         log.warning("chaos: %s affected %d", message.fault, affected)
         if isinstance(self._host.node, Traced) and message.fault not in QUESTIONS:
-            rule = f" {message.told['rule']}" if "rule" in message.told else ""
+            rule = f" {message.options['rule']}" if "rule" in message.options else ""
             self._host.node.fault(f"{message.fault}{rule}: affected {affected}")
         return Injected(message.request, affected, found)
 
     # Frames
 
-    def _begin(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
-        rule = make_rule(str(told["rule"]), told, rng)
+    def _begin(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        rule = make_rule(str(options["rule"]), options, rng)
         return 0, {"number": self._layer.begin(rule)}
 
-    def _end(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
-        return self._layer.end(int(told["number"])), {}
+    def _end(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+        return self._layer.end(int(options["number"])), {}
 
-    def _calm(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+    def _calm(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """End whatever lasts."""
         ahead, self._host.wall.ahead = self._host.wall.ahead, 0.0
         rules = list(self._layer.rules)
@@ -82,20 +82,20 @@ class Agent:
             self._layer.end(number)
         return len(rules) + bool(ahead), {}
 
-    def _replay(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+    def _replay(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Process messages of the past again, as if their senders had said them now."""
         past = list(self._layer.past)
-        count = min(int(told["count"]), MESSAGES_MAX) if past else 0
+        count = min(int(options["count"]), MESSAGES_MAX) if past else 0
         for _ in range(count):
             sender, body = rng.choice(past)
             self._host.hear(self._host.codec.decode(body), sender)
         return count, {}
 
-    def _forge(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+    def _forge(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Process messages that nobody sent, on the links of whom they name, and on others."""
         affected = 0
-        for _ in range(min(int(told["count"]), MESSAGES_MAX)):
-            forged = self._of(told).forge(list(told["nodes"]), rng)
+        for _ in range(min(int(options["count"]), MESSAGES_MAX)):
+            forged = self._of(options).forge(list(options["nodes"]), rng)
             if forged is not None:
                 self._host.hear(forged[1], forged[0])
                 affected += 1
@@ -103,31 +103,31 @@ class Agent:
 
     # Memory and clock
 
-    def _corrupt(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+    def _corrupt(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Overwrite the variables of this node."""
-        topics, nodes = list(told.get("topics", ())), list(told["nodes"])
-        return self._of(told).corrupt(topics, nodes, rng), {}
+        topics, nodes = list(options.get("topics", ())), list(options["nodes"])
+        return self._of(options).corrupt(topics, nodes, rng), {}
 
-    def _skew(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+    def _skew(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Set the clock ahead or behind."""
         before = self._host.wall()
-        self._host.wall.ahead = float(told["seconds"])
+        self._host.wall.ahead = float(options["seconds"])
         return int(abs(self._host.wall() - before) > 1), {}
 
     # Questions
 
-    def _holdings(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+    def _holdings(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Which positions of a topic this node could give."""
-        return 0, {"held": self._of(told).held(str(told["topic"]))}
+        return 0, {"held": self._of(options).held(str(options["topic"]))}
 
-    def _of(self, told: Mapping[str, Any]) -> Breakable:
+    def _of(self, options: Mapping[str, Any]) -> Breakable:
         """The part that is meant."""
-        name = str(told.get("overlay", RING))
+        name = str(options.get("overlay", RING))
         if name not in self._overlays:
             raise unknown("overlay", name, self._overlays)
         return self._overlays[name]
 
-    def _ask(self, told: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
+    def _ask(self, options: Mapping[str, Any], rng: Random) -> tuple[int, Found]:
         """Is this node one that may be broken? Says what is in force."""
         return 0, {"rules": len(self._layer.rules), "ahead": self._host.wall.ahead}
 

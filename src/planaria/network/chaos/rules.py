@@ -21,14 +21,14 @@ SECONDS_MAX = 60.0  # for which a frame is held back at most
 class Rule(ABC):
     """A rule on all frames that come in from other nodes."""
 
-    def __init__(self, told: Mapping[str, Any], rng: Random) -> None:
+    def __init__(self, options: Mapping[str, Any], rng: Random) -> None:
         self.affected = 0
         self.rng = rng
         self.nodes: Collection[NodeId] | None = None  # whose frames it is about; None: everybody's
-        if "nodes" in told:
-            self.nodes = frozenset(told["nodes"])
-        self.rate = float(told.get("rate", 0.0))
-        self.seconds = min(float(told.get("seconds", 0.0)), SECONDS_MAX)
+        if "nodes" in options:
+            self.nodes = frozenset(options["nodes"])
+        self.rate = float(options.get("rate", 0.0))
+        self.seconds = min(float(options.get("seconds", 0.0)), SECONDS_MAX)
 
     def about(self, sender: NodeId) -> bool:
         """Is it about frames of this node?"""
@@ -149,11 +149,11 @@ RULES: dict[str, type[Rule]] = {
 }
 
 
-def make_rule(name: str, told: Mapping[str, Any], rng: Random) -> Rule:
+def make_rule(name: str, options: Mapping[str, Any], rng: Random) -> Rule:
     """The rule of this name; raises UsageError."""
     if name not in RULES:
         raise unknown("rule", name, RULES)
     try:
-        return RULES[name](told, rng)
+        return RULES[name](options, rng)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{name}: {error}") from None
