@@ -1,17 +1,19 @@
-"""A peer that means harm, as a process of its own: `hostile_peer.py KIND HOST PORT HELLO REQUEST`.
+"""A peer that means harm, as a process of its own.
 
-HELLO and REQUEST are frames in hex. It says `ready` when it is in full swing, and goes on until it
-is killed; the standard library is all it needs.
+`hostile_peer.py KIND HOST PORT HELLO REQUEST COUNT`: HELLO and REQUEST are frames in hex, COUNT is
+of connections. It says `ready` when it is in full swing, and goes on until it is killed; the
+standard library is all it needs.
 """
 
 import os
+import resource
 import socket
 import sys
 import time
 from collections.abc import Callable
 
 Dial = Callable[[], socket.socket]
-CONNECTIONS = 600
+CONNECTIONS = int(sys.argv[6])
 ANNOUNCED = (1 << 20).to_bytes(4, "big") + b"\x04"  # a frame of a mebibyte that never comes
 
 
@@ -49,6 +51,8 @@ def flood(dial: Dial, hello: bytes, request: bytes) -> None:
 
 def connections(dial: Dial, hello: bytes, request: bytes) -> None:
     """More connections than the node takes, without a word; those that it closes again anew."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     held: list[socket.socket] = []
     while True:
         held.append(dial())
@@ -95,7 +99,7 @@ def ready() -> None:
 
 def main() -> None:
     """Do one kind of harm until killed; a node that hangs up is dialled again."""
-    kind, host, port, hello, request = sys.argv[1:]
+    kind, host, port, hello, request = sys.argv[1:6]
     harm = {it.__name__: it for it in (garbage, flood, connections, reads_nothing, lies)}[kind]
     while True:
         try:

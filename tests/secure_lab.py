@@ -70,7 +70,9 @@ class Secure:
                 await node.stop(leave=False)
 
 
-def run(directory: Path, test: Callable[[Secure], Awaitable[None]]) -> None:
+def run(
+    directory: Path, test: Callable[[Secure], Awaitable[None]], seconds: float = SECONDS
+) -> None:
     """Run a test on such a network; nothing of it is left."""
 
     async def main() -> None:
@@ -78,7 +80,7 @@ def run(directory: Path, test: Callable[[Secure], Awaitable[None]]) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
         lab = Secure(directory)
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(seconds):
                 await test(lab)
         finally:
             await lab.stop()

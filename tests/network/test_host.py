@@ -310,6 +310,22 @@ def test_the_sender_is_the_end_of_the_link_and_both_are_told_of_it() -> None:
     linked(send)
 
 
+def test_memory_is_given_back_once_when_links_were_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[None] = []
+    monkeypatch.setattr("planaria.network.host.TRIM_SECONDS", 0.2)
+    monkeypatch.setattr("planaria.network.host.give_memory_back", lambda: given.append(None))
+
+    async def close(one: ProbeHost, two: ProbeHost) -> None:
+        for _ in range(3):
+            _, writer = await asyncio.open_connection(*two.hello.addresses[0].split(":"))
+            writer.close()
+        await until(lambda: given)
+        await asyncio.sleep(0.3)
+        assert len(given) == 1
+
+    linked(close)
+
+
 def test_what_follows_persist_waits_for_the_disk_and_is_never_sent_if_it_fails() -> None:
     commits: Commits = []
 

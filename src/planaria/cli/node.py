@@ -15,6 +15,8 @@ import click
 
 from planaria.network.client.overlays import OVERLAYS
 from planaria.network.config import LEVELS, Config, load_config, misspelt
+from planaria.network.door import make_room
+from planaria.network.host import CONNECTIONS_MAX
 from planaria.network.live import LiveNode
 from planaria.network.loop import run
 
@@ -66,6 +68,7 @@ def node(directory: Path | None, file: Path | None, stop_with_stdin: bool, **opt
     _log_to_stderr(config)
     for line in misspelt():
         logging.getLogger("planaria.node").warning("%s", line)
+    make_room(CONNECTIONS_MAX)
     return run(_serve(config, stop_with_stdin))
 
 

@@ -32,9 +32,11 @@ from planaria.core.node import (
 from planaria.network.connection import BEAT_SECONDS, CLIENT, VERSIONS, Connection, Handler, Hello
 from planaria.network.contacts import format_address, is_unspecified, parse_address
 from planaria.network.dialling import Dialling
+from planaria.network.door import Door
 from planaria.network.frames import Kind
 from planaria.network.identity import CLUSTER, Refused, handle_of
 from planaria.network.link import Task
+from planaria.network.loop import give_memory_back
 from planaria.network.presence import Presence
 from planaria.network.tls import Credentials
 from planaria.network.unreached import why
@@ -44,6 +46,7 @@ INTERVAL_SECONDS = 0.5
 SILENCE_SECONDS = 4.0  # without a frame, after which a peer is gone
 CONNECTIONS_MAX = 4096  # accepted: nodes, clients and whoever has not said hello yet
 STOP_SECONDS = 1.0  # for the other ends to say goodbye
+TRIM_SECONDS = 10.0  # from the close of a connection, by when its buffers are free, and many more
 
 log = logging.getLogger("planaria.network")
 
@@ -103,9 +106,10 @@ class Host:
         self._dialling = Dialling(self._dialled, self, self.contacts, self.links, self._gave_up)
         self._touched: dict[Connection, None] = {}  # with something to write
         self._connections: set[Connection] = set()
-        self._server: asyncio.Server | None = None
+        self._door: Door | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._beating: asyncio.TimerHandle | None = None
+        self._trimming: asyncio.TimerHandle | None = None  # if a connection was closed lately
         self._stopped = asyncio.Event()
 
     # Life
@@ -119,13 +123,11 @@ class Host:
         named = [parse_address(it, port) for it in advertise]
         context = self.credentials.context(server=True) if self.credentials else None
         try:
-            self._server = await loop.create_server(
-                lambda: self._connect(self, dialled=False), host, port, ssl=context
-            )
+            self._door = Door(lambda: self._connect(self, dialled=False), context)
+            where = await self._door.open(host, port)
         except OSError as error:
             reason = f"cannot listen on {address}: {why(error)}"
             raise UsageError(f"{reason}; name another with --listen") from None
-        where = self._server.sockets[0].getsockname()[:2]
         bound = format_address(*where)
         told = tuple(format_address(name, at or where[1]) for name, at in named)
         self.hello = Hello(VERSIONS, self.hello.id, self.hello.cluster, told or (bound,))
@@ -137,9 +139,9 @@ class Host:
     async def stop(self) -> None:
         """End the door, timeouts, dials and links; returns when nothing of them is left."""
         self._stopped.set()
-        if self._server is not None:
-            self._server.close()  # first: who comes now finds another node at once
-        for timer in (self._timer, self._beating):
+        if self._door is not None:
+            await self._door.close()  # first: who comes now finds another node at once
+        for timer in (self._timer, self._beating, self._trimming):
             if timer is not None:
                 timer.cancel()
         await self._dialling.stop()
@@ -152,8 +154,6 @@ class Host:
             if loop.time() > patience:
                 for connection in list(self._connections):
                     connection.abort()
-        if self._server is not None:
-            await self._server.wait_closed()
 
     async def join(self, address: str) -> NodeId:
         """Connect to a node of which only the address is known; returns who it is.
@@ -254,6 +254,8 @@ class Host:
     def closed(self, connection: Connection, reason: str) -> None:
         """A link is over: tell the node what may not have arrived."""
         self._connections.discard(connection)
+        if self._trimming is None and not self._stopped.is_set():
+            self._trimming = asyncio.get_running_loop().call_later(TRIM_SECONDS, self._trim)
         if connection.theirs is None:
             log.info("no link: %s", reason)
         elif self.links.get(connection.peer) is connection:
@@ -261,6 +263,10 @@ class Host:
             log.info("link to %s is down: %s", connection.peer, reason)
             lost = connection.link.unacknowledged()
             self._perform(self.node.on_command(LinkDown(connection.peer, lost)), None)
+
+    def _trim(self) -> None:
+        self._trimming = None
+        give_memory_back()
 
     def _gave_up(self, node: NodeId, lost: tuple[Message, ...]) -> None:
         """A node cannot be reached."""

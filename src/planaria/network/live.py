@@ -31,11 +31,12 @@ from planaria.network.charter_file import CharterFile
 from planaria.network.charters import judge
 from planaria.network.config import Config, save_config
 from planaria.network.connection import Connection
+from planaria.network.door import connections_max
 from planaria.network.embedded import Embedded
 from planaria.network.gate.clients import client_statuses
 from planaria.network.gate.gate import Gate
 from planaria.network.handover import Handover
-from planaria.network.host import Commit, Host
+from planaria.network.host import CONNECTIONS_MAX, Commit, Host
 from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.insider import Insider
@@ -119,6 +120,7 @@ class LiveNode(Application):
             commit=commit,
             interval=config.interval,
             supervises=config.supervise,
+            connections_max=connections_max(CONNECTIONS_MAX),
             connect=Connection if layer is None else layer.connect,
         )
         self.chaos = None
