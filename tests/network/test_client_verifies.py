@@ -1,103 +1,26 @@
 """A client believes no node: what it is given its publishers signed, or it goes elsewhere."""
 
-import time
-from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace
 
-from planaria.core.node import Subscribe
+from liars_lab import LIES, TRUE, Liars, Lie, altered, network, signed_by_the_liar, unsigned
 from planaria.network.client.channel import Channel
 from planaria.network.client.client import Client, connect
 from planaria.network.client.distrust import Distrust
 from planaria.network.client.errors import Untrusted
-from planaria.network.client.messages import ClientMessage, Pieces, Resolved
+from planaria.network.client.places import Places
 from planaria.network.client.verifying import Unsigned
-from planaria.network.gate.gate import Gate
-from planaria.network.gate.session import Session
-from planaria.network.host import Host
 from planaria.network.live import LiveNode
 from planaria.network.tls import Credentials
-from planaria.records.evidence import PUBLISHED
-from planaria.records.record import Draft, Record, decode, seal
+from planaria.records.record import Draft, MalformedRecord, Record, seal
 from secure_lab import Secure, run
 from watched import until
 
 PATIENCE = 30.0  # for a client to find a node that does not lie
-TRUE = [b'{"n": %d}' % number for number in range(6)]
-
-Lie = Callable[[Record, Credentials], Record]
-
-
-def unsigned(record: Record, liar: Credentials) -> Record:
-    return seal(record.stream, record.first, [Draft(b"false")] * record.count, time=record.time)
-
-
-def altered(record: Record, liar: Credentials) -> Record:
-    data = bytearray(record.data)
-    data[record.offsets().payload_data] ^= 1
-    return decode(bytes(data))
-
-
-def signed_by_the_liar(record: Record, liar: Credentials) -> Record:
-    drafts, sign = [Draft(b"false")] * record.count, liar.sealer(PUBLISHED, "news")
-    return seal(record.stream, record.first, drafts, time=int(time.time()), sign=sign)
-
-
-def of_another_topic(record: Record, liar: Credentials) -> Record:
-    """As its publisher signed it, elsewhere."""
-    stream = (liar.identity.handle, record.incarnation)
-    drafts, sign = [Draft(b"false")] * record.count, liar.sealer(PUBLISHED, "other")
-    return seal(stream, record.first, drafts, time=int(time.time()), sign=sign)
-
-
-LIES: Sequence[Lie] = (unsigned, altered, signed_by_the_liar, of_another_topic)
-
-
-class Liars:
-    """Nodes that tell their clients something else than they hold."""
-
-    def __init__(self, lie: Lie, patch: pytest.MonkeyPatch) -> None:
-        self.lie, self.told = lie, 0
-        self.nodes: dict[Host, Credentials] = {}
-        for name in ("send", "answer"):
-            patch.setattr(Session, name, self._lying(getattr(Session, name)))
-
-    def add(self, node: LiveNode) -> None:
-        assert node.host.credentials is not None
-        self.nodes[node.host] = node.host.credentials
-
-    def _lying(self, say: Callable[[Session, Any], Any]) -> Callable[[Session, Any], Any]:
-        def said(session: Session, message: ClientMessage) -> Any:
-            gate = session.connection.handler
-            liar = self.nodes.get(gate.host) if isinstance(gate, Gate) else None
-            if liar is not None and isinstance(message, Pieces) and message.pieces:
-                pieces = [replace(it, record=self._false(it.record, liar)) for it in message.pieces]
-                message = replace(message, pieces=pieces)
-            elif liar is not None and isinstance(message, Resolved) and message.last:
-                last = message.last.items()
-                false = {at: replace(it, record=self._false(it.record, liar)) for at, it in last}
-                message = replace(message, last=false)
-            return say(session, message)
-
-        return said
-
-    def _false(self, data: bytes, liar: Credentials) -> bytes:
-        self.told += 1
-        return self.lie(decode(data), liar).data
-
-
-async def network(lab: Secure, count: int) -> list[LiveNode]:
-    """Nodes that all hold what alice published."""
-    nodes = [await lab.node() for _ in range(count)]
-    for node in nodes:
-        node.host.command(Subscribe("news"))
-    async with lab.client("alice", nodes[0]) as alice:
-        await alice.publish_many("news", TRUE, copies=count)
-    return nodes
 
 
 def carol(lab: Secure, *nodes: LiveNode, **options: Any) -> Client:
@@ -187,7 +110,7 @@ def test_a_node_that_heals_is_believed_again(
     run(tmp_path, test)
 
 
-def test_another_place_is_another_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_topic_is_another_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     record = seal((7, bytes(12)), 3, [Draft(b"a")], time=1)
     one, other = Unsigned("news", record), Unsigned("other", record)
     channel = SimpleNamespace(access=SimpleNamespace(patience=10.0), leave=lambda _: None)
@@ -197,7 +120,7 @@ def test_another_place_is_another_doubt(monkeypatch: pytest.MonkeyPatch) -> None
 
     def told(error: Unsigned, time: float, address: str, *servers: str) -> Untrusted | None:
         now[0], channel.address, channel.servers = time, address, servers
-        return distrust.leave(error)
+        return distrust.leave_at(error, Places())
 
     assert told(one, 0.0, "a:1", "a:1", "b:1") is None
     assert told(one, 11.0, "a:1", "a:1", "b:1") is None, "b:1 was not asked"
@@ -206,3 +129,44 @@ def test_another_place_is_another_doubt(monkeypatch: pytest.MonkeyPatch) -> None
     found = told(one, 24.0, "b:1", "b:1")
     assert found is not None
     assert [*found.reasons] == ["b:1"]
+
+
+def test_all_that_is_wrong_while_a_reader_comes_no_further_is_one_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A liar may name another place each time."""
+    records = [seal((7, bytes(12)), number, [Draft(b"a")], time=1) for number in (3, 4)]
+    channel = SimpleNamespace(access=SimpleNamespace(patience=10.0), leave=lambda _: None)
+    channel.address, channel.servers = "a:1", ["a:1"]
+    now, places = [0.0], Places()
+    monkeypatch.setattr("asyncio.get_running_loop", lambda: SimpleNamespace(time=lambda: now[0]))
+    distrust = Distrust(cast(Channel, channel))
+    assert distrust.leave_at(Unsigned("news", records[0]), places) is None
+    now[0] = 11.0
+    assert distrust.leave_at(Unsigned("news", records[1]), places) is not None
+    places.take("news", (7, bytes(12)), 0, 1)
+    assert distrust.leave_at(Unsigned("news", records[1]), places) is None, "it came further"
+    for now[0] in (22.0, 33.0):
+        assert distrust.leave_at(MalformedRecord("bytes"), places) is None
+
+
+def test_a_liar_that_names_another_place_each_time_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = count()
+
+    def anywhere(record: Record, liar: Credentials) -> Record:
+        drafts = [Draft(b"false")] * record.count
+        return seal(record.stream, next(numbers), drafts, time=record.time)
+
+    async def test(lab: Secure) -> None:
+        (liar,) = await network(lab, 1)
+        Liars(anywhere, monkeypatch).add(liar)
+        async with carol(lab, liar, patience=0.2) as client:
+            async with client.subscribe("news", since="all") as events:
+                with pytest.raises(Untrusted):
+                    await anext(events)
+            with pytest.raises(Untrusted):
+                await client.read("news")
+
+    run(tmp_path, test)

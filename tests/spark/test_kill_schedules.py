@@ -23,7 +23,7 @@ from planaria.core.chance import stream
 from process_lab import HEAL_SECONDS, Processes, UpNetwork, alive, environment, until
 from wires import Wires
 
-ROWS, PARTS = 200_000, 20
+ROWS, PARTS = 200_000, 10
 FAULTS = ("driver", "java", "worker", "server", "supervisor", "partition")
 BY_DAY = 3
 CUT_SECONDS = (2.0, 8.0, 40.0)  # others are tried; tasks fail; the query fails
@@ -40,7 +40,7 @@ with session("local[2]", {**LABORATORY, "spark.driver.memory": "1g"}) as spark:
     spark.dataSource.register(PlanariaDataSource)
     rows = spark.readStream.format("planaria").option("servers", servers)
     rows = rows.option("credentials", credentials).option("subscribe", "kills/#")
-    rows = rows.option("startingOffsets", "earliest").option("maxRowsPerTrigger", "20000").load()
+    rows = rows.option("startingOffsets", "earliest").option("maxRowsPerTrigger", "40000").load()
     writing = rows.select("value").writeStream.format("parquet").option("path", str(home / "out"))
     query = writing.option("checkpointLocation", str(home / "at")).start()
     while not query.awaitTermination(0.5):

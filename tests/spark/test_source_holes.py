@@ -13,6 +13,7 @@ from planaria.core.chance import stream as chance
 from planaria.core.errors import PlanariaError
 from planaria.network.client import lacks
 from planaria.network.client.channel import Access
+from planaria.network.client.distrust import Distrust
 from planaria.network.client.messages import Lack, Piece, Pieces, Position, Put, Read, Stored
 from planaria.network.client.servers import Servers
 from planaria.records.positions import Mark
@@ -113,7 +114,9 @@ class Node:
 
     def __init__(self, expired: Sequence[set[int]], lacks_max: int) -> None:
         self.expired, self.lacks_max = expired, lacks_max
-        self.channel = SimpleNamespace(open=self._done, close=self._done, address="here")
+        self.channel = SimpleNamespace(open=self._done, close=self._done, address="here:1")
+        self.channel.servers, self.channel.leave = ["here:1"], lambda _: None
+        self.channel.access = SimpleNamespace(patience=0.0)
         self.still = False  # does it send without saying how far?
 
     async def _done(self) -> None:
@@ -147,7 +150,7 @@ def read_all(node: Node, ranges: list[Range], where: str | None) -> tuple[list[i
     async def main() -> tuple[list[int], list[Range]]:
         access = Access(SimpleNamespace(), None, None)  # type: ignore[arg-type]
         fetcher = Fetcher(Servers(["here:1"]), access, Condition(where))
-        fetcher.requests = node  # type: ignore[assignment]
+        fetcher.requests, fetcher._distrust = node, Distrust(node.channel)  # type: ignore[assignment,arg-type]
         found, expired = list[int](), list[Range]()
         async for part in fetcher.parts(ranges):
             found += [one.lo for one in part.slices]

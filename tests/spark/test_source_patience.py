@@ -1,14 +1,18 @@
 """Spark's readers without Spark: many streams, slow nodes, reads that are left early."""
 
 import asyncio
+from pathlib import Path
 from time import monotonic, time
 from typing import Any
 
 import pytest
 
 from gate_lab import TOPIC, Lab, numbered, publish, run, until
+from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import Put
 from planaria.network.context import Context
+from planaria.network.identity import found_cluster, issue
+from planaria.spark.datasource import PlanariaDataSource
 from planaria.spark.source import overview
 from planaria.spark.source.fetch import Condition
 from planaria.spark.source.rows import batches
@@ -109,3 +113,21 @@ def test_a_query_that_has_read_all_waits_for_news_at_its_node() -> None:
         await apart(reader.stop)
 
     run(read, 1, 1)
+
+
+@pytest.mark.parametrize("insecure", ["true", "false"])
+def test_who_reaches_no_node_is_told_of_the_options_that_spark_has(
+    insecure: str, tmp_path: Path
+) -> None:
+    found_cluster(tmp_path, "demo")
+    keys = {} if insecure == "true" else {"credentials": issue(tmp_path, "carol", ("client",))}
+    told = {"servers": "127.0.0.1:1", "subscribe": "a", "insecure": insecure, **keys}
+    found = PlanariaDataSource({name: str(value) for name, value in told.items()})
+    reader = found.reader(found.schema())
+    with pytest.raises(Unreachable, match=r"refused.*in Python and Spark `servers` or `context`"):
+        reader.partitions()
+
+
+@pytest.mark.parametrize("why", ["no TLS there", "until somebody can issue it", "closed"])
+def test_all_advice_to_name_other_nodes_is_for_spark_too(why: str) -> None:
+    assert "in Python and Spark `servers`" in str(Unreachable({"a:1": why}))

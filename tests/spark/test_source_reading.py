@@ -267,6 +267,7 @@ def test_an_answer_that_does_not_fit_the_question_fails_the_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A node that forgets a record in the middle of a range must not make a shorter result."""
+    monkeypatch.setattr(fetch, "PATIENCE_SECONDS", 0.2)
 
     async def read(lab: Lab) -> None:
         writer = await lab.client(0)

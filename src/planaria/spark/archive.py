@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 from pyarrow import parquet
 
 from planaria.core.errors import PlanariaError, UsageError
@@ -224,6 +225,7 @@ def archive(
         with closing(Overview(context, patterns)) as overview:
             target = overview.complete(start)
             lows = {topic: seen.lows for topic, seen in overview.seen.items()}
+            context = replace(context, servers=tuple(overview.servers))
         number = len(done)
         while True:
             end = advance(start, target, lows, BATCH_ROWS)

@@ -3,7 +3,10 @@
 import ast
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
+
+HOLDERS = (ast.stmt, ast.ExceptHandler, ast.match_case)  # no expression holds an import
 
 
 def imported_files(roots: Iterable[str | Path], package: Path) -> list[Path]:
@@ -19,8 +22,7 @@ def imported_files(roots: Iterable[str | Path], package: Path) -> list[Path]:
         path = pending.pop()
         if path.is_relative_to(package):
             found[path] = None
-        module = _module(path, package)
-        for name in _imported(ast.parse(path.read_bytes()), module, package.name):
+        for name in _named(path.read_bytes(), _module(path, package), package.name):
             for file in _files(name, package):
                 if file not in seen:
                     seen[file] = None
@@ -44,21 +46,28 @@ def _files(root: str | Path, package: Path) -> list[Path]:
     return found
 
 
-def _module(path: Path, package: Path) -> list[str]:
+def _module(path: Path, package: Path) -> tuple[str, ...]:
     """The package that relative imports in this file begin at."""
     if not path.is_relative_to(package):
-        return []
-    return [package.name, *path.relative_to(package).parent.parts]
+        return ()
+    return (package.name, *path.relative_to(package).parent.parts)
 
 
-def _imported(tree: ast.AST, module: list[str], ours: str) -> Iterator[str]:
+@cache
+def _named(text: bytes, module: tuple[str, ...], ours: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_imported(ast.parse(text), module, ours)))
+
+
+def _imported(tree: ast.AST, module: tuple[str, ...], ours: str) -> Iterator[str]:
     for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, HOLDERS):
+            continue
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == ours)
         elif isinstance(node, ast.ImportFrom):
-            above = module[: len(module) - node.level + 1] if node.level else []
+            above = module[: len(module) - node.level + 1] if node.level else ()
             base = ".".join([*above, *([node.module] if node.module else [])])
             if base.split(".")[0] == ours:
                 yield base

@@ -73,7 +73,7 @@ class Client:
         self.publisher = handle_of(access.hello.id)
         self.incarnation = os.urandom(INCARNATION_BYTES)
         self._requests = Requests(servers, access)
-        self._verifier, self._distrust = access.verifier(), Distrust(self._requests.channel)
+        self._verifier = access.verifier()
         self._outboxes: dict[tuple[str, str], Outbox] = {}  # by topic and overlay
         self._subscriptions: list[Subscription[Any]] = []
         self._learner: asyncio.Task[None] | None = None
@@ -298,6 +298,7 @@ class Client:
         Raises Untrusted if no node gives what was signed.
         """
         vector, events = vector_from_json(after or {}), list[Event]()
+        distrust = Distrust(self._requests.channel)
         end = None if to is None else to_wire(vector_from_json(to))
         while True:
             rest = (to_wire(vector), end, limit - len(events))
@@ -307,7 +308,7 @@ class Client:
             try:
                 records = [self._verifier.read(topic, piece.record) for piece in found.pieces]
             except Unsigned as error:
-                failure = self._distrust.leave(error)
+                failure = distrust.leave(error, rest)
                 if failure is not None:
                     raise failure from None
                 continue

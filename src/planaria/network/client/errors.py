@@ -29,13 +29,17 @@ class Untrusted(PlanariaError):
         )
 
 
+# Whoever reads it sits at a command line, or has a program or a query of Spark.
+_NAMED = "-s HOST:PORT; in Python and Spark `servers` or `context`"
+
+
 def _advice(tried: str) -> str:
     if "issue it" in tried:  # says what to do itself
-        return "Until then name others with -s HOST:PORT"
+        return f"Until then name others: {_NAMED}"
     if "no TLS" in tried:
-        return "Say --insecure, or name nodes with TLS with -s HOST:PORT"
+        return f"Say --insecure (`insecure`), or name nodes with TLS: {_NAMED}"
     if "certificate" in tried or "TLS" in tried:
         return "Check the credentials: `planaria keys issue NAME --role client` makes them"
     if "cluster" in tried:
         return "A context names the cluster to talk to: `planaria context add --cluster`"
-    return "Start one with `planaria up`, or name others with -s HOST:PORT"
+    return f"Start one with `planaria up`, or name others: {_NAMED}"

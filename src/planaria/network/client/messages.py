@@ -163,8 +163,8 @@ class Stop(ClientMessage, frozen=True, gc=False, tag="client.stop"):
 class Read(ClientMessage, frozen=True, gc=False, tag="client.read"):
     """Read a range of one topic, (after, to], or as far as there is; at most `limit` at a time.
 
-    Of it only what satisfies `where`; and where nothing in a record is of the `times` from the
-    first to before the second, in microseconds since 1970, that record may be left out.
+    Of it only what satisfies `where`, `whole` as in `Tail`; and where nothing in a record is of the
+    `times` from the first to before the second, in microseconds since 1970, it may be left out.
     """
 
     topic: str
@@ -174,6 +174,7 @@ class Read(ClientMessage, frozen=True, gc=False, tag="client.read"):
     floor: int = 0
     where: str | None = None
     times: tuple[int, int] | None = None
+    whole: bool = False
 
 
 class AskTopics(ClientMessage, frozen=True, gc=False, tag="client.ask_topics"):
@@ -238,7 +239,7 @@ class Inject(ClientMessage, frozen=True, gc=False, tag="client.inject"):
 
     fault: str
     seed: int = 0
-    told: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 # From the node
@@ -329,14 +330,11 @@ class VectorIs(ClientMessage, frozen=True, gc=False, tag="client.vector_is"):
 
 
 class ExtentIs(ClientMessage, frozen=True, gc=False, tag="client.extent_is"):
-    """The streams of a topic here, by name; none if it is as it was at this version.
-
-    `more`: others follow after the last of these.
-    """
+    """The streams of a topic here, by name; none if it is as it was at this version."""
 
     extents: list[Extent]
     version: bytes
-    more: bool = False
+    more: bool = False  # do others follow after the last of these?
 
 
 class StatusIs(ClientMessage, frozen=True, gc=False, tag="client.status_is"):

@@ -220,7 +220,7 @@ class Subscription(Generic[T]):
 
     def _leave(self, error: MalformedRecord) -> None:
         self._void()
-        self._error = self._error or self._distrust.leave(error)
+        self._error = self._error or self._distrust.leave_at(error, self._places)
 
     def put(self, parcel: Parcel) -> None:
         """Have the application take this next."""

@@ -44,9 +44,13 @@ class Verifier:
         Costs a signature's verification for each record, however many publications it has.
         """
         record = decode(data)
+        self.check(topic, record)
+        return record
+
+    def check(self, topic: str, record: Record) -> None:
+        """Raise Unsigned if a record is not its publisher's; it needs no key for that."""
         if self._admissions is not None and not self._admissions(topic).admits(record):
             raise Unsigned(topic, record)
-        return record
 
     def flaw(self, pieces: Iterable[tuple[str, Piece]]) -> MalformedRecord | None:
         """What is wrong with the first of these, by topic, that is not its publisher's."""

@@ -181,7 +181,7 @@ class Queries:
         check_topic(message.topic)
         after = vector_of(message.after)
         to = None if message.to is None else vector_of(message.to)
-        condition = None if message.where is None else Condition(message.where)
+        condition = None if message.where is None else Condition(message.where, message.whole)
 
         def attempt() -> bool:
             where = self._whereabouts(message.topic, join=to is None)

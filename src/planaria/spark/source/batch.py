@@ -60,18 +60,25 @@ class BatchReader(DataSourceReader):
             start = _start(overview, self.options.starting or Where(EARLIEST))
             end = _end(overview, self.options.ending or Where(LATEST), start)
             lows = {topic: one.lows for topic, one in overview.seen.items()}
+            servers = list(overview.servers)
         finally:
             overview.close()
         ranges = self.pushed.ranges(between(start, merged(start, end)))
         works = divide(ranges, tasks_for(ranges, lows, self.options.partitions), lows)
-        return [Task(work.ranges) for work in works]
+        return [Task(work.ranges, servers) for work in works]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of one task."""
-        ranges = partition.value or ()
+        """The rows of one task; Spark gives one without ranges where no task was planned."""
+        task = partition if isinstance(partition, Task) else Task(())
         condition = self.pushed.condition(self.options.filter)
-        fail = self.options.fail_on_data_loss
-        return batches(self.context, self.schema, ranges, condition, fail_on_data_loss=fail)
+        return batches(
+            task.at(self.context),
+            self.schema,
+            task.value,
+            condition,
+            fail_on_data_loss=self.options.fail_on_data_loss,
+            verify=self.options.verify,
+        )
 
 
 def _start(overview: "Overview", where: Where) -> Vectors:

@@ -2,26 +2,30 @@
 
 Every number that was asked for is accounted for: it came, its publisher's topic no longer keeps it,
 or the read fails. A node that dies in the middle is replaced, and what it had not answered is asked
-of the next one.
+of the next one. So is all that a node answers that lies: where there are keys each record is its
+publisher's, by its signature.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from planaria.core.errors import PlanariaError
-from planaria.network.client.channel import Access
+from planaria.network.client import conditions
+from planaria.network.client.channel import PATIENCE_SECONDS, Access
 from planaria.network.client.client import shown
+from planaria.network.client.distrust import Distrust
 from planaria.network.client.lacks import read_at
 from planaria.network.client.messages import LACKS_MAX, Piece, Pieces, Position, Read
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers
+from planaria.network.client.verifying import Unsigned
 from planaria.network.context import Context
 from planaria.records.batches import Slice
 from planaria.records.positions import Intervals
-from planaria.records.record import Stream, decode_unnamed
+from planaria.records.record import MalformedRecord, Stream, decode_unnamed
 from planaria.spark.source.offsets import Range
 
 AHEAD = 3  # questions under way: their answers fill the window of a link
@@ -35,6 +39,10 @@ PAUSE_SECONDS = 0.25  # between two searches for it
 
 class DataLoss(PlanariaError):
     """Numbers that were asked for are no longer kept."""
+
+
+class Misfit(MalformedRecord):
+    """An answer that does not fit its question."""
 
 
 class Part(NamedTuple):
@@ -62,9 +70,8 @@ class Question:
 
     __slots__ = ("answer", "ranges")
 
-    def __init__(self, ranges: Sequence[Range], requests: Requests, condition: Condition) -> None:
-        self.ranges = ranges
-        self.answer = requests.begin(Read, *fields(ranges, condition))
+    def __init__(self, ranges: Sequence[Range], answer: asyncio.Future[Any]) -> None:
+        self.ranges, self.answer = ranges, answer
 
     @property
     def size(self) -> int:
@@ -72,19 +79,20 @@ class Question:
         return sum(it.size for it in self.ranges)
 
 
-def fields(ranges: Sequence[Range], condition: Condition) -> tuple[object, ...]:
-    """The question for these ranges."""
-    after = [Position(*it.stream, it.lo) for it in ranges]
-    to = [Position(*it.stream, it.hi) for it in ranges]
-    return ranges[0].topic, after, to, ROWS_MAX, 0, condition.where, condition.times
-
-
 class Fetcher:
-    """Reads ranges over one channel."""
+    """Reads ranges over one channel.
+
+    Where records are verified they come whole, and what satisfies the condition is selected here.
+    """
 
     def __init__(self, servers: Servers, access: Access, condition: Condition) -> None:
         self.servers, self.access, self.condition = servers, access, condition
         self.requests = Requests(servers, access)
+        self._verifier, self._distrust = access.verifier(), Distrust(self.requests.channel)
+        self._proven = ("", b"")  # the record that was verified last
+        self._selection = None
+        if self._verifier.verifies and condition.where is not None:
+            self._selection = conditions.Condition(condition.where)
         self._row_bytes = ANSWER_BYTES / ROWS_FIRST
 
     async def parts(self, ranges: Sequence[Range]) -> AsyncGenerator[Part, None]:
@@ -95,8 +103,12 @@ class Fetcher:
             while left or asked:
                 while left and len(asked) < AHEAD:
                     asked.append(self._ask(self._cut(left)))
-                question = asked.popleft()
-                part, rest = await self._answered(question)
+                try:
+                    part, rest = await self._answered(asked[0])
+                except MalformedRecord as error:
+                    asked = self._distrusted(error, asked)
+                    continue
+                asked.popleft()
                 for more in reversed(rest):
                     asked.appendleft(self._ask(more))
                 yield part
@@ -104,7 +116,27 @@ class Fetcher:
             await self.requests.channel.close()
 
     def _ask(self, ranges: Sequence[Range]) -> Question:
-        return Question(ranges, self.requests, self.condition)
+        return Question(ranges, self.requests.begin(Read, *self._fields(ranges)))
+
+    def _fields(self, ranges: Sequence[Range]) -> tuple[object, ...]:
+        """The question for these ranges."""
+        after = [Position(*it.stream, it.lo) for it in ranges]
+        to = [Position(*it.stream, it.hi) for it in ranges]
+        wanted = (*self.condition, self._selection is not None)
+        return ranges[0].topic, after, to, ROWS_MAX, 0, *wanted
+
+    def _distrusted(self, error: MalformedRecord, asked: Sequence[Question]) -> deque[Question]:
+        """Ask all of it of another node, also what this one has answered already.
+
+        Raises Untrusted, or what is wrong, if no node does better for as long as patience lasts.
+        """
+        first = asked[0].ranges[0]
+        failure = self._distrust.leave(error, (first.topic, first.stream, first.lo))
+        if failure is not None:
+            raise failure if isinstance(error, Unsigned) else error
+        for question in asked:
+            question.answer.cancel()
+        return deque(self._ask(question.ranges) for question in asked)
 
     def _cut(self, left: deque[Range]) -> list[Range]:
         """The next ranges that one answer may hold: of one topic, each stream once."""
@@ -142,25 +174,35 @@ class Fetcher:
             found = await self._elsewhere(question) or found
 
     async def _elsewhere(self, question: Question) -> Pieces | None:
-        """The first answer of another node that has something, then that of ours again."""
-        asked = fields(question.ranges, self.condition)
+        """The first good answer of another node that has something, then that of ours again."""
+        asked = self._fields(question.ranges)
         for address in list(self.servers):
             if address != self.requests.channel.address:
                 found = await read_at(address, self.access, *asked)
-                if found is not None and found.after:
+                if found is not None and found.after and self._fits(question.ranges, found):
                     return found
         await asyncio.sleep(PAUSE_SECONDS)
         again: Pieces = await self.requests.ask(Read, Pieces, *asked)
         return again
 
+    def _fits(self, ranges: Sequence[Range], found: Pieces) -> bool:
+        try:
+            self._judged(ranges, found)
+        except MalformedRecord:
+            return False
+        return True
+
     def _judged(self, ranges: Sequence[Range], found: Pieces) -> tuple[Part, list[Range]]:
-        """Account for every number that an answer has passed."""
+        """Account for every number that an answer has passed; raises MalformedRecord if it lies."""
+        topic = ranges[0].topic
+        if found.topic != topic:
+            raise Misfit(f"{self._node} sends of {found.topic!r} what was asked for of {topic!r}")
         reached = {(it.publisher, it.incarnation): it.next for it in found.after}
         came = {it.stream: Intervals() for it in ranges}
-        slices = [_slice(piece) for piece in found.pieces]
+        slices = [self._slice(topic, piece) for piece in found.pieces]
         for one in slices:
             if one.record.stream not in came or came[one.record.stream].common(one.lo, one.hi):
-                raise PlanariaError(f"{self._node} sends what was not asked for: {one.record}")
+                raise Misfit(f"{self._node} sends what was not asked for: {one.record}")
             came[one.record.stream].add(one.lo, one.hi)
         self._measure(found.pieces, slices)
         gone: dict[Stream, Intervals] = {}
@@ -176,7 +218,16 @@ class Fetcher:
             lost = gone[it.stream].common(it.lo, end) if it.stream in gone else []
             expired += [it._replace(lo=lo, hi=hi) for lo, hi in lost]
             self._check(it._replace(hi=end), came[it.stream], lost)
-        return Part(found.topic, slices, expired), rest
+        if self._selection is not None:
+            slices = self._selection.cut(topic, slices)
+        return Part(topic, slices, expired), rest
+
+    def _slice(self, topic: str, piece: Piece) -> Slice:
+        record = decode_unnamed(piece.record)
+        if self._proven != (topic, piece.record):  # it goes on from the answer before
+            self._verifier.check(topic, record)
+            self._proven = (topic, piece.record)
+        return Slice(record, max(piece.lo, record.first), min(piece.hi, record.end))
 
     def _check(self, it: Range, came: Intervals, lost: Sequence[tuple[int, int]]) -> None:
         """Was all of a range given or told to be expired, and nothing beyond it given?"""
@@ -184,7 +235,7 @@ class Fetcher:
             came.add(lo, hi)
         outside = came.end > it.hi or any(lo < it.lo for lo, _ in came)
         if outside or (not self.condition.any and came.missing(it.lo, it.hi)):
-            raise PlanariaError(f"{self._node} sends {list(came)} of what was asked for: {it}")
+            raise Misfit(f"{self._node} sends {list(came)} of what was asked for: {it}")
 
     def _measure(self, pieces: Sequence[Piece], slices: Sequence[Slice]) -> None:
         """Learn how large rows are, to ask for what one answer holds."""
@@ -199,15 +250,16 @@ class Fetcher:
 
 
 def parts_of(
-    context: Context, ranges: Sequence[Range], condition: Condition
+    context: Context, ranges: Sequence[Range], condition: Condition, *, verify: bool = True
 ) -> Generator[Part, None, None]:
     """The same for code that waits: the event loop runs while the next part is asked for.
 
     While nobody asks, answers fill the link's window and the node waits; a node that takes that
     for silence is found again.
     """
+    access = Access(*shown(context, None), PATIENCE_SECONDS, verify)
     loop = asyncio.new_event_loop()
-    parts = _parts(context, ranges, condition)
+    parts = _parts(Fetcher(Servers(context.servers), access, condition), ranges)
     try:
         while (part := loop.run_until_complete(anext(parts, None))) is not None:
             yield part
@@ -216,10 +268,7 @@ def parts_of(
         loop.close()
 
 
-async def _parts(
-    context: Context, ranges: Sequence[Range], condition: Condition
-) -> AsyncGenerator[Part, None]:
-    fetcher = Fetcher(Servers(context.servers), Access(*shown(context, None)), condition)
+async def _parts(fetcher: Fetcher, ranges: Sequence[Range]) -> AsyncGenerator[Part, None]:
     async with aclosing(fetcher.parts(ranges)) as parts:
         async for part in parts:
             yield part
@@ -234,11 +283,6 @@ def halves(ranges: Sequence[Range]) -> list[list[Range]]:
         rest += [it._replace(lo=lo)] if lo < it.hi else []
         room -= lo - it.lo
     return [first, rest]
-
-
-def _slice(piece: Piece) -> Slice:
-    record = decode_unnamed(piece.record)
-    return Slice(record, max(piece.lo, record.first), min(piece.hi, record.end))
 
 
 def absent(ranges: Sequence[Range]) -> str:

@@ -18,7 +18,7 @@ COLUMNS = ("key", "value", "topic", "publisher", "sequence", "timestamp", "heade
 NAMES = (
     "servers", "context", "credentials", "insecure", "subscribe", "startingOffsets",
     "endingOffsets", "maxRowsPerTrigger", "failOnDataLoss", "columns", "schema", "filter",
-    "minPartitions", "path",
+    "minPartitions", "verify", "path",
 )  # fmt: skip
 EARLIEST, LATEST, TIME, GIVEN = "earliest", "latest", "time", "given"
 PARTITIONS_MAX = 10_000
@@ -55,6 +55,7 @@ class ReadOptions(NamedTuple):
     rows_max: int | None
     fail_on_data_loss: bool
     partitions: int | None
+    verify: bool
 
     @property
     def fingerprint(self) -> str:
@@ -94,6 +95,7 @@ class ReadOptions(NamedTuple):
             number_of("maxRowsPerTrigger", options.get("maxrowspertrigger")),
             _flag("failOnDataLoss", options.get("failondataloss", "true")),
             number_of("minPartitions", options.get("minpartitions"), PARTITIONS_MAX),
+            _flag("verify", options.get("verify", "true")),
         )
 
 

@@ -93,10 +93,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of a batch: what `end` has read and `start` has not."""
         patterns = self.options.patterns
         ranges = between(mine(start, patterns).vectors, mine(end, patterns).vectors)
-        seen = {} if self._overview is None else self._overview.seen
-        lows = {topic: one.lows for topic, one in seen.items()}
+        known = self._overview
+        lows = {} if known is None else {topic: one.lows for topic, one in known.seen.items()}
         works = divide(ranges, tasks_for(ranges, lows, self.options.partitions), lows)
-        return [Task(work.ranges) for work in works]
+        servers = () if known is None else tuple(known.servers)
+        return [Task(work.ranges, servers) for work in works]
 
     def commit(self, end: Plain) -> None:
         """Topics keep what they keep, whoever has read it."""
@@ -130,7 +131,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """The rows of one task."""
+        assert isinstance(partition, Task)
         condition = Condition(self.options.filter)
-        fail = self.options.fail_on_data_loss
-        ranges = partition.value
-        return batches(self.context, self.schema, ranges, condition, fail_on_data_loss=fail)
+        return batches(
+            partition.at(self.context),
+            self.schema,
+            partition.value,
+            condition,
+            fail_on_data_loss=self.options.fail_on_data_loss,
+            verify=self.options.verify,
+        )
