@@ -8,6 +8,8 @@ from process_lab import ROOT
 
 SHOWN = [name for section in SECTIONS.values() for name in section]
 HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "matplotlib", "starlette", "sqlglot")
+RING = "planaria.protocols.skipring."
+NOT_FOR_NODES = {*HEAVY, f"{RING}overlay", "planaria.simulator", "urllib.request"} - {"numpy"}
 
 
 def test_help_shows_every_command_once() -> None:
@@ -31,12 +33,29 @@ def test_help_loads_nothing_that_is_heavy() -> None:
     assert all(name in done.stdout for name in COMMANDS)
 
 
-def test_a_node_loads_no_parser_of_sql_before_somebody_filters() -> None:
-    code = "import sys, planaria.network.live; print([it for it in sys.modules if 'sqlglot' in it])"
+def test_a_node_loads_nothing_that_only_others_need() -> None:
+    """Neither a parser of SQL before somebody filters, nor what breaks, judges or draws rings."""
+    code = "import sys, planaria.cli.node; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "src"
     )
-    assert done.stdout.strip() == "[]"
+    loaded = set(done.stdout.split())
+    assert "planaria.network.live" in loaded
+    assert not loaded & NOT_FOR_NODES
+    assert not {name for name in loaded if name.startswith(f"{RING}arbitrary")}
+
+
+def test_what_a_command_brings_is_never_searched_for_garbage() -> None:
+    code = (
+        "import gc; from planaria.cli.main import main; before = gc.get_freeze_count();"
+        "main(['pub', '--help']); after = gc.get_freeze_count(); main(['pub', '--help']);"
+        "import sys; print(before == 0, after > 10_000, gc.get_freeze_count() == after,"
+        " gc.isenabled(), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "src"
+    )
+    assert done.stderr.split() == ["True"] * 4
 
 
 def test_a_shell_completes_names() -> None:
