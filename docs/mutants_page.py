@@ -18,6 +18,7 @@ PAGE = ROOT / "docs" / "proofs" / "mutants.md"
 BEGIN, END = "<!-- mutants -->", "<!-- end of mutants -->"
 STATES_MAX = 300_000
 FAILED = 1  # what pytest returns when a test failed
+RULES = ("core", "filters", "protocols", "records")  # where they are
 
 
 def caught(mutant: Mutant) -> str:
@@ -66,9 +67,18 @@ def amendments() -> str:
     return "\n".join(lines) + "\n"
 
 
+def code() -> str:
+    """The last commit that changed any of the rules."""
+    places = [str(ROOT / "src" / "planaria" / name) for name in RULES]
+    command = ["git", "log", "-1", "--format=%h of %cs", "--", *places]
+    return subprocess.run(  # noqa: S603
+        command, cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout.strip()
+
+
 def main() -> None:
     """Run all of them; only what stands between the markers changes."""
-    tables = ""
+    tables = f"\nAll were run with the protocols of commit {code()}.\n"
     for name, mutants in PARTS.items():
         tables += (
             f"\n## {name}\n\n| rule | what it says | looked for by | found |\n|---|---|---|---|\n"

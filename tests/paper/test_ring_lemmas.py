@@ -8,6 +8,7 @@ import pytest
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
 from planaria.core.node import Unsubscribe
+from planaria.protocols.skipring.labels import CIRCLE, index_at, length, position
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, RingOverlay
 from planaria.protocols.skipring.place import Place
 from planaria.protocols.skipring.reference import skip_ring
@@ -141,6 +142,35 @@ def test_lemma_10_all_subscribers_become_recorded(n: int) -> None:
         lab.served.database.entries = kept
         lab.run(PATIENCE)
         assert sorted(id for id in lab.recorded if id is not None) == list(range(n))
+
+
+def all_become_recorded(lab: RingLab) -> None:
+    """Of members that know of nothing wrong; and nobody is recorded yet."""
+    assert not any(one.alarmed for one in lab.members)
+    assert lab.recorded == []
+    lab.run(PATIENCE)
+    assert sorted(id for id in lab.recorded if id is not None) == lab.peers
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_lemma_10_closed_ring_without_label_0_is_recorded(n: int) -> None:
+    """E19: nobody is minimal, and all agree; gaps alone tell (A3)."""
+    lab = RingLab.unrecorded(n)
+    lab.place_ring([LONG_LABEL + 977 * id for id in range(n)])
+    all_become_recorded(lab)
+
+
+def test_lemma_10_two_that_hear_each_other_and_agree_on_nothing_are_recorded() -> None:
+    """Each is plausible by what it believes of the other, which is false: a CHECK tells (A1)."""
+    lab = RingLab.unrecorded(2)
+    gap = CIRCLE >> length(LONG_LABEL)
+    before, after = (index_at(position(LONG_LABEL) + side * gap) for side in (-1, 1))
+    assert before is not None
+    assert after is not None
+    for id, other in ((0, 1), (1, 0)):
+        lab.place(id, LONG_LABEL, (before, other), (after, other))
+        assert lab.member(id).around.plausible
+    all_become_recorded(lab)
 
 
 @pytest.mark.parametrize("n", SIZES)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from planaria.verify import errata_mutants as errata
+from planaria.verify import lemma_mutants as lemmas
 from planaria.verify.cases import Case
 from planaria.verify.mutation import Mutant
 from planaria.verify.ring_mutants import BUILD_RING, SKIP_RING
@@ -309,5 +310,7 @@ PARTS = {
     "DHT and tree": (*HOSTS, *errata.TREE),
     "Leases": (*ROUTING, *errata.LEASES),
     "Gossip": (*GOSSIP, *errata.EVENTS),
+    "Lemmas of the skip ring": lemmas.SKIP_RING,
+    "Lemmas of the publications": lemmas.PUBLICATIONS,
 }
 MUTANTS: Sequence[Mutant] = tuple(mutant for part in PARTS.values() for mutant in part)
