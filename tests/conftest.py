@@ -4,6 +4,7 @@
 ones with many more.
 """
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -16,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from process_lab import Processes
 
+GARBAGE = 50_000  # new objects before it is looked for: simulations make many, and few in circles
 CAMPAIGN = os.environ.get("PLANARIA_CAMPAIGN", "") not in ("", "0")
 
 settings.register_profile(
@@ -58,6 +60,13 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     return Together(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Tests and what they import stay to the end: garbage is never looked for among them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
 
 
 @pytest.fixture(scope="session")

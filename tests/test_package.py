@@ -106,6 +106,7 @@ def test_every_extra_that_is_named_exists() -> None:
     assert {it for _, it in named} == {*PROJECT["optional-dependencies"]}, "and each is told"
 
 
+WORD = r"(\w+(?: -n)?)\b"
 USED_AS = {  # where the name of a package is not that of its module, or nobody imports it
     "eclipse-zenoh": "zenoh",
     "nats-py": "nats",
@@ -119,16 +120,21 @@ def test_every_dependency_is_imported_or_run_or_has_its_reason_beside_it() -> No
     rooms = ("src", "tests", "docs", "benchmarks")
     pages = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
     pages = [path for path in pages if path != Path(__file__)]
-    used = "\n".join(path.read_text() for path in [*pages, ROOT / "Makefile"])
+    named = rf"^\s*(?:import|from) {WORD}|(?:BIN\)/|-m ){WORD}|[\"']{WORD}[\"'.]"
+    used = {
+        word
+        for path in [*pages, ROOT / "Makefile"]
+        for words in re.findall(named, path.read_text(), re.MULTILINE)
+        for word in words
+    }
     text = (ROOT / "pyproject.toml").read_text()
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
     groups.append(tomllib.loads(text)["dependency-groups"]["dev"])
     unused = []
     for name in {_named(it) for group in groups for it in group} - {"planaria"}:
-        word = re.escape(USED_AS.get(name, name.replace("-", "_")))
-        how = rf"^\s*(import|from) {word}\b|(BIN\)/|-m ){word}\b|[\"']{word}[\"'.]"
         reason = rf'"{name}\b[^"\n]*"[,\]]+ *#'
-        if not (re.search(how, used, re.MULTILINE) or re.search(reason, text, re.IGNORECASE)):
+        word = USED_AS.get(name, name.replace("-", "_"))
+        if word not in used and not re.search(reason, text, re.IGNORECASE):
             unused.append(name)
     assert sorted(unused) == []
 

@@ -62,7 +62,7 @@ def test_all_layers_heal_after(nemesis: str, seeds: Callable[[int, int], int]) -
     for seed in range(seeds(1, 40)):
         strategy = stream(seed, nemesis).choice(STRATEGIES)
         overlay = WatchedWorld(subscriptions=30, strategy=strategy)
-        spec = Spec(9, seed, "legitimate", load_schedule(nemesis), intervals=400)
+        spec = Spec(9, seed, "legitimate", load_schedule(nemesis))
         outcome = Trial(overlay, spec).run()
         assert outcome.failure is None, spec.command(overlay)
         effective = [it for it in outcome.ineffective if "skew" not in it]  # brokers read no clock
@@ -92,7 +92,7 @@ def test_all_layers_heal_from_arbitrary_states(
     for seed in range(seeds(1, 40)):
         strategy = stream(seed, scheduler).choice(STRATEGIES)
         overlay = WatchedWorld(subscriptions=30, strategy=strategy)
-        spec = Spec(7, seed, scheduler=scheduler, intervals=400)
+        spec = Spec(7, seed, scheduler=scheduler)
         outcome = Trial(overlay, spec).run()
         assert outcome.failure is None, spec.command(overlay)
         figures = outcome.metrics

@@ -92,7 +92,7 @@ def test_converges_when_all_join_at_once(seeds: Seeds) -> None:
 def test_heals_after(nemesis: str, seeds: Seeds) -> None:
     for seed in range(seeds(1, 50)):
         faults = load_schedule(nemesis)
-        must_heal(GossipOverlay(), Spec(24, seed, "legitimate", faults=faults, intervals=300))
+        must_heal(GossipOverlay(), Spec(24, seed, "legitimate", faults=faults))
 
 
 def test_legitimate_configuration_stays_legitimate(seeds: Seeds) -> None:
@@ -248,7 +248,7 @@ def test_events_during_convergence_are_never_delivered_twice(seeds: Seeds) -> No
         faults = parse_schedule(
             "at 0 publish count=30\nat 3 corrupt share=1\nat 5 publish count=30"
         )
-        must_heal(GossipOverlay(), Spec(20, seed, faults=faults, intervals=300))
+        must_heal(GossipOverlay(), Spec(20, seed, faults=faults))
 
 
 def test_publishing_on_every_topic_of_the_legitimate_overlay_reaches_all_interested() -> None:

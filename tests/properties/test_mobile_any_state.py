@@ -65,7 +65,7 @@ def test_loss_alone_loses_no_publication(seeds: Seeds) -> None:
         "at 0 for 300 loss rate=0.4\nat 10 publish count=1\nat 266 publish count=4"
     )
     for seed in range(seeds(12, 500)):
-        spec = Spec(2, seed, "legitimate", faults, delay="fixed:23", intervals=100)
+        spec = Spec(2, seed, "legitimate", faults, delay="fixed:23")
         outcome = Trial(MovingOverlay("path:2"), spec).run()
         assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
 
@@ -103,7 +103,7 @@ def test_damaged_count_of_receipts_is_no_longer_than_a_right_one(damaged: int, l
 def test_relay_that_restarts_with_an_old_state_loses_no_publication(seeds: Seeds) -> None:
     faults = parse_schedule("at 10 publish count=2\nat 12.3 restart count=1 state=stale")
     for seed in range(15, 15 + seeds(20, 500)):
-        spec = Spec(3, seed, "legitimate", faults, delay="fixed:23", intervals=100)
+        spec = Spec(3, seed, "legitimate", faults, delay="fixed:23")
         outcome = Trial(MovingOverlay("path:3"), spec).run()
         assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
 
@@ -283,7 +283,7 @@ def test_heals_from_any_state_under_any_fault_with_publications(seeds: Seeds) ->
         faults = load_schedule(rng.choice(sorted(NAMED)))
         delay = rng.choice(("fixed:1", "fixed:23", "fixed:50", "uniform:1:50"))
         start, scheduler = rng.choice(overlay.starts), rng.choice(SCHEDULERS)
-        spec = Spec(n, seed, start, faults, scheduler, delay, intervals=500)
+        spec = Spec(n, seed, start, faults, scheduler, delay)
         outcome = Trial(overlay, spec, [OnTheWire()]).run()
         assert outcome.failure is None, spec.command(overlay)
         assert outcome.metrics["missed"] == 0
@@ -309,7 +309,7 @@ def test_bound_follows_the_graph_and_the_delay() -> None:
 def test_path_of_29_heals_within_its_bound_though_not_within_200_intervals() -> None:
     overlay = MovingOverlay(publications=4)
     faults = load_schedule("corrupt")
-    spec = Spec(29, 7000676, "corrupt", faults, "priority", intervals=1000)
+    spec = Spec(29, 7000676, "corrupt", faults, "priority")
     outcome = Trial(overlay, spec).run()
     assert (outcome.failure, outcome.metrics["missed"]) == (None, 0)
     assert 200 < outcome.intervals <= overlay.bound(29, 4.5)

@@ -72,7 +72,7 @@ def test_heights_heal_after(nemesis: str, seeds: Seeds) -> None:
 def test_nobody_misses_anything_while_all_move(orientation: str, seeds: Seeds) -> None:
     for seed in range(seeds(3, 100)):
         overlay = oriented(orientation, "waypoint:20", publications=5, moving=40)
-        outcome = must_heal(overlay, Spec(20, seed, "fresh", intervals=300))
+        outcome = must_heal(overlay, Spec(20, seed, "fresh"))
         assert outcome.metrics["acyclic"]
         assert outcome.metrics["delivered"] == 100
         assert outcome.metrics["missed"] == outcome.metrics["duplicated"] == 0
@@ -98,7 +98,7 @@ def test_churn_while_all_move() -> None:
     )
     for seed in range(2):
         overlay = MovingOverlay("waypoint:20", publications=6, moving=40)
-        spec = Spec(20, seed, "fresh", faults=churn, intervals=300)
+        spec = Spec(20, seed, "fresh", faults=churn)
         assert must_heal(overlay, spec).metrics["acyclic"]
 
 

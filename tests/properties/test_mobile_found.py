@@ -190,7 +190,7 @@ def test_residue_far_from_ones_own_height_is_the_least_height_that_it_can_be() -
 def test_edge_bits_agree_although_words_take_four_intervals_each_way() -> None:
     for n, seed in ((4, 20_022), (12, 20_048)):
         overlay = oriented("edge-bits", publications=2)
-        spec = Spec(n, seed, "fresh", scheduler="priority", intervals=500)
+        spec = Spec(n, seed, "fresh", scheduler="priority")
         outcome = Trial(overlay, spec).run()
         assert outcome.failure is None
         assert outcome.metrics["acyclic"]

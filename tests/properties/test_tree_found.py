@@ -25,7 +25,7 @@ def host(degree: int = 3, n: int = 5) -> TreeHost:
 
 def test_a_lookup_outlives_hops_of_eight_intervals() -> None:
     """Five hosts: four hops of eight intervals there and back are more than thirty."""
-    must_heal(TreeOverlay(), Spec(5, 1, delay="fixed:800", intervals=400))
+    must_heal(TreeOverlay(), Spec(5, 1, delay="fixed:800"))
 
 
 @pytest.mark.parametrize("degree", [3, 4])

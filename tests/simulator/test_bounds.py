@@ -13,12 +13,14 @@ from planaria.core.errors import InvariantViolation
 from planaria.core.ids import NodeId
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.core.state import State
+from planaria.network.overlays.registry import PARTS
 from planaria.simulator import trial as trial_module
 from planaria.simulator.delays import INTERVAL, parse_delay
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS, use_scheduler
 from planaria.simulator.schedule import load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
+from planaria.simulator.worlds.mobile import MovingOverlay
 from planaria.simulator.worlds.registry import REGISTERED, find_kind
 from toys import ROOT, Log, Note, Probe, ProbeOverlay, sorted_list
 
@@ -189,6 +191,15 @@ def test_the_bound_is_told_and_the_replay_command_has_the_same(
     assert main([*shlex.split(violation.replay)[1:], "--no-shrink"]) == 1
     told = f"bound       {trial.bound} intervals, with messages of up to 4\n"
     assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("n", "delay"), [(64, 0.5), (100, 1.0), (200, 4.5)])
+def test_live_parts_promise_what_the_simulator_does(n: int, delay: float) -> None:
+    """Chaos and doctor ask these; of a mobile network they do not know the graph."""
+    for name in ("gossip", "content"):
+        assert PARTS[name].bound(n, delay) == find_kind(name).make().bound(n, delay)
+    any_graph = MovingOverlay().bound(2 * n, delay)  # not made yet: its size for the way
+    assert PARTS["mobile"].bound(n, delay) == any_graph
 
 
 def rows(page: str) -> dict[str, list[str]]:
