@@ -268,6 +268,39 @@ def test_a_door_that_closes_leaves_nobody_standing_in_it() -> None:
     asyncio.run(test())
 
 
+def test_who_gives_up_just_now_does_not_keep_the_place_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stranger that hangs up as often as it dials had as many handshakes as it liked."""
+    monkeypatch.setattr(door, "KNOCKING_MAX", 2)
+    standing: list[asyncio.Future[None]] = []
+
+    class Waiting(door.Door):
+        async def _let_in(self, one: socket.socket) -> None:
+            standing.append(asyncio.get_running_loop().create_future())
+            await standing[-1]
+
+    async def test() -> None:
+        one = Waiting(asyncio.Protocol, None)
+        for _ in range(2):
+            one._knock(socket.socket())
+        await asyncio.sleep(0)
+        for gave_up in standing:
+            gave_up.set_result(None)
+        await asyncio.sleep(0)  # they are done, and the door has not been told yet
+        for _ in range(3):
+            one._knock(socket.socket())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert sum(not it.done() for it in standing) == 2
+        await one.close()
+        assert all(it.done() for it in standing)
+
+    before = descriptors()
+    asyncio.run(test())
+    assert descriptors() == before
+
+
 def ssl_context() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 

@@ -34,6 +34,7 @@ class Door:
         self._listening: list[socket.socket] = []
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
         self._knocking: dict[asyncio.Task[None], None] = {}  # the oldest first
+        self._going: set[asyncio.Task[None]] = set()  # cancelled, not over yet
         self._unbegun: set[socket.socket] = set()  # that no transport closes yet
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
@@ -52,7 +53,7 @@ class Door:
             one.close()
         for pause in self._pauses.values():
             pause.cancel()
-        tasks = list(self._knocking)
+        tasks = [*self._knocking, *self._going]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -81,7 +82,10 @@ class Door:
         self._unbegun.add(one)
         task.add_done_callback(partial(self._over, one))
         if len(self._knocking) > KNOCKING_MAX:
-            next(it for it in self._knocking if not it.cancelling()).cancel()
+            oldest = next(iter(self._knocking))
+            del self._knocking[oldest]  # now: one that is done cannot be cancelled instead of it
+            if oldest.cancel():
+                self._going.add(oldest)
 
     async def _let_in(self, one: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -93,7 +97,8 @@ class Door:
             )
 
     def _over(self, one: socket.socket, task: asyncio.Task[None]) -> None:
-        del self._knocking[task]
+        self._knocking.pop(task, None)
+        self._going.discard(task)
         if one in self._unbegun:
             self._unbegun.discard(one)
             one.close()
