@@ -47,6 +47,7 @@ def test_a_traced_node_does_what_the_node_does_and_notes_it() -> None:
     answers = [row for row in traced.rows if row.kind == "send" and row.cause_id]
     assert answers
     assert {row.cause_id for row in answers} <= heard
+    assert {row.topic for row in traced.rows if row.kind in ("send", "deliver")} == {"news"}
 
 
 def test_what_may_not_have_arrived_and_what_is_broken_on_purpose_is_noted() -> None:
@@ -56,7 +57,8 @@ def test_what_may_not_have_arrived_and_what_is_broken_on_purpose_is_noted() -> N
     send = next(it for it in other.on_timeout() if isinstance(it, Send))
     traced.on_command(LinkDown(8, (send.message,)))
     (row,) = [it for it in traced.rows if it.kind == "drop"]
-    assert (row.src, row.dst, row.message_type) == (7, 8, tag_of(send.message))
+    named = (row.src, row.dst, row.message_type, row.topic)
+    assert named == (7, 8, tag_of(send.message), "news")
     traced.fault("corrupt: affected 3")
     assert traced.rows[-1][1:6] == (7, "fault", None, None, "corrupt: affected 3")
 

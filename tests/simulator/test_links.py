@@ -11,6 +11,7 @@ from planaria.simulator.engine import Simulator
 from planaria.simulator.links import (
     FAIRNESS_TICKS,
     SCHEDULERS,
+    AlternatingDelays,
     ConstantDelays,
     Duplication,
     Loss,
@@ -179,6 +180,22 @@ def test_constant_delays_differ_between_links_and_never_within_one() -> None:
         kinds.add(len({ticks for (ticks,) in rounds[0]}) == 1)
     assert kinds == {True, False}
     assert ConstantDelays(Random(1)).apply(0, 1, Note(1), []) == []
+
+
+def test_alternating_delays_take_two_in_turn_and_let_every_other_message_be_overtaken() -> None:
+    overtaken = 0
+    for seed in range(40):
+        rule = AlternatingDelays(Random(seed))
+        links = [(0, 1), (1, 0), (0, 2), (2, 0)]
+        rounds = [[rule.apply(*link, Note(1), [5]) for link in links] for _ in range(4)]
+        assert rounds[0] == rounds[2]
+        assert rounds[1] == rounds[3]
+        assert all(1 <= ticks <= rule.delay_max(5) for row in rounds for (ticks,) in row)
+        overtaken += sum(
+            first > INTERVAL + then for (first,), (then,) in zip(rounds[0], rounds[1], strict=True)
+        )
+    assert overtaken > 10, "though it is sent an interval later"
+    assert AlternatingDelays(Random(1)).apply(0, 1, Note(1), []) == []
 
 
 def test_unknown_scheduler_is_a_usage_error() -> None:

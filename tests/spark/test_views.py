@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from planaria.core.errors import UsageError
+from planaria.core.trace import Row
 from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trace import Recorder
@@ -74,6 +75,17 @@ def test_gaps_of_a_stream_are_told_once_whatever_the_batches(
     assert sorted(told) == [(1, 0, 2, 3), (1, 0, 6, 8), (2, 0, 4, 4)]
 
 
+def test_overhead_is_told_by_topic_and_of_what_is_about_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with Recorder(tmp_path / "t.parquet", "messages", {}) as recorder:
+        for topic, size in (("a", 10), ("b", 30), ("a", 10), (None, 50)):
+            recorder.keep(Row(1, 7, "send", 7, 8, "ring.check", 1, 0, size, topic))
+    found = views.overhead(spark.read.parquet(str(tmp_path / "t.parquet"))).collect()
+    told = {(it.topic, it.messages, it.bytes, it.share) for it in found}
+    assert told == {("a", 2, 20, 0.2), ("b", 1, 30, 0.3), (None, 1, 50, 0.5)}
+
+
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("trace") / "t.parquet"
@@ -87,9 +99,10 @@ def test_a_trace_shows_what_was_sent_how_long_it_took_and_how_far_it_went(
 ) -> None:
     frame = spark.read.parquet(str(trace))
     events = frame.collect()
-    sent = Counter((it.node, it.message_type) for it in events if it.kind == "send")
+    sent = Counter((it.node, it.topic, it.message_type) for it in events if it.kind == "send")
     found = views.overhead(frame).collect()
-    assert {(it.node, it.message_type): it.messages for it in found} == sent
+    assert {(it.node, it.topic, it.message_type): it.messages for it in found} == sent
+    assert {it.topic for it in found} == {"news"}
     assert sum(it.bytes for it in found) == sum(it.bytes or 0 for it in events if it.kind == "send")
     shares = Counter[int]()
     for it in found:

@@ -34,6 +34,12 @@ def _tag(cls: type[Message]) -> str:
     return str(cls.__struct_config__.tag or "")
 
 
+def topic_of(message: Message) -> str | None:
+    """The topic that a message is about: the one it names, or that of the group it is for."""
+    topic = getattr(message, "topic", None) or getattr(message, "group", None)
+    return topic if isinstance(topic, str) else None
+
+
 def tag_of(message: Message) -> str:
     """The name of a message's class on the wire and in traces."""
     return str(type(message).__struct_config__.tag)

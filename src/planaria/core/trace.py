@@ -20,3 +20,4 @@ class Row(NamedTuple):
     message_id: int | None
     cause_id: int
     bytes: int | None
+    topic: str | None = None

@@ -15,7 +15,7 @@ from msgspec import json
 from planaria.core.codec import to_wire
 from planaria.core.errors import CapacityExceeded, PlanariaError
 from planaria.core.ids import NodeId
-from planaria.core.message import Message, tag_of
+from planaria.core.message import Message, tag_of, topic_of
 from planaria.core.node import Command, Effects, LinkDown, Node, Send
 from planaria.core.state import State
 from planaria.core.trace import Row
@@ -46,8 +46,8 @@ class Traced(Node):
         """A message was handled, and these are its consequences."""
         effects = self.node.on_message(message, sender)
         number, size = numbered(message, sender, self.id)
-        row = ("deliver", sender, self.id, tag_of(message), number, TIMEOUT_CAUSE, size)
-        self._note(*row)
+        tag, topic = tag_of(message), topic_of(message)
+        self._note("deliver", sender, self.id, tag, number, TIMEOUT_CAUSE, size, topic)
         return self._consequences(effects, number)
 
     def on_timeout(self) -> Effects:
@@ -67,8 +67,8 @@ class Traced(Node):
         if isinstance(command, LinkDown):
             for message in command.unacknowledged:
                 number, size = numbered(message, self.id, command.peer)
-                tag = tag_of(message)
-                self._note("drop", self.id, command.peer, tag, number, TIMEOUT_CAUSE, size)
+                tag, topic = tag_of(message), topic_of(message)
+                self._note("drop", self.id, command.peer, tag, number, TIMEOUT_CAUSE, size, topic)
         return self._consequences(effects, TIMEOUT_CAUSE)
 
     def fault(self, words: str) -> None:
@@ -83,8 +83,8 @@ class Traced(Node):
         for effect in effects:
             if isinstance(effect, Send):
                 number, size = numbered(effect.message, self.id, effect.target)
-                tag = tag_of(effect.message)
-                self._note("send", self.id, effect.target, tag, number, cause, size)
+                tag, topic = tag_of(effect.message), topic_of(effect.message)
+                self._note("send", self.id, effect.target, tag, number, cause, size, topic)
             else:
                 self._note("effect", None, None, type(effect).__name__, None, cause, None)
         return effects

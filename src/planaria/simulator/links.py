@@ -17,7 +17,7 @@ from planaria.simulator.delays import INTERVAL
 from planaria.simulator.engine import Entry, Simulator
 
 FAIRNESS_TICKS = 4 * INTERVAL  # no scheduler holds a message longer than this
-SCHEDULERS = ("fifo", "lifo", "newest", "starve", "priority", "constant")
+SCHEDULERS = ("fifo", "lifo", "newest", "starve", "priority", "constant", "alternating")
 
 
 class Rule(ABC):
@@ -250,6 +250,38 @@ class ConstantDelays(Rule):
         return self.common or self.high
 
 
+class AlternatingDelays(Rule):
+    """Every link has two delays, drawn from the seed, and takes them in turn.
+
+    Where they are far apart every other message is overtaken by the next, again and again: what is
+    true of a link's newest message is believed after what was true of the one before.
+    """
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__()
+        self.rng = rng
+        self.high = rng.choice((INTERVAL, 2 * INTERVAL, FAIRNESS_TICKS))
+        self.turns: dict[tuple[NodeId, NodeId], tuple[int, int]] = {}  # the next one first
+
+    def change(
+        self, source: NodeId, target: NodeId, message: Message, delays: list[int]
+    ) -> list[int]:
+        """Take the one whose turn it is."""
+        link = (source, target)
+        if link not in self.turns:
+            self.turns[link] = (
+                1 + self.rng.randrange(self.high),
+                1 + self.rng.randrange(self.high),
+            )
+        now, then = self.turns[link]
+        self.turns[link] = (then, now)
+        return [now for _ in delays]
+
+    def delay_max(self, ticks: int) -> int:
+        """The slower of the slowest link."""
+        return self.high
+
+
 def last_in_first_out(bucket: list[Entry]) -> list[Entry]:
     """Within a tick the newest input comes first."""
     return bucket[::-1]
@@ -262,6 +294,7 @@ def use_scheduler(simulator: Simulator, name: str, rng: Random) -> None:
         "starve": lambda: Starve(rng.choice(sorted(simulator.nodes))),
         "priority": lambda: TypePriorities(rng),
         "constant": lambda: ConstantDelays(rng),
+        "alternating": lambda: AlternatingDelays(rng),
     }
     if name == "lifo":
         simulator.order = last_in_first_out

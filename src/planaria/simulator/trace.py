@@ -12,6 +12,7 @@
 | message_id | int64 | number of the message in its run; copies share it; null for other kinds |
 | cause_id | int64 | the message whose handling led to this; 0: a timeout, a command, a fault |
 | bytes | int64 | size of the message on the wire; null for other kinds |
+| topic | string | that the message is about; null if it names none, and for other kinds |
 
 Rows are in the order in which things happened. `cause_id` makes them a happened-before graph. A
 fault that rewrites channels may deliver something else under the number of what was sent.
@@ -29,13 +30,13 @@ from msgspec import Struct, to_builtins
 from planaria.core.codec import to_wire
 from planaria.core.errors import CapacityExceeded, InvariantViolation, UsageError
 from planaria.core.ids import NodeId, stable_hash
-from planaria.core.message import Message, tag_of
+from planaria.core.message import Message, tag_of, topic_of
 from planaria.core.trace import Row
 from planaria.simulator.engine import KINDS, MESSAGE_KINDS, Entry
 
 LEVELS = ("off", "counters", "messages", "everything")
 ROWS_PER_GROUP = 1 << 16  # rows held in memory before they are written as one row group
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 COLUMNS: Mapping[str, str] = {
     "run": "string",
     "tick": "int64",
@@ -47,6 +48,7 @@ COLUMNS: Mapping[str, str] = {
     "message_id": "int64",
     "cause_id": "int64",
     "bytes": "int64",
+    "topic": "string",
 }
 
 
@@ -129,9 +131,8 @@ class Recorder:
             self.counters.count(kind, tag, size)
             if not self._keeps_rows:
                 return
-            row = Row(
-                tick, node, kind, entry.source, entry.target, tag, entry.number, entry.cause, size
-            )
+            ends, topic = (entry.source, entry.target), topic_of(entry.message)
+            row = Row(tick, node, kind, *ends, tag, entry.number, entry.cause, size, topic)
         else:
             row = Row(tick, node, kind, None, None, _named(effect), None, entry.number, None)
         self.keep(row)
@@ -240,7 +241,7 @@ def _prefixed(metadata: Mapping[str, Any]) -> dict[str, str]:
 def _schema() -> Any:
     import pyarrow
 
-    nullable = ("src", "dst", "message_type", "message_id", "bytes")
+    nullable = ("src", "dst", "message_type", "message_id", "bytes", "topic")
     return pyarrow.schema(
         pyarrow.field(name, kind, nullable=name in nullable) for name, kind in COLUMNS.items()
     )

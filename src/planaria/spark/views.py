@@ -153,11 +153,14 @@ def load(rows: DataFrame) -> DataFrame:
 
 
 def overhead(trace: DataFrame) -> DataFrame:
-    """What each node sent, by message type: messages, bytes, and its share of the node's bytes."""
-    sent = trace.where("kind = 'send'")
+    """What each node sent about each topic, by message type: messages, bytes, and its share.
+
+    `topic` is null for what is about none, or about several; the share is of the node's bytes.
+    """
+    sent = trace.where("kind = 'send'").groupBy("run", "node", "topic", "message_type")
+    found = sent.agg(*_sent())
     if trace.isStreaming:
-        return sent.groupBy("run", "node", "message_type").agg(*_sent())
-    found = sent.groupBy("run", "node", "message_type").agg(*_sent())
+        return found
     of_node = Window.partitionBy("run", "node")
     return found.withColumn("share", F.col("bytes") / F.sum("bytes").over(of_node))
 
