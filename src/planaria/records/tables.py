@@ -5,11 +5,7 @@ from itertools import accumulate, pairwise
 from operator import sub
 from struct import pack, unpack_from
 
-import numpy as np
-
 ARRAY_MIN = 128  # entries from which on an array is faster than a list
-
-_OFFSET = np.dtype("<u4")
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -44,7 +40,9 @@ def ascends(data: bytes, table: int, entries: int, end: int) -> bool:
     if entries < ARRAY_MIN:
         bounds = unpack_from(f"<{entries + 1}I", data, table)
         return bounds[0] == 0 and bounds[-1] == end and list(bounds) == sorted(bounds)
-    array = np.frombuffer(data, _OFFSET, entries + 1, table)
+    import numpy as np  # most that is published or read on a command line needs none of it
+
+    array = np.frombuffer(data, "<u4", entries + 1, table)
     return array[0] == 0 and array[-1] == end and bool((array[1:] >= array[:-1]).all())
 
 
