@@ -11,15 +11,19 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from sys import float_info
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from planaria.core.later import Later
 from planaria.filters.filters import Attributes, Filter, matches
 from planaria.filters.ranges import NUL, prefix_end
 from planaria.filters.timestamps import Timestamp
 from planaria.filters.values import Value, Values
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = Later("numpy")
 
 WORD = 64  # filters in one machine word
 INTEGER_MAX = 256  # filters whose bits are Python's integers; more are quicker as arrays of words
@@ -28,7 +32,7 @@ NAMED_MAX = 256  # texts with a row of their own; all others are in buckets too
 ROOM = 1.125  # a sieve has room for so many times the filters it was made for
 
 Key = Hashable
-Words = NDArray[np.uint64]
+Words: TypeAlias = "NDArray[np.uint64]"
 Rows = Sequence[int | slice]
 
 

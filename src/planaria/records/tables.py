@@ -4,6 +4,14 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from operator import sub
 from struct import pack, unpack_from
+from typing import TYPE_CHECKING
+
+from planaria.core.later import Later
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Later("numpy")
 
 ARRAY_MIN = 128  # entries from which on an array is faster than a list
 
@@ -40,8 +48,6 @@ def ascends(data: bytes, table: int, entries: int, end: int) -> bool:
     if entries < ARRAY_MIN:
         bounds = unpack_from(f"<{entries + 1}I", data, table)
         return bounds[0] == 0 and bounds[-1] == end and list(bounds) == sorted(bounds)
-    import numpy as np  # most that is published or read on a command line needs none of it
-
     array = np.frombuffer(data, "<u4", entries + 1, table)
     return array[0] == 0 and array[-1] == end and bool((array[1:] >= array[:-1]).all())
 

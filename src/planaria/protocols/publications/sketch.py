@@ -10,12 +10,17 @@ sketches is the sketch of the difference. A sketch says what to ask for, never w
 
 from collections.abc import Iterable
 from math import ceil, sqrt
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from planaria.core.later import Later
 
-Array: TypeAlias = NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = Later("numpy")
+
+Array: TypeAlias = "NDArray[Any]"
 
 COUNTERS = 64  # twice as many as 32 cost 32 bytes and save 12 % of all cells
 DEVIATION = sqrt(2 / COUNTERS)  # of the estimate, relative
@@ -25,14 +30,9 @@ CELLS_MAX = 1 << 16  # 832 KiB, one frame; a larger difference is for the descen
 FEW = 16  # ids that are folded in one by one: one takes 42 us instead of 173, 16 take 204 for 253
 ROUNDS_MAX = 256  # of decoding; a decodable difference of 10^4 ids takes about 30
 
-_CHECK, _SIGNS, _PLACES = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xD1B54A32D192ED03),
-    np.uint64(0x8CB92BA72F3D8DD7),
-)
+_CHECK, _SIGNS, _PLACES = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7
 STEP = 0xDA942042E4DD58B5
 MASK = 0xFFFFFFFFFFFFFFFF
-_STEP = np.uint64(STEP)
 
 
 def sketch_size(estimate: float) -> int:
@@ -105,7 +105,7 @@ class Cells:
             np.bitwise_xor.at(self.ids, place, ids)
             np.bitwise_xor.at(self.checks, place, checks)
             np.add.at(self.counts, place, step)
-            state = state * _STEP
+            state = state * np.uint64(STEP)
             jump = np.ceil((place + 1.5) * (4294967296.0 / np.sqrt(state + 1.0) - 1.0))
             following = place + np.maximum(jump, 1.0)
             stay = following < len(self)
@@ -186,9 +186,9 @@ class Cells:
         return ids, self.counts[single][first]
 
 
-def _mix(ids: Array, salt: np.uint64) -> Array:
+def _mix(ids: Array, salt: int) -> Array:
     """A 64-bit hash of each id (the finalizer of SplitMix64)."""
-    mixed = ids + salt
+    mixed = ids + np.uint64(salt)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
