@@ -159,6 +159,22 @@ def test_clients_are_listed_with_what_they_do_at_which_node(board: Board) -> Non
     board.page.set_viewport_size({"width": 1280, "height": 720})
 
 
+def test_who_came_to_a_client_by_keyboard_stays_there_while_others_come(board: Board) -> None:
+    """The list is laid anew then, and what is laid anew loses the focus."""
+    row = board.page.locator("#clients li", has_text="follows flights/# in content")
+    row.get_by_role("button", name="at n1").focus()
+    client = at(board.nodes[0])
+    events: Any = client.subscribe("another")
+    board.do(events.ready)
+    try:
+        board.seen("#clients li", "follows another")
+        assert row.get_by_role("button", name="at n1").evaluate(
+            "it => it === document.activeElement"
+        )
+    finally:
+        board.do(client.close)
+
+
 def test_who_came_to_a_topic_by_keyboard_stays_there_while_frames_come(board: Board) -> None:
     board.page.locator("#topics button").nth(1).focus()
     script = "(old) => document.querySelector('#clock').innerText !== old"

@@ -82,6 +82,13 @@ const Panels = (() => {
     place.replaceChildren(list, ...node.doubts.map((doubt) => made("p", doubt, "doubt")));
   }
 
+  // Whoever has the focus keeps it: an element that is taken out, if only to be put back, loses it.
+  function focused(change) {
+    const one = document.activeElement;
+    change();
+    if (one !== document.activeElement && one.isConnected) one.focus();
+  }
+
   // Rows stay the same elements: whoever clicks, or came by keyboard, must not lose them each second.
   const rows = new Map();
   function topics(frame, choose) {
@@ -99,7 +106,7 @@ const Panels = (() => {
     table.dataset.key = wanted.join("\n");
     const head = made("tr");
     head.append(...["topic", "members", "held", "charter"].map((name) => made("th", name)));
-    table.replaceChildren(head, ...wanted.map((key) => rows.get(key)));
+    focused(() => table.replaceChildren(head, ...wanted.map((key) => rows.get(key))));
   }
 
   function topicRow(topic, choose) {
@@ -130,9 +137,8 @@ const Panels = (() => {
       old.node = node.id; old.button.textContent = `at ${node.name}`;
       const words = JSON.stringify(client);
       if (old.words !== words) {
-        const focused = document.activeElement === old.button;
-        old.words = words; old.item.replaceChildren(told(client, " ", old.button));
-        if (focused) old.button.focus();
+        old.words = words;
+        focused(() => old.item.replaceChildren(told(client, " ", old.button)));
       }
       items.set(wanted[i], old);
     });
@@ -141,7 +147,7 @@ const Panels = (() => {
     byId("moreclients").textContent = more > 0 ? `${more.toLocaleString("en")} more connections are not listed` : every ? "" : "nobody is connected";
     if (list.dataset.key === wanted.join("\n")) return;
     list.dataset.key = wanted.join("\n");
-    list.replaceChildren(...wanted.map((key) => items.get(key).item));
+    focused(() => list.replaceChildren(...wanted.map((key) => items.get(key).item)));
   }
 
   function happened(when, words) {
