@@ -164,7 +164,7 @@ def test_a_publisher_that_ends_is_told() -> None:
         async def work() -> None:
             raise ValueError("a mistake")
 
-        await applications._told("publisher 0", work())
+        await applications._reporting("publisher 0", work())
         assert applications.failures == ["publisher 0 ended: ValueError: a mistake"]
 
     asyncio.run(main())

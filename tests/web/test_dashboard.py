@@ -49,7 +49,7 @@ def test_a_network_is_called_broken_only_when_two_looks_saw_the_same() -> None:
 
 def test_what_is_new_to_the_list_has_a_lamp_too() -> None:
     found = {lamp.name: lamp for lamp in lamps([finding("novelty")] * 3, [])}
-    assert found["novelty"].told.endswith("(and 2 more)")
+    assert found["novelty"].detail.endswith("(and 2 more)")
 
 
 def test_frames_of_a_network_that_loses_a_node_and_heals(tmp_path: Path) -> None:

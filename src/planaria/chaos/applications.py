@@ -114,10 +114,10 @@ class Applications:
             )
             await self._stack.enter_async_context(events)
             await events.ready()
-            work = self._told(f"reader {number}", self._read(number, events))
+            work = self._reporting(f"reader {number}", self._read(number, events))
             self._working.append(asyncio.create_task(work))
         for number in range(PUBLISHERS):
-            work = self._told(f"publisher {number}", self._publish(number))
+            work = self._reporting(f"publisher {number}", self._publish(number))
             self._working.append(asyncio.create_task(work))
         return self
 
@@ -127,7 +127,7 @@ class Applications:
         await asyncio.gather(*self._working, return_exceptions=True)
         await self._stack.aclose()
 
-    async def _told(self, who: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _reporting(self, who: str, work: Coroutine[Any, Any, None]) -> None:
         """Do what an application does for ever; that it ended is a failure, whatever the reason."""
         try:
             await work

@@ -51,7 +51,7 @@ class PrintedTreeBroker(TreeBroker):
         effects = super().link_up(neighbour, parent=parent)
         if self.exchanges:
             return effects
-        self.announcer.told.pop(neighbour, None)
+        self.announcer.announced.pop(neighbour, None)
         return []
 
     def _meet(self, neighbour: NodeId, link: Link, session: int) -> list[Effect]:

@@ -129,8 +129,8 @@ class Host:
             reason = f"cannot listen on {address}: {why(error)}"
             raise UsageError(f"{reason}; name another with --listen") from None
         bound = format_address(*where)
-        told = tuple(format_address(name, at or where[1]) for name, at in named)
-        self.hello = Hello(VERSIONS, self.hello.id, self.hello.cluster, told or (bound,))
+        advertised = tuple(format_address(name, at or where[1]) for name, at in named)
+        self.hello = Hello(VERSIONS, self.hello.id, self.hello.cluster, advertised or (bound,))
         self.presence.appear(self.hello.addresses)
         self._timer = loop.call_later(self.interval, self._tick, loop.time() + self.interval)
         self._beat(loop.time())

@@ -114,7 +114,7 @@ class Recorder:
         self._keeps_rows = level != "counters"
         self._run = f"{stable_hash(*about.values(), bits=64):016x}"
         self._pending: list[Row] = []
-        self._told: dict[str, Any] = {}
+        self._more: dict[str, Any] = {}
         metadata = {"schema": SCHEMA_VERSION, "run": self._run, "level": level, **about}
         parquet, self._schema = _parquet(), _schema()
         try:
@@ -145,13 +145,13 @@ class Recorder:
 
     def tell(self, name: str, value: Any) -> None:
         """Say something more about the run, beside what was known when it began."""
-        self._told[name] = value
+        self._more[name] = value
 
     def close(self) -> None:
         """Write what is left, and the counters; only now the file exists."""
         self._flush()
-        told = {"counters": self.counters.totals(), **self._told}
-        self._writer.add_key_value_metadata(_prefixed(told))
+        more = {"counters": self.counters.totals(), **self._more}
+        self._writer.add_key_value_metadata(_prefixed(more))
         self._writer.close()
         try:
             self._part.replace(self._path)

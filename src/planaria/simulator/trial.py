@@ -173,8 +173,8 @@ class Trial:
         What was delivered wrongly counts once; what is missed counts until it is delivered.
         """
         found = self.found = self.violations()
-        told = ", ".join(sorted({it.invariant for it in found}))
-        self.simulator.note("verdict", ENVIRONMENT, told or "legitimate")
+        broken = ", ".join(sorted({it.invariant for it in found}))
+        self.simulator.note("verdict", ENVIRONMENT, broken or "legitimate")
         if self.book is not None and any(it.invariant != MISSED for it in found):
             self.book.illegitimate(self.time)
         return found

@@ -47,6 +47,6 @@ def raised_in(name: str, rows: DataFrame, cells: int) -> list[dict[str, Any]]:
     kinds = [row.asDict() for row in errors(rows).collect()]
     if sum(kind["cells"] for kind in kinds) == cells:
         first = kinds[0]
-        told = f"{name}: all {cells:,} simulations raised {first['error']}"
-        raise NothingMeasured(f"{told}; replay: {first['replay']}")
+        summary = f"{name}: all {cells:,} simulations raised {first['error']}"
+        raise NothingMeasured(f"{summary}; replay: {first['replay']}")
     return kinds

@@ -246,8 +246,8 @@ def _configured() -> str | None:
 
 def _knows_yarn() -> bool:
     """Spark refuses with a Java stack otherwise; the user's spark-env.sh may set either, too."""
-    told = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
-    return bool(told) or (_conf_dir() / "spark-env.sh").is_file()
+    directory = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
+    return bool(directory) or (_conf_dir() / "spark-env.sh").is_file()
 
 
 def _visible() -> list[str]:

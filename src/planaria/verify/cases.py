@@ -88,7 +88,7 @@ CASES: Sequence[Case] = (
     Case("tree", 2, "searches", delay=1, large=True),
     Case("tree", 3, "links", delay=1, large=True),
     Case("leases", 2, "entries", delay=1),
-    Case("leases", 2, "told", delay=1, large=True),
+    Case("leases", 2, "announced", delay=1, large=True),
     Case("leases", 3, "entries", delay=1, large=True),
     Case("anti-entropy", 2, "stores", delay=1),
     Case("anti-entropy", 1, "memory", delay=1, large=True),

@@ -261,7 +261,7 @@ PUBLICATIONS: Sequence[Mutant] = (
         "L9, refusal",
         "whoever pushes what is not admitted is told",
         "skipring.history:History._on_antientropy",
-        "told.append(Send(message.sender, refusal))",
+        "answers.append(Send(message.sender, refusal))",
         "pass",
         f"{INSPECTION}test_what_neighbours_refuse_is_dropped_while_others_publish_on",
     ),

@@ -206,8 +206,8 @@ GOSSIP: Sequence[Mutant] = (
         "ages of views",
         "news of others is one older than they say",
         "gossip.membership:Membership._take",
-        "age = told + 1",
-        "age = told",
+        "age = stated + 1",
+        "age = stated",
         GROUP,
     ),
     Mutant(
@@ -287,8 +287,8 @@ GOSSIP: Sequence[Mutant] = (
         "ages",
         "news of others is one older on arrival, so that it ages on its way",
         "gossip.links:Links.merge",
-        "age = told + 1",
-        "age = told",
+        "age = stated + 1",
+        "age = stated",
         f"{LINKS}test_news_handed_round_in_circles_grows_older",
     ),
     Mutant(

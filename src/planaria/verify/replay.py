@@ -137,7 +137,7 @@ class Replay:
     def _run(self) -> Iterator[str]:
         yield "start"
         yield f"    {self._judged()}"
-        followed = yield from self._told()
+        followed = yield from self._recounted()
         if followed and self.example.loop is not None:
             if not self.ever_legitimate:
                 self.found.append(f"livelock: so it was {ROUNDS} times, and never legitimate")
@@ -154,7 +154,7 @@ class Replay:
         steps, loop = self.example.steps, self.example.loop
         return steps if loop is None else [*steps, *steps[loop:] * (ROUNDS - 1)]
 
-    def _told(self) -> Generator[str, None, bool]:
+    def _recounted(self) -> Generator[str, None, bool]:
         """Each step at the end of an interval; returns whether the nodes did as in the search."""
         steps = self._unrolled()
         first = {it.node: at for at, it in reversed([*enumerate(steps, 1)]) if it.timeout}

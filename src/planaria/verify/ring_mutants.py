@@ -92,7 +92,7 @@ BUILD_RING: Sequence[Mutant] = (
         "displaced",
         "whom a closer one displaces is told to it",
         f"{RING}.learn",
-        "return [self._ask(ref, cyclic=False), Send(ref[1], told)]",
+        "return [self._ask(ref, cyclic=False), Send(ref[1], introduction)]",
         "return [self._ask(ref, cyclic=False)]",
         Case("sorted-ring", 3, "right"),
     ),

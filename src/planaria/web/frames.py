@@ -33,11 +33,11 @@ class NodeView(Struct, frozen=True, omit_defaults=True):
 
 
 class Lamp(Struct, frozen=True):
-    """One invariant; `told` says what is wrong, where."""
+    """One invariant; `detail` says what is wrong, where."""
 
     name: str
     state: str
-    told: str = ""
+    detail: str = ""
 
 
 class TopicView(Struct, frozen=True):

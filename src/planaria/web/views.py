@@ -48,7 +48,7 @@ def drawn(
     silent = {one.node: one for one in survey.silent if one.node is not None}
     ids = sorted({*survey.nodes, *silent})
     picture = _picture(survey, ids, chosen, names, places)
-    wrong, sure = (_told(found, overlay) for found in broken)
+    wrong, sure = (_by_node(found, overlay) for found in broken)
     nodes = []
     for id in ids:
         if id in survey.nodes:
@@ -78,7 +78,7 @@ def drawn(
     )
 
 
-def _told(found: Sequence[Finding], overlay: str) -> dict[NodeId, list[str]]:
+def _by_node(found: Sequence[Finding], overlay: str) -> dict[NodeId, list[str]]:
     """What is wrong at each node, as far as it concerns the overlay."""
     wrong: dict[NodeId, list[str]] = {}
     for one in found:

@@ -232,7 +232,7 @@ class ContentOverlay(Overlay):
         if source.hierarchical and target.id != source.parent:
             known = {}
         found = reduced(source.strategy, known, identify=source.announcer.filter_id)
-        source.announcer.told[target.id] = found
+        source.announcer.announced[target.id] = found
         if found:
             target.table.entries[source.id] = {id: Lease(it) for id, it in found.items()}
 

@@ -179,12 +179,12 @@ class DhtMember(Stateful):
         """Be no member any more: both neighbours are told of each other."""
         self.repair()
         beside = dict.fromkeys(id for id in (self.predecessor, self.successor) if id is not None)
-        told = [*dict.fromkeys([*beside, *self.fingers.ids()])]
+        informed = [*dict.fromkeys([*beside, *self.fingers.ids()])]
         self.leaving, self.heirs, self.time = True, tuple(beside), 0
         self.ring = SortedRing(GROUP, self.id, self.host_keys.ref(self.id)[0])
         self.fingers.known = {}
         self.lookups.pending = {}
-        return [Send(id, Departed(self.id, self.heirs)) for id in told]
+        return [Send(id, Departed(self.id, self.heirs)) for id in informed]
 
     def repair(self) -> None:
         """Put my own variables right: every label is what the id says, every finger in order."""

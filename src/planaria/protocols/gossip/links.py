@@ -79,8 +79,8 @@ class Links(State):
         """
         ancestors = hierarchy.ancestors(self.topic)
         changed = False
-        for id, topic, told in offered:
-            age = told + 1
+        for id, topic, stated in offered:
+            age = stated + 1
             if topic not in ancestors or id == self.me or not 0 < age <= LINK_AGE_MAX:
                 continue
             if self._is_denied(id, topic, age):

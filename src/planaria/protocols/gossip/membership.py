@@ -265,8 +265,8 @@ class Membership(State):
         """
         view, silent, denied = self.view, self.remembered, self.denied
         given = [id for id in given if id in view]
-        for id, told in entries:
-            age = told + 1
+        for id, stated in entries:
+            age = stated + 1
             if id in view:
                 view[id] = min(age, view[id])
                 continue

@@ -193,9 +193,9 @@ class GossipNode(Node):
         """Tell the application which of its subscriptions are in force since the last time."""
         if not self.joining:
             return []
-        told = in_force(self.joining, self.groups, self.configuration.hierarchy)
-        self.joining = [pattern for pattern in self.joining if pattern not in told]
-        return [Joined(pattern) for pattern in told]
+        joined = in_force(self.joining, self.groups, self.configuration.hierarchy)
+        self.joining = [pattern for pattern in self.joining if pattern not in joined]
+        return [Joined(pattern) for pattern in joined]
 
     def _leave(self, topics: Sequence[str]) -> list[Send]:
         before = dict(self.groups)

@@ -41,8 +41,8 @@ def merge(sketch: Sketch, news: Iterable[tuple[int, int]]) -> None:
     what is false young between them.
     """
     grown = False
-    for hashed, told in news:
-        age = told + 1
+    for hashed, stated in news:
+        age = stated + 1
         known = sketch.get(hashed)
         if known is None:
             if 0 <= age <= SKETCH_AGE_MAX and 0 <= hashed < _SPACE:

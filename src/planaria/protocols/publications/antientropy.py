@@ -109,8 +109,8 @@ class AntiEntropy(Stateful):
         if self._strike(peer, theirs):
             return self._descend(peer, exchange)
         sums, cells = self.holdings.sketch(lo, cut, FIRST_CELLS)
-        told = (self.holdings.inventory(lo, cut), pack_tug_of_war(sums), cells.pack())
-        return [self._send(peer, Estimate, exchange, *told)]
+        content = (self.holdings.inventory(lo, cut), pack_tug_of_war(sums), cells.pack())
+        return [self._send(peer, Estimate, exchange, *content)]
 
     def on_message(self, message: Message, take: Take | None = None) -> list[Effect]:
         """What to send in answer; `take` stores the records that came, each named once, here."""
@@ -266,8 +266,8 @@ class AntiEntropy(Stateful):
         floor = int.from_bytes(state.floor, "big")
         filled = frames(self.holdings.bodies(place for place in places if place >= floor))
         want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]
-        told = (exchange.lo, exchange.cut, beside(filled), want)
-        effects = [self._send(peer, Difference, exchange, *told)]
+        content = (exchange.lo, exchange.cut, beside(filled), want)
+        effects = [self._send(peer, Difference, exchange, *content)]
         effects += [self._send(peer, Push, exchange, frame, []) for frame in filled]
         if not theirs:
             self._finish(peer)
@@ -297,8 +297,8 @@ class AntiEntropy(Stateful):
             return [self._send(peer, Push, exchange, frame, []) for frame in filled]
         effects: list[Effect] = []
         for start in range(0, min(len(regions), COMPARES_MAX * REGIONS_MAX), REGIONS_MAX):
-            told = (lo, message.cut, regions[start : start + REGIONS_MAX], beside(filled))
-            effects.append(self._send(peer, Compare, exchange, *told))
+            content = (lo, message.cut, regions[start : start + REGIONS_MAX], beside(filled))
+            effects.append(self._send(peer, Compare, exchange, *content))
         return effects + [self._send(peer, Push, exchange, frame, []) for frame in filled]
 
     def _push(

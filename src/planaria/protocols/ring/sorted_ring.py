@@ -158,8 +158,8 @@ class SortedRing(Stateful):
             return [self._ask(ref, cyclic=False)]
         if self._between(ref, known):
             setattr(self, side, ref)
-            told = Introduce(self.group, known, False, hops + 1)
-            return [self._ask(ref, cyclic=False), Send(ref[1], told)]
+            introduction = Introduce(self.group, known, False, hops + 1)
+            return [self._ask(ref, cyclic=False), Send(ref[1], introduction)]
         return self._delegate(ref, known, shortcuts, hops)
 
     # Rules
@@ -239,11 +239,11 @@ class SortedRing(Stateful):
         if self.ring[1] == ref[1]:
             return []
         winner, loser = (ref, self.ring) if self._between(self.ring, ref) else (self.ring, ref)
-        told = [Send(loser[1], Introduce(self.group, winner, False, hops + 1))]
+        effects = [Send(loser[1], Introduce(self.group, winner, False, hops + 1))]
         if winner != self.ring:
             self.ring = winner
-            told.append(self._ask(winner, cyclic=True))
-        return told + self.learn(loser, shortcuts, hops)
+            effects.append(self._ask(winner, cyclic=True))
+        return effects + self.learn(loser, shortcuts, hops)
 
     def _delegate(self, ref: Ref, known: Ref, shortcuts: Iterable[Ref], hops: int) -> list[Send]:
         """Hand `ref` to the known node closest to it on my side of it, at worst to `known`."""

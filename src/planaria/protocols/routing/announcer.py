@@ -14,37 +14,37 @@ from planaria.protocols.routing.strategies import reduced
 AT_ONCE_MAX = 16  # news of one message that are passed on at once; more wait for the timeout
 IDS_MAX = 100_000  # ids of filters kept at hand
 
-Told = dict[int, Filter]
+Announced = dict[int, Filter]
 News = Sequence[tuple[int, Filter]]
 
 
 class AnnouncerState(State):
     """What neighbours were told and were to be told, and the ids of filters kept at hand."""
 
-    told: dict[int, Told]
+    announced: dict[int, Announced]
     stamp: int
     sent: int
-    wanted: dict[int, Told]
+    wanted: dict[int, Announced]
     stale: dict[int, None]
     ids: list[tuple[Filter, int]]
 
 
 class Announcer(Stateful):
-    """Keeps `told`, by neighbour, equal to what the strategy makes of the routing table.
+    """Keeps `announced`, by neighbour, equal to what the strategy makes of the routing table.
 
-    `told`, `stamp` and `sent` are its own; the rest is computed from the routing table again and
-    again, at the latest when the broker's clock overruns.
+    `announced`, `stamp` and `sent` are its own; the rest is computed from the routing table again
+    and again, at the latest when the broker's clock overruns.
     """
 
     __slots__ = (
         "_sample",
+        "announced",
         "id",
         "ids",
         "sent",
         "stale",
         "stamp",
         "strategy",
-        "told",
         "wanted",
         "waste_max",
     )
@@ -59,11 +59,11 @@ class Announcer(Stateful):
         sample: Callable[[], Sequence[Attributes]],
     ) -> None:
         self.id, self.strategy, self.waste_max = id, strategy, waste_max
-        self.told: dict[NodeId, Told] = {}
+        self.announced: dict[NodeId, Announced] = {}
         self.stamp = 0
         self.sent = 0
         self._sample = sample
-        self.wanted: dict[NodeId, Told] = {}
+        self.wanted: dict[NodeId, Announced] = {}
         self.stale: dict[NodeId, None] = {}
         self.ids: dict[Filter, int] = {}
 
@@ -90,11 +90,11 @@ class Announcer(Stateful):
         for neighbour, link in audience.items():
             if neighbour == source:
                 continue
-            told = self.told.setdefault(neighbour, {})
+            announced = self.announced.setdefault(neighbour, {})
             leases = []
             for id, filter in news:
-                if id not in told and not self._hidden(filter, told):
-                    told[id] = filter
+                if id not in announced and not self._hidden(filter, announced):
+                    announced[id] = filter
                     leases.append((id, filter))
             if leases:
                 effects.append(self._update(neighbour, link, leases, []))
@@ -112,13 +112,13 @@ class Announcer(Stateful):
         if not everything and neighbour not in self.stale:
             return []
         self.stale.pop(neighbour, None)
-        wanted, told = self._wanted_by(neighbour, table), self.told.get(neighbour, {})
-        fresh = [(id, filter) for id, filter in wanted.items() if told.get(id) != filter]
-        cancels = [id for id in told if id not in wanted and 0 <= id <= LEASE_ID_MAX]
-        old = [it for it in wanted.items() if told.get(it[0]) == it[1]] if everything else []
-        self.told[neighbour] = dict(wanted)
+        wanted, announced = self._wanted_by(neighbour, table), self.announced.get(neighbour, {})
+        fresh = [(id, filter) for id, filter in wanted.items() if announced.get(id) != filter]
+        cancels = [id for id in announced if id not in wanted and 0 <= id <= LEASE_ID_MAX]
+        old = [it for it in wanted.items() if announced.get(it[0]) == it[1]] if everything else []
+        self.announced[neighbour] = dict(wanted)
         if len(fresh) > LEASES_MAX and cancels:
-            self.told[neighbour] |= {id: told[id] for id in cancels}
+            self.announced[neighbour] |= {id: announced[id] for id in cancels}
             self.stale[neighbour] = None
             cancels = []
         starts = range(0, len(fresh), LEASES_MAX) or range(len(cancels) > 0)
@@ -134,12 +134,12 @@ class Announcer(Stateful):
     def state(self) -> AnnouncerState:
         """The variables; ids as pairs, since a filter is no key on the wire."""
         ids = list(self.ids.items())
-        return AnnouncerState(self.told, self.stamp, self.sent, self.wanted, self.stale, ids)
+        return AnnouncerState(self.announced, self.stamp, self.sent, self.wanted, self.stale, ids)
 
     def load(self, state: State) -> None:
         """Take these variables."""
         assert isinstance(state, AnnouncerState)
-        self.told, self.stamp, self.sent = state.told, state.stamp, state.sent
+        self.announced, self.stamp, self.sent = state.announced, state.stamp, state.sent
         self.wanted, self.stale, self.ids = state.wanted, state.stale, dict(state.ids)
 
     def filter_id(self, filter: Filter) -> int:
@@ -155,10 +155,10 @@ class Announcer(Stateful):
         """Forget those that are no neighbours, and bring the stamp back into its range."""
         self.stamp %= STAMPS
         present = list(links)
-        for link in [it for it in self.told if it not in present]:
-            del self.told[link]
+        for link in [it for it in self.announced if it not in present]:
+            del self.announced[link]
 
-    def _wanted_by(self, link: NodeId, table: Table) -> Told:
+    def _wanted_by(self, link: NodeId, table: Table) -> Announced:
         """What `link` has to know: all that it did not say itself, reduced by the strategy."""
         found = self.wanted.get(link)
         if found is None:
@@ -174,10 +174,10 @@ class Announcer(Stateful):
             self.wanted[link] = found
         return found
 
-    def _hidden(self, filter: Filter, told: Told) -> bool:
+    def _hidden(self, filter: Filter, announced: Announced) -> bool:
         if self.strategy not in ("covering", "merging"):
             return False
-        return any(covers(other, filter) for other in told.values())
+        return any(covers(other, filter) for other in announced.values())
 
     def _update(
         self, neighbour: NodeId, link: Link, leases: News, cancels: list[int], *,

@@ -46,7 +46,9 @@ MALFORMED = (
 def scramble(broker: Broker, ids: Sequence[NodeId], rng: Random) -> None:
     """Any value in every variable and cache; what clients want is given."""
     true = [pair for it in broker.clients.values() for pair in it.items()]
-    true += [pair for told in broker.announcer.told.values() for pair in told.items()]
+    true += [
+        pair for announced in broker.announcer.announced.values() for pair in announced.items()
+    ]
     destinations = [*ids, *broker.links, *(client_destination(it) for it in range(4))]
     destinations.append(any_integer(rng))
     _scramble_table(broker, destinations, true, rng)
@@ -129,7 +131,7 @@ def _scramble_announcer(broker: Broker, ids: Sequence[NodeId], true: Pairs, rng:
             for _ in range(rng.randrange(4))
         }
 
-    announcer.told, announcer.stamp = said(), any_integer(rng, 0, STAMPS)
+    announcer.announced, announcer.stamp = said(), any_integer(rng, 0, STAMPS)
     if rng.random() < 0.5:
         announcer.wanted = {
             link: {id: it for id, it in wanted.items() if 0 <= id <= LEASE_ID_MAX}

@@ -116,8 +116,8 @@ class Judge:
             leases = broker.table.entries.get(neighbour, {})
             have = {key: it.filter for key, it in leases.items()}
             yield from self._same(id, f"behind {neighbour}", have, expected[id, neighbour])
-            told = broker.announcer.told.get(neighbour, {})
-            yield from self._same(id, f"told {neighbour}", told, expected.get((neighbour, id)))
+            announced = broker.announcer.announced.get(neighbour, {})
+            yield from self._same(id, f"told {neighbour}", announced, expected.get((neighbour, id)))
 
     def _same(
         self, id: NodeId, where: str, have: Mapping[int, Filter], expected: Expected | None

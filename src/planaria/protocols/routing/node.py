@@ -116,7 +116,7 @@ class Broker(Forwarder):
             self.parent = neighbour
         elif self.parent == neighbour:
             self.parent = None
-        self.announcer.told.pop(neighbour, None)
+        self.announcer.announced.pop(neighbour, None)
         self.memory.forget_holder(neighbour)
         self.announcer.changed(self.links)
         renewed = self._tell(neighbour, everything=True)
@@ -129,7 +129,7 @@ class Broker(Forwarder):
         which it is wanted.
         """
         self.links.pop(neighbour, None)
-        self.announcer.told.pop(neighbour, None)
+        self.announcer.announced.pop(neighbour, None)
         if self.parent == neighbour:
             self.parent = None
         self.memory.forget_holder(neighbour)

@@ -104,11 +104,11 @@ class RoutingOverlay(Overlay):
             broker.links = {id: Link(rng.randrange(SESSIONS)) for id in broker.neighbours}
             broker.parent = broker.upwards
         acquaint({broker.id: broker for broker in brokers})
-        told: dict[tuple[NodeId, NodeId], dict[int, Filter]] = {}
+        announced: dict[tuple[NodeId, NodeId], dict[int, Filter]] = {}
         for id in reversed(range(1, n)):
-            self._agree(brokers, told, id, (id - 1) // self.degree)
+            self._agree(brokers, announced, id, (id - 1) // self.degree)
         for id in range(1, n):
-            self._agree(brokers, told, (id - 1) // self.degree, id)
+            self._agree(brokers, announced, (id - 1) // self.degree, id)
         for broker in brokers:
             broker.table.reindex()
         return list(brokers)
@@ -171,9 +171,12 @@ class RoutingOverlay(Overlay):
         return timing(self.rho, INTERVALS, self._diameter(n), flooding=flooding)
 
     def _agree(
-        self, brokers: Sequence[TreeBroker], told: dict[tuple[NodeId, NodeId], dict[int, Filter]],
-        source: NodeId, target: NodeId,
-    ) -> None:  # fmt: skip
+        self,
+        brokers: Sequence[TreeBroker],
+        announced: dict[tuple[NodeId, NodeId], dict[int, Filter]],
+        source: NodeId,
+        target: NodeId,
+    ) -> None:
         """Let `target` know what it has to know of what is behind `source`."""
         broker = brokers[source]
         known = {
@@ -186,7 +189,7 @@ class RoutingOverlay(Overlay):
             known = {}
         strategy = str(self.options["strategy"])
         found = reduced(strategy, known)
-        broker.announcer.told[target] = found
+        broker.announcer.announced[target] = found
         if found:
             brokers[target].table.entries[source] = {id: Lease(it) for id, it in found.items()}
 

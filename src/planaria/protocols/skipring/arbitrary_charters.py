@@ -26,7 +26,7 @@ def corrupt_charters(charters: Charters, topics: Sequence[str], rng: Random) -> 
         name: [any_bytes(topics, rng) for _ in range(rng.randrange(5))]
         for name in rng.sample(names, rng.randrange(len(names)))
     }
-    charters.told, charters.audited = any_integer(rng, 0, 64), any_integer(rng, 0, 64)
+    charters.hinted, charters.audited = any_integer(rng, 0, 64), any_integer(rng, 0, 64)
 
 
 def any_bytes(topics: Sequence[str], rng: Random) -> bytes:

@@ -56,7 +56,7 @@ def any_sought(turn: int, ids: Sequence[NodeId], rng: Random) -> Sought:
     sought = Sought()
     sought.members = [any_raw_id(ids, rng) for _ in range(rng.randrange(4))]
     sought.count, sought.tries = any_integer(rng, 0, 9), any_integer(rng, 0, 2)
-    sought.told, sought.asked = any_integer(rng, -1, turn), any_integer(rng, -1, turn)
+    sought.answered, sought.asked = any_integer(rng, -1, turn), any_integer(rng, -1, turn)
     sought.settled = sought.count % 2 == 0
     sought.looked = any_integer(rng, turn, turn - REFRESH)
     return sought

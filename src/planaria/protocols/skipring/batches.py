@@ -71,17 +71,17 @@ def question(command: Consult, sender: NodeId, member: NodeId) -> Review | Settl
 class Batches:
     """What one member makes of manifests.
 
-    `told` are those that somebody had settled since the last timeout, and goes on with.
+    `requested` are those that somebody had settled since the last timeout, and goes on with.
     """
 
-    __slots__ = ("_inspection", "holdings", "id", "staging", "told", "topic")
+    __slots__ = ("_inspection", "holdings", "id", "requested", "staging", "topic")
 
     def __init__(
         self, topic: str, id: NodeId, holdings: Holdings, staging: Staging, inspection: Inspection
     ) -> None:
         self.topic, self.id, self.holdings, self.staging = topic, id, holdings, staging
         self._inspection = inspection
-        self.told: set[bytes] = set()
+        self.requested: set[bytes] = set()
 
     def read(self, data: bytes) -> tuple[Manifest, Portion] | None:
         """A manifest and its portion of this topic, if it has one and its publisher signed it."""
@@ -145,10 +145,10 @@ class Batches:
         found = []
         for manifest in self.staging.manifests():
             portion = manifest.portions.get(self.topic)
-            told = manifest.record.key in self.told
-            if portion is not None and not told and self._published(manifest, portion):
+            requested = manifest.record.key in self.requested
+            if portion is not None and not requested and self._published(manifest, portion):
                 found.append((manifest, portion))
-        self.told.clear()
+        self.requested.clear()
         return found
 
     def answer(self, manifest: Manifest, portion: Portion, sender: NodeId) -> Effect:

@@ -72,7 +72,7 @@ class ChartersState(State):
     """Sealed charters by topic, the highest first, and whose turn it is to be told or verified."""
 
     kept: dict[str, list[bytes]] = field(default_factory=dict)
-    told: int = 0
+    hinted: int = 0
     audited: int = 0
 
 
@@ -86,7 +86,7 @@ class Charters(Stateful):
 
     __slots__ = (
         "_above", "_company", "_inherits", "_judge", "_judged", "_learning", "_peer",
-        "_revocations", "_rng", "audited", "everything", "id", "kept", "told",
+        "_revocations", "_rng", "audited", "everything", "hinted", "id", "kept",
     )  # fmt: skip
     state_type = ChartersState
 
@@ -103,7 +103,7 @@ class Charters(Stateful):
         self.id, self.everything, self._inherits = id, everything, inherits
         self._above: frozenset[str] = frozenset()  # topics above own ones, as of the last timeout
         self.kept: dict[str, list[bytes]] = {}
-        self.told = self.audited = 0
+        self.hinted = self.audited = 0
         self._peer, self._rng, self._judge = peer, rng, judge
         self._revocations: tuple[Rank, list[bytes]] = (NO_RANK, [])  # all, as of the last timeout
         self._judged: dict[bytes, Judged] = {}  # what was verified of what is kept, by its bytes
@@ -188,8 +188,8 @@ class Charters(Stateful):
         if self._keeps(judged.charter.topic):
             self._add(data, judged)
         others = [id for id in self._peer.supervisors if id != self.id][:PUSH_MAX]
-        told = [Send(id, CharterNews(self.id, [data])) for id in others]
-        return [*told, *self.obey([*self._peer.topics])]
+        news = [Send(id, CharterNews(self.id, [data])) for id in others]
+        return [*news, *self.obey([*self._peer.topics])]
 
     def on_message(self, message: Message, sender: NodeId) -> list[Effect]:
         """Hints, questions and charters; each speaks for itself alone."""
@@ -240,8 +240,8 @@ class Charters(Stateful):
         self.audited += sum(name in self.kept for name in audited)
         self._revocations = self._revoked()
         names = [*dict.fromkeys([*self.kept, *self._peer.topics, *sorted(self._above)])]
-        turned = _turn(names, self.told, HINTS_MAX - 1)
-        self.told = (self.told + HINTS_MAX - 1) % max(1, len(names))
+        turned = _turn(names, self.hinted, HINTS_MAX - 1)
+        self.hinted = (self.hinted + HINTS_MAX - 1) % max(1, len(names))
         return [*self.obey(turned), *self._hint(turned)]
 
     def obey(self, topics: Iterable[str]) -> list[Effect]:
@@ -251,8 +251,8 @@ class Charters(Stateful):
             membership, best = self._peer.topics.get(topic), self.best(topic)
             if membership is None:
                 continue
-            told = self._peer.retention.get(topic, FOREVER)
-            wanted = told if best is None else best.retention
+            present = self._peer.retention.get(topic, FOREVER)
+            wanted = present if best is None else best.retention
             if membership.history.horizon.retention != wanted:
                 effects += membership.history.retain(wanted)
         return [*effects, Persist()] if effects else []

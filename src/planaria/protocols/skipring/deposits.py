@@ -66,7 +66,7 @@ def answer(topic: str, id: NodeId, sender: NodeId, key: bytes, reason: str = "")
     return Send(sender, Held(topic, id, key))
 
 
-def told(message: Held | NotHeld) -> Effect:
+def answered(message: Held | NotHeld) -> Effect:
     """The word of another member, for the application that entrusted the record."""
     reason = message.reason if isinstance(message, NotHeld) else ""
     return DepositAnswered(message.topic, message.sender, message.key, reason)

@@ -112,13 +112,13 @@ class Directory(Stateful):
 
         Raises `UsageError` if it is no pattern.
         """
-        return self.is_told(check_filter(pattern))
+        return self.is_answered(check_filter(pattern))
 
-    def is_told(self, pattern: str) -> bool:
+    def is_answered(self, pattern: str) -> bool:
         """The same of a pattern that memory holds, whatever it is."""
-        told = self.heard.get(pattern, [])
-        silent = [id for id in self.supervisors if id not in told]
-        return bool(told) and all(id in self.walks and self.walks[id].quiet for id in silent)
+        answered = self.heard.get(pattern, [])
+        silent = [id for id in self.supervisors if id not in answered]
+        return bool(answered) and all(id in self.walks and self.walks[id].quiet for id in silent)
 
     def members(self, topic: str) -> tuple[list[NodeId], int] | None:
         """Some members of a topic and their number; None while no supervisor has answered."""
@@ -256,7 +256,7 @@ class Directory(Stateful):
                 self._learn(topic)
         done = walk.turn(message.next)
         if done is not None:
-            self._told(message.sender, done)
+            self._answered(message.sender, done)
         self._pages += 1
         if not walk.patterns:
             return []
@@ -272,12 +272,12 @@ class Directory(Stateful):
         self.known[topic] = self.turn
         self.news.append(topic)
 
-    def _told(self, supervisor: NodeId, done: str) -> None:
+    def _answered(self, supervisor: NodeId, done: str) -> None:
         """A supervisor has told all its topics of `done`, and of what that covers."""
         for pattern in self.wanted:
-            told = self.heard.setdefault(pattern, [])
-            if supervisor not in told and covers(done, pattern):
-                told.append(supervisor)
+            answered = self.heard.setdefault(pattern, [])
+            if supervisor not in answered and covers(done, pattern):
+                answered.append(supervisor)
 
     # Members
 

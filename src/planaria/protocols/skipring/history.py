@@ -194,7 +194,7 @@ class History(Stateful):
             return []
         effects: list[Effect] = []
         if isinstance(question, Settle):
-            self.batches.told.add(found[0].record.key)
+            self.batches.requested.add(found[0].record.key)
             effects = [*self._settle(view, *found, question.spread), Persist()]
         return [*effects, self.batches.answer(*found, sender)]
 
@@ -229,10 +229,10 @@ class History(Stateful):
         effects = [*self._show_window(), *self.reader.on_timeout()]
         self.holdings.purge(self.horizon.windows())
         self.holdings.forget(self.horizon.oldest)
-        told = self.inspection.on_timeout()  # before the audit, which takes a doubt as seen to
+        checks = self.inspection.on_timeout()  # before the audit, which takes a doubt as seen to
         self.antientropy.on_timeout()
-        told += self.broadcast.on_timeout()
-        return [*([*effects, Persist()] if effects else []), *told]
+        checks += self.broadcast.on_timeout()
+        return [*([*effects, Persist()] if effects else []), *checks]
 
     def read_clock(self, seconds: int) -> list[Effect]:
         """The driver read the wall clock."""
@@ -254,16 +254,16 @@ class History(Stateful):
 
         Whoever pushes what nobody may have published is told: else it would for ever.
         """
-        told: list[Effect] = []
+        answers: list[Effect] = []
 
         def take(found: list[Record]) -> None:
             admitted, refused = self.inspection.sift(found)
-            told.extend(self._take(admitted, history=True))
+            answers.extend(self._take(admitted, history=True))
             if refused:
                 refusal = Refused(self.topic, self.id, message.exchange, refused)
-                told.append(Send(message.sender, refusal))
+                answers.append(Send(message.sender, refusal))
 
-        return self.antientropy.on_message(message, take) + told
+        return self.antientropy.on_message(message, take) + answers
 
     def _on_refused(self, view: View, message: Refused) -> list[Effect]:
         self.inspection.suspect(message.places)

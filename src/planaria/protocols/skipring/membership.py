@@ -15,7 +15,7 @@ from planaria.protocols.skipring.batches import Consult, Consulted, question
 from planaria.protocols.skipring.broadcast import View, view
 from planaria.protocols.skipring.broadcast_messages import Nack
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
-from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, told
+from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, answered
 from planaria.protocols.skipring.former import Former, FormerState
 from planaria.protocols.skipring.history import PUBLICATION_MESSAGES, History, HistoryState
 from planaria.protocols.skipring.messages import (
@@ -207,7 +207,7 @@ class Membership(Stateful):
 
     def _on_answer(self, message: Held | NotHeld) -> list[Effect]:
         """A member answers a deposit of mine."""
-        return [told(message)]
+        return [answered(message)]
 
     def _on_nack(self, message: Nack) -> list[Effect]:
         """A share was refused: where its receiver is may be wrong as well."""

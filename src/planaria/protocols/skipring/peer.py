@@ -34,7 +34,7 @@ from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
 from planaria.protocols.skipring.batches import Consult, Consulted, question
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
-from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, deposit, told
+from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, answered, deposit
 from planaria.protocols.skipring.history import History
 from planaria.protocols.skipring.membership import Membership, MembershipState
 from planaria.protocols.skipring.messages import (
@@ -286,7 +286,7 @@ class Peer(Node):
             key = record_key(message.manifest)
             return [answer(message.topic, self.id, message.sender, key, STRANGER)]
         if isinstance(message, Held | NotHeld):
-            return [told(message)]
+            return [answered(message)]
         if isinstance(message, Reviewed):
             return [Consulted(message)]
         return ()

@@ -29,8 +29,8 @@ def make_up(one: Subscriber) -> int:
     """Let the intervals pass in which a member rested, and say how many: nothing else happened."""
     passed = one.pace.make_up()
     if passed:
-        told = one.child_sums.items()
-        one.child_sums = {label: (total, age + passed) for label, (total, age) in told}
+        sums = one.child_sums.items()
+        one.child_sums = {label: (total, age + passed) for label, (total, age) in sums}
         one.spread_pause = max(0, one.spread_pause - passed)
         before, after = one.silence
         one.silence = (before + passed if one.pred else 0, after + passed if one.succ else 0)

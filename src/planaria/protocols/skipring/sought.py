@@ -15,7 +15,7 @@ class SoughtState(State):
 
     members: list[int]
     count: int
-    told: int
+    answered: int
     asked: int
     looked: int
     tries: int
@@ -25,14 +25,14 @@ class SoughtState(State):
 class Sought(Stateful):
     """The members of one topic."""
 
-    __slots__ = ("asked", "count", "looked", "members", "settled", "told", "tries")
+    __slots__ = ("answered", "asked", "count", "looked", "members", "settled", "tries")
     state_type = SoughtState
 
     def __init__(self, turn: int = 0) -> None:
         self.members: list[NodeId] = []
         self.count = 0
         self.settled = False  # may there be no more than that?
-        self.told = NEVER  # the turn of the last answer
+        self.answered = NEVER  # the turn of the last answer
         self.asked = NEVER
         self.looked = turn
         self.tries = 0  # questions since the last answer
@@ -40,12 +40,12 @@ class Sought(Stateful):
     @property
     def found(self) -> tuple[list[NodeId], int] | None:
         """Some members and their number, if that is known."""
-        return None if self.told == NEVER else (list(self.members), self.count)
+        return None if self.answered == NEVER else (list(self.members), self.count)
 
     def repair(self, turn: int) -> None:
         """No turn is later than this one."""
-        if not NEVER <= self.told <= turn:
-            self.told = NEVER
+        if not NEVER <= self.answered <= turn:
+            self.answered = NEVER
         self.asked = NEVER if self.asked < NEVER else min(self.asked, turn)
         self.looked = min(max(self.looked, 0), turn)
         self.tries = min(max(self.tries, 0), ASKED_MAX)
@@ -79,5 +79,5 @@ class Sought(Stateful):
         one has not answered and nobody else knows of members."""
         if not self.tries or (not count and not first and (self.tries < 2 or self.members)):
             return
-        self.members, self.count, self.told = members, max(count, len(members)), turn
+        self.members, self.count, self.answered = members, max(count, len(members)), turn
         self.settled, self.tries = settled, 0

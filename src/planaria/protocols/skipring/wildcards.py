@@ -131,8 +131,8 @@ class Wildcards(Stateful):
 
     def _said(self) -> list[Effect]:
         """Say of each pattern once that all topics that match are joined."""
-        told = [it for it in self.awaited if self.directory.is_told(it)]
-        said = [it for it in told if self._in_all(it, self.awaited[it])]
+        answered = [it for it in self.awaited if self.directory.is_answered(it)]
+        said = [it for it in answered if self._in_all(it, self.awaited[it])]
         for pattern in said:
             del self.awaited[pattern]
         return [Joined(pattern) for pattern in said]

@@ -35,13 +35,13 @@ class LeasesModel(Model):
     """A path of n brokers, one client with one filter at a random one of them.
 
     Over each link in each direction there is the right entry, none, a false one, or a false filter
-    under the right id; clocks are at 0, about to overrun, or out of range. `told`: each believes to
-    have told what is right, nothing, or something false; otherwise what is right.
+    under the right id; clocks are at 0, about to overrun, or out of range. `announced`: each thinks
+    that it announced what is right, nothing, or something false; otherwise what is right.
     """
 
     name = "leases"
     messages = RoutingOverlay.messages
-    starts = ("entries", "told")
+    starts = ("entries", "announced")
     small = MappingProxyType({f"{HERE}.{name}": value for name, value in SMALL.items()})
 
     def __init__(self, n: int, start: str = "entries") -> None:
@@ -52,10 +52,10 @@ class LeasesModel(Model):
     @property
     def covered(self) -> str:
         """The starts, in one sentence."""
-        told = "" if self.start == "entries" else ", what was told right, nothing or false"
+        also = "" if self.start == "entries" else ", what was told right, nothing or false"
         return (
             f"a path of {self.n} brokers and one subscription: over each link each way the right "
-            f"entry, none, a false one or a false filter, flag set or not; three clocks{told}"
+            f"entry, none, a false one or a false filter, flag set or not; three clocks{also}"
         )
 
     def nodes(self, coins: Coins) -> list[Node]:
@@ -70,15 +70,15 @@ class LeasesModel(Model):
         near = list(broker.links)
         wrong = random_filter(Random(7))
         clocks = (0, self.overlay.timing.pi - 1, -5)
-        told = (None,) if self.start == "entries" else (None, {}, {FALSE_ID: wrong})
+        announced = (None,) if self.start == "entries" else (None, {}, {FALSE_ID: wrong})
         for kinds in product(("right", "none", "false", "filter"), repeat=len(near)):
-            for clock, said in product(clocks, told):
+            for clock, said in product(clocks, announced):
                 state = decode_state(BrokerState, broker.snapshot())
                 state.table.clock = clock
                 for peer, kind in zip(near, kinds, strict=True):
                     _set(state, peer, kind, wrong)
                     if said is not None:
-                        state.announcer.told[peer] = dict(said)
+                        state.announcer.announced[peer] = dict(said)
                 yield state
 
     def plain(self, state: State) -> State:

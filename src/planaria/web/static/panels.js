@@ -18,7 +18,7 @@ const Panels = (() => {
       const item = made("li", group ? lamp.name.slice(group.length + 1) : lamp.name, lamp.state);
       const words = { good: "holds", once: "seen wrong once", broken: "broken" }[lamp.state];
       item.setAttribute("aria-label", `${lamp.name}: ${words}`);
-      if (lamp.told) item.append(made("small", lamp.told));
+      if (lamp.detail) item.append(made("small", lamp.detail));
       const head = group !== last ? [made("li", group, "group")] : [];
       last = group;
       return [...head, item];
