@@ -155,7 +155,8 @@ def test_clients_are_listed_with_what_they_do_at_which_node(board: Board) -> Non
     assert board.page.locator("#choose option:checked").inner_text() == "n1"
     board.seen("#detail .client", "follows weather/# in gossip")
     board.page.set_viewport_size({"width": 360, "height": 740})
-    assert board.page.evaluate("document.documentElement.scrollWidth") <= 360
+    fits = "document.documentElement.scrollWidth <= 360"  # once it is drawn for this width
+    board.page.wait_for_function(fits, timeout=PATIENCE)
     board.page.set_viewport_size({"width": 1280, "height": 720})
 
 
