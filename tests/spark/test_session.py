@@ -279,6 +279,37 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
         planaria.spark.PlanariaDataSource  # noqa: B018 - it is looked for when it is named
 
 
+class Loud:
+    """A server that counts the errors it would print."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+
+    def handle_error(self, request: object, address: object) -> None:
+        self.heard += 1
+
+
+@pytest.mark.parametrize(
+    ("error", "heard"),
+    [
+        (EOFError(), 0),
+        (ConnectionResetError(), 0),
+        (ValueError("The value of the provided token to the AccumulatorServer is not correct."), 0),
+        (ValueError("invalid literal"), 1),
+        (KeyError("token"), 1),
+    ],
+)
+def test_nothing_but_the_end_of_java_is_hushed(error: Exception, heard: int) -> None:
+    """It may end before, in or after what it says; PySpark reads the first as a wrong token."""
+    server = Loud()
+    session_module._hush(server)  # type: ignore[arg-type]
+    try:
+        raise error
+    except Exception:
+        server.handle_error(None, None)
+    assert server.heard == heard
+
+
 def test_java_that_is_killed_is_one_line_with_what_is_done(
     killed: subprocess.CompletedProcess[str],
 ) -> None:

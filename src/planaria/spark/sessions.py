@@ -180,7 +180,11 @@ def _hush(server: "BaseServer") -> None:
     loud = server.handle_error
 
     def handle(request: Any, address: Any) -> None:
-        if not isinstance(sys.exception(), EOFError | ConnectionError):
+        error = sys.exception()
+        wordless = isinstance(error, ValueError) and "token" in str(
+            error
+        )  # it had said nothing yet
+        if not (wordless or isinstance(error, EOFError | ConnectionError)):
             loud(request, address)
 
     setattr(server, "handle_error", handle)  # noqa: B010
