@@ -34,7 +34,6 @@ class Door:
         self._listening: list[socket.socket] = []
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
         self._knocking: dict[asyncio.Task[None], None] = {}  # the oldest first
-        self._going: set[asyncio.Task[None]] = set()  # cancelled, not over yet
         self._unbegun: set[socket.socket] = set()  # that no transport closes yet
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
@@ -53,7 +52,7 @@ class Door:
             one.close()
         for pause in self._pauses.values():
             pause.cancel()
-        tasks = [*self._knocking, *self._going]
+        tasks = list(self._knocking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -84,8 +83,7 @@ class Door:
         if len(self._knocking) > KNOCKING_MAX:
             oldest = next(iter(self._knocking))
             del self._knocking[oldest]  # now: one that is done cannot be cancelled instead of it
-            if oldest.cancel():
-                self._going.add(oldest)
+            oldest.cancel()
 
     async def _let_in(self, one: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -98,7 +96,6 @@ class Door:
 
     def _over(self, one: socket.socket, task: asyncio.Task[None]) -> None:
         self._knocking.pop(task, None)
-        self._going.discard(task)
         if one in self._unbegun:
             self._unbegun.discard(one)
             one.close()

@@ -205,7 +205,9 @@ class Trace:
             raise UsageError(f"cannot read {path}: {reason}") from None
         missing = [name for name in COLUMNS if name not in self._file.schema_arrow.names]
         if missing:
-            raise UsageError(f"{path} is not a trace: it lacks {', '.join(missing)}")
+            raise UsageError(
+                f"{path} is not a trace of schema {SCHEMA_VERSION}: it lacks {', '.join(missing)}"
+            )
 
     @property
     def about(self) -> dict[str, str]:

@@ -181,9 +181,8 @@ def _hush(server: "BaseServer") -> None:
 
     def handle(request: Any, address: Any) -> None:
         error = sys.exception()
-        wordless = isinstance(error, ValueError) and "token" in str(
-            error
-        )  # it had said nothing yet
+        # Java that had said nothing yet: PySpark takes that for a wrong token.
+        wordless = isinstance(error, ValueError) and "token" in str(error)
         if not (wordless or isinstance(error, EOFError | ConnectionError)):
             loud(request, address)
 
