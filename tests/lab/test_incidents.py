@@ -76,10 +76,10 @@ def test_what_is_not_a_matter_of_convergence_is_checked(stories: list[Story]) ->
 def test_every_protocol_of_the_gallery_is_used_and_every_file_is_told(
     stories: list[Story],
 ) -> None:
-    told = [it.incident for it in stories]
-    assert {it.naive for it in told} == {*NAIVE}
-    assert {it.planaria for it in told} == {*PLANARIA}
-    for it in told:
+    gallery = [it.incident for it in stories]
+    assert {it.naive for it in gallery} == {*NAIVE}
+    assert {it.planaria for it in gallery} == {*PLANARIA}
+    for it in gallery:
         assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", source) for source in it.source), it.name
         assert any(action.kind not in WORKLOAD for action in it.faults) or it.name == "reload"
 
@@ -156,14 +156,16 @@ def test_a_record_that_does_not_arrive_is_noticed(monkeypatch: pytest.MonkeyPatc
 # The command
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str], str]:
+def run_incidents(
+    capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, list[str], str]:
     code = main(["incidents", *arguments])
     out, err = capsys.readouterr()
     return code, out.splitlines(), err
 
 
 def test_an_incident_is_a_row_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    code, lines, _ = told(capsys, "restored-session", "--json")
+    code, lines, _ = run_incidents(capsys, "restored-session", "--json")
     (row,) = map(json.loads, lines)
     expected: dict[str, Any] = {
         "name": "restored-session",
@@ -185,7 +187,7 @@ def test_the_table_fits_and_the_exit_code_says_whether_all_healed(
     monkeypatch.setattr("planaria.cli.incidents.names", lambda: ["same-id", "restored-session"])
     if broken:
         monkeypatch.setattr(incidents, "PLANARIA", {"ring": Mesh})
-    code, lines, _ = told(capsys)
+    code, lines, _ = run_incidents(capsys)
     assert code == int(broken)
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["incident", "source", "naive", "healed", "in", "lost", "twice"]
@@ -196,7 +198,7 @@ def test_the_table_fits_and_the_exit_code_says_whether_all_healed(
 def test_a_misspelt_incident_is_answered_with_the_nearest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, lines, err = told(capsys, "two-owner")
+    code, lines, err = run_incidents(capsys, "two-owner")
     assert (code, lines) == (2, [])
     assert "two-owners" in err
 

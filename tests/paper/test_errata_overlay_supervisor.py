@@ -119,7 +119,7 @@ def test_e9_subscribe_over_a_hole_overwrites_a_member() -> None:
 @pytest.mark.parametrize(("leaver", "n"), [("0", 2), ("0", 3), ("1", 3), ("1", 4)])
 def test_e10_the_mover_is_told_that_it_is_its_own_neighbour(leaver: str, n: int) -> None:
     """Finding: transient once E2 is amended, for the self reference is dropped on receipt."""
-    for amendments, told in ((without("E10"), True), (ALL, False)):
+    for amendments, own_neighbour in ((without("E10"), True), (ALL, False)):
         supervisor = _supervisor(amendments, {label(i): i + 1 for i in range(n)})
         owner = supervisor.database[leaver]
         assert owner is not None
@@ -127,7 +127,7 @@ def test_e10_the_mover_is_told_that_it_is_its_own_neighbour(leaver: str, n: int)
         move = next(e for e in effects if isinstance(e, Send) and e.target != owner)
         assert isinstance(move.message, SetData)
         neighbours = [ref.id for ref in (move.message.pred, move.message.succ) if ref is not None]
-        assert (move.target in neighbours) is told
+        assert (move.target in neighbours) is own_neighbour
 
 
 def test_e16_the_round_robin_divides_by_zero_while_the_database_is_empty() -> None:

@@ -151,6 +151,8 @@ def test_what_is_meant_for_the_dht_finds_sound_neighbours_in_the_tree() -> None:
     it = nodes[1]
     assert isinstance(it, ContentBroker)
     it.host.place.parent, it.host.place.children = -1, (1, 2, 2, 1 << 70)
-    told = [effect.target for effect in it.on_message(AskFinger(2, 0)) if isinstance(effect, Send)]
-    assert {*told} <= {0, 2, 3}
+    targets = [
+        effect.target for effect in it.on_message(AskFinger(2, 0)) if isinstance(effect, Send)
+    ]
+    assert {*targets} <= {0, 2, 3}
     assert {*it.links} <= {0, 2, 3}

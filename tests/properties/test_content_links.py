@@ -18,11 +18,11 @@ class Gaps:
     kinds = ("effect",)
 
     def __init__(self) -> None:
-        self.told: dict[NodeId, int] = {}
+        self.counts: dict[NodeId, int] = {}
 
     def record(self, tick: int, kind: str, node: NodeId, entry: object, effect: object) -> None:
         if isinstance(effect, Notice) and effect.kind == "gap":
-            self.told[node] = self.told.get(node, 0) + 1
+            self.counts[node] = self.counts.get(node, 0) + 1
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_loss_and_partitions_of_links_that_stay_lose_nothing(
         assert len(during) > 10
         assert book.missed(end) == [], spec.command(overlay)
         assert book.wrong() == [], spec.command(overlay)
-        assert gaps.told == {}
+        assert gaps.counts == {}
 
 
 @pytest.mark.parametrize("share", [0.4, 0.9])
@@ -77,5 +77,5 @@ def test_a_partition_longer_than_the_memory_is_reported_to_everybody() -> None:
     _, book = run(overlay, spec, [gaps])
     end = max(it.time for it in book.published.values())
     assert book.missed(end) != []
-    assert sorted(gaps.told) == list(range(7))
-    assert max(gaps.told.values()) <= 7
+    assert sorted(gaps.counts) == list(range(7))
+    assert max(gaps.counts.values()) <= 7

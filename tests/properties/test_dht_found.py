@@ -14,6 +14,7 @@ from planaria.protocols.dht.lookups import Pending
 from planaria.protocols.dht.messages import AskFinger
 from planaria.protocols.dht.node import DhtNode
 from planaria.protocols.dht.overlay import DhtOverlay, give_places
+from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.simulator.delays import parse_delay
 from planaria.simulator.engine import Simulator
 from planaria.simulator.trial import Spec, Trial
@@ -46,6 +47,22 @@ def test_a_dead_host_dies_however_others_speak_of_it(seeds: Callable[[int, int],
     """Both that pointed at it drop it at once, and a finger brought it back, for ever."""
     for seed in range(seeds(80, 2_000)):
         after_two_crashes(seed)
+
+
+@pytest.mark.parametrize(("silent", "age"), [(SILENCE_MAX, 300), (SILENCE_MAX, -1), (-3, 256)])
+def test_the_only_reference_is_called_however_long_it_seems_to_be_lost(
+    silent: int, age: int
+) -> None:
+    """Given up at the first timeout, with an age at which nobody is called: both stayed alone."""
+    simulator, overlay = Simulator(1), DhtOverlay(TINY)
+    one, other = DhtNode(3, TINY, ()), DhtNode(8, TINY, ())
+    one.dht.ring.right = TINY.ref(other.id)
+    one.dht.ring.silence, one.dht.ring.lost = {other.id: silent}, {other.id: age}
+    for node in (one, other):
+        simulator.add(node)
+    for _ in range(2 * SILENCE_MAX):
+        simulator.run_interval()
+    assert not overlay.violations(simulator.states(), simulator.channel())
 
 
 def test_hosts_that_lost_each_other_do_not_wait_for_their_memory_to_end() -> None:

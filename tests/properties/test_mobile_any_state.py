@@ -111,13 +111,14 @@ def test_relay_that_restarts_with_an_old_state_loses_no_publication(seeds: Seeds
 # Heights that changed places for ever
 
 
-def test_two_heights_far_apart_do_not_change_places_for_ever() -> None:
-    """In range, one of them a false view, delays and phases constant: seed 81 did for ever."""
-    for seed in (81, *range(10)):
-        trial, layers = pair(seed, "fixed:50")
+@pytest.mark.parametrize("delay", ["fixed:50", "fixed:230", "fixed:400"])
+def test_two_heights_far_apart_do_not_change_places_for_ever(delay: str) -> None:
+    """In range, both views false, delays constant: words of 2 intervals ago did it, each time."""
+    for seed in range(6):
+        trial, layers = pair(seed, delay)
         low, high = heights_of(layers)
-        low.height, low.views = GAP_MAX, {1: (2 * GAP_MAX + 1, high.lid)}
-        high.height, high.views = 2 * GAP_MAX + 1, {0: (0, low.lid)}
+        low.height, low.views = 0, {1: (GAP_MAX + 1, high.lid)}
+        high.height, high.views = 2 * GAP_MAX, {0: (254 * GAP_MAX, low.lid)}
         assert trial.run().failure is None
 
 

@@ -122,11 +122,11 @@ def test_three_states_leave_a_broken_tree_in_parts_and_heights_do_not() -> None:
         for seed in range(5):
             spec = Spec(9, seed, "fresh", faults=parse_schedule("at 20 crash count=3"))
             figures = must_heal(oriented(orientation, "complete:9"), spec).metrics
-            told = (
+            reported = (
                 figures.get("orientation", "heights"),
                 "stays in parts" in figures.get("safe_on", ""),
             )
-            assert told == (orientation, orientation == "three-state")
+            assert reported == (orientation, orientation == "three-state")
             found.append(figures["parts"])
     assert max(parts["three-state"]) > 1
     assert max(parts["heights"]) == 1

@@ -36,7 +36,7 @@ records = st.builds(
 Told = list[Any]
 
 
-def told(effects: Sequence[Effect]) -> Told:
+def in_short(effects: Sequence[Effect]) -> Told:
     """What an application hears, in its order: (stream, number, payload), (kind, stream, ...)."""
     short: Told = []
     for effect in effects:
@@ -183,7 +183,7 @@ class ReaderAndTwin(RuleBasedStateMachine):
             self.same(self.reader.on_timeout(), expected)
 
     def same(self, effects: Sequence[Effect], expected: Told) -> None:
-        assert told(effects) == expected
+        assert in_short(effects) == expected
         for it in expected:
             if isinstance(it[0], int):
                 assert it[:2] not in self.handed, "handed out twice"

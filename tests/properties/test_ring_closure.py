@@ -88,10 +88,10 @@ def served_by(rank: int, supervisors: int, n: int, simulator: Simulator) -> Ring
 
 def disturb_member(one: Subscriber, ids: list[int], running: bool, rng: Random) -> None:
     one.inquiry.due = rng.choice([None, any_integer(rng, 0, WINDOW_MAX)])
-    waited = PATIENCE // 2 if running else 0
+    waited = PATIENCE // 2 - 1 if running else 0
     one.inquiry.waiting = min(any_integer(rng, 0, waited), waited)
     if one.inquiry.waiting > 0 and one.inquiry.due is not None:
-        one.inquiry.due = min(one.inquiry.due, waited - one.inquiry.waiting)
+        one.inquiry.due = min(one.inquiry.due, PATIENCE // 2 - one.inquiry.waiting)
     one.inquiry.version = any_integer(rng, 0, 1 << 62)
     one.inquiry.version_age = any_integer(rng, 0, 8, 2 * PATIENCE)
     one.silence = (any_integer(rng, 0, SILENCE_MAX), any_integer(rng, 0, SILENCE_MAX))

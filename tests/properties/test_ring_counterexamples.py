@@ -192,7 +192,7 @@ def introductions(n: int) -> tuple[set[Fact], list[tuple[Fact, Fact, Fact]]]:
         for id in range(n + 1)
         if id not in (m, slot)
     }
-    told = []
+    passed_on = []
     for m, one in members.items():
         left = one.around.left[-1] if one.around.left else one.pred and one.pred[0]
         right = one.around.right[-1] if one.around.right else one.succ and one.succ[0]
@@ -204,14 +204,14 @@ def introductions(n: int) -> tuple[set[Fact], list[tuple[Fact, Fact, Fact]]]:
             for u in members:
                 if u != near and (m, near, u) not in false:
                     continue  # m never writes to u
-                told += [
+                passed_on += [
                     ((m, near, u), (m, far, x), (u, far, x))
                     for x in range(n + 1)
                     if (m, far, x) in false
                     and (u, far, x) in false
                     and accepts(members[u], m, far, x)
                 ]
-    return false, told
+    return false, passed_on
 
 
 @pytest.mark.parametrize("n", [*range(1, 18), 24, 32, 33])
@@ -220,12 +220,12 @@ def test_f6_no_set_of_false_shortcuts_confirms_itself(n: int) -> None:
 
     Whatever the schedule then, a false shortcut that is overwritten has one fewer to come from.
     """
-    false, told = introductions(n)
+    false, passed_on = introductions(n)
     assert n < 5 or false
     while True:
         sustained = {
             fact
-            for (m, near, u), shown, fact in told
+            for (m, near, u), shown, fact in passed_on
             if shown in false and (near == u or (m, near, u) in false)
         }
         if sustained == false:
@@ -291,16 +291,19 @@ def test_supervisors_with_different_databases_agree_by_preference_alone() -> Non
     assert [one.label for one in lab.members] == list(range(8))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_supervisors_that_know_each_other_leave_one_database(seed: int) -> None:
-    overlay, simulator = RingOverlay(supervisors=3), Simulator(seed)
+@pytest.mark.parametrize(("seed", "supervisors"), [(0, 3), (1, 3), (2, 3), (3, 4), (4, 7)])
+def test_supervisors_that_know_each_other_leave_one_database(seed: int, supervisors: int) -> None:
+    """Of more than three the second and the third live no more."""
+    overlay, simulator = RingOverlay(supervisors), Simulator(seed)
     lab = RingLab(overlay, overlay.legitimate(9, simulator.rng), simulator)
     for rank, id in enumerate(preference(TOPIC, overlay.supervisors)):
         served = lab.supervisor(id).serve(TOPIC)
         assert served is not None
         served.database.entries = [(rank + 4 * place) % 9 for place in range(9)]
-        for one in lab.members[rank::3]:
+        for one in lab.members[rank::supervisors]:
             one.inquiry.contact = rank
+        if supervisors > 3 and rank in (1, 2):
+            simulator.remove(id)
     assert "supervisor" in lab.broken()
     lab.heal(60)
 

@@ -113,10 +113,10 @@ class Change:
                 self.simulator.add(RingNode(id, supervisors, self.simulator.rng, supervise=False))
         for id in set(supervisors) - set(old):
             self.simulator.add(self.overlay.spawn(id, self.simulator.rng))
-        told = [id for id in self.simulator.nodes if id not in set(supervisors) - set(old)]
-        for id in rng.sample(told, len(told)):
+        others = [id for id in self.simulator.nodes if id not in set(supervisors) - set(old)]
+        for id in rng.sample(others, len(others)):
             self.simulator.command(id, Supervisors(supervisors))
-            self.simulator.run(rng.randrange(100 * late // len(told) + 1))
+            self.simulator.run(rng.randrange(100 * late // len(others) + 1))
 
     def heals(self, number: int) -> None:
         n = len(self.simulator.nodes)

@@ -13,10 +13,10 @@ def test_newcomers_and_old_members_meet_at_the_successor_of_a_dead_supervisor() 
 
     Label 0 asks every other interval; that nobody answers is reason enough to try the next one.
     """
-    for seed, told in enumerate((True, False, True, False)):
+    for seed, detects in enumerate((True, False, True, False)):
         overlay = RingOverlay(supervisors=3)
         simulator = Simulator(seed)
-        simulator.detects_failed_sends = told
+        simulator.detects_failed_sends = detects
         for node in overlay.legitimate(12, simulator.rng):
             simulator.add(node)
         simulator.run(500)

@@ -137,8 +137,8 @@ def test_what_nobody_signed_is_not_stored_not_delivered_and_not_passed_on(false:
     stage = Deposit(TOPIC, 3, false.data, True, stage=True)
     assert [*one.on_message(stage, 3)] == [refused]
     assert len(one.topics[TOPIC].history.holdings) == 0
-    told = [it for it in one.on_timeout() if isinstance(it, Notice)]
-    assert told == [Notice(TOPIC, "forged", {"records": 5})]
+    notices = [it for it in one.on_timeout() if isinstance(it, Notice)]
+    assert notices == [Notice(TOPIC, "forged", {"records": 5})]
     assert not any(isinstance(it, Notice) for it in one.on_timeout()), "told once"
 
 

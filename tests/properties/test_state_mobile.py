@@ -47,11 +47,11 @@ def test_any_layers_load_and_those_without_a_proper_name_are_left_out() -> None:
     node = MobileNode(1, Random(1))
     node.on_command(Subscribe("good/name"))
     layer = node.state().layers["good/name"]
-    for wrong in ("", "a/+/b", "#", "a//b" * 2000, "\0", "good/name\0"):
+    for wrong in ("", "a/+/b", "#", "a//b" * 2000, "\0", "good/name\0", "good\nname"):
         state = MobileState({7: None}, {wrong: layer, "good/name": layer})
         again = MobileNode(1, Random(2))
         again.load(state)
-        assert "good/name" in again.layers
+        assert [*again.layers] == ["good/name"]
         again.on_timeout()
     again.load(MobileState({}, {f"t/{number}": layer for number in range(LAYERS_MAX + 9)}))
     assert len(again.layers) == LAYERS_MAX

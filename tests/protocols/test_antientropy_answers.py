@@ -1,13 +1,18 @@
 """Which frames of an answer came is remembered by value: bytes in between change nothing."""
 
+from collections import deque
+
 import pytest
 
 from antientropy_lab import ALL, TOPIC, Channel, held, peer, record
 from planaria.core.chance import stream
-from planaria.core.node import Effect
+from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Effect, Send
 from planaria.core.state import decode_state
 from planaria.protocols.publications.antientropy import AntiEntropy
-from planaria.protocols.publications.antientropy_messages import Push
+from planaria.protocols.publications.antientropy_messages import Digest, Push
+from planaria.protocols.publications.bound import intervals_to_agree
 from planaria.protocols.publications.exchange import (
     COMING_MAX,
     NUMBER_MAX,
@@ -16,7 +21,7 @@ from planaria.protocols.publications.exchange import (
     Exchange,
     count_frame,
 )
-from planaria.protocols.publications.push import PUSH_BYTES_MAX, PUSH_FRAMES_MAX
+from planaria.protocols.publications.push import FRAMING_BYTES, PUSH_BYTES_MAX, PUSH_FRAMES_MAX
 from planaria.protocols.skipring.arbitrary_history import corrupt_coming
 from planaria.records.record import TIME_MAX
 
@@ -136,3 +141,38 @@ def test_arbitrary_counts_are_of_every_kind() -> None:
     assert any(it.counts(Exchange(4, 0, 9, True)) for it in drawn)
     assert any(not it.sound for it in drawn)
     assert max(it.number for it in drawn) > NUMBER_MAX
+
+
+def agreed_after(one: AntiEntropy, two: AntiEntropy, delay: float, limit: int) -> int | None:
+    """Intervals until both hold the same, if every message and digest takes `delay` of them."""
+    both, due = {one.id: one, two.id: two}, deque[tuple[float, NodeId, Message | Digest, NodeId]]()
+    for now in range(limit):
+        while due and due[0][0] <= now:
+            at, target, word, sender = due.popleft()
+            if isinstance(word, Digest):
+                sent = both[target].on_digest(sender, word)
+            else:
+                sent = both[target].on_message(word)
+            due += [(at + delay, it.target, it.message, target) for it in sent if type(it) is Send]
+        if held(one) == held(two):
+            return now
+        for each, other in ((one, two), (two, one)):
+            each.on_timeout()
+            due.append((now + delay, other.id, each.digest(0, ALL), each.id))
+    return None
+
+
+@pytest.mark.parametrize(
+    ("count", "size"), [(200, PUSH_BYTES_MAX // 4 - 200), (60, PUSH_BYTES_MAX // 2)]
+)
+def test_what_does_not_fit_one_answer_takes_another_exchange_for_each_part(
+    count: int, size: int
+) -> None:
+    """Frames are nearly full, or hold one record that is a little more than half of one."""
+    full, delay = peer(1, []), 4.5
+    records = [record(number, size=size) for number in range(count)]
+    full.holdings.append(records)
+    missing = sum(len(it.data) + FRAMING_BYTES for it in records)
+    took = agreed_after(full, peer(2, []), delay, 2000)
+    assert took is not None
+    assert intervals_to_agree(2, delay) < took <= intervals_to_agree(2, delay, missing)

@@ -198,8 +198,8 @@ def test_a_batch_under_two_manifests_is_told_and_neither_is_cut() -> None:
         ring.peer(id).on_message(Settle(TOPIC, ENTRY, batch.manifest.record.data, []), ENTRY)
     history = ring.peer(0).topics[TOPIC].history
     theirs = ring.peer(3).topics[TOPIC].history.holdings.store.read({}).slices
-    told = [it for part in theirs for it in history._take([part.record])]
-    notices = [it for it in told if isinstance(it, Notice)]
+    effects = [it for part in theirs for it in history._take([part.record])]
+    notices = [it for it in effects if isinstance(it, Notice)]
     assert [(it.kind, it.detail["batch"]) for it in notices] == [("equivocation", 0)]
     ring.agree([*one.rows, *other.rows])
 

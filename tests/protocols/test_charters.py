@@ -336,8 +336,8 @@ def test_members_obey_the_charter_that_counts_and_go_back_when_it_is_void() -> N
     assert [retention(node) for node in net.nodes[2:]] == [Retention(count=5)] * 3
     put(net.nodes[1], sealed(voiding(ADMIN, 100), OTHER))
     net.settle()
-    told = [Retention(age=60), Retention(), Retention()]
-    assert [retention(node) for node in net.nodes[2:]] == told
+    expected = [Retention(age=60), Retention(), Retention()]
+    assert [retention(node) for node in net.nodes[2:]] == expected
 
 
 def test_another_retention_in_memory_is_put_right() -> None:
@@ -367,6 +367,6 @@ def test_what_waits_behind_a_gap_is_delivered_before_a_charter_hides_it() -> Non
     assert history.reader.holes
     node._peer.on_command(Clock(9_000_000))
     effects = node.lay_down(sealed(Charter("news", 1, 0, 5, retention=Retention(age=100))))
-    told = [it for it in effects if isinstance(it, Deliver)]
-    assert [it.payload for effect in told for it in effect.publications] == [b"2"]
+    deliveries = [it for it in effects if isinstance(it, Deliver)]
+    assert [it.payload for effect in deliveries for it in effect.publications] == [b"2"]
     assert isinstance(effects[-1], Persist)

@@ -216,21 +216,21 @@ def test_entrusting_sends_to_others_and_holds_what_is_for_itself_in_order() -> N
 def test_in_a_ring_one_deposit_reaches_everybody_once() -> None:
     overlay = RingOverlay()
     simulator = Trial(overlay, Spec(8, 3, "legitimate")).simulator
-    one, told = record(), list[tuple[int, Effect]]()
+    one, effects = record(), list[tuple[int, Effect]]()
 
     class Watch:
         kinds = ("effect",)
 
         def record(self, tick: int, kind: str, node: int, entry: object, effect: Effect) -> None:
-            told.append((node, effect))
+            effects.append((node, effect))
 
     simulator.watch(Watch())  # type: ignore[arg-type]
     simulator.command(5, Entrust(overlay.topic, one, (5,), spread=True))
     simulator.command(5, Entrust(overlay.topic, one, (2, 6), spread=False))
     simulator.run(3 * INTERVAL)
-    delivered = [node for node, effect in told if isinstance(effect, Deliver)]
+    delivered = [node for node, effect in effects if isinstance(effect, Deliver)]
     assert sorted(delivered) == list(range(8))
-    held = [it.member for _, it in told if isinstance(it, DepositAnswered) and not it.reason]
+    held = [it.member for _, it in effects if isinstance(it, DepositAnswered) and not it.reason]
     assert sorted(held) == [2, 5, 6]
 
 

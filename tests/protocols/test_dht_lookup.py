@@ -266,9 +266,11 @@ def test_absurd_levels_of_fingers_are_dropped_on_any_input() -> None:
 
 def test_leaver_makes_its_neighbours_neighbours_and_says_so_to_whoever_asks() -> None:
     nodes = network([1, 5, 9])
-    told = {it.target: it.message for it in nodes[5].on_command(Leave()) if isinstance(it, Send)}
-    assert sorted(told) == [1, 9]
-    for id, message in told.items():
+    messages = {
+        it.target: it.message for it in nodes[5].on_command(Leave()) if isinstance(it, Send)
+    }
+    assert sorted(messages) == [1, 9]
+    for id, message in messages.items():
         nodes[id].on_message(message, 5)
     assert (nodes[1].dht.successor, nodes[9].dht.predecessor) == (9, 1)
     assert nodes[5].on_timeout() == []

@@ -163,7 +163,8 @@ def test_an_answer_that_was_not_asked_for_is_not_believed() -> None:
     asking.on_message(Members(ONE, "a/ghost", [3], 1))
     assert asking.known == {}
     assert asking.sought == {}
-    asking.on_message(Topics(ONE, question.walk, ["a/true", "b", "a/+", "a/\0", "$SYS/a"], None))
+    wrong = ["b", "a/+", "a/\0", "a/\n", "a/\x1b[2J", "a/\x9b", "$SYS/a"]
+    asking.on_message(Topics(ONE, question.walk, ["a/true", *wrong], None))
     assert list(asking.known) == ["a/true"]
     asking.on_message(Topics(ONE, question.walk, ["a/again"], None))
     assert list(asking.known) == ["a/true"]

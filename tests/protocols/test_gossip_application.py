@@ -103,10 +103,10 @@ def test_application_is_told_once_when_its_process_is_linked() -> None:
 
 def test_supertopics_that_nobody_wants_are_not_waited_for_for_ever() -> None:
     node = process("a/b")
-    told = []
+    joins = []
     for interval in range(LACKING_MAX):
-        told += [(interval, pattern) for pattern in joined(node)]
-    [(interval, pattern)] = told
+        joins += [(interval, pattern) for pattern in joined(node)]
+    [(interval, pattern)] = joins
     assert pattern == "a/b"
     assert ALONE_AFTER <= interval <= 3 * WIDEN_PERIOD
 

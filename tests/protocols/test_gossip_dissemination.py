@@ -109,6 +109,13 @@ def test_topic_cannot_be_its_own_supertopic() -> None:
         Hierarchy({"a": ["a/b"]})
 
 
+def test_more_branches_of_supertopics_than_tables_hold_are_refused() -> None:
+    declared = {f"a{one}": [f"b{one}{two}" for two in range(7)] for one in range(4)}
+    Hierarchy(declared | {"x": ["a0", "a1", "a2"]})  # 1, 3 and 3 * 7 of them
+    with pytest.raises(UsageError, match="'x': more than 32 branches"):
+        Hierarchy(declared | {"x": ["a0", "a1", "a2", "a3"]})
+
+
 def test_subscription_below_another_one_needs_no_second_group() -> None:
     node = process("a/b", "a", "c")
     assert list(node.groups) == ["a", "c"]

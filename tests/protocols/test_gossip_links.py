@@ -14,6 +14,7 @@ from planaria.protocols.gossip.links import (
     LACKING_MAX,
     LINK_AGE_MAX,
     SEARCH_HOPS_MAX,
+    TOPICS_MAX,
     WIDEN_PERIOD,
     Links,
 )
@@ -22,6 +23,8 @@ from planaria.protocols.gossip.node import Configuration, GossipNode
 from planaria.protocols.gossip.parameters import Parameters
 
 PATHS = Hierarchy()
+DEEP = "/".join("abcdefghijklmnopqrstuvwxyzABCDE")  # as many levels as a subscription may have
+BRANCHES = {"x": [f"s{branch}/1/2/3/4/5" for branch in range(7)]}
 
 
 def topics_held(world: World, topic: str) -> list[str]:
@@ -98,6 +101,29 @@ def test_search_gaps_double_at_the_start_of_each_doubling_of_the_time() -> None:
         if links.searches(PATHS, Parameters(), 1, rng):
             searched.append(interval)
     assert searched == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64, 80, 96]
+
+
+@pytest.mark.parametrize(("topic", "declared"), [("x", BRANCHES), (DEEP, {})])
+def test_what_is_given_up_was_searched_for_however_many_and_far_the_supertopics(
+    topic: str, declared: dict[str, list[str]]
+) -> None:
+    """The 32 nearest alone were searched for, and none more than 29 levels away."""
+    hierarchy, links, rng = Hierarchy(declared), Links(1, topic), Random(1)
+    searched: set[str] = set()
+    while not links.are_found(hierarchy):
+        links.on_timeout(hierarchy, Parameters(), 1, rng)
+        for search in links.searches(hierarchy, Parameters(), 1, rng):
+            assert len(search.wanted) <= TOPICS_MAX
+            searched.update(search.wanted)
+    assert searched == set(hierarchy.ancestors(topic))
+
+
+def test_who_is_one_of_many_searches_as_often_as_g_of_them_and_now_and_then_for_ever() -> None:
+    links, rng, searched = Links(1, "a/b"), Random(1), 0
+    for _ in range(64 * 400):
+        links.on_timeout(PATHS, Parameters(), 50, rng)
+        searched += bool(links.searches(PATHS, Parameters(), 50, rng))
+    assert searched == pytest.approx(4 * 400 * Parameters().p_sel(50), rel=0.25)
 
 
 def test_search_that_met_nobody_who_knows_ends_after_its_hops() -> None:
@@ -237,6 +263,21 @@ def test_links_are_found_from_nothing_over_a_gap(seed: int) -> None:
     world = World(wishes, seed=seed, tables=False)
     world.heal(80)
     assert topics_held(world, "a/b/c/d") == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "declared"), [("x", "s6", BRANCHES), (DEEP, "", {})], ids=["many", "far"]
+)
+def test_links_are_found_however_many_or_far_the_supertopics(
+    low: str, high: str, declared: dict[str, list[str]]
+) -> None:
+    """Whoever believes that it has found them is right: there are some, and the judge agrees."""
+    world = World(chain_wishes(2, 2, names=(high, low)), tables=False, supertopics=declared)
+    hierarchy = world.configuration.hierarchy
+    while not all(world[id].groups[low].links.are_found(hierarchy) for id in world.members(low)):
+        world.run(1)
+    assert world.wrong() == []
+    assert topics_held(world, low) == [high]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -332,6 +332,20 @@ def test_sketch_of_the_dead_dies_out() -> None:
     assert sketch.estimate(held) == 1
 
 
+def test_a_group_whose_members_died_counts_them_no_more() -> None:
+    """Two that are left tell each other of the dead at every exchange: they die out anyway."""
+    both = {id: Membership(id, "a", {3 - id: 0}, sketch=sketch.exact(range(40))) for id in (1, 2)}
+    rng = Random(1)
+    for _ in range(2 * sketch.SKETCH_AGE_MAX):
+        for one in both.values():
+            for asked in one.on_timeout(DIALS, rng, ()):
+                assert isinstance(asked.message, Shuffle)
+                for answer in both[asked.target].on_shuffle(asked.message, DIALS, rng, ()):
+                    assert isinstance(answer.message, Shuffle)
+                    one.on_shuffle(answer.message, DIALS, rng, ())
+    assert [one.size for one in both.values()] == [2, 2]
+
+
 def test_merged_sketches_estimate_the_union() -> None:
     left, right = sketch.exact(range(600)), sketch.exact(range(400, 1000))
     sketch.merge(left, right.items())

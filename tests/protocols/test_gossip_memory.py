@@ -88,8 +88,8 @@ def test_copy_that_cannot_be_remembered_is_refused_and_the_application_told() ->
     for number in (SEEN_MAX + 1, SEEN_MAX + 2):
         assert list(node.on_message(event(number))) == []
     assert len(node.memory) == SEEN_MAX
-    told = [effect for effect in node.on_timeout() if isinstance(effect, Notice)]
-    assert told == [Notice("#", "refused", {"copies": 2, "remembered": SEEN_MAX})]
+    notices = [effect for effect in node.on_timeout() if isinstance(effect, Notice)]
+    assert notices == [Notice("#", "refused", {"copies": 2, "remembered": SEEN_MAX})]
     assert not [effect for effect in node.on_timeout() if isinstance(effect, Notice)]
 
 

@@ -139,7 +139,7 @@ def test_ghost_of_an_impossible_age_is_not_told_of_and_dies(age: int) -> None:
         for me, other in (members, members[::-1]):
             for send in me.on_timeout(DIALS, rng, ()):
                 if send.target == other.me and isinstance(send.message, Shuffle):
-                    assert all(0 <= told <= AGE_MAX for _, told in send.message.entries)
+                    assert all(0 <= stated <= AGE_MAX for _, stated in send.message.entries)
                     for answer in other.on_shuffle(send.message, DIALS, rng, ()):
                         assert isinstance(answer.message, Shuffle)
                         me.on_shuffle(answer.message, DIALS, rng, ())

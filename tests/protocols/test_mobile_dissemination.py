@@ -245,12 +245,12 @@ def test_first_hop_from_a_publisher_looks_like_any_other_hop() -> None:
             assert layer.orientation.link_up(peer, other.greet())
             layer.connect(peer, Link(replayed=True))
         if publisher:
-            told, effect = node.on_command(Publish(TOPIC, b"secret"))
-            assert isinstance(told, Published)
+            published, effect = node.on_command(Publish(TOPIC, b"secret"))
+            assert isinstance(published, Published)
             assert isinstance(effect, Deliver)
             (given,) = effect.publications
-            assert (told.publisher, told.sequence) == (given.publisher, given.sequence)
-            assert (told.publisher, told.sequence, told.id) == (None, None, given.id)
+            assert (published.publisher, published.sequence) == (given.publisher, given.sequence)
+            assert (published.publisher, published.sequence, published.id) == (None, None, given.id)
         else:
             item = MobileNode(9, Random(8), padding=64)
             item.on_command(Subscribe(TOPIC))

@@ -41,13 +41,13 @@ class Application:
         if self.reader.holes and self.holdings.tight(sum(it.count for it in records)):
             effects += self.reader.give_up()
         effects += self.reader.arrived(self.holdings.append(records), history=history)
-        return told(effects)
+        return in_short(effects)
 
     def wait(self, timeouts: int) -> list[Any]:
-        return [short for _ in range(timeouts) for short in told(self.reader.on_timeout())]
+        return [short for _ in range(timeouts) for short in in_short(self.reader.on_timeout())]
 
 
-def told(effects: list[Effect]) -> list[Any]:
+def in_short(effects: list[Effect]) -> list[Any]:
     """Numbers delivered and notices, in short."""
     short: list[Any] = []
     for effect in effects:
@@ -257,7 +257,7 @@ def test_more_holes_than_are_remembered_are_given_up_with_a_notice(
 ) -> None:
     monkeypatch.setattr(positions, "INTERVALS_MAX", 3)
     one = Application(ordered=ordered)
-    said = [told for number in (0, 10, 20, 30) for told in one.offer(item(number))]
+    said = [short for number in (0, 10, 20, 30) for short in one.offer(item(number))]
     assert [it for it in said if isinstance(it, tuple)] == [("given_up", 1, 9)]
     assert one.offer(item(5)) == [], "as the notice says"
     assert 15 in (one.offer(item(15)) if not ordered else [15])

@@ -51,5 +51,5 @@ def test_no_overlay_is_loaded_until_it_is_asked_for() -> None:
         "import sys\nfrom planaria.protocols.registry import PRODUCTS\n"
         "print([it for it in sys.modules if it.startswith('planaria.protocols.')])"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert told.stdout.strip() == "['planaria.protocols.registry']"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert finished.stdout.strip() == "['planaria.protocols.registry']"

@@ -75,16 +75,16 @@ def test_publishing_is_answered_first_then_on_disk_then_sent_and_delivered() -> 
 
 def test_everybody_knows_a_publication_by_the_id_that_its_publisher_was_told() -> None:
     lab = RingLab.legitimate(8)
-    told = Told(lab)
+    effects = Told(lab)
     for id in (0, 3, 3):
         lab.simulator.command(id, Publish(TOPIC, b"same"))
     lab.run(3)
-    ids = [it.id for _, it in told.of(Published) if isinstance(it, Published)]
+    ids = [it.id for _, it in effects.of(Published) if isinstance(it, Published)]
     assert len({*ids}) == 3
     for node in range(8):
         delivered = [
             one.id
-            for who, it in told.of(Deliver)
+            for who, it in effects.of(Deliver)
             if who == node and isinstance(it, Deliver)
             for one in it.publications
         ]
@@ -131,11 +131,11 @@ def test_a_publication_stamped_anew_keeps_its_id_and_is_not_delivered_again() ->
 
 def test_key_headers_and_timestamp_arrive_as_they_were_published() -> None:
     lab = RingLab.legitimate(4)
-    told = Told(lab)
+    effects = Told(lab)
     said = Publish(TOPIC, b"p", key=b"", headers={"colour": "rot", "": "ü"}, timestamp=1234)
     lab.simulator.command(1, said)
     lab.run(3)
-    given = [it for _, it in told.of(Deliver) if isinstance(it, Deliver)]
+    given = [it for _, it in effects.of(Deliver) if isinstance(it, Deliver)]
     assert len(given) == 4
     for (one,) in [it.publications for it in given]:
         assert (one.payload, one.key, one.headers, one.timestamp) == (
@@ -251,14 +251,14 @@ def test_a_restored_peer_numbers_in_a_new_incarnation_and_one_that_goes_on_does_
 
 def test_a_subscriber_is_told_once_that_it_has_joined() -> None:
     lab = RingLab.unrecorded(5)
-    told = Told(lab)
+    effects = Told(lab)
     lab.heal(60)
     lab.run(5)
-    assert sorted(node for node, _ in told.of(Joined)) == lab.peers
-    assert {effect for _, effect in told.of(Joined)} == {Joined(TOPIC)}
+    assert sorted(node for node, _ in effects.of(Joined)) == lab.peers
+    assert {effect for _, effect in effects.of(Joined)} == {Joined(TOPIC)}
     lab.simulator.command(2, Subscribe(TOPIC))
     lab.run(2)
-    assert [node for node, _ in told.of(Joined)][5:] == [2], "asked again, it is told again"
+    assert [node for node, _ in effects.of(Joined)][5:] == [2], "asked again, it is told again"
 
 
 def test_nobody_is_told_that_it_has_joined_while_it_leaves_or_is_alarmed() -> None:

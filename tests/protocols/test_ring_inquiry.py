@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from planaria.protocols.skipring.inquiry import (
+    DUE_MAX,
     PATIENCE,
     RETRY,
     ROUNDS_MAX,
@@ -94,6 +95,16 @@ def test_routine_request_without_answer_becomes_an_alarm() -> None:
     assert inquiry.on_timeout(1.0, 1)
     asked = [inquiry.on_timeout(0.0, 1) for _ in range(RETRY + 1)]
     assert any(asked)
+
+
+@pytest.mark.parametrize("waiting", range(1, DUE_MAX))
+def test_request_without_answer_is_repeated_with_half_of_the_patience_left(waiting: int) -> None:
+    """In a large topic it came after a whole window, and the answer after all patience."""
+    for seed in range(40):
+        inquiry = calm_inquiry(seed)
+        inquiry.waiting, inquiry.version_age = waiting, PATIENCE
+        while not inquiry.on_timeout(0.0, WINDOW_MAX):
+            assert inquiry.waiting < PATIENCE // 2
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,8 @@ FAULTS: list[tuple[Fault, str]] = [
     (suspect(PATIENCE // 2), "suspects"),
     (wait(48), "patience"),
     (wait(10**9), "patience"),
+    (wait(12), "patience"),
+    (wait(12, 0), "patience"),
     (wait(12, 1), "patience"),
     (wait(1, 12), "patience"),
     (ask_nobody(1), "supervisor"),

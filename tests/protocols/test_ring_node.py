@@ -265,9 +265,9 @@ def test_more_topics_than_a_node_takes_are_told_once(monkeypatch: pytest.MonkeyP
     lab.ask(2, Subscribe("a/3"))
     lab.ask(1, Subscribe("a/#"))
     lab.run(12)
-    told = [it for at, it in effects(lab.log) if at == 1 and isinstance(it, Notice)]
+    notices = [it for at, it in effects(lab.log) if at == 1 and isinstance(it, Notice)]
     assert len(lab.topics(1)) == 3
-    assert [notice.kind for notice in told] == ["full"]
+    assert [notice.kind for notice in notices] == ["full"]
 
 
 def test_a_judge_takes_a_node_apart() -> None:

@@ -239,8 +239,8 @@ def test_shortcut_beyond_a_shortcut_comes_from_that_one() -> None:
     assert one.around.right == (2, 1)
     for sender, slot, heard in ((4, 1, False), (4, 2, True), (2, 1, True), (2, 2, False)):
         one.shortcuts = {}
-        told = IntroduceShortcut("news", (sender, 30), (slot, 40), None, None)
-        one.on_introduce_shortcut(told)
+        introduction = IntroduceShortcut("news", (sender, 30), (slot, 40), None, None)
+        one.on_introduce_shortcut(introduction)
         assert one.shortcuts == ({slot: 40} if heard else {})
 
 
@@ -354,10 +354,10 @@ def test_wake_of_all_is_passed_on_before_the_own_answer_once_per_window() -> Non
     assert one.on_wake(Wake("news", 1, 5)) != []
 
 
-@pytest.mark.parametrize("told", [-(10**18), -1, WINDOW_MAX, 10**18])
-def test_corrupt_pause_does_not_keep_the_word_back_for_long(told: int) -> None:
+@pytest.mark.parametrize("pause", [-(10**18), -1, WINDOW_MAX, 10**18])
+def test_corrupt_pause_does_not_keep_the_word_back_for_long(pause: int) -> None:
     one = usual()
-    one.spread_pause = told
+    one.spread_pause = pause
     for _ in range(WINDOW_MAX):
         one.on_timeout()
     assert one.on_wake(Wake("news", 1, 5)) != []

@@ -212,7 +212,7 @@ def test_supervisor_farther_from_the_topic_probes_the_closer_one_and_hands_over(
 @pytest.mark.parametrize("n", [3, RATE_MIN, 3 * RATE_MIN + 5])
 def test_hand_over_at_the_rate_forgets_nobody(n: int) -> None:
     """Whoever is not told would wait for its own coin."""
-    far, told, timeouts = Supervisor(FAR, (CLOSE, FAR)), set[NodeId](), 0
+    far, informed, timeouts = Supervisor(FAR, (CLOSE, FAR)), set[NodeId](), 0
     served = far.serve("news")
     assert served is not None
     served.database.entries = list(range(n))
@@ -220,9 +220,9 @@ def test_hand_over_at_the_rate_forgets_nobody(n: int) -> None:
         hear(far, ProbeReply("news", CLOSE))
         moved = [id for id, message in sent(far.on_timeout()) if isinstance(message, Moved)]
         assert len(moved) <= RATE_MIN
-        told |= set(moved)
+        informed |= set(moved)
         timeouts += 1
-    assert told == set(range(n))
+    assert informed == set(range(n))
     assert timeouts == -(-n // RATE_MIN)
 
 

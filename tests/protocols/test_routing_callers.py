@@ -40,8 +40,8 @@ def deliveries(effects: Effects) -> list[Deliver]:
 
 def test_a_subscription_by_topic_is_client_0s_until_it_ends() -> None:
     it = broker()
-    told = it.on_command(Subscribe("a/#"))
-    assert [send.target for send in told if isinstance(send, Send)] == [1, 2]
+    effects = it.on_command(Subscribe("a/#"))
+    assert [send.target for send in effects if isinstance(send, Send)] == [1, 2]
     (given,) = deliveries(it.on_command(Publish("a/b", b"x")))
     assert (given.topic, given.client, given.publications[0].payload) == ("a/b", 0, b"x")
     assert deliveries(it.on_command(Publish("b", b"x"))) == []

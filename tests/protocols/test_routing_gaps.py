@@ -81,20 +81,20 @@ def test_what_is_older_than_the_memory_is_a_gap_for_all_behind_that_link() -> No
     it = acquainted(broker(links=2), 1, 2)
     it.on_message(update(1, "a > 0", stamp=2, session=1))
     it.on_message(Notify(2, bytes(16), {"a": 1, "topic": "news"}))
-    noticed, told = [], []
+    noticed, gaps = [], []
     for _ in range(4 * TIMING.memory):
         effects = it.on_timeout()
         noticed += [e for e in effects if isinstance(e, Notice)]
-        told += [m for m in sent(effects, 1) if m.gap]
-        if told:
+        gaps += [m for m in sent(effects, 1) if m.gap]
+        if gaps:
             break
     assert noticed == [Notice("news", "gap", {"lost": 1})]
     other = acquainted(Broker(1, TIMING, Random(2)), 0)
     other.set_links([0, 5], None)
-    effects = other.on_message(told[0])
+    effects = other.on_message(gaps[0])
     assert [e for e in effects if isinstance(e, Notice)] == noticed
     assert targets(effects, Notify) == [5]
-    assert [e for e in other.on_message(told[0]) if isinstance(e, Notice)] == []
+    assert [e for e in other.on_message(gaps[0]) if isinstance(e, Notice)] == []
 
 
 def test_a_notification_that_a_full_memory_pushed_out_is_a_gap(

@@ -13,7 +13,14 @@ from planaria.core.node import Effects, Node, Send
 from planaria.core.overlay import Channel, Overlay, Violation
 from planaria.core.state import State
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove, RingLabel, RingMessage
-from planaria.protocols.ring.sorted_ring import HOPS_MAX, SILENCE_MAX, SortedRing, SortedRingState
+from planaria.protocols.ring.sorted_ring import (
+    HOPS_MAX,
+    LOST_AGE_MAX,
+    LOST_MAX,
+    SILENCE_MAX,
+    SortedRing,
+    SortedRingState,
+)
 from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import load_schedule, parse_schedule
@@ -94,7 +101,11 @@ class RingOverlay(Overlay):
         node.ring.right = (wrong_label(), after)
         for side in ("left", "ring"):
             setattr(node.ring, side, rng.choice([None, (wrong_label(), rng.choice(ids))]))
-        node.ring.silence = {id: rng.randrange(-9, 2 * SILENCE_MAX) for id in rng.sample(ids, 1)}
+        heard = rng.sample(ids, rng.randint(1, len(ids)))
+        node.ring.silence = {id: rng.randrange(-9, 2 * SILENCE_MAX) for id in heard}
+        ages = (-1, 0, 100, LOST_AGE_MAX - 1, LOST_AGE_MAX, 1 << 40)
+        many = rng.randint(0, min(len(ids), 2 * LOST_MAX))
+        node.ring.lost = {id: rng.choice(ages) for id in rng.sample(ids, many)}
 
     def forge(self, ids: Sequence[NodeId], rng: Random) -> tuple[NodeId, Message]:
         ref = (self.label(rng.choice(ids)), rng.choice(ids))
@@ -183,10 +194,10 @@ def test_wrong_belief_is_answered_by_its_owner_once() -> None:
     one, two = SortedRing("test", 1, 10), SortedRing("test", 2, 20)
     one.left = (5, 2)
     asked = one.on_timeout()[0]
-    told, greeted = two.on_message(Check("test", (10, 1), 5, False))
+    answered, greeted = two.on_message(Check("test", (10, 1), 5, False))
     assert asked.message == Check("test", (10, 1), 5, False)
-    assert told.message == greeted.message == Check("test", (20, 2), 10, False)
-    assert one.on_message(told.message) == [Send(2, Check("test", (10, 1), 20, False))]
+    assert answered.message == greeted.message == Check("test", (20, 2), 10, False)
+    assert one.on_message(answered.message) == [Send(2, Check("test", (10, 1), 20, False))]
     assert one.right == (20, 2)
     assert one.on_message(greeted.message) == []
     assert two.on_message(Check("test", (10, 1), 20, False)) == []
@@ -226,6 +237,35 @@ def test_failed_calls_of_a_lost_neighbour_do_not_begin_again() -> None:
         calls += len([send for send in ring.on_timeout() if send.target == 2])
         ring.miss([2])
     assert calls == 2 + 9  # as a neighbour, then as a lost one
+
+
+def test_who_is_lost_twice_is_called_from_the_beginning_and_no_longer() -> None:
+    ring = SortedRing("test", 1, 10)
+    ring.left, ring.lost = (5, 2), {2: 100}
+    ring.miss([2])
+    called = [time for time in range(1, 600) if any(s.target == 2 for s in ring.on_timeout())]
+    assert called == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+
+OTHERS = dict.fromkeys(range(100, 100 + LOST_MAX), 1)  # who would leave no room for one before
+
+
+@pytest.mark.parametrize("silent", [SILENCE_MAX, 1 << 40, -3])
+@pytest.mark.parametrize(
+    "lost", [{1: 300}, {1: -1}, {1: LOST_AGE_MAX}, {1: 1 << 70}, {1: 5} | OTHERS]
+)
+def test_l1_neighbour_whose_patience_is_spent_is_not_cut_off(
+    silent: int, lost: dict[NodeId, int]
+) -> None:
+    """The only reference between two, given up at the first timeout: nobody else knows of it."""
+    simulator, nodes = Simulator(1), [RingNode(0, 0), RingNode(1, 1)]
+    nodes[0].ring.right, nodes[0].ring.silence = (1, 1), {1: silent}
+    nodes[0].ring.lost = dict(lost)
+    for node in nodes:
+        simulator.add(node)
+    for _ in range(SILENCE_MAX):
+        simulator.run_interval()
+    assert [node.ring.successor for node in nodes] == [(1, 1), (0, 0)]
 
 
 def test_missing_neighbour_is_replaced_from_the_shortcuts() -> None:

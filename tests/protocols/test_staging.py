@@ -45,33 +45,33 @@ def member(id: NodeId = 1) -> Batches:
 
 
 def test_a_record_without_room_for_its_origin_is_refused_when_it_is_staged() -> None:
-    told, part = manifest(), manifest().portions[TOPIC].parts[0]
+    batch, part = manifest(), manifest().portions[TOPIC].parts[0]
     for extra, reason in ((0, ""), (1, MALFORMED)):
         record = sized(STAGED_RECORD_BYTES_MAX + extra)
         assert member().refusal(record, lambda _: False) == reason
         if not reason:
-            assert settled(record, told, told.portions[TOPIC], part).columns & BATCH
+            assert settled(record, batch, batch.portions[TOPIC], part).columns & BATCH
         else:
             with pytest.raises(MalformedRecord):
-                settled(record, told, told.portions[TOPIC], part)
+                settled(record, batch, batch.portions[TOPIC], part)
 
 
 def test_a_record_that_was_settled_before_is_not_staged_again() -> None:
-    told = manifest()
-    portion = told.portions[TOPIC]
+    batch = manifest()
+    portion = batch.portions[TOPIC]
     first = seal(STAGE, 0, [Draft(b"a"), Draft(b"b")], time=0)
     again = Portion(portion.incarnation, [Part(STAGE[1], 2, 0)])
-    row = settled(first, told, again, again.parts[0])
+    row = settled(first, batch, again, again.parts[0])
     assert row.columns & BATCH
-    disguised = settled(first, told, Portion(STAGE[1], again.parts), again.parts[0])
+    disguised = settled(first, batch, Portion(STAGE[1], again.parts), again.parts[0])
     assert member().refusal(disguised, lambda _: False) == MALFORMED
 
 
 def test_a_manifest_whose_rows_would_open_one_stream_too_many_is_refused() -> None:
-    told = manifest()
-    stream = (PUBLISHER, told.portions[TOPIC].incarnation)
-    assert member().refusal(told.record, lambda it: it == stream) == CROWDED
-    assert member().refusal(told.record, lambda it: it != stream) == ""
+    batch = manifest()
+    stream = (PUBLISHER, batch.portions[TOPIC].incarnation)
+    assert member().refusal(batch.record, lambda it: it == stream) == CROWDED
+    assert member().refusal(batch.record, lambda it: it != stream) == ""
 
 
 @pytest.mark.parametrize("turn", [0, 5, -3, 1 << 80])

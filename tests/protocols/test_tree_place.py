@@ -102,6 +102,22 @@ def test_two_that_confirm_a_false_link_to_each_other_let_go_of_it(one: int, othe
     assert {id: sorted(host.neighbours) for id, host in hosts.items()} == right
 
 
+def test_hosts_that_all_confirm_a_false_tree_to_each_other_let_go_of_it() -> None:
+    """A path on which both ends of every link agree: nobody claims anything, time alone helps."""
+    line = [5, 9, 11, 13, 15]
+    hosts = network(line)
+    right = {id: sorted(host.neighbours) for id, host in hosts.items()}
+    for place, id in enumerate(line):
+        hosts[id].place.parent = line[place - 1] if place else None
+        hosts[id].place.children = tuple(line[place + 1 : place + 2])
+    for interval in range(2 * REFRESH_PERIOD):
+        if interval == REFRESH_PERIOD - 1:
+            assert [hosts[id].neighbours for id in (11, 15)] == [[9, 13], [13]]
+        for id, host in hosts.items():
+            carry(hosts, id, host.on_timeout())
+    assert {id: sorted(host.neighbours) for id, host in hosts.items()} == right
+
+
 def test_change_of_the_own_keyset_is_a_reason_to_search_at_once() -> None:
     """The amendment to the notifications of the paper (erratum 3)."""
     hosts = network([5, 9, 13])
@@ -163,8 +179,10 @@ def test_claims_are_bounded_and_claimants_hear_that_they_are_none() -> None:
         host.on_message(Link(stranger), stranger)
     assert len(host.place.claims) == CLAIMS_MAX
     effects = host.on_timeout()
-    told = [it.target for it in effects if isinstance(it, Send) and isinstance(it.message, Unlink)]
-    assert told == list(range(8, 8 + CLAIMS_MAX))
+    targets = [
+        it.target for it in effects if isinstance(it, Send) and isinstance(it.message, Unlink)
+    ]
+    assert targets == list(range(8, 8 + CLAIMS_MAX))
 
 
 def test_search_that_gets_no_answer_begins_again() -> None:
@@ -182,15 +200,14 @@ def test_search_that_gets_no_answer_begins_again() -> None:
 def test_answers_of_a_search_for_an_older_keyset_are_not_adopted() -> None:
     hosts = network([5, 9, 13])
     place = hosts[9].place
-    place.dirty = True
+    place.parent, place.children, place.dirty = None, (), True
     hosts[9].on_timeout()
     hosts[9].dht.ring.left = (SPACE.label(7), 7)
-    before = place.neighbours
     for key, owner, predecessor in ((4, 5, 13), (15, 5, 13), (12, 13, 9), (0, 5, 13)):
         if key in place.asked:
             place.on_answer(Located(key, owner, predecessor, 1))
-    assert place.neighbours == before
-    assert place.searched != hosts[9].dht.keyset
+    assert place.neighbours == []
+    assert place.dirty  # the next input searches anew
 
 
 def test_leaver_lets_all_links_go_and_refuses_new_ones() -> None:
@@ -209,8 +226,8 @@ def test_leaver_lets_all_links_go_and_refuses_new_ones() -> None:
 def test_whoever_is_a_neighbour_no_more_is_told_so() -> None:
     """Erratum 2: else both ends of an old link keep it, and close a cycle."""
     hosts = network([5, 9, 13])
-    told = [it for it in hosts[9].on_command(Leave()) if isinstance(it, Send)]
-    assert [it.target for it in told if it.message == Unlink(9)] == [5, 13]
+    sends = [it for it in hosts[9].on_command(Leave()) if isinstance(it, Send)]
+    assert [it.target for it in sends if it.message == Unlink(9)] == [5, 13]
 
 
 def test_lookups_of_the_application_pass_through() -> None:

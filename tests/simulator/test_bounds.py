@@ -189,8 +189,8 @@ def test_the_bound_is_told_and_the_replay_command_has_the_same(
     assert "--intervals" not in violation.replay
     monkeypatch.chdir(ROOT)
     assert main([*shlex.split(violation.replay)[1:], "--no-shrink"]) == 1
-    told = f"bound       {trial.bound} intervals, with messages of up to 4\n"
-    assert told in capsys.readouterr().out
+    line = f"bound       {trial.bound} intervals, with messages of up to 4\n"
+    assert line in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("n", "delay"), [(64, 0.5), (100, 1.0), (200, 4.5)])

@@ -102,12 +102,12 @@ def test_paused_nodes_do_nothing_while_it_lasts_and_then_all_of_it() -> None:
 
 def test_skewed_clock_tells_another_time_while_it_lasts() -> None:
     run = Run("at 1 for 2 skew count=1 seconds=5000").until(5)
-    told = [
+    skewed = [
         [command.seconds > 1000 for command in probe.commands if isinstance(command, Clock)]
         for probe in run.probes
     ]
-    assert max(told) == [False, True, True, False, False]
-    assert sum(map(any, told)) == run.injection.affected == 1
+    assert max(skewed) == [False, True, True, False, False]
+    assert sum(map(any, skewed)) == run.injection.affected == 1
 
 
 def test_crash_takes_its_share_of_nodes_and_not_those_that_must_not() -> None:
@@ -248,8 +248,8 @@ def test_the_same_action_at_the_same_time_chooses_anew() -> None:
 @pytest.mark.parametrize("kind", ["crash", "restart", "leave"])
 def test_the_node_that_is_named_is_the_victim_and_no_other(kind: str) -> None:
     run = Run(f"at 1 {kind} node=5").until(2)
-    told = {"crash": "stop", "restart": "restart", "leave": "command"}[kind]
-    rows = [row for row in run.log.rows if row[1] == told and not isinstance(row[4], Clock)]
+    logged = {"crash": "stop", "restart": "restart", "leave": "command"}[kind]
+    rows = [row for row in run.log.rows if row[1] == logged and not isinstance(row[4], Clock)]
     victims = {row[2] for row in rows}
     assert victims == {5}
     assert run.injection.affected == 1

@@ -36,7 +36,7 @@ def test_the_table_says_what_was_lost_and_what_did_not_heal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "complaints"),
     [
         ({}, []),
         ({"lost": 0.5}, ["gossip lost 50.0% in calm"]),
@@ -49,9 +49,9 @@ def test_the_table_says_what_was_lost_and_what_did_not_heal() -> None:
     ],
 )
 def test_what_an_overlay_promised_and_did_not_keep_is_told(
-    changes: dict[str, object], told: list[str]
+    changes: dict[str, object], complaints: list[str]
 ) -> None:
-    assert broken(replace(GOOD, **changes)) == told
+    assert broken(replace(GOOD, **changes)) == complaints
 
 
 def test_a_broken_promise_is_in_the_exit_code(

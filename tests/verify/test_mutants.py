@@ -16,7 +16,7 @@ from planaria.verify.ring_mutants import BUILD_RING
 from toys import ROOT
 
 page = runpy.run_path(str(ROOT / "docs" / "mutants_page.py"))
-QUICK = ("E3", "wrong side", "displaced", "contest", "older label", "E7")
+QUICK = ("E3", "wrong side", "displaced", "contest", "older label", "called", "called anew", "E7")
 
 
 @pytest.mark.parametrize("name", QUICK)

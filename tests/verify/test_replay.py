@@ -71,8 +71,8 @@ def test_a_livelock_is_told_step_by_step_and_is_never_legitimate(tmp_path: Path)
     steps = json.loads(path.read_text())["steps"]
     loop = lines.index("for ever:")
     assert lines[0] == "start"
-    told = [it for it in lines[1:-1] if not it.startswith(" ") and it != "for ever:"]
-    assert told == [it["what"] for it in steps]
+    shown = [it for it in lines[1:-1] if not it.startswith(" ") and it != "for ever:"]
+    assert shown == [it["what"] for it in steps]
     assert "    legitimate" not in lines[loop:]
 
 

@@ -3,6 +3,7 @@
 Other dialects are accepted on input (`*` for `+`; `>` and `**` for `#`) and printed as MQTT.
 """
 
+import re
 from functools import lru_cache
 
 from planaria.core.errors import UsageError
@@ -10,6 +11,9 @@ from planaria.core.errors import UsageError
 TOPIC_BYTES_MAX = 1024  # MQTT allows 65,535; a topic travels in every message of its overlay
 LEVELS_MAX = 32  # bounds every walk along a topic's ancestors
 RESERVED = "$SYS"
+
+# MQTT 5.0 lets one refuse them (1.5.4): a name must not move a cursor, nor forge a line of a log.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 _ONE = {"+": "+", "*": "+"}
 _REST = {"#": "#", ">": "#", "**": "#"}
@@ -106,16 +110,18 @@ def above(topics: tuple[str, ...]) -> frozenset[str]:
 
 def _levels(topic: str) -> list[str]:
     """Split and check what topics and filters have in common."""
+    if not isinstance(topic, str):
+        raise UsageError(f"a topic is text, not {type(topic).__name__}")
     if not topic:
         raise UsageError("a topic needs at least one character, such as 'news' or 'a/b'")
-    if "\0" in topic:
-        raise UsageError(f"topic {topic!r} contains a null character")
     try:
         size = len(topic.encode())
     except UnicodeEncodeError:
         raise UsageError(f"topic {topic!r} is not valid Unicode text") from None
     if size > TOPIC_BYTES_MAX:
         raise UsageError(f"topic of {size} bytes: at most {TOPIC_BYTES_MAX}")
+    if _CONTROL.search(topic):
+        raise UsageError(f"topic {topic!r} contains a control character")
     levels = topic.split("/")
     if len(levels) > LEVELS_MAX:
         raise UsageError(f"topic of {len(levels)} levels: at most {LEVELS_MAX}")

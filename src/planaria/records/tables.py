@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
     np = Later("numpy")
 
-ARRAY_MIN = 128  # entries from which on an array is faster than a list
+ARRAY_MIN = 512  # entries: below it a list is as fast, and numpy need not be loaded
 
 Headers = tuple[tuple[str, bytes], ...]
 

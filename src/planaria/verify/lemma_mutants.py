@@ -13,10 +13,19 @@ LEMMAS = "paper/test_ring_lemmas.py::"
 EXCHANGES = "protocols/test_antientropy.py::"
 FAULTS = "protocols/test_antientropy_faults.py::"
 INSPECTION = "protocols/test_inspection.py::"
+LINKS = "protocols/test_gossip_links.py::"
 TOPIC = "skipring.topic_supervisor:TopicSupervisor"
 ANTI_ENTROPY = "publications.antientropy:AntiEntropy"
 
 SKIP_RING: Sequence[Mutant] = (
+    Mutant(
+        "L1, sums",
+        "all sums are counted anew after a while",
+        f"{TOPIC}.on_timeout",
+        "self.database.recount()",
+        "pass",
+        f"{SUPERVISOR}test_corrupt_sum_does_not_last",
+    ),
     Mutant(
         "L2, rate",
         "a timeout sends no more configurations than the rate",
@@ -56,6 +65,15 @@ SKIP_RING: Sequence[Mutant] = (
         "not 0 <= hops < HOPS_MAX",
         "hops >= HOPS_MAX",
         "protocols/test_sorted_ring.py::test_hops_that_no_reference_can_have_made_are_garbage",
+    ),
+    Mutant(
+        "L4, wakes",
+        "a Wake that is passed on has one hop less",
+        "skipring.subscriber:Subscriber.on_wake",
+        "message.hops - 1",
+        "message.hops",
+        "protocols/test_ring_subscriber.py::"
+        "test_wake_of_all_is_passed_on_before_the_own_answer_once_per_window",
     ),
     Mutant(
         "L5, in turn",
@@ -146,6 +164,14 @@ SKIP_RING: Sequence[Mutant] = (
         "properties/test_ring_closure.py::test_whatever_the_judge_calls_legitimate_stays_so",
     ),
     Mutant(
+        "T2, in time",
+        "who waits asks again with half of its patience left",
+        "skipring.inquiry:Inquiry.on_timeout",
+        "min(window, DUE_MAX - self.waiting)",
+        "window",
+        f"{INQUIRY}test_request_without_answer_is_repeated_with_half_of_the_patience_left",
+    ),
+    Mutant(
         "S1",
         "without an answer the next supervisor is asked",
         "skipring.inquiry:Inquiry._try_next",
@@ -153,6 +179,14 @@ SKIP_RING: Sequence[Mutant] = (
         "self.contact",
         "properties/test_ring_supervisor_loss.py::"
         "test_newcomers_and_old_members_meet_at_the_successor_of_a_dead_supervisor",
+    ),
+    Mutant(
+        "S3",
+        "a supervisor sends nobody on but to a closer one",
+        "skipring.inquiry:Inquiry.move",
+        "to not in self.supervisors[: self.contact]",
+        "to not in self.supervisors",
+        f"{INQUIRY}test_only_the_supervisor_it_asks_may_send_it_on_and_only_to_a_closer_one",
     ),
     Mutant(
         "S4",
@@ -288,5 +322,40 @@ PUBLICATIONS: Sequence[Mutant] = (
         "self._last = (above or below or [0])[0]",
         "self._last = 0",
         f"{INSPECTION}test_a_pass_ends_though_more_come_than_are_verified",
+    ),
+)
+
+GOSSIP: Sequence[Mutant] = (
+    Mutant(
+        "L3",
+        "a member ages what it holds of its group's size",
+        "gossip.membership:Membership.on_timeout",
+        "self.sketch = sketches.grow_old(self.sketch, self.me)",
+        "pass",
+        "protocols/test_gossip_membership.py::test_a_group_whose_members_died_counts_them_no_more",
+    ),
+    Mutant(
+        "L5, in turn",
+        "one of many searches as often as g of them do in an interval",
+        "gossip.links:Links.searches",
+        " or rng.random() >= parameters.p_sel(size)",
+        "",
+        f"{LINKS}test_who_is_one_of_many_searches_as_often_as_g_of_them_and_now_and_then_for_ever",
+    ),
+    Mutant(
+        "L6, many",
+        "what one message cannot name is searched for with several",
+        "gossip.links:Links.searches",
+        "return parts if len(parts) >= WALKS else parts * WALKS",
+        "return parts[:1] * WALKS",
+        f"{LINKS}test_links_are_found_however_many_or_far_the_supertopics",
+    ),
+    Mutant(
+        "L6, far",
+        "who lacks links for long searches for every supertopic, however far",
+        "gossip.links:Links.wanted",
+        "(widest or distance <= scope)",
+        "distance <= scope",
+        f"{LINKS}test_links_are_found_however_many_or_far_the_supertopics",
     ),
 )

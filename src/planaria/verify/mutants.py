@@ -73,6 +73,24 @@ MOBILE: Sequence[Mutant] = (
         f"{ORIENTATION}test_one_absurd_height_comes_down_and_drags_nobody_up",
     ),
     Mutant(
+        "informed",
+        "nobody comes down for one that may not know how high it is",
+        "mobile.heights:Heights.hear",
+        "if informed and self.height",
+        "if self.height",
+        "properties/test_mobile_any_state.py::"
+        "test_two_heights_far_apart_do_not_change_places_for_ever",
+    ),
+    Mutant(
+        "stale",
+        "a serial that is believed to be ahead is given up after a while",
+        "mobile.link:Link.in_order",
+        " and self.stale <= STALE_MAX",
+        "",
+        "properties/test_mobile_convergence.py::"
+        "test_heights_heal_from_any_state_under_every_scheduler",
+    ),
+    Mutant(
         "audit",
         "now and then the whole height is said",
         "mobile.heights:Heights.word",
@@ -145,6 +163,22 @@ HOSTS: Sequence[Mutant] = (
         f"{PLACE}test_host_searches_for_no_reason_now_and_then",
     ),
     Mutant(
+        "tree, agreed",
+        "a host searches although all its neighbours agree with it",
+        "tree.place:TreePlace.on_timeout",
+        "if not 0 <= self.age < REFRESH_PERIOD:\n        self.dirty = True",
+        "pass",
+        f"{PLACE}test_hosts_that_all_confirm_a_false_tree_to_each_other_let_go_of_it",
+    ),
+    Mutant(
+        "tree, keyset",
+        "answers of a search for an older keyset are not adopted",
+        "tree.place:TreePlace._finish",
+        "mine != self.dht.keyset or ",
+        "",
+        f"{PLACE}test_answers_of_a_search_for_an_older_keyset_are_not_adopted",
+    ),
+    Mutant(
         "tree, suspects",
         "a lost neighbour is not taken back before it speaks",
         "tree.place:TreePlace._finish",
@@ -195,6 +229,15 @@ ROUTING: Sequence[Mutant] = (
         "if False:",
         "properties/test_routing_convergence.py::"
         "test_a_lease_that_its_cancel_overtook_does_not_come_back",
+    ),
+    Mutant(
+        "late",
+        "a cancel is remembered for as long as what it overtook may take",
+        "routing.overlay:bearing",
+        "1 + ceil(delay)",
+        "found.late",
+        "properties/test_leases_delays.py::"
+        "test_no_cancel_is_forgotten_before_what_it_overtook_has_come",
     ),
 )
 
@@ -312,5 +355,6 @@ PARTS = {
     "Gossip": (*GOSSIP, *errata.EVENTS),
     "Lemmas of the skip ring": lemmas.SKIP_RING,
     "Lemmas of the publications": lemmas.PUBLICATIONS,
+    "Lemmas of gossip": lemmas.GOSSIP,
 }
 MUTANTS: Sequence[Mutant] = tuple(mutant for part in PARTS.values() for mutant in part)

@@ -8,6 +8,7 @@ from planaria.verify.mutation import Mutant
 RING = "ring.sorted_ring:SortedRing"
 DEAD = Case("sorted-ring", 2, "dead", delay=1)
 LABELS = Case("sorted-ring", 2, "labels")
+SPENT = Case("sorted-ring", 2, "spent", delay=1)
 SKIP = "skipring"
 ONE = Case("ring", 1, "one", delay=1)
 LEAVERS = Case("ring", 1, "leavers", delay=1)
@@ -63,6 +64,22 @@ BUILD_RING: Sequence[Mutant] = (
         "if ref[1] in self.lost and (known is None or self._between(ref, known)):",
         "if False:",
         f"{SORTED}test_hearsay_does_not_bring_back_whom_silence_took_but_its_own_word_does",
+    ),
+    Mutant(
+        "called",
+        "whom silence took is called",
+        f"{RING}._drop_silent",
+        "return self.miss(gone, shortcuts) + self._call_lost()",
+        "self._call_lost()\n    return self.miss(gone, shortcuts)",
+        SPENT,
+    ),
+    Mutant(
+        "called anew",
+        "whom silence took is called from the beginning, whatever was counted before",
+        f"{RING}.miss",
+        "self.lost.pop(id, None)\n        self.lost[id] = 0",
+        "self.lost.setdefault(id, 0)",
+        SPENT,
     ),
     Mutant(
         "answer",

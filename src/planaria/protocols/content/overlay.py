@@ -29,7 +29,13 @@ from planaria.protocols.routing.legitimacy import Judge
 from planaria.protocols.routing.link import Link
 from planaria.protocols.routing.messages import MESSAGES as ROUTING_MESSAGES
 from planaria.protocols.routing.messages import SESSIONS
-from planaria.protocols.routing.overlay import INTERVALS, acquaint, routing_speaker, traffic
+from planaria.protocols.routing.overlay import (
+    INTERVALS,
+    acquaint,
+    bearing,
+    routing_speaker,
+    traffic,
+)
 from planaria.protocols.routing.strategies import reduced
 from planaria.protocols.routing.timing import Timing, timing
 from planaria.protocols.routing.workload import TOPIC, UNIVERSE, random_attributes, random_filter
@@ -53,7 +59,7 @@ class ContentOverlay(Overlay):
     messages = (*RING_MESSAGES, *DHT_MESSAGES, *TREE_MESSAGES, *ROUTING_MESSAGES)
     delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
     contacts = CONTACTS
-    delay_max = SILENCE_MAX / 2  # as the tree below; leases and memories are made for less
+    delay_max = SILENCE_MAX / 2  # as the tree below, and pi >= 2 rho + 8; memories bear less
 
     def __init__(
         self,
@@ -81,8 +87,9 @@ class ContentOverlay(Overlay):
 
     @property
     def calm(self) -> int:  # type: ignore[override]
-        """Long enough for late droppings of the ring, and to see publications arrive."""
-        return SILENCE_MAX + 2 + self.reach
+        """Long enough for late droppings of the ring, to see publications arrive, and for a
+        leasing period: only then no flag that a fault left can end a lease."""
+        return max(SILENCE_MAX + 2 + self.reach, self.timing.pi + 1)
 
     @property
     def reach(self) -> int:
@@ -215,7 +222,8 @@ class ContentOverlay(Overlay):
         """Leases for the longest path that is likely among `n` hashed brokers."""
         flooding = self.options["strategy"] == "flooding"
         found = timing(self.rho, INTERVALS, self._diameter(n), flooding=flooding)
-        return structs.replace(found, memory=found.memory + RECONFIGURATION)
+        found = structs.replace(found, memory=found.memory + RECONFIGURATION)
+        return bearing(found, self.delay_max)
 
     def _diameter(self, n: int) -> int:
         """Longest of 300 random trees each: 10 links for 12 brokers, 16 for 60, 22 for 300."""

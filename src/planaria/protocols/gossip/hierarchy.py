@@ -10,6 +10,9 @@ from planaria.core.topics import RESERVED, check_filter, check_topic, parent
 
 ROOT = ""
 SUPERTOPICS_MAX = 8  # direct supertopics of one topic: each costs a table of z entries
+BRANCHES_MAX = (
+    32  # unrelated supertopics of one topic, direct or not: what its tables have room for
+)
 CACHE_MAX = 4096  # topics whose ancestors are remembered; a flood of new topics starts it afresh
 
 
@@ -58,6 +61,8 @@ class Hierarchy:
         for topic in self._further:
             if topic in self.ancestors(topic):
                 raise UsageError(f"topic {topic!r} is its own supertopic")
+            if self._branches(topic) > BRANCHES_MAX:
+                raise UsageError(f"{topic!r}: more than {BRANCHES_MAX} branches of supertopics")
 
     def supers(self, topic: str) -> tuple[str, ...]:
         """The direct supertopics of `topic`, super(T); none for the root."""
@@ -85,6 +90,10 @@ class Hierarchy:
                 self._ancestors.clear()
             self._ancestors[topic] = found
         return found
+
+    def _branches(self, topic: str) -> int:
+        """How many of its supertopics can be unrelated at most: a path, and one per declaration."""
+        return 1 + sum(len(self._further.get(it, ())) for it in (topic, *self.ancestors(topic)))
 
     def includes(self, general: str, special: str) -> bool:
         """Is every event of `special` also one of `general`?"""

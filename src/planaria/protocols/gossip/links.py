@@ -16,7 +16,8 @@ from msgspec import field
 from planaria.core.ids import NodeId, is_node_id
 from planaria.core.node import Send
 from planaria.core.state import State
-from planaria.protocols.gossip.hierarchy import Hierarchy
+from planaria.core.topics import LEVELS_MAX
+from planaria.protocols.gossip.hierarchy import BRANCHES_MAX, Hierarchy
 from planaria.protocols.gossip.messages import SLOWEST, Contact, ContactCheck, Contacts, Search
 from planaria.protocols.gossip.parameters import Parameters
 
@@ -26,11 +27,12 @@ WIDEN_PERIOD = 4  # intervals without success before the next supertopic is sear
 GAP_MAX = 16  # intervals between searches that found nothing for long
 LACKING_SLOW = 64  # intervals after which the gaps do not grow any more
 LACKING_MAX = 2 * LACKING_SLOW - 1  # the count goes round from here, in the same steps
+WIDEST_AFTER = LACKING_SLOW - GAP_MAX  # two searches for all there is before they are in vain
 ROTATION = 0.25  # of the answered checks bring in another superprocess: links must not be for ever
 WALKS = 2  # searches started at once
 SEARCH_HOPS_MAX = 16  # a search that met nobody who knows has expired
 DENIED_MAX = 8  # contacts remembered that said that they are none
-TOPICS_MAX = 32  # a table cannot branch more: bounds what corruption or a forged message may add
+TOPICS_MAX = LEVELS_MAX  # that one message searches for
 
 
 class Links(State):
@@ -50,7 +52,7 @@ class Links(State):
             for id, (topic, age) in self.contacts.items()
             if topic in ancestors and id != self.me and is_node_id(id) and 0 <= age <= LINK_AGE_MAX
         }
-        nearest = hierarchy.nearest([topic for topic, _ in good.values()])[:TOPICS_MAX]
+        nearest = hierarchy.nearest([topic for topic, _ in good.values()])[:BRANCHES_MAX]
         count = dict.fromkeys(nearest, 0)
         self.contacts = {}
         for id, (topic, age) in good.items():
@@ -98,12 +100,14 @@ class Links(State):
 
     def wanted(self, hierarchy: Hierarchy) -> list[str]:
         """The supertopics to search for: not covered by a contact, as far up as time allows."""
+        widest = self.lacking >= WIDEST_AFTER  # supertopics may be farther than the count goes
         scope = 1 + self.lacking // WIDEN_PERIOD
         held = list(dict.fromkeys(topic for topic, _ in self.contacts.values()))
         return [
             topic
             for topic, distance in hierarchy.ancestors(self.topic).items()
-            if distance <= scope and not any(hierarchy.includes(topic, each) for each in held)
+            if (widest or distance <= scope)
+            and not any(hierarchy.includes(topic, each) for each in held)
         ]
 
     def are_found(self, hierarchy: Hierarchy) -> bool:
@@ -138,12 +142,16 @@ class Links(State):
         """FIND_SUPER_CONTACT: g processes of a group search in an interval, fewer as time goes.
 
         In intervals that are counted, not drawn: whoever is alone would now and then wait for long.
+        What one message cannot name goes in several, each on its own way: else the farthest of many
+        supertopics would never be searched for.
         """
         gap = min(GAP_MAX, 1 << max(0, self.lacking // WIDEN_PERIOD - 1).bit_length())
         wanted = self.wanted(hierarchy)
         if not wanted or self.lacking % gap or rng.random() >= parameters.p_sel(size):
             return []
-        return [Search(self.me, tuple(wanted[:TOPICS_MAX]), 0)] * WALKS
+        starts = range(0, len(wanted), TOPICS_MAX)
+        parts = [Search(self.me, tuple(wanted[at : at + TOPICS_MAX]), 0) for at in starts]
+        return parts if len(parts) >= WALKS else parts * WALKS
 
     def on_answer(
         self, sender: NodeId, topic: str, others: Iterable[tuple[NodeId, int]]
@@ -170,7 +178,7 @@ class Links(State):
             (id, topic, age)
             for id, (topic, age) in self.contacts.items()
             if 0 <= age <= LINK_AGE_MAX and is_node_id(id)
-        )[: 2 * TOPICS_MAX]
+        )[: 2 * BRANCHES_MAX]
 
     def _is_denied(self, id: NodeId, topic: str, age: int) -> bool:
         denied = self.denied.get(id)

@@ -134,7 +134,10 @@ class SortedRing(Stateful):
         gone = [id for id in ids if self._labels_known(id)]
         for id in gone:
             self.forget(id)
-            self.lost.setdefault(id, 0)
+            # From the beginning, and as the last: an age or a place that a fault left here would
+            # let it go uncalled, and who is not called is cut off.
+            self.lost.pop(id, None)
+            self.lost[id] = 0
         if not gone:
             return []
         alive = [ref for ref in shortcuts if ref[1] not in self.lost]

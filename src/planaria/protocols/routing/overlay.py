@@ -5,6 +5,8 @@ from math import ceil
 from random import Random
 from typing import Any
 
+from msgspec import structs
+
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Command, Effect, Effects, Node, Publish
@@ -50,6 +52,7 @@ class RoutingOverlay(Overlay):
     name = "planaria.protocols.routing.overlay:RoutingOverlay"
     messages = ROUTING_MESSAGES
     delivers_once = False  # while it heals, twice is possible; at most once comes with legitimacy
+    delay_max = 4.0  # pi >= 2 rho + 4 over two links or more: a renewal may be lost, the next late
 
     def __init__(
         self, strategy: str = "covering", hierarchical: bool = False, degree: int = 3,
@@ -62,7 +65,7 @@ class RoutingOverlay(Overlay):
         }
         self.degree, self.subscription_count, self.rho = degree, subscriptions, rho
         self.n = 0
-        self.timing = timing(rho, INTERVALS, 1)
+        self.timing = self._timing(1)
         self.wishes: dict[NodeId, list[tuple[int, Filter]]] = {}
         self._judge = Judge(UNIVERSE, strategy=strategy, hierarchical=hierarchical, waste_max=waste)
 
@@ -168,7 +171,8 @@ class RoutingOverlay(Overlay):
 
     def _timing(self, n: int) -> Timing:
         flooding = self.options["strategy"] == "flooding"
-        return timing(self.rho, INTERVALS, self._diameter(n), flooding=flooding)
+        found = timing(self.rho, INTERVALS, self._diameter(n), flooding=flooding)
+        return bearing(found, self.delay_max)
 
     def _agree(
         self,
@@ -192,6 +196,15 @@ class RoutingOverlay(Overlay):
         broker.announcer.announced[target] = found
         if found:
             brokers[target].table.entries[source] = {id: Lease(it) for id, it in found.items()}
+
+
+def bearing(found: Timing, delay: float) -> Timing:
+    """Let cancels be remembered for as long as the slowest message that they can overtake.
+
+    Leases and memories are made for links as they usually are: made for the slowest, what a fault
+    left would live so much longer. To remember a cancel for longer costs next to nothing.
+    """
+    return structs.replace(found, late=1 + ceil(delay))
 
 
 def routing_speaker(message: Message) -> NodeId | None:

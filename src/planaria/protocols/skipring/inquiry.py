@@ -90,7 +90,9 @@ class Inquiry(Stateful):
         else:
             self.age(1)
         if self.due is None and self.waiting >= RETRY:
-            self.alarm(window)  # the supervisor itself may be what is wrong
+            # The supervisor itself may be what is wrong. Asked with half of my patience left, it
+            # can answer before I move on; few ask so, they need no window to spread over.
+            self.alarm(min(window, DUE_MAX - self.waiting))
         if self.due is None:
             asks = probability > 0 and self._rng.random() < probability
         else:

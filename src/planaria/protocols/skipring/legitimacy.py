@@ -139,9 +139,10 @@ class TopicJudge:
         """For how long it has been without an answer.
 
         If none is to come, it asks again when it is due: with half of its patience left, in time.
+        One that is not alarmed asks at the next timeout or by then.
         """
         inquiry = member.inquiry
-        waits = inquiry.waiting + (0 if answered else inquiry.due or 0)
+        waits = inquiry.waiting + (0 if answered else max(inquiry.due or 1, 1))
         if inquiry.waiting <= 0 or waits <= PATIENCE // 2:
             return []
         again = "" if inquiry.due is None else f", and asks again in {inquiry.due}"

@@ -29,14 +29,16 @@ SMALL = {
     "contact:BEATS_PER_PERIOD": 1,
 }
 FALSE_ID = 9
+KINDS = ("right", "unset", "none", "false", "filter")
 
 
 class LeasesModel(Model):
     """A path of n brokers, one client with one filter at a random one of them.
 
-    Over each link in each direction there is the right entry, none, a false one, or a false filter
-    under the right id; clocks are at 0, about to overrun, or out of range. `announced`: each thinks
-    that it announced what is right, nothing, or something false; otherwise what is right.
+    Over each link in each direction there is the right entry, its flag set or not, none, a false
+    one, or a false filter under the right id; clocks are at 0, about to overrun, or out of range.
+    `announced`: each thinks that it announced what is right, nothing, or something false; otherwise
+    what is right.
     """
 
     name = "leases"
@@ -55,7 +57,8 @@ class LeasesModel(Model):
         also = "" if self.start == "entries" else ", what was told right, nothing or false"
         return (
             f"a path of {self.n} brokers and one subscription: over each link each way the right "
-            f"entry, none, a false one or a false filter, flag set or not; three clocks{also}"
+            "entry, its flag set or not, none, a false one or a false filter; "
+            f"three clocks{also}"
         )
 
     def nodes(self, coins: Coins) -> list[Node]:
@@ -71,7 +74,7 @@ class LeasesModel(Model):
         wrong = random_filter(Random(7))
         clocks = (0, self.overlay.timing.pi - 1, -5)
         announced = (None,) if self.start == "entries" else (None, {}, {FALSE_ID: wrong})
-        for kinds in product(("right", "none", "false", "filter"), repeat=len(near)):
+        for kinds in product(KINDS, repeat=len(near)):
             for clock, said in product(clocks, announced):
                 state = decode_state(BrokerState, broker.snapshot())
                 state.table.clock = clock
@@ -108,17 +111,30 @@ class LeasesModel(Model):
     def violations(
         self, states: Mapping[NodeId, State], channel: Sequence[Flying]
     ) -> list[Violation]:
-        """As the product judges brokers."""
+        """As the product judges brokers, and no lease runs out before it is renewed.
+
+        The product waits for that instead: `RoutingOverlay.calm`. Here renewals come every round,
+        so only a lease without its flag whose clock overruns next can.
+        """
         flying = [(target, message) for _, target, message in channel]
-        return self.overlay.violations(states, flying)
+        return self.overlay.violations(states, flying) or [
+            Violation("flag", id, f"the entries for {peer} may run out at the next timeout")
+            for id, state in states.items()
+            for peer, leases in state.table.entries.items()  # type: ignore[attr-defined]
+            if peer >= 0
+            and not 0 <= state.table.clock < self.overlay.timing.pi - 1  # type: ignore[attr-defined]
+            and any(lease.flag != 1 for lease in leases.values())
+        ]
 
 
 def _set(state: BrokerState, peer: NodeId, kind: str, wrong: Any) -> None:
-    """Let the entries behind one link be right, absent or false."""
+    """Let the entries behind one link be right, about to end, absent or false."""
     entries = state.table.entries
     right = entries.get(peer, {})
     if kind == "none":
         entries.pop(peer, None)
+    elif kind == "unset":
+        entries[peer] = {id: Lease(it.filter, 0) for id, it in right.items()}
     elif kind == "false":
         entries[peer] = {**right, FALSE_ID: Lease(wrong, 0)}
     elif kind == "filter":

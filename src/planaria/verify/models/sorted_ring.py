@@ -18,6 +18,9 @@ GROUP = "ring"
 RING = "planaria.protocols.ring.sorted_ring"
 FOREVER = 1 << 30  # a silence that never comes
 SILENT = 2  # timeouts in a row while a neighbour has none: at the end of a round, and the beginning
+LOST_AGE = 2  # timeouts for which the lost are called
+SPENT = (0, SILENT + 1, -2)  # counts of silence: fresh, or neighbours are dropped at once
+AGES = (None, 0, LOST_AGE, -1)  # of a loss: none, fresh, and two at which nobody is called
 
 
 class Member(Node):
@@ -59,16 +62,23 @@ class SortedRingModel(Model):
     0 to n (n is nobody's). `garbage`: as `right`, and one message in flight of any kind that may be
     false. `dead`: as `right`, and n is a member that died, whom anybody may still point at.
     `between`: the same, and it is not the last in the order but the second.
+    `spent`: as `right`; the patience with neighbours may be spent already, or a count of silence
+    negative, and each of them may be among those lost, since any time or none that there is.
     """
 
     name = "sorted-ring"
     messages = MESSAGES
-    starts = ("right", "sides", "equal", "wound", "labels", "garbage", "dead", "between")
+    starts = ("right", "sides", "equal", "wound", "labels", "garbage", "dead", "between", "spent")
 
     @property
     def names_dead(self) -> bool:
         """Is there somebody who died, whom others may point at?"""
         return self.start in ("dead", "between")
+
+    @property
+    def counts_silence(self) -> bool:
+        """Is a neighbour dropped for its silence?"""
+        return self.names_dead or self.start == "spent"
 
     @property
     def constants(self) -> Constants:
@@ -77,8 +87,8 @@ class SortedRingModel(Model):
         What is handed to a dead neighbour is lost: the silent are called until others dropped it.
         """
         small = {"SILENCE_MAX": FOREVER}
-        if self.names_dead:
-            called = 8 if self.start == "between" else 2
+        if self.counts_silence:
+            called = 8 if self.start == "between" else LOST_AGE
             small = {"SILENCE_MAX": SILENT, "LOST_MAX": 2, "LOST_AGE_MAX": called}
         return {f"{RING}:{name}": value for name, value in small.items()}
 
@@ -98,6 +108,7 @@ class SortedRingModel(Model):
                 "but no Remove that cuts them in two",
                 "dead": f" and dead member {self.n}, labels and sides right",
                 "between": f" and dead member {self.n}, the second in the order, all right else",
+                "spent": ", labels and sides right, any patience with each, any age of loss",
             }[self.start]
         )
 
@@ -108,21 +119,25 @@ class SortedRingModel(Model):
     def firsts(self) -> Iterator[First]:
         """Every choice of references, unless it leaves the members in two parts."""
         per_member = [list(self._places(id)) for id in range(self.n)]
-        made = [{it: self._state(id, it) for it in all_} for id, all_ in enumerate(per_member)]
+        made = [{it: self._states(id, it) for it in all_} for id, all_ in enumerate(per_member)]
         garbage = list(self._garbage()) if self.start == "garbage" else []
         for places in product(*per_member):
             if not self._connected(places) or (self.start == "wound" and not _mutual(places)):
                 continue
-            states: dict[NodeId, State] = {id: made[id][it] for id, it in enumerate(places)}
-            if self.start != "garbage":
-                yield First(states)
-            for flying in garbage:
-                if self._harmless(places, flying):
-                    yield First(states, (flying,))
+            for chosen in product(*(made[id][it] for id, it in enumerate(places))):
+                states: dict[NodeId, State] = dict(enumerate(chosen))
+                if self.start != "garbage":
+                    yield First(states)
+                for flying in garbage:
+                    if self._harmless(places, flying):
+                        yield First(states, (flying,))
 
     def choices(self) -> dict[NodeId, list[State]]:
         """Every place of every member, whether it connects them or not."""
-        return {id: [self._state(id, it) for it in self._places(id)] for id in range(self.n)}
+        return {
+            id: [state for it in self._places(id) for state in self._states(id, it)]
+            for id in range(self.n)
+        }
 
     def draw(self, choices: Mapping[NodeId, Sequence[State]], rng: Random) -> First:
         """Drawn again until it connects them."""
@@ -203,7 +218,7 @@ class SortedRingModel(Model):
     def plain(self, state: State) -> State:
         """While silence never comes nobody reads its counters; and too long is too long."""
         assert isinstance(state, SortedRingState)
-        limit = SILENT + 1 if self.names_dead else 0
+        limit = SILENT + 1 if self.counts_silence else 0
         state.silence = {id: min(it, limit) for id, it in state.silence.items() if limit}
         return state
 
@@ -231,7 +246,7 @@ class SortedRingModel(Model):
             return not (right and self._true(message.sender))
         if isinstance(message, Introduce):
             return not self._true(message.ref)
-        return isinstance(message, Remove)
+        return isinstance(message, Remove) and message.id < self.n
 
     def _true(self, ref: Ref) -> bool:
         return ref[0] == self._label(ref[1]) and ref[1] < self.n
@@ -245,9 +260,17 @@ class SortedRingModel(Model):
     def _ref(self, id: NodeId) -> Ref | None:
         return (self._label(id), id) if 0 <= id < self.n else None
 
-    def _state(self, id: NodeId, place: tuple[Ref | None, ...]) -> SortedRingState:
+    def _states(self, id: NodeId, place: tuple[Ref | None, ...]) -> list[SortedRingState]:
+        """A member at this place, and (spent) all that it may have counted of its neighbours."""
         left, right, ring = place
-        return SortedRingState(self._label(id), left, right, ring, {}, {})
+        named = {ref[1]: None for ref in place if ref is not None}
+        counts = [*product(SPENT, AGES)] if self.start == "spent" else [(0, None)]
+        states = []
+        for counted in product(counts, repeat=len(named)):
+            silence = {it: silent for it, (silent, _) in zip(named, counted, strict=True) if silent}
+            lost = {it: age for it, (_, age) in zip(named, counted, strict=True) if age is not None}
+            states.append(SortedRingState(self._label(id), left, right, ring, silence, lost))
+        return states
 
 
 def _mutual(places: Sequence[tuple[Ref | None, ...]]) -> bool:
