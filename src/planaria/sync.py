@@ -11,15 +11,19 @@ would neither answer its node's beats nor acknowledge publications while a noteb
 would be taken for dead. Ctrl-C interrupts any call; `with` then ends the client as usual.
 """
 
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from threading import Lock
 from typing import Any, Generic, Self, TypeVar
 
 from planaria.core.node import Notice
 from planaria.network.client import client as asynchronous
 from planaria.network.client.client import Batch, Vector
+from planaria.network.client.drafting import packed, wish_of
 from planaria.network.client.events import Ack, Event
 from planaria.network.client.looping import Loop
 from planaria.network.client.places import Since
+from planaria.network.client.publishing import Many
 from planaria.network.client.subscription import Subscription as AsyncSubscription
 from planaria.records.record import Draft
 
@@ -32,6 +36,7 @@ class Subscription(Generic[T]):
 
     def __init__(self, loop: Loop, inner: AsyncSubscription[T]) -> None:
         self._loop, self._inner = loop, inner
+        self._turn = Lock()  # of threads that share it
 
     def __enter__(self) -> Self:
         self._loop.run(self._inner.__aenter__())
@@ -47,20 +52,23 @@ class Subscription(Generic[T]):
         return self.next()
 
     def next(self, timeout: float | None = None) -> T:
-        """The next event; raises TimeoutError if none comes within `timeout` seconds."""
-        event = self._inner.take()
-        if event is not None:
+        """The next event; raises TimeoutError if none comes within `timeout` seconds.
+
+        Whatever interrupts it takes nothing: an event is taken here, in the thread that wants it.
+        """
+        if not self._turn.acquire(timeout=-1 if timeout is None else timeout):
+            raise TimeoutError
+        try:
+            while (event := self._inner.take()) is None:
+                if self._loop.ended or not self._loop.run(_within(self._inner.filled, timeout)):
+                    raise StopIteration
             return event
-        if self._loop.ended:
-            raise StopIteration
-        found = self._loop.run(_next(self._inner), timeout)
-        if found is None:
-            raise StopIteration
-        return found
+        finally:
+            self._turn.release()
 
     def ready(self, timeout: float | None = None) -> None:
         """Wait until whatever is published from now on will come."""
-        self._loop.run(self._inner.ready(), timeout)
+        self._loop.run(_within(self._inner.ready, timeout))
 
     def vector(self) -> dict[str, Any]:
         """How far the application is, in plain values: give it to `since` to go on from there."""
@@ -73,7 +81,7 @@ class Subscription(Generic[T]):
 
 
 class Client:
-    """A client whose methods wait. Made by `connect`."""
+    """A client whose methods wait. Made by `connect`, which has found a node for it."""
 
     def __init__(self, servers: str | Sequence[str] | None, **options: Any) -> None:
         self._loop = Loop()
@@ -81,16 +89,12 @@ class Client:
         self._inner: asynchronous.Client
         try:
             self._inner = self._loop.run(_called(asynchronous.connect, servers, **options))
+            self._loop.run(self._inner.__aenter__())
         except BaseException:
             self._loop.stop()
             raise
 
     def __enter__(self) -> Self:
-        try:
-            self._loop.run(self._inner.__aenter__())
-        except BaseException:
-            self.close(flush=False)
-            raise
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -117,8 +121,19 @@ class Client:
     def publish_many(
         self, topic: str, payloads: Iterable[bytes | str | Draft], **options: Any
     ) -> Ack | None:
-        """Publish all of them in order; options as of `planaria.Client.publish_many`."""
-        return self._run(self._inner.publish_many(topic, payloads, **options))
+        """Publish all of them in order; options as of `planaria.Client.publish_many`.
+
+        They are taken in this thread: those of a subscription of this client may be among them.
+        """
+        many: Many = self._run(_called(self._inner.many, topic, wish_of(**options)))
+        try:
+            for drafts in packed(payloads):
+                if not self._run(many.put(drafts)):
+                    break
+        except Exception:
+            self._run(many.finish())
+            raise
+        return self._run(many.finish())
 
     def subscribe(self, *patterns: str, since: Since = "now", **options: Any) -> Subscription[Any]:
         """Subscribe to topics; options as of `planaria.Client.subscribe`."""
@@ -149,7 +164,10 @@ class Client:
 
 
 def connect(servers: str | Sequence[str] | None = None, **options: Any) -> Client:
-    """A client of these nodes, for `with`; options as of `planaria.connect`."""
+    """A client of these nodes, for `with` or with a `close` of its own.
+
+    Options as of `planaria.connect`. Raises Unreachable if no node lets it in.
+    """
     return Client(servers, **options)
 
 
@@ -158,6 +176,7 @@ async def _called(function: Any, *arguments: Any, **named: Any) -> Any:
     return function(*arguments, **named)
 
 
-async def _next(inner: AsyncSubscription[T]) -> T | None:
-    """The next event; None at the end, as a coroutine cannot raise StopAsyncIteration."""
-    return await anext(inner, None)
+async def _within(wait: Callable[[], Coroutine[Any, Any, R]], timeout: float | None) -> R:
+    """Wait no longer than that; timed where it runs, so that the end of it is not missed."""
+    async with asyncio.timeout(timeout):
+        return await wait()

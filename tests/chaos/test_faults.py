@@ -22,7 +22,9 @@ class Answering:
         self.running = [Member(f"n{it}", it, "", 0, None, supervises=False) for it in (1, 2)]
         self.met, self.ended = met, 0
 
-    async def ask(self, member: Member, fault: str, seed: int = 0, **told: Any) -> SimpleNamespace:
+    async def ask(
+        self, member: Member, fault: str, seed: int = 0, **options: Any
+    ) -> SimpleNamespace:
         if fault == "begin":
             return SimpleNamespace(affected=0, found={"number": 1})
         self.ended += 1

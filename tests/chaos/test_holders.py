@@ -33,7 +33,7 @@ class FakeTarget:
             for at, name in enumerate(held)
         }
 
-    async def ask_all(self, fault: str, **told: Any) -> dict[str, Injected]:
+    async def ask_all(self, fault: str, **options: Any) -> dict[str, Injected]:
         assert fault == "holdings"
         return {
             name: Injected(0, 0, {"held": [(7, INCARNATION, it, it + 1) for it in numbers]})

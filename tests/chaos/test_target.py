@@ -12,9 +12,8 @@ from live_lab import config, run
 from planaria.chaos.strangers import flood, garbage
 from planaria.chaos.target import Member, Target
 from planaria.core.errors import UsageError
+from planaria.network.client.access import Access, shown
 from planaria.network.client.asking import Asker, Unanswered
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
 from planaria.network.context import Context
 from planaria.network.identity import handle_of
 from planaria.network.live import LiveNode
@@ -100,17 +99,17 @@ def test_questions_at_the_same_time_leave_one_connection(
 
 def test_who_was_started_again_may_take_its_time_to_answer(tmp_path: Path) -> None:
     async def main() -> None:
-        told = config(tmp_path, name="a", listen=door_of_nobody())
-        first = LiveNode(told)
+        settings = config(tmp_path, name="a", listen=door_of_nobody())
+        first = LiveNode(settings)
         await first.start()
         handle = handle_of(first.id)
         await first.stop(leave=False)
-        target = Target(context(told.listen))
-        member = Member("a", handle, told.listen, 0, tmp_path, True)
+        target = Target(context(settings.listen))
+        member = Member("a", handle, settings.listen, 0, tmp_path, True)
         learning = asyncio.create_task(target._learn(member))
         await asyncio.sleep(0.3)
         assert not learning.done(), "nobody is there"
-        again = LiveNode(told)
+        again = LiveNode(settings)
         await again.start()
         try:
             await learning

@@ -142,9 +142,9 @@ def test_a_fault_that_did_not_heal_is_told_with_what_was_wrong_then() -> None:
     def change(run: Run) -> None:
         run.injections[0].seconds, run.injections[0].wrong = None, ["a label at b"]
 
-    told = verdict(change).wrong[-1]
-    assert told.startswith("`at 0 crash count=1` did not heal within")
-    assert told.endswith("s: a label at b")
+    complaint = verdict(change).wrong[-1]
+    assert complaint.startswith("`at 0 crash count=1` did not heal within")
+    assert complaint.endswith("s: a label at b")
 
 
 def test_what_nobody_published_is_excused_by_faults_that_make_it_up() -> None:

@@ -76,10 +76,10 @@ def test_comparison_writes_table_picture_and_page_and_says_what_follows(
     assert "<svg" in (tmp_path / "compare.svg").read_text()
     assert "Which one should I use?" in (tmp_path / "compare.html").read_text()
     assert main(words) == 0  # nothing is run again
-    told = capsys.readouterr().out
-    assert "which one should I use?" in told
-    assert "star never recovers from busiest; after busiest it keeps losing 100%" in told
-    assert f"results in {tmp_path}" in told
+    text = capsys.readouterr().out
+    assert "which one should I use?" in text
+    assert "star never recovers from busiest; after busiest it keeps losing 100%" in text
+    assert f"results in {tmp_path}" in text
 
 
 def test_runs_that_raise_leave_the_table_to_others_and_get_no_advice(
@@ -102,9 +102,9 @@ def test_runs_that_raise_leave_the_table_to_others_and_get_no_advice(
     assert "KeyError" in (tmp_path / "some/compare.html").read_text()
     monkeypatch.setattr(compare, "CONTENDERS", {"nobody": None})
     assert main([*SMALL, "--out", str(tmp_path / "all")]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    last = told.err.splitlines()[-1]
+    output = capsys.readouterr()
+    assert output.out == ""
+    last = output.err.splitlines()[-1]
     assert last.startswith("planaria: error: compare: all 2 simulations raised KeyError: 'nobody'")
     assert "; replay: planaria compare --n 6" in last
 
@@ -134,9 +134,9 @@ def test_wrong_options_are_one_line_and_exit_code_2(
     words: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compare", "--out", str(tmp_path), *words]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert complaint in told.err.splitlines()[-1]
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert complaint in output.err.splitlines()[-1]
 
 
 def test_table_averages_seeds_and_keeps_who_never_recovered_apart(spark: SparkSession) -> None:
@@ -168,15 +168,15 @@ def test_advice_follows_the_figures() -> None:
         row("star", messages=1.0, strays=0.5),
         row("star", "crash", lost_after=0.8, recovered=0.0, recovery=None),
     ]
-    told = advice(rows)
-    assert told[0] == (
+    lines = advice(rows)
+    assert lines[0] == (
         "Nothing may be lost, whatever happens: ring "
         "(fewest messages ring, quickest ring, least memory ring)."
     )
-    assert "ring, gossip (fewest messages gossip, quickest gossip" in told[1]
-    assert "ring, gossip, star (fewest messages star, quickest gossip" in told[2]
-    assert told[3] == ("star never recovers from crash; after crash it keeps losing 80%.")
-    assert told[4] == "Events also pass through nodes that did not ask for them: star."
+    assert "ring, gossip (fewest messages gossip, quickest gossip" in lines[1]
+    assert "ring, gossip, star (fewest messages star, quickest gossip" in lines[2]
+    assert lines[3] == ("star never recovers from crash; after crash it keeps losing 80%.")
+    assert lines[4] == "Events also pass through nodes that did not ask for them: star."
     harmless = advice([row("star"), row("star", "crash", recovered=0.0, recovery=None)])
     assert harmless[3].endswith("crash; that lost nothing in these runs.")
     better = advice([*rows[:3], row("gossip", "crash"), *rows[4:]])
@@ -192,11 +192,11 @@ def test_advice_follows_the_figures() -> None:
 def test_nothing_is_said_of_whom_a_run_raised() -> None:
     """What is left of the ring is good: its runs without a fault are the ones that raised."""
     rows = [row("ring", "crash"), row("star"), row("star", "crash", lost=0.2)]
-    told = advice(rows, ["ring"])
-    assert told[0] == "Nothing may be lost, whatever happens: none of these."
-    assert told[-1] == "No advice on these, whose runs raised exceptions: ring."
-    assert not any("ring" in line for line in told[:-1])
-    assert advice(rows[:1], ["ring"]) == told[-1:]
+    lines = advice(rows, ["ring"])
+    assert lines[0] == "Nothing may be lost, whatever happens: none of these."
+    assert lines[-1] == "No advice on these, whose runs raised exceptions: ring."
+    assert not any("ring" in line for line in lines[:-1])
+    assert advice(rows[:1], ["ring"]) == lines[-1:]
 
 
 def test_tables_picture_and_page_do_without_a_row_in_calm() -> None:
@@ -218,7 +218,7 @@ def test_tables_picture_and_page_do_without_a_row_in_calm() -> None:
 )
 def test_broken_promises_of_overlays_are_named(changed: dict[str, Any], complaint: str) -> None:
     assert broken([row("ring")]) == broken([row("star", **changed)]) == []
-    (told,) = broken([row("ring", **changed)])
-    assert complaint in told
+    (message,) = broken([row("ring", **changed)])
+    assert complaint in message
     assert broken([row("ring", "corrupt", duplicates=2)]) == []
     assert broken([row("gossip", lost=0.1)]) == broken([row("ring", "loss", lost=0.1)]) == []

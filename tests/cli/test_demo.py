@@ -51,12 +51,12 @@ def test_flights_are_real_and_no_two_are_equal() -> None:
 
 
 def test_a_plain_loop_answers_what_spark_is_asked() -> None:
-    told = [
+    payloads = [
         b'{"carrier": "UA", "delay": 4}', b'{"carrier": "UA", "delay": 8}',
         b'{"carrier": "AA"}', b"garbage", b"[]", b'{"delay": 3}',
     ]  # fmt: skip
-    assert plain(told).rows == [("UA", 2, 6.0), ("AA", 1, None)]
-    assert plain(told).flights == 3
+    assert plain(payloads).rows == [("UA", 2, 6.0), ("AA", 1, None)]
+    assert plain(payloads).flights == 3
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_a_plain_broker_loses_everything_and_says_nothing() -> None:
 FIGURES = Figures(0, 0, 0, 0, 0, 0, 0, 0, 0, lost_after=1.0)
 
 
-def outcome(**told: object) -> Outcome:
+def outcome(**changes: object) -> Outcome:
     report = Report(5, 5, 70, 0, 0, 0, True, 0, [FaultReport("at 0 crash count=1", 1, 2.0)])
     usual = {"report": report, "failed": [[]], "wrong": [], "spark": True, "failure": None}
     usual |= {"counted": 5}
-    return Outcome(**{**usual, "broker": FIGURES, **told})  # type: ignore[arg-type]
+    return Outcome(**{**usual, "broker": FIGURES, **changes})  # type: ignore[arg-type]
 
 
 def test_only_a_good_end_is_called_good() -> None:

@@ -48,9 +48,9 @@ def test_a_sound_overlay_gives_exit_code_0_and_recovery_times(
     assert all(0 < row["of_bound"] <= 1 for row in result["conditions"])
     assert result["code"] == code_version([Path(SORTED.split(":")[0])], ["planaria.spark.hunt"])
     assert main(words) == 0
-    told = capsys.readouterr().out
-    assert "findings: none" in told
-    assert told.startswith(f"{SORTED}: 30 starts\n")
+    printed = capsys.readouterr().out
+    assert "findings: none" in printed
+    assert printed.startswith(f"{SORTED}: 30 starts\n")
 
 
 def test_a_broken_overlay_gives_exit_code_1_and_commands_that_repeat_it(
@@ -58,14 +58,14 @@ def test_a_broken_overlay_gives_exit_code_1_and_commands_that_repeat_it(
 ) -> None:
     words = ["hunt", "tests/broken.py:Raising", "--seeds", "2", "--n", "3", "--nemesis", "none"]
     assert main([*words, "--out", str(tmp_path / "x"), "--shrink", "1"]) == 1
-    told, said = (text.splitlines() for text in capsys.readouterr())
+    lines, said = (text.splitlines() for text in capsys.readouterr())
     done = said.index("planaria: every start is done; reading the results")
     assert said[done + 1] == "planaria: 2 findings; making 1 smaller"
-    assert "findings: 2" in told
-    assert sum(line.startswith("- no-exception, seed ") for line in told) == 2
-    smaller = told[told.index("  smaller:") + 1]
+    assert "findings: 2" in lines
+    assert sum(line.startswith("- no-exception, seed ") for line in lines) == 2
+    smaller = lines[lines.index("  smaller:") + 1]
     assert smaller.startswith("    planaria sim tests/broken.py:Raising --n ")
-    scenario = next(line for line in told if line.startswith("  scenario: "))
+    scenario = next(line for line in lines if line.startswith("  scenario: "))
     assert Path(scenario.removeprefix("  scenario: ")).read_text().startswith("# no-exception: ")
 
 
@@ -85,8 +85,8 @@ def test_a_finding_that_could_not_be_made_smaller_says_why(
     assert raised.startswith("KeyError: 'stubborn' in spark_lab.py:")
     assert (killed, untried) == ("the worker died", None)
     assert main(words) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert [line for line in told if "shrinking failed" in line] == [
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "shrinking failed" in line] == [
         f"  shrinking failed: {reason}" for reason in (raised, killed)
     ]
 
@@ -97,7 +97,7 @@ def test_tables_of_a_long_hunt_fit_into_80_columns() -> None:
     figures |= {"p99": 1127.2519, "max": 1_234, "of_bound": 0.98765}
     far = "/home/somebody/projects/network/schedules/" + "everything-at-once" * 3
     conditions = dict(zip(CONDITIONS, ("uniform:1:50", True, 4), strict=True))
-    told = _in_words(
+    lines = _in_words(
         {
             "overlay": "ring", "starts": 100_000, "fresh": 0, "findings": [], "errors": [],
             "recovery": [{"start": "legitimate", "nemesis": far, **figures}],
@@ -106,8 +106,8 @@ def test_tables_of_a_long_hunt_fit_into_80_columns() -> None:
             "out": "out",
         }
     ).splitlines()  # fmt: skip
-    assert max(map(len, told)) <= 80
-    (row,) = [line.split() for line in told if line.startswith("uniform:1:50")]
+    assert max(map(len, lines)) <= 80
+    (row,) = [line.split() for line in lines if line.startswith("uniform:1:50")]
     assert row[:6] == ["uniform:1:50", "yes", "4", "100000", "100", "999"]
     assert row[6:] == ["103.5", "1127", "1234", "0.9877"]
 

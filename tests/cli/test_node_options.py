@@ -12,14 +12,14 @@ from planaria.network.config import FILE, Config
 def test_what_is_said_on_the_command_line_takes_back_what_the_directory_remembers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Config] = []
-    monkeypatch.setattr(node, "_serve", lambda config, _: told.append(config))
+    configs: list[Config] = []
+    monkeypatch.setattr(node, "_serve", lambda config, _: configs.append(config))
     monkeypatch.setattr(node, "run", lambda _: 0)
     monkeypatch.setattr(node, "_log_to_stderr", lambda _: None)
     (tmp_path / FILE).write_text("insecure = 2\nsupervise = true\ndiscover = true\nwalk = 3\n")
     words = ["node", "--dir", str(tmp_path)]
     assert main(words) == 0
     assert main([*words, "--no-supervise", "--no-discover", "--walk", "0", "--insecure"]) == 0
-    before, after = told
+    before, after = configs
     assert (before.supervise, before.discover, before.walk, before.insecure) == (True, True, 3, 2)
     assert (after.supervise, after.discover, after.walk, after.insecure) == (False, False, 0, 1)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +14,9 @@ import pytest
 
 from client_lab import numbers, serve, until
 from planaria.cli.main import main
+from planaria.network.connection import Connection
+from planaria.network.link import Task
+from planaria.records.record import PAYLOAD_BYTES_MAX
 from reference_gate import ReferenceGate
 
 TOPIC = "weather/europe"
@@ -103,7 +106,13 @@ def test_exit_codes_say_what_happened() -> None:
         (("sub", "a", "--since", "never", "--insecure"), "all, now, last"),
         (("sub", "a", "--since", "0001-01-01", "--insecure"), "since 1970"),
         (("pub", "a/+", "x", "--insecure"), "wildcard"),
+        (("pub", "a\nlegitimate: 4 nodes", "x", "--insecure"), r"'a\nlegitimate: 4 nodes'"),
+        (("sub", "a/\x1b[2J/#", "--insecure"), r"'a/\x1b[2J/#' contains a control character"),
+        (("sub", "a", "-W", "nan", "--insecure"), "'nan' is not a finite number"),
+        (("sub", "a", "-W", "inf", "--insecure"), "'inf' is not a finite number"),
+        (("sub", "a", "-W", "-1", "--insecure"), "-1.0 is not in the range x>0"),
         (("pub", "a", "x", "--header", "y", "--insecure"), "NAME=VALUE"),
+        (("pub", "a", "x", "--header", "\udcff=y", "--insecure"), r"'\udcff': a name is valid"),
         (("pub", "a", "x", "--lines", "--insecure"), "not both"),
         (("pub", "a", "x", "-s", "127.0.0.1:x", "--insecure"), "HOST:PORT"),
         (("pub", "a", "x", "-s", "127.0.0.1:1"), "planaria keys issue"),
@@ -117,6 +126,79 @@ def test_misuse_is_told_in_one_line_without_any_server(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert reason in err
+
+
+def test_key_and_headers_may_be_any_bytes() -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        strange = os.fsdecode(b"\xff\xe4")
+        bytes_of = ("--key", strange, "--header", f"a={strange}", "--header", "\u00e4=\u00e4")
+        assert await run("pub", TOPIC, "x", *bytes_of, *at(gates)) == (0, b"", "")
+        lines = await run("pub", TOPIC, "--lines", *bytes_of, *at(gates), stdin=b"y")
+        assert lines == (0, b"", "")
+        code, out, _ = await run("sub", "#", "--since", "all", "-C", "2", "--json", *at(gates))
+        events = [json.loads(line) for line in out.splitlines()]
+        assert (code, [it["key_base64"] for it in events]) == (0, ["/+Q="] * 2)
+        assert [it["headers"] for it in events] == [{"a": "\ufffd\ufffd", "\u00e4": "\u00e4"}] * 2
+
+    serve(test)
+
+
+def slowly(gate: ReferenceGate) -> Callable[[Connection, bytes, Task], None]:
+    """What a gate does with what it hears, but later, and only if who said it is still there."""
+    received = gate.received
+
+    def hear(connection: Connection, body: bytes, task: Task) -> None:
+        if connection in gate.connections:
+            received(connection, body, task)
+
+    def later(connection: Connection, body: bytes, task: Task) -> None:
+        asyncio.get_running_loop().call_later(0.5, hear, connection, body, task)
+
+    return later
+
+
+@pytest.mark.parametrize(
+    ("before", "end", "words"),
+    [
+        (2000, b"\n", "line 2001: more than 1048576 bytes: split it; the 2000 before it are"),
+        (2000, b"", "line 2001: more than 1048576 bytes: split it; the 2000 before it are"),
+        (1, b"\n", "line 2: more than 1048576 bytes: split it; the 1 before it is published"),
+        (0, b"\n", "line 1: more than 1048576 bytes: split it\n"),
+    ],
+)
+def test_a_line_that_is_too_long_is_named_and_those_before_it_are_published(
+    before: int, end: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is read, to the long line, before any node stores anything."""
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        whole = b"".join(line + b"\n" for line in numbers(before))
+        for gate in gates:
+            monkeypatch.setattr(gate, "received", slowly(gate))
+        file = tmp_path / "lines"
+        file.write_bytes(whole + b"x" * (PAYLOAD_BYTES_MAX + 1) + end + b"never\n" * bool(end))
+        with file.open() as stdin:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "planaria", "pub", TOPIC, "--lines", *at(gates),
+                stdin=stdin, stdout=PIPE, stderr=PIPE,
+            )  # fmt: skip
+        async with ended(process):
+            out, err = await asyncio.wait_for(process.communicate(), 50)
+        assert (process.returncode, out, err.count(b"\n")) == (2, b"", 1)
+        assert words in err.decode()
+        assert gates[0].memory.payloads(TOPIC) == numbers(before)
+
+    serve(test)
+
+
+def test_a_line_as_long_as_a_payload_may_be_is_published() -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        line = b"x" * PAYLOAD_BYTES_MAX
+        stdin = line + b"\n1\n" + line
+        assert await run("pub", TOPIC, "--lines", *at(gates), stdin=stdin) == (0, b"", "")
+        assert gates[0].memory.payloads(TOPIC) == [line, b"1", line]
+
+    serve(test)
 
 
 def test_fewer_copies_than_wanted_are_told() -> None:

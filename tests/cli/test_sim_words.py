@@ -18,7 +18,7 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     main(["sim", *words, "--no-shrink"])
     return capsys.readouterr().out
 
@@ -36,13 +36,13 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_n_is_the_true_number_of_nodes(
     words: list[str], n: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = json.loads(told(capsys, *words, "--start", "legitimate", "--closure", "1", "--json"))
+    found = json.loads(printed(capsys, *words, "--start", "legitimate", "--closure", "1", "--json"))
     assert found["n"] == n
 
 
 def test_one_interval_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
     seen = {
-        told(capsys, SORTED, "--n", "3", "--seed", str(seed))
+        printed(capsys, SORTED, "--n", "3", "--seed", str(seed))
         .split("legitimate  ")[1]
         .split("\n")[0]
         for seed in range(12)
@@ -53,11 +53,11 @@ def test_one_interval_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_publications_are_work_and_not_faults(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["ring", "--n", "4", "--fault", "at 1 publish count=2", "--fault", "at 2 crash count=1"]
-    out = told(capsys, *words)
+    out = printed(capsys, *words)
     assert "workload" in out
     faults = [line for line in out.splitlines() if line.startswith("fault")]
     assert ["crash" in line for line in faults] == [True]
-    found = json.loads(told(capsys, *words, "--json"))
+    found = json.loads(printed(capsys, *words, "--json"))
     assert [it["action"] for it in found["faults"]] == ["at 2 crash count=1"]
     assert [it["affected"] for it in found["workload"]] == [2]
 
@@ -80,8 +80,8 @@ def test_a_supervisor_is_called_one() -> None:
 
 def test_nobody_left_is_not_legitimate(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["mobile", "--n", "1", "--start", "legitimate", "--fault", "at 1 crash count=1"]
-    assert "nobody is left" in told(capsys, *words)
-    assert json.loads(told(capsys, *words, "--json"))["legitimate"] is None
+    assert "nobody is left" in printed(capsys, *words)
+    assert json.loads(printed(capsys, *words, "--json"))["legitimate"] is None
 
 
 HALF = """
@@ -165,7 +165,7 @@ def test_a_handler_that_returns_none_is_named(
 def test_messages_are_a_table_not_a_dictionary(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = told(capsys, "ring", "--n", "3", "--trace", str(tmp_path / "run.parquet"))
+    text = printed(capsys, "ring", "--n", "3", "--trace", str(tmp_path / "run.parquet"))
     lines = [line.split() for line in text.splitlines()]
     assert ["sent", "delivered", "dropped", "bytes"] in lines
     (found,) = [it for it in lines if it[:1] == ["skipring.check"]]

@@ -13,10 +13,13 @@ import pytest
 
 from planaria.cli import ticker
 from planaria.cli.compare import in_words as comparison
+from planaria.cli.doctor import report
 from planaria.cli.hunt import _in_words as hunted
+from planaria.cli.inspect import topic_text
 from planaria.cli.main import main, planaria
 from planaria.cli.reproduce import in_words
 from planaria.cli.tables import WIDTH, aligned, command, filled, folded
+from planaria.network.doctor import BROKEN, Diagnosis, Finding
 from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.simulator.trial import Spec, Trial
 from planaria.studies.compare import Verdict as Compared
@@ -124,6 +127,40 @@ def test_tables_wrap_a_column_or_fold_all_of_them() -> None:
     assert lines.count("") == 2
     assert folded([["only"], ["one"]]) == ["only", "one"]
     assert filled("") == [""]
+
+
+def test_tables_show_control_characters_escaped_and_still_in_line() -> None:
+    """No topic has any, but nodes of an older version may tell of one that does."""
+    rows = [["esc/a\nforged: 4", "1"], ["\x1b[2J\x7f\x9b\t", "2"], ["\u00e4/\u2028\u6771", "3"]]
+    expected = [
+        "esc/a\\nforged: 4   1",
+        "\\x1b[2J\\x7f\\x9b\\t  2",
+        "\u00e4/\u2028\u6771".ljust(19) + "3",
+    ]
+    assert aligned(rows) == folded(rows) == expected
+    said = Finding(BROKEN, "label", rows[1][0], 1, "n1", "is wrong", "heals")
+    assert report(Diagnosis(False, 1, 1, 2, 1.0, [said]))[1].isprintable()
+    found = {"topic": rows[0][0], "members": [], "databases": [], "findings": []}
+    assert topic_text(found)[0] == "topic esc/a\\nforged: 4: 0 members"
+
+
+@pytest.mark.parametrize("words", [["top", "-d"], ["dashboard", "-d"], ["doctor", "--wait"]])
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "-1"])
+def test_a_time_to_wait_is_a_finite_number(
+    words: list[str], number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, number, "-s", "127.0.0.1:1", "--insecure"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "is not a finite number" in err or "is not in the range" in err
+
+
+def test_a_trace_lasts_for_a_finite_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["trace", "live", str(tmp_path / "x"), "-s", "127.0.0.1:1", "--insecure"]
+    assert main([*words, "--seconds", "nan"]) == 2
+    assert "'nan' is not a finite number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])

@@ -106,11 +106,11 @@ def test_who_is_silent_for_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
 def test_a_copy_counts_among_those_that_were_asked_not_those_that_answered() -> None:
     commit = Commit(Members(), 2)  # type: ignore[arg-type]
     some = MemberHas(2, 0, MINE.record.key, b"", [0], [], rows=3)
-    assert commit._settled(MINE, TOPIC, BatchIs(0, [some], 1)) == (False, 3)
-    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE], 2)) == (False, 5)
-    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE], 1)) == (True, 5)
-    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE, DONE], 3)) == (True, 10)
-    assert commit._settled(MINE, TOPIC, BatchIs(0, [], 0)) == (False, 0)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [some], 1)) == (0, False, 3)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE], 2)) == (1, False, 5)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE], 1)) == (1, True, 5)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [DONE, DONE], 3)) == (2, True, 10)
+    assert commit._settled(MINE, TOPIC, BatchIs(0, [], 0)) == (0, False, 0)
 
 
 def test_who_has_a_part_whole_broadcasts_it_and_else_all_that_have_some_of_it() -> None:

@@ -185,9 +185,9 @@ def test_what_a_node_refuses_is_told_with_its_batch() -> None:
     async def test(lab: Lab) -> None:
         async with client(lab) as one:
             for topic, said in (("a/#", "a/#"), (TOPIC, "no right to publish on news")):
-                with pytest.raises(UsageError, match=said) as told:
+                with pytest.raises(UsageError, match=said) as refused:
                     await stage(one, numbered(2), topic=topic)
-                assert str(named("q", 7, told.value)).startswith("batch 7 of query q: ")
+                assert str(named("q", 7, refused.value)).startswith("batch 7 of query q: ")
 
     def refuse(session: Session, message: Put) -> None:
         session.fail(message.request, "usage", f"no right to publish on {message.topic}")

@@ -82,8 +82,8 @@ class End:
     def say(self, *bodies: bytes, kind: Kind = Kind.CONTROL) -> None:
         self.connection.data_received(b"".join(frame(kind, body) for body in bodies))
 
-    def begin(self, name: str, **told: Any) -> int:
-        return self.layer.begin(make_rule(name, told, Random(1)))
+    def begin(self, name: str, **options: Any) -> int:
+        return self.layer.begin(make_rule(name, options, Random(1)))
 
     @property
     def acknowledged(self) -> int:

@@ -22,8 +22,8 @@ from planaria.network.survey import Surveyor
 async def two(directory: Path) -> AsyncIterator[tuple[LiveNode, LiveNode, Target]]:
     """Two members of one topic that may be broken, and how to break them."""
     async with LiveNode(config(directory / "a", name="a", allow_chaos=True)) as one:
-        told = config(directory / "b", name="b", allow_chaos=True, join=(one.listen,))
-        async with LiveNode(told) as two:
+        settings = config(directory / "b", name="b", allow_chaos=True, join=(one.listen,))
+        async with LiveNode(settings) as two:
             tails = [node.subscribe(TOPIC) for node in (one, two)]
             await until(lambda: all(TOPIC in node.ring.peer.topics for node in (one, two)))
             target = Target(Context((one.listen,), insecure=True))
@@ -57,8 +57,8 @@ def test_it_takes_the_certificate_of_an_admin(tmp_path: Path) -> None:
         issue(keys, "n", ("node", "supervise"))
         issue(keys, "guest", ("client",))
         issue(keys, "boss", ("client", "admin"))
-        told = config(tmp_path / "n", insecure=0, keys=keys / "n", allow_chaos=True)
-        async with LiveNode(told) as node:
+        settings = config(tmp_path / "n", insecure=0, keys=keys / "n", allow_chaos=True)
+        async with LiveNode(settings) as node:
             guest = Target(Context((node.listen,), keys / "guest"))
             with pytest.raises(UsageError, match="role 'admin' may break a node"):
                 await guest.find()
@@ -91,8 +91,8 @@ def test_arbitrary_memory_is_another_memory_and_heals(tmp_path: Path) -> None:
             for seed in range(2):
                 before = one.ring.snapshot()
                 a = target.members["a"]
-                told = {"nodes": target.handles, "topics": [TOPIC]}
-                assert (await target.ask(a, "corrupt", seed, **told)).affected == 1
+                options = {"nodes": target.handles, "topics": [TOPIC]}
+                assert (await target.ask(a, "corrupt", seed, **options)).affected == 1
                 assert one.ring.snapshot() != before
                 await legitimate(target)
             payloads = {b"%d" % number for number in range(20)}

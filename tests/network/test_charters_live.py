@@ -24,9 +24,9 @@ from planaria.protocols.skipring.charters import LayDown
 from watched import until
 
 
-def config(directory: Path, **told: Any) -> Config:
+def config(directory: Path, **options: Any) -> Config:
     usual = {"listen": "127.0.0.1:0", "supervise": True, "insecure": 1, "interval": 0.1}
-    return Config(dir=directory, **{**usual, **told})
+    return Config(dir=directory, **{**usual, **options})
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
@@ -46,8 +46,8 @@ def test_members_obey_and_a_restart_remembers(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with LiveNode(config(tmp_path / "a")) as one:
-            told = config(tmp_path / "b", join=(one.listen,), supervise=False)
-            async with LiveNode(told) as two:
+            settings = config(tmp_path / "b", join=(one.listen,), supervise=False)
+            async with LiveNode(settings) as two:
                 await two.subscribe("news").ready()
                 one.host.command(LayDown(seal_locally(charter(1, 7), key)))
                 one.host.command(LayDown(seal_locally(charter(1, 3, "empty"), key)))

@@ -33,8 +33,8 @@ def test_an_event_says_what_was_published_and_the_ack_where() -> None:
             )
             event = await anext(events)
             said = (event.topic, event.payload, event.key, event.headers, event.timestamp)
-            told = {"unit": "C", "raw": "x"}
-            assert said == (TOPIC, b"mild", b"oslo", told, 1_700_000_000_123)
+            decoded = {"unit": "C", "raw": "x"}
+            assert said == (TOPIC, b"mild", b"oslo", decoded, 1_700_000_000_123)
             assert (event.id, event.sequence, event.late) == (ack.id, 0, False)
             assert (event.publisher, ack.copies, ack.members) == (client.publisher, 2, 3)
 

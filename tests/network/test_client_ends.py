@@ -10,9 +10,10 @@ import pytest
 from client_lab import Yesteryear, client_of, serve
 from planaria.core.errors import UsageError
 from planaria.network import identity
+from planaria.network.client.access import Access, shown
 from planaria.network.client.asking import Asker, Unanswered
-from planaria.network.client.channel import Access, Channel, Owner
-from planaria.network.client.client import connect, shown
+from planaria.network.client.channel import Channel, Owner
+from planaria.network.client.client import connect
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.servers import Servers
 from planaria.network.connection import CLIENT, VERSIONS, Connection, Hello

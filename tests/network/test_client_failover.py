@@ -168,7 +168,7 @@ def test_when_all_nodes_are_gone_everybody_who_waits_is_told() -> None:
             with pytest.raises(Unreachable):
                 await anext(events)
             with pytest.raises(Unreachable):
-                client.try_publish(TOPIC, b"z")
+                await client.try_publish(TOPIC, b"z")
 
     serve(test)
 
@@ -193,8 +193,8 @@ def test_notices_tell_of_a_lost_node_and_of_its_successor() -> None:
             async with client.subscribe(TOPIC, since="all", notices=True) as events:
                 assert isinstance(await anext(events), Event)
                 gates[0].die()
-                told = [await anext(events), await anext(events)]
-                kinds = [it.kind for it in told if isinstance(it, Notice)]
+                received = [await anext(events), await anext(events)]
+                kinds = [it.kind for it in received if isinstance(it, Notice)]
                 assert kinds == ["unstable", "stable"]
                 await client.publish(TOPIC, b"1")
                 event = await anext(events)

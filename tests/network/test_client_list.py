@@ -8,9 +8,9 @@ import pytest
 from msgspec import convert, json
 
 from live_lab import TOPIC, config, run, running, until
+from planaria.network.client.access import Access, shown
 from planaria.network.client.asking import Asker
-from planaria.network.client.channel import Access
-from planaria.network.client.client import Client, connect, shown
+from planaria.network.client.client import Client, connect
 from planaria.network.client.messages import Tail, Tailing
 from planaria.network.context import Context
 from planaria.network.gate import clients, session
@@ -93,7 +93,9 @@ def test_who_takes_nothing_is_behind_by_what_it_was_not_sent(tmp_path: Path) -> 
             async with client, client.subscribe(TOPIC) as events:
                 await events.ready()
                 (here,) = [it for it in gate_of(node).sessions.values() if it.tails]
-                here.connection.link.busy = True
+                link = here.connection.link
+                await until(lambda: not (link.control.sent or link.bulk.sent))  # or it has room
+                link.busy = True
                 await node.publish_many(TOPIC, [b"1", b"2", b"3"])
 
                 def behind() -> int | None:
@@ -105,7 +107,7 @@ def test_who_takes_nothing_is_behind_by_what_it_was_not_sent(tmp_path: Path) -> 
                 tail.cursors[TOPIC].marks[stream] = Mark(-(1 << 70))
                 assert behind() == clients.NUMBER_MAX, "whatever a fault left in memory"
                 del tail.cursors[TOPIC].marks[stream]
-                here.connection.link.busy = False
+                link.busy = False
                 gate_of(node).tails.wake(tail)
                 await until(lambda: behind() == 0)
 

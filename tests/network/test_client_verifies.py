@@ -24,8 +24,8 @@ PATIENCE = 30.0  # for a client to find a node that does not lie
 
 
 def carol(lab: Secure, *nodes: LiveNode, **options: Any) -> Client:
-    told = {"credentials": lab.people["carol"], "patience": PATIENCE, **options}
-    return connect([it.listen for it in nodes], **told)
+    settings = {"credentials": lab.people["carol"], "patience": PATIENCE, **options}
+    return connect([it.listen for it in nodes], **settings)
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -40,7 +40,7 @@ def test_a_client_takes_nothing_from_a_node_that_lies(
             async with client.subscribe("news", since="all") as events:
                 assert [(await anext(events)).payload for _ in TRUE] == TRUE
                 assert events.channel.address == honest.listen
-            assert liars.told, "it was asked first"
+            assert liars.lies, "it was asked first"
         async with carol(lab, liar, honest) as client:
             assert [it.payload for it in (await client.read("news")).events] == TRUE
         async with (
@@ -68,7 +68,7 @@ def test_where_selects_in_signed_records(tmp_path: Path, monkeypatch: pytest.Mon
                     assert found == [TRUE[1], TRUE[2], TRUE[4]]
                     places = events.vector()["topics"]["news"]
                     assert [*places.values()] == [6], "what it left out is read"
-        assert liars.told
+        assert liars.lies
 
     run(tmp_path, test)
 
@@ -102,7 +102,7 @@ def test_a_node_that_heals_is_believed_again(
         ):
             await events.ready()
             first = events._advance()
-            await until(lambda: liars.told)
+            await until(lambda: liars.lies)
             liars.nodes.clear()
             await first
             assert [(await anext(events)).payload for _ in TRUE] == TRUE
@@ -118,15 +118,15 @@ def test_another_topic_is_another_doubt(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("asyncio.get_running_loop", lambda: SimpleNamespace(time=lambda: now[0]))
     distrust = Distrust(cast(Channel, channel))
 
-    def told(error: Unsigned, time: float, address: str, *servers: str) -> Untrusted | None:
+    def leave(error: Unsigned, time: float, address: str, *servers: str) -> Untrusted | None:
         now[0], channel.address, channel.servers = time, address, servers
         return distrust.leave_at(error, Places())
 
-    assert told(one, 0.0, "a:1", "a:1", "b:1") is None
-    assert told(one, 11.0, "a:1", "a:1", "b:1") is None, "b:1 was not asked"
-    assert told(other, 12.0, "b:1", "a:1", "b:1") is None
-    assert told(one, 13.0, "b:1", "b:1") is None, "it is given time to heal"
-    found = told(one, 24.0, "b:1", "b:1")
+    assert leave(one, 0.0, "a:1", "a:1", "b:1") is None
+    assert leave(one, 11.0, "a:1", "a:1", "b:1") is None, "b:1 was not asked"
+    assert leave(other, 12.0, "b:1", "a:1", "b:1") is None
+    assert leave(one, 13.0, "b:1", "b:1") is None, "it is given time to heal"
+    found = leave(one, 24.0, "b:1", "b:1")
     assert found is not None
     assert [*found.reasons] == ["b:1"]
 

@@ -24,12 +24,12 @@ def test_each_source_gives_way_to_the_stronger_one(tmp_path: Path) -> None:
     environment = {"PLANARIA_LISTEN": "127.0.0.1:3", "PLANARIA_SUPERVISE": "yes"}
     assert load_config(tmp_path, {}, environment={}).listen == "127.0.0.1:1"
     assert load_config(tmp_path, {}, file=file, environment={}).listen == "127.0.0.1:2"
-    told = load_config(tmp_path, {}, file=file, environment=environment)
-    assert (told.listen, told.supervise, told.name) == ("127.0.0.1:3", True, "own")
-    assert (told.join, told.interval, told.insecure) == (("a:1", "b:2"), 1.0, 1)
+    settings = load_config(tmp_path, {}, file=file, environment=environment)
+    assert (settings.listen, settings.supervise, settings.name) == ("127.0.0.1:3", True, "own")
+    assert (settings.join, settings.interval, settings.insecure) == (("a:1", "b:2"), 1.0, 1)
     given = {"listen": "127.0.0.1:4", "join": ("c:3",), "supervise": False}
-    told = load_config(tmp_path, given, file=file, environment=environment)
-    assert (told.listen, told.join, told.supervise) == ("127.0.0.1:4", ("c:3",), False)
+    settings = load_config(tmp_path, given, file=file, environment=environment)
+    assert (settings.listen, settings.join, settings.supervise) == ("127.0.0.1:4", ("c:3",), False)
 
 
 def test_the_directory_may_come_from_the_environment(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ def test_the_directory_may_come_from_the_environment(tmp_path: Path) -> None:
 def test_a_file_may_say_all_of_it_and_come_from_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "node1.toml"
     file.write_text('dir = "one"\ninsecure = true\nwalk = 2\n')
-    told = load_config(None, {}, environment={"PLANARIA_CONFIG": str(file)})
-    assert (told.dir, told.insecure, told.walk) == (tmp_path / "one", 1, 2)
+    settings = load_config(None, {}, environment={"PLANARIA_CONFIG": str(file)})
+    assert (settings.dir, settings.insecure, settings.walk) == (tmp_path / "one", 1, 2)
     assert load_config(tmp_path / "two", {}, file=file, environment={}).dir == tmp_path / "two"
     other = {"PLANARIA_CONFIG": str(tmp_path / "none.toml")}
     assert load_config(None, {}, file=file, environment=other).walk == 2
@@ -84,11 +84,11 @@ def test_keys_and_insecure_are_answers_to_one_question(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     (tmp_path / FILE).write_text('keys = "keys"\n')
     assert load_config(tmp_path, {}, environment={}).credentials == keys
-    told = load_config(tmp_path, SAFE, environment={})
-    assert (told.credentials, told.keys) == (None, None)
+    settings = load_config(tmp_path, SAFE, environment={})
+    assert (settings.credentials, settings.keys) == (None, None)
     (tmp_path / FILE).write_text("insecure = true\n")
-    told = load_config(tmp_path, {"keys": str(keys)}, environment={})
-    assert (told.credentials, told.insecure) == (keys, 0)
+    settings = load_config(tmp_path, {"keys": str(keys)}, environment={})
+    assert (settings.credentials, settings.insecure) == (keys, 0)
     with pytest.raises(UsageError, match="not both"):
         load_config(tmp_path, {"keys": str(keys), "insecure": 1}, environment={})
 
@@ -145,8 +145,8 @@ def test_a_wrong_file_is_one_line_that_names_it(text: str, said: str, tmp_path: 
 
 
 def test_a_misspelt_variable_is_told_and_others_are_left_alone() -> None:
-    told = misspelt({"PLANARIA_LISTN": "a", "PLANARIA_CAMPAIGN": "1", "PLANARIA_LISTEN": "b"})
-    assert told == ["PLANARIA_LISTN is no option: did you mean PLANARIA_LISTEN?"]
+    complaints = misspelt({"PLANARIA_LISTN": "a", "PLANARIA_CAMPAIGN": "1", "PLANARIA_LISTEN": "b"})
+    assert complaints == ["PLANARIA_LISTN is no option: did you mean PLANARIA_LISTEN?"]
 
 
 @pytest.mark.parametrize(

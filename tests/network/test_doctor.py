@@ -243,6 +243,6 @@ def test_what_comes_and_goes_is_judged_by_the_two_last_looks_alone(
 
 
 def test_a_status_of_another_version_with_more_keys_can_be_read() -> None:
-    told = json.decode(json.encode(seen(1).status))
-    told["later"] = {"what": 1}
-    assert json.decode(json.encode(told), type=Status).handle == 1
+    newer = json.decode(json.encode(seen(1).status))
+    newer["later"] = {"what": 1}
+    assert json.decode(json.encode(newer), type=Status).handle == 1

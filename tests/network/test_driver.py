@@ -49,9 +49,9 @@ def test_receiving_never_waits_for_sending() -> None:
         link = a.links[c.node.id].link
         assert link.bulk.bytes <= link.bulk.bytes_max
         assert a.dropped > 0
-        assert [it for it in probe(a).told if it == Busy(c.node.id)] == [Busy(c.node.id)]
+        assert [it for it in probe(a).commands if it == Busy(c.node.id)] == [Busy(c.node.id)]
         stuck.resume_reading()
-        await until(lambda: Ready(c.node.id) in probe(a).told)
+        await until(lambda: Ready(c.node.id) in probe(a).commands)
 
     run(flood, host, host, host)
 
@@ -231,7 +231,7 @@ def test_a_silent_peer_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
         link.heard = asyncio.get_running_loop().time()
         assert a._beating is not None
         a._beating.cancel()
-        await until(lambda: LinkDown(a.node.id) in probe(b).told)
+        await until(lambda: LinkDown(a.node.id) in probe(b).commands)
         assert not b.links
 
     run(fall_silent, host, host)
@@ -252,7 +252,7 @@ def test_who_cannot_be_reached_is_reported_with_what_was_meant_for_it(
         assert a.queued == 3
         assert a.dropped == 1, "there is a bound on what waits"
         lost = (Check(1), Ping(2, bytes(600)), Check(4))
-        await until(lambda: LinkDown(gone.node.id, lost) in probe(a).told)
+        await until(lambda: LinkDown(gone.node.id, lost) in probe(a).commands)
         assert a.queued == 0
 
     run(miss, host)

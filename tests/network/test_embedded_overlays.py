@@ -36,8 +36,8 @@ def test_an_application_publishes_and_reads_in_every_overlay(tmp_path: Path) -> 
             for overlay, (pattern, where) in WISHES.items()
         }
         async with here:
-            told = config(tmp_path / "b", name="b", join=(here.listen,), supervise=False)
-            async with LiveNode(told) as there:
+            settings = config(tmp_path / "b", name="b", join=(here.listen,), supervise=False)
+            async with LiveNode(settings) as there:
                 for events in reading.values():
                     await events.ready()
                 for overlay, events in reading.items():

@@ -85,8 +85,8 @@ def test_what_only_a_node_that_stops_holds_is_handed_over(
 ) -> None:
     async def main() -> None:
         async with LiveNode(config(tmp_path / "stays", durability=durability)) as stays:
-            told = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
-            async with LiveNode(told) as goes:
+            settings = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
+            async with LiveNode(settings) as goes:
                 await alone_then_with(goes, stays, 20)
                 assert len(in_question(goes.ring.peer.topics[TOPIC])) == 20
             assert sorted(held(stays), key=int) == [b"%d" % number for number in range(20)]
@@ -103,8 +103,8 @@ def test_what_neighbours_have_shown_to_hold_is_not_handed_over(
 
     async def main() -> None:
         async with LiveNode(config(tmp_path / "stays")) as stays:
-            told = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
-            async with LiveNode(told) as goes:
+            settings = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
+            async with LiveNode(settings) as goes:
                 await alone_then_with(goes, stays, 3)
                 await until(lambda: not in_question(goes.ring.peer.topics[TOPIC]))
                 assert len(held(stays)) == 3
@@ -133,8 +133,8 @@ def test_a_neighbour_that_takes_nothing_keeps_nobody_from_stopping(
                 return store
 
             stays.ring.peer.store = full
-            told = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
-            async with LiveNode(told) as goes:
+            settings = config(tmp_path / "goes", supervise=False, join=(stays.listen,))
+            async with LiveNode(settings) as goes:
                 await alone_then_with(goes, stays, 2)
                 if silent:
                     goes.handover._command = lambda _: None  # deposits get lost

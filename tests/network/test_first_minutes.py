@@ -73,8 +73,8 @@ def live_through(page: str, home: Path) -> dict[str, str]:
     assert up[0] == "up"
     printed: dict[str, str] = {}
     with Processes(home) as processes:
-        told = ("--nodes", 4, "--port", 0, "--dir", home / "net", "--json")
-        ready = processes.run(*up, *told, log="up.log").ready()
+        options = ("--nodes", 4, "--port", 0, "--dir", home / "net", "--json")
+        ready = processes.run(*up, *options, log="up.log").ready()
         processes.groups += [it["pid"] for it in ready["nodes"]]
         assert ("--dashboard" in up) == ("dashboard" in ready)
         nodes = [it["http"] for it in ready["nodes"]]

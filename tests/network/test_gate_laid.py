@@ -26,14 +26,14 @@ class Asking:
         assert isinstance(command, SeekOverlays)
         self.asked.append(command.topics)
 
-    def told(self, topic: str, *laid_down: Charter) -> None:
+    def answer(self, topic: str, *laid_down: Charter) -> None:
         self.overlays.on_laid_down(LaidDown((topic,), laid_down))
 
 
 def test_a_question_of_long_ago_is_no_patience_spent() -> None:
     gate = Asking(charters(2))
     assert gate.overlays.settled("news") is None
-    gate.told("news")
+    gate.answer("news")
     gate.now += 100  # nobody asked meanwhile, and the answer is too old to be believed
     assert gate.overlays.settled("news") is None
     assert gate.asked == [("news",), ("news",)]
@@ -41,7 +41,7 @@ def test_a_question_of_long_ago_is_no_patience_spent() -> None:
     gate.now += laid.PATIENCE_SECONDS
     gate.overlays.on_timeout()
     assert gate.done == []
-    gate.told("news", Charter("news", 1, 0, 1, "gossip"))
+    gate.answer("news", Charter("news", 1, 0, 1, "gossip"))
     assert gate.done == [Laid("gossip", True)]
 
 
@@ -79,7 +79,7 @@ def test_a_new_supervisor_has_heard_the_others_first(met: tuple[int, ...]) -> No
     assert gate.overlays.charters("pay") is None, "though nobody else was met yet"
     assert _effects(known, SeekCharters(5, ["pay"])) == [], "nor does it speak for others"
     assert [it.target for it in known.seek(["pay"]) if isinstance(it, Send)] == [*met[1:]]
-    gate.told("pay", Charter("pay", 1, 0, 1))
+    gate.answer("pay", Charter("pay", 1, 0, 1))
     assert gate.overlays.charters("pay") == [Charter("pay", 1, 0, 1)]
     for _ in range(LEARNING):
         assert gate.overlays.charters("news") is None

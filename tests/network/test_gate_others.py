@@ -72,9 +72,9 @@ def test_what_waits_for_others_is_bounded_in_bytes_of_each_client_too(
     monkeypatch.setattr(held, "HELD_BYTES_MAX", 3000)
     for request in (1, 2, 3):
         lab.put(session, request, "gossip", bytes(1000))
-    (told,) = heard(session)
-    assert isinstance(told, Failed)
-    assert (told.request, told.code) == (3, "full")
+    (failure,) = heard(session)
+    assert isinstance(failure, Failed)
+    assert (failure.request, failure.code) == (3, "full")
     assert 2000 < session.put_bytes < 3000
     lab.others.gone(session)
     assert session.put_bytes == 0
@@ -96,9 +96,9 @@ def test_a_right_that_was_taken_while_a_publication_waited_counts(
     lab.commands.clear()
     lab.now, lab.verdict = held.HELD_SECONDS + 1, lambda _: verdict
     lab.others.on_timeout()
-    (told,) = heard(session)
-    assert isinstance(told, Failed)
-    assert told.code == code
+    (failure,) = heard(session)
+    assert isinstance(failure, Failed)
+    assert failure.code == code
     assert not [it for it in lab.commands if isinstance(it, Publish)]
     assert session.open == 0
 

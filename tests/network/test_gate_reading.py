@@ -90,8 +90,8 @@ def test_a_hole_stops_its_stream_alone_and_is_told_once_it_lasts(
         await publish(two, 2)
         await until(lambda: any(it.lacks for it in reader.pieces(tail)))
         await until(lambda: len(reader.payloads(tail)) >= 3)
-        told = [lack for it in reader.pieces(tail) for lack in it.lacks]
-        assert told == [Lack(*one.stream, 1, 2, False)]
+        lacks = [lack for it in reader.pieces(tail) for lack in it.lacks]
+        assert lacks == [Lack(*one.stream, 1, 2, False)]
         assert sorted(reader.payloads(tail)) == [b"0", b"0", b"1"]
         await one.ask(Put, Stored, TOPIC, records[1].data)
         await until(lambda: len(reader.payloads(tail)) == 5)
@@ -204,7 +204,7 @@ def test_tails_are_bounded_and_end_with_stop(monkeypatch: pytest.MonkeyPatch) ->
     run(read, 1, 1)
 
 
-def has_told(client: RawClient, count: int) -> bool:
+def has_notices(client: RawClient, count: int) -> bool:
     return sum(isinstance(it, Told) for it in client.heard) == count
 
 
@@ -216,10 +216,10 @@ def test_notices_come_to_those_who_asked_for_them(monkeypatch: pytest.MonkeyPatc
         await curious.answer_of(asked, Told)
         for calm, count in ((False, 2), (True, 3)):
             monkeypatch.setattr(Membership, "calm", calm)
-            await until(partial(has_told, curious, count))
-        told = [it for it in curious.heard if isinstance(it, Told)]
-        assert told[0] == Told(asked, TOPIC, "equivocation", {"first": 3})
-        assert [it.kind for it in told[1:3]] == ["unstable", "stable"]
+            await until(partial(has_notices, curious, count))
+        notices = [it for it in curious.heard if isinstance(it, Told)]
+        assert notices[0] == Told(asked, TOPIC, "equivocation", {"first": 3})
+        assert [it.kind for it in notices[1:3]] == ["unstable", "stable"]
         assert not any(isinstance(it, Told) for it in other.answers(plain))
 
     run(read, 1, 1)

@@ -99,9 +99,9 @@ def test_vectors_that_came_in_parts_are_counted_as_often_as_they_are_there(
     assert [len(tail.vectors["news"]) for tail in it.begun] == [6] * 8
     for request in (20, 21, 22):
         it.requests.handle(it.session, Vectors(request, two))
-    (told,) = heard(it.session)
-    assert isinstance(told, Failed)
-    assert "more than 5 positions" in told.reason
+    (failure,) = heard(it.session)
+    assert isinstance(failure, Failed)
+    assert "more than 5 positions" in failure.reason
 
 
 def manifest(topic: str = "news", parts: int = 2) -> Manifest:
@@ -115,9 +115,9 @@ def test_batches_are_settled_in_rings_alone() -> None:
     assert not it.asked
     it.says("gossip")
     assert not it.asked
-    (told,) = heard(it.session)
-    assert isinstance(told, Failed)
-    assert told.reason == "batches are published in rings alone: news is gossip"
+    (failure,) = heard(it.session)
+    assert isinstance(failure, Failed)
+    assert failure.reason == "batches are published in rings alone: news is gossip"
 
 
 class Rounds:
@@ -150,7 +150,7 @@ def test_however_often_it_is_looked_for_members_one_timer_runs() -> None:
     assert len(it.timers) == 1
     it.now = settling.MEMBERS_SECONDS
     it.timers.pop()()
-    assert [type(told) for told in heard(it.session)] == [BatchIs] * 3
+    assert [type(answer) for answer in heard(it.session)] == [BatchIs] * 3
     assert not it.timers
     assert len(it.settling) == 0
 

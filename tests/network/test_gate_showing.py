@@ -100,7 +100,7 @@ def test_no_name_of_a_topic_stands_elsewhere_in_a_status(tmp_path: Path) -> None
     hears = lambda topic: shop.warden.may_hear(shop.client("alice"), topic)  # noqa: E731
     doubted = TopicStatus(doubts=["is odd"])
     groups = dict.fromkeys(("open/#", "pay/#", "#"), OverlayTopic())
-    told = heard_of(
+    visible = heard_of(
         status(
             topics=dict.fromkeys(("open/a", "pay", "the store"), doubted),
             doubts=[
@@ -115,12 +115,12 @@ def test_no_name_of_a_topic_stands_elsewhere_in_a_status(tmp_path: Path) -> None
         ),
         hears,
     )  # fmt: skip
-    assert isinstance(told, Status)
-    assert [*told.topics] == ["open/a"]
-    assert told.doubts == ["the store is read-only", "open/a: is odd", "gossip: open/#: looks"]
-    assert [*told.overlays["gossip"].topics] == ["open/#"]
-    assert told.overlays["gossip"].doubts == ["open/#: looks", "late"]
-    assert not told.overlays["content"].topics
+    assert isinstance(visible, Status)
+    assert [*visible.topics] == ["open/a"]
+    assert visible.doubts == ["the store is read-only", "open/a: is odd", "gossip: open/#: looks"]
+    assert [*visible.overlays["gossip"].topics] == ["open/#"]
+    assert visible.overlays["gossip"].doubts == ["open/#: looks", "late"]
+    assert not visible.overlays["content"].topics
 
 
 def test_a_look_into_another_overlay_needs_the_right_of_all_charters(tmp_path: Path) -> None:
@@ -175,9 +175,9 @@ def test_tails_in_rings_tell_of_no_topic_that_a_client_may_not_read() -> None:
         tails._may_read(tail, topic)
         if verdicts.get(topic) != "":
             tails._say_behind(tail, topic, 0.0)
-    first, *told = heard(session)
+    first, *notices = heard(session)
     assert getattr(first, "topics", None) == ["open"]
-    assert [(getattr(it, "topic", ""), getattr(it, "kind", "")) for it in told] == [
+    assert [(getattr(it, "topic", ""), getattr(it, "kind", "")) for it in notices] == [
         ("open", "unstable"),
         ("known", "refused"),
     ]

@@ -234,7 +234,7 @@ def test_who_says_another_id_than_its_certificate_is_refused(tmp_path: Path) -> 
             with pytest.raises(Refused, match="another id than its certificate"):
                 await other.join(door)
             assert ours.links == {}
-            assert ours.node.told == []  # type: ignore[attr-defined]
+            assert ours.node.commands == []  # type: ignore[attr-defined]
 
     asyncio.run(asyncio.wait_for(main(), 30))
 
@@ -250,14 +250,14 @@ class Probe(Node):
     def __init__(self, id: NodeId) -> None:
         super().__init__(id)
         self.heard: list[tuple[Message, NodeId | None]] = []
-        self.told: list[Command] = []
+        self.commands: list[Command] = []
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         self.heard.append((message, sender))
         return []
 
     def on_command(self, command: Command) -> Effects:
-        self.told.append(command)
+        self.commands.append(command)
         return []
 
 
@@ -303,9 +303,9 @@ def test_the_sender_is_the_end_of_the_link_and_both_are_told_of_it() -> None:
     async def send(one: ProbeHost, two: ProbeHost) -> None:
         two._perform([Send(one.node.id, Ping(7))], None)
         await until(lambda: one.node.heard == [(Ping(7), two.node.id)])
-        assert LinkUp(two.node.id) in one.node.told
+        assert LinkUp(two.node.id) in one.node.commands
         await two.stop()
-        await until(lambda: LinkDown(two.node.id) in one.node.told)
+        await until(lambda: LinkDown(two.node.id) in one.node.commands)
 
     linked(send)
 
@@ -351,12 +351,12 @@ def test_a_reader_that_reads_nothing_makes_its_sender_busy_and_no_bigger() -> No
         for number in range(100):
             two._perform([Send(one.node.id, Ping(number, bytes(1 << 16)))], None)
             await asyncio.sleep(0)
-        assert Busy(one.node.id) in two.node.told
+        assert Busy(one.node.id) in two.node.commands
         assert two.dropped > 0
         link = two.links[one.node.id].link
         assert link.bulk.bytes <= link.bulk.bytes_max
         socket.resume_reading()
-        await until(lambda: any(type(it).__name__ == "Ready" for it in two.node.told))
+        await until(lambda: any(type(it).__name__ == "Ready" for it in two.node.commands))
 
     linked(crowd)
 
@@ -370,7 +370,7 @@ def test_what_was_not_acknowledged_comes_back_with_the_loss_of_the_link(
         await asyncio.sleep(2 * INTERVAL)
         far: Connection = one.links[two.node.id]
         far.close("gone")
-        await until(lambda: LinkDown(one.node.id, (Ping(1), Ping(2))) in two.node.told)
+        await until(lambda: LinkDown(one.node.id, (Ping(1), Ping(2))) in two.node.commands)
 
     linked(lose)
 
@@ -385,6 +385,6 @@ def test_a_message_that_cannot_be_stored_ends_its_link_and_is_not_acknowledged(
         two._perform([Send(one.node.id, Ping(1))], None)
         await until(lambda: commits)
         commits[0](OSError("disk full"))
-        await until(lambda: LinkDown(one.node.id, (Ping(1),)) in two.node.told)
+        await until(lambda: LinkDown(one.node.id, (Ping(1),)) in two.node.commands)
 
     linked(refuse, commits)

@@ -316,8 +316,8 @@ def test_garbage_is_told_once_and_raises_nothing(caplog: pytest.LogCaptureFixtur
         assert lab.gates[0].malformed == 25
 
     run(test, n=1)
-    (told,) = [it for it in caplog.messages if "a client sent no message" in it]
-    assert "\n" not in told, "no peer writes lines into the log"
+    (line,) = [it for it in caplog.messages if "a client sent no message" in it]
+    assert "\n" not in line, "no peer writes lines into the log"
 
 
 @pytest.mark.parametrize("body", [b"", b"\x84\xa8versions\xa2\xff\xff", b"\x91" * 5000, b"\xc1"])

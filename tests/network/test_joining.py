@@ -19,8 +19,8 @@ def test_a_node_finds_its_network_again_when_nobody_named_is_left(tmp_path: Path
     async def main() -> None:
         async with AsyncExitStack() as stack:
             founder = await stack.enter_async_context(running(config(tmp_path / "founder")))
-            told = config(tmp_path / "other", join=(founder.listen,))
-            other = await stack.enter_async_context(LiveNode(told))
+            settings = config(tmp_path / "other", join=(founder.listen,))
+            other = await stack.enter_async_context(LiveNode(settings))
             await until(lambda: founder.host.links)
             await founder.stop()
             again = LiveNode(replace(founder.config, listen=founder.listen))  # joins nobody
@@ -59,11 +59,11 @@ def test_who_does_not_belong_here_is_refused_and_hears_why(
             "tls": ({}, _keys(theirs), "--insecure"),
         }[wrong]
         async with LiveNode(config(tmp_path / "a", **mine)) as one:
-            told = config(tmp_path / "b", supervise=False, join=(one.listen,), **other)
+            settings = config(tmp_path / "b", supervise=False, join=(one.listen,), **other)
             if wrong == "client":  # or it would refuse its own keys
                 monkeypatch.setattr(live, "load_credentials", lambda _: Credentials(client))
             with pytest.raises(Refused, match=said):
-                async with LiveNode(told):
+                async with LiveNode(settings):
                     pass
 
     run(main)

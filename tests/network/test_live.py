@@ -175,11 +175,11 @@ def test_no_record_is_on_disk_before_the_membership_of_its_topic(
 
 def test_without_durability_no_record_is_left(tmp_path: Path) -> None:
     async def main() -> None:
-        told = config(tmp_path, durability="none")
-        async with LiveNode(told) as live:
+        settings = config(tmp_path, durability="none")
+        async with LiveNode(settings) as live:
             await live.publish(TOPIC, b"gone")
             assert len(live.ring.peer.topics[TOPIC].history.holdings.store) == 1
-        async with LiveNode(told) as live:
+        async with LiveNode(settings) as live:
             assert len(live.ring.peer.topics[TOPIC].history.holdings.store) == 0
         assert not (tmp_path / "store").exists()
 
@@ -238,10 +238,10 @@ def test_three_nodes_over_tls_deliver_to_each_other(tmp_path: Path) -> None:
             for at in range(3):
                 keys = issue(tmp_path / "keys", f"n{at}", ("node", "supervise"))
                 join = tuple(it.listen for it in nodes)
-                told = config(
+                settings = config(
                     tmp_path / f"d{at}", keys=keys, insecure=0, supervise=at < 2, join=join
                 )
-                nodes.append(LiveNode(told))
+                nodes.append(LiveNode(settings))
                 events.append(nodes[-1].subscribe(TOPIC))
                 await nodes[-1].start()
             assert nodes[2].host.hello.cluster == "demo"
@@ -265,8 +265,8 @@ def test_a_clock_that_jumps_loses_nothing(tmp_path: Path, jump: int) -> None:
         async with AsyncExitStack() as stack:
             nodes: list[LiveNode] = []
             for at in range(3):
-                told = config(tmp_path / f"d{at}", join=tuple(it.listen for it in nodes))
-                nodes.append(await stack.enter_async_context(LiveNode(told)))
+                settings = config(tmp_path / f"d{at}", join=tuple(it.listen for it in nodes))
+                nodes.append(await stack.enter_async_context(LiveNode(settings)))
             events = [node.subscribe(TOPIC) for node in nodes]
             for each in events:
                 await each.ready()
@@ -307,8 +307,8 @@ def _set_clock(node: LiveNode, ahead: int) -> None:
 def test_a_node_that_stops_leaves_its_rings_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         async with LiveNode(config(tmp_path / "one")) as one:
-            told = config(tmp_path / "two", supervise=False, join=(one.listen,))
-            async with LiveNode(told) as two:
+            settings = config(tmp_path / "two", supervise=False, join=(one.listen,))
+            async with LiveNode(settings) as two:
                 await one.subscribe(TOPIC).ready()
                 await two.subscribe(TOPIC).ready()
                 assert one.ring.supervisor is not None
@@ -321,7 +321,7 @@ def test_a_node_that_stops_leaves_its_rings_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("options", "said"),
     [
         ({"keys": "nowhere"}, "is no readable certificate"),
         ({"keys": "member"}, "has not the role 'supervise'"),
@@ -330,15 +330,15 @@ def test_a_node_that_stops_leaves_its_rings_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_keys_that_do_not_fit_are_one_line_and_free_the_directory(
-    tmp_path: Path, told: dict[str, Any], said: str
+    tmp_path: Path, options: dict[str, Any], said: str
 ) -> None:
     found_cluster(tmp_path / "keys", "a")
     issue(tmp_path / "keys", "member", ("node",))
     issue(tmp_path / "keys", "client", ("client",))
-    told = {**told, "keys": tmp_path / "keys" / told["keys"], "insecure": 0}
+    options = {**options, "keys": tmp_path / "keys" / options["keys"], "insecure": 0}
     for _ in range(2):
         with pytest.raises(UsageError) as refused:
-            LiveNode(config(tmp_path / "node", **told))._release()
+            LiveNode(config(tmp_path / "node", **options))._release()
         assert said in str(refused.value)
 
 

@@ -33,8 +33,8 @@ def test_a_repeat_through_another_node_is_one_publication(tmp_path: Path) -> Non
                         stream = (doors[0].publisher, start)
                         record = seal(stream, number, [Draft(payload)], time=int(time()))
                         for door in doors:
-                            told = ("news", record.data, 2, False, True, overlay)
-                            await door._requests.ask(Put, Stored, *told)
+                            arguments = ("news", record.data, 2, False, True, overlay)
+                            await door._requests.ask(Put, Stored, *arguments)
                     assert await payloads(events, 2) == [b"end", b"once"]
                     await doors[1].publish("news", b"last", overlay=overlay)
                     assert await payloads(events, 1) == [b"last"]
@@ -49,9 +49,9 @@ def test_nobody_publishes_in_the_name_of_another(tmp_path: Path) -> None:
             stream = (client.publisher + 1, bytes(INCARNATION_BYTES))
             record = seal(stream, 0, [Draft(b"")], time=1)
             for overlay in OTHERS:
-                told = ("news", record.data, 2, False, True, overlay)
+                arguments = ("news", record.data, 2, False, True, overlay)
                 with pytest.raises(UsageError, match="this client publishes as"):
-                    await client._requests.ask(Put, Stored, *told)
+                    await client._requests.ask(Put, Stored, *arguments)
                 broken = ("news", b"no record", 2, False, True, overlay)
                 with pytest.raises(UsageError, match="record"):
                     await client._requests.ask(Put, Stored, *broken)

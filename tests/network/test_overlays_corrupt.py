@@ -14,9 +14,9 @@ from planaria.network.chaos.parts import breakable
 @pytest.mark.parametrize("overlay", ["gossip", "content", "mobile"])
 def test_a_network_heals_from_arbitrary_memory_and_messages(overlay: str, tmp_path: Path) -> None:
     async def main() -> None:
-        told = {"interval": 0.05, "overlay": ("ring", overlay)}
+        options = {"interval": 0.05, "overlay": ("ring", overlay)}
         async with (
-            network(tmp_path, 4, **told) as nodes,
+            network(tmp_path, 4, **options) as nodes,
             at(nodes[1]) as one,
             at(nodes[3]) as two,
             two.subscribe("news", overlay=overlay) as events,

@@ -63,9 +63,9 @@ def test_who_waits_for_the_disk_is_told_what_is_not_on_it(
         it = Keeping(tmp_path, lab.node)
         task = asyncio.ensure_future(it.keep())
         for wanted in (None, "no space for mobile"):  # that of `gossip` promises nothing
-            told = asyncio.get_running_loop().create_future()
-            it.soon(told.set_result)
-            assert await told == wanted
+            outcome = asyncio.get_running_loop().create_future()
+            it.soon(outcome.set_result)
+            assert await outcome == wanted
             full.add("mobile")
             lab.node.parts["mobile"].node.on_command(Subscribe("news"))
         task.cancel()

@@ -23,8 +23,8 @@ async def line(home: Path, n: int) -> AsyncIterator[list[LiveNode]]:
     try:
         for number in range(n):
             link = tuple(it.listen for it in nodes[-1:])
-            told: dict[str, Any] = {"link": link, "join": link, "supervise": number == 0}
-            node = LiveNode(config(home / f"n{number}", name=f"n{number}", **told))
+            options: dict[str, Any] = {"link": link, "join": link, "supervise": number == 0}
+            node = LiveNode(config(home / f"n{number}", name=f"n{number}", **options))
             nodes.append(node)
             part = node.node.parts["mobile"]
             assert isinstance(part, MobilePart)

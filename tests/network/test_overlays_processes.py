@@ -60,26 +60,26 @@ class Network:
 def test_a_killed_node_comes_back_in_every_overlay(processes: Processes) -> None:
     network = Network(processes)
     assert "is in gossip" in network.tool("topic", "set", "gossip", "--overlay", "gossip")
-    told = {"content": "content", "mobile": "mobile"}  # the others have a charter, or need none
+    explicit = {"content": "content", "mobile": "mobile"}  # the others have a charter, or need none
 
     async def main() -> None:
         async with network.at(3) as reader, network.at(0) as publisher:
-            subscriptions = {it: reader.subscribe(it, overlay=told.get(it)) for it in OVERLAYS}
+            subscriptions = {it: reader.subscribe(it, overlay=explicit.get(it)) for it in OVERLAYS}
             for events in subscriptions.values():
                 await events.ready()
             await network.heal()  # where there is no history, those who join meanwhile may miss it
             for overlay, events in subscriptions.items():
-                await publisher.publish(overlay, b"first", overlay=told.get(overlay))
+                await publisher.publish(overlay, b"first", overlay=explicit.get(overlay))
                 assert await payloads(events, 1) == [b"first"], overlay
             network.running[2].kill()
             for overlay in OVERLAYS:
-                await publisher.publish(overlay, b"meanwhile", overlay=told.get(overlay))
+                await publisher.publish(overlay, b"meanwhile", overlay=explicit.get(overlay))
             await asyncio.to_thread(network.start, 2)
             for overlay in ("ring", "mobile"):  # they lose nothing that was acknowledged
                 assert await payloads(subscriptions[overlay], 1) == [b"meanwhile"]
             await network.heal()
             for overlay, events in subscriptions.items():
-                await publisher.publish(overlay, b"then", overlay=told.get(overlay))
+                await publisher.publish(overlay, b"then", overlay=explicit.get(overlay))
                 got = await payloads(events, 1)
                 while got == [b"meanwhile"]:  # it may be late, or lost, where that is all
                     got = await payloads(events, 1)

@@ -36,14 +36,14 @@ class Listener(Node):
         super().__init__(id)
         self.heard: list[tuple[Message, NodeId | None]] = []
         self.supervisors: tuple[NodeId, ...] = ()
-        self.told: list[Command] = []
+        self.commands: list[Command] = []
 
     def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
         self.heard.append((message, sender))
         return []
 
     def on_command(self, command: Command) -> Effects:
-        self.told.append(command)
+        self.commands.append(command)
         if isinstance(command, Supervisors):
             self.supervisors = command.ids
         return []
@@ -210,7 +210,7 @@ def test_a_node_that_nobody_can_reach_is_given_up_without_waiting_for_an_answer(
         await two.stop()
         await until(lambda: two.node.id not in one.links)
         one._perform([Send(two.node.id, Ping(1))], None)
-        await until(lambda: LinkDown(two.node.id, (Ping(1),)) in one.node.told)  # type: ignore[attr-defined]
+        await until(lambda: LinkDown(two.node.id, (Ping(1),)) in one.node.commands)  # type: ignore[attr-defined]
         assert not one._dialling._patience
 
     run(lose)
@@ -316,13 +316,13 @@ def test_a_supervisor_without_a_link_is_none_any_more_once_it_is_revoked(tmp_pat
     found_cluster(tmp_path, "demo")
     mine = Credentials(issue(tmp_path, "n0"))
     chief = Credentials(issue(tmp_path, "n1", ("node", "supervise")))
-    told: list[tuple[NodeId, ...]] = []
-    presence = Presence(mine.identity.id, mine, tuple, told.append, time, supervises=False)
+    announced: list[tuple[NodeId, ...]] = []
+    presence = Presence(mine.identity.id, mine, tuple, announced.append, time, supervises=False)
     contact = Contact(chief.identity.id, ("a:1",), 1, supervises=True).sign(chief)
     assert presence.contacts.learn(contact)
     presence.on_time(0.0)
     presence.on_time(1.0)
-    assert {*told} == {(chief.identity.handle,)}
+    assert {*announced} == {(chief.identity.handle,)}
     mine.revoked_since = {chief.identity.id: 0}.get
     presence.on_time(2.0)
-    assert told[-1] == ()
+    assert announced[-1] == ()

@@ -75,12 +75,12 @@ def as_a_peer(
 ) -> list[bytes]:
     """Be a node in this process; `work` gets a function that publishes. Returns what was read."""
     keys = issue(network.home / "keys", "test", ("node",))
-    told = Config(
+    settings = Config(
         dir=network.home / "test", listen="127.0.0.1:0", keys=keys, join=tuple(join), interval=0.1
     )
 
     async def main() -> list[bytes]:
-        live, said = LiveNode(told), 0
+        live, said = LiveNode(settings), 0
         events = live.subscribe(TOPIC)
         loop = asyncio.get_running_loop()
         async with live:

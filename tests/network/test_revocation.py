@@ -137,7 +137,7 @@ def test_a_node_that_always_has_more_is_asked_until_it_repeats_itself() -> None:
     class Liar:
         asked = 0
 
-        async def ask(self, *told: Any) -> ExtentIs:
+        async def ask(self, *arguments: Any) -> ExtentIs:
             self.asked += 1
             number = min(self.asked, 3)
             return ExtentIs(1, [Extent(number, bytes(12), 0, 1)], b"", more=True)

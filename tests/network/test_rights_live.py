@@ -85,8 +85,8 @@ def test_a_file_binds_the_clients_of_its_node(tmp_path: Path) -> None:
             assert {*(await carol.status())["topics"]} == {"weather/known", "weather/oslo"}
             async with carol.subscribe("#", since="all", notices=True) as events:
                 found = [await anext(events) for _ in range(2)]
-            told = [it for it in found if isinstance(it, Notice)]
-            refusals = [it.topic for it in told if it.kind == "refused"]
+            notices = [it for it in found if isinstance(it, Notice)]
+            refusals = [it.topic for it in notices if it.kind == "refused"]
             assert refusals == ["weather/known"], "of others it is not told that they exist"
             assert [it.topic for it in found if not isinstance(it, Notice)] == ["weather/oslo"]
 

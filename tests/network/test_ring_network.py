@@ -135,8 +135,8 @@ def test_a_subscription_with_a_wildcard_finds_a_topic_that_is_created_later(
         await until(partial(network.legitimate, "weather/europe"))
         author.command(Publish("weather/europe", b"rain"))
         watcher.command(Subscribe("weather/#"))
-        told = network.given[watcher.node.id]
-        await until(lambda: Joined("weather/#") in told)
+        given = network.given[watcher.node.id]
+        await until(lambda: Joined("weather/#") in given)
         assert "weather/europe" in node(watcher).peer.topics
         await until(lambda: network.payloads(watcher, "weather/europe") == [b"rain"])
         other.command(Subscribe("weather/asia/east"))

@@ -183,8 +183,8 @@ def test_nothing_that_a_network_writes_holds_a_secret(
     address, http = ready["listen"], ready["http"]
     for spoilt in doomed.values():
         directory = tmp_path / f"home-{spoilt.name}"
-        told = Config(dir=directory, listen="127.0.0.1:0", join=(address,), keys=spoilt)
-        written.append(refusal(told))
+        settings = Config(dir=directory, listen="127.0.0.1:0", join=(address,), keys=spoilt)
+        written.append(refusal(settings))
     written.append(caplog.text.encode())
     shout(address, None)
     shout(address, client)

@@ -81,12 +81,12 @@ def test_a_member_that_lies_about_others_is_not_believed(tmp_path: Path) -> None
             await until(lambda: payloads(nodes[2]) == [b"true"] and shown(nodes[2], "other"))
             liar, heard = nodes[2], lying(nodes[2])
             false = forged(liar, alice, shown(liar)[0], shown(liar, "other")[0])
-            told = tuple(it.host.node.id for it in nodes)
+            ids = tuple(it.host.node.id for it in nodes)
             for one in false:
-                liar.host.command(Entrust("news", one, told, spread=True))
+                liar.host.command(Entrust("news", one, ids, spread=True))
             await until(lambda: len([*refusals(heard)]) == 2 * len(false))
             assert {*refusals(heard)} == {
-                (it.key, member, FORGED) for it in false for member in told[:2]
+                (it.key, member, FORGED) for it in false for member in ids[:2]
             }
             await client.publish("news", b"and true")
             assert (await anext(events)).payload == b"and true", "delivered none of them"
@@ -220,10 +220,10 @@ def test_with_a_stolen_key_nothing_can_be_dated_back_behind_what_nodes_hold(tmp_
             seal((last.publisher, stream), first, [Draft(b"false")], time=last.time, sign=sign)
             for stream, first in ((last.incarnation, 1), (bytes(12), 0))
         ]
-        told, heard = tuple(it.host.node.id for it in nodes), lying(nodes[0])
+        ids, heard = tuple(it.host.node.id for it in nodes), lying(nodes[0])
         for one in false:
-            nodes[0].host.command(Entrust("news", one, told, spread=True))
-        refused = {(it.key, told[1], FORGED) for it in false}
+            nodes[0].host.command(Entrust("news", one, ids, spread=True))
+        refused = {(it.key, ids[1], FORGED) for it in false}
         await until(lambda: refusals(heard) == refused)
         joined = await lab.node()
         joined.host.command(Subscribe("news"))
@@ -249,9 +249,9 @@ def test_who_has_no_right_to_publish_is_believed_by_no_member(tmp_path: Path) ->
         sign = liar.host.credentials.sealer(PUBLISHED, "pay/salary")
         stream = (liar.host.node.id, bytes(12))
         false = seal(stream, 0, [Draft(b"as myself")], time=now, sign=sign)
-        told = tuple(it.host.node.id for it in nodes)
-        liar.host.command(Entrust("pay/salary", false, told, spread=True))
-        refused = {(false.key, member, FORGED) for member in told[:2]}
+        ids = tuple(it.host.node.id for it in nodes)
+        liar.host.command(Entrust("pay/salary", false, ids, spread=True))
+        refused = {(false.key, member, FORGED) for member in ids[:2]}
         await until(lambda: refusals(heard) == refused)
         keys = lab.people["alice"]
         async with connect([nodes[0].listen], credentials=keys, oneshot=True) as once:

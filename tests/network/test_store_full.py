@@ -119,9 +119,9 @@ def test_a_read_only_disk_serves_what_it_has(small_disk: Path) -> None:
         assert numbers(database.topic("news").read({})) == {A: list(range(50))}
         with pytest.raises(CapacityExceeded, match="read-only"):
             database.topic("news").append([record(B, 0)])
-        told: list[Exception | None] = []
-        database.topic("news").commit(told.append)
-        assert "read-only" in str(told[0])
+        errors: list[Exception | None] = []
+        database.topic("news").commit(errors.append)
+        assert "read-only" in str(errors[0])
     assert len(said) == 1
     assert "read-only; serves what is readable and refuses publications" in said[0]
 

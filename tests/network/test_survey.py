@@ -10,9 +10,8 @@ import pytest
 
 from planaria.cli.ls import topic_rows
 from planaria.core.errors import UsageError
+from planaria.network.client.access import Access, shown
 from planaria.network.client.asking import Asker, Unanswered
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import (
     AskState,

@@ -3,8 +3,8 @@
 import asyncio
 from random import Random
 
+from planaria.network.client.access import Access
 from planaria.network.client.asking import Asker, Refused, Unanswered
-from planaria.network.client.channel import Access
 from planaria.network.client.messages import AskStatus, StatusIs
 from planaria.network.contacts import parse_address
 from planaria.network.frames import Kind, frame

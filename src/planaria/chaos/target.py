@@ -13,9 +13,8 @@ from msgspec import Struct
 
 from planaria.core.errors import UsageError
 from planaria.core.ids import NodeId
+from planaria.network.client.access import Access, shown
 from planaria.network.client.asking import Asker, Refused, Unanswered
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import Inject, Injected
 from planaria.network.config import is_loopback

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import click
 
 from planaria.cli.access import reaches_network, run
+from planaria.cli.numbers import Finite
 from planaria.core.errors import UsageError
 from planaria.network.context import Context
 
@@ -19,7 +20,7 @@ LISTEN = "127.0.0.1:7380"
 )
 @click.option("--open-to-others", is_flag=True, help="Listen where other machines can reach it.")
 @click.option(
-    "-d", "--delay", type=click.FloatRange(0.1), default=1.0, show_default=True,
+    "-d", "--delay", type=Finite(0.1), default=1.0, show_default=True,
     metavar="SECONDS", help="Between two looks.",
 )  # fmt: skip
 @reaches_network

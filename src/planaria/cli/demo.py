@@ -1,13 +1,13 @@
 """`planaria demo`: break a real network in every way, and watch it heal."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from planaria.cli.main import BROKEN
+from planaria.cli.streams import needed_stdout
 from planaria.cli.tables import aligned
 from planaria.core.errors import UsageError
 
@@ -35,7 +35,7 @@ def demo(master: str | None) -> int:
     except ModuleNotFoundError as error:
         raise UsageError(f"the demo needs {error.name}: pip install 'planaria[demo]'") from None
     next(flights())
-    outcome = asyncio.run(play(sys.stdout, master))
+    outcome = asyncio.run(play(needed_stdout(), master))
     titles = [chapter.title for chapter in STORY]
     click.echo("\n".join(["", *table(titles, outcome), "", *closing(outcome)]))
     return 0 if outcome.good else BROKEN

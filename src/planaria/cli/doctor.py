@@ -8,7 +8,8 @@ import click
 from msgspec import json
 
 from planaria.cli.access import JSON, reaches_network, run
-from planaria.cli.tables import counted, filled
+from planaria.cli.numbers import Finite
+from planaria.cli.tables import counted, filled, visible
 from planaria.network.client.errors import Unreachable
 from planaria.network.context import Context
 from planaria.network.doctor import BROKEN, Diagnosis, Finding, diagnose
@@ -22,7 +23,7 @@ AGAIN_SECONDS = 0.5  # between attempts to find anybody at all
 @click.command()
 @click.option(
     "--wait",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=0.0,
     metavar="SECONDS",
     help="Wait for so long until the network is legitimate.",
@@ -74,7 +75,7 @@ def report(found: Diagnosis) -> list[str]:
         lines = [f"NOT legitimate: {wrong} broken in the last two of {looks}; {size}"]
     groups, expected = grouped(found.findings), ""
     for ones in groups[:SHOWN]:
-        lines += filled(line_of(ones), "  ")
+        lines += filled(visible(line_of(ones)), "  ")
         if ones[0].expect != expected:
             lines += filled(f"  -> {ones[0].expect}", "     ")
         expected = ones[0].expect

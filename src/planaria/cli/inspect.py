@@ -6,7 +6,7 @@ import click
 from msgspec import convert, json, to_builtins
 
 from planaria.cli.access import JSON, reaches_network, run
-from planaria.cli.tables import aligned, counted, filled
+from planaria.cli.tables import aligned, counted, filled, visible
 from planaria.core.errors import UsageError, unknown
 from planaria.core.ids import NodeId
 from planaria.network.connected import ANONYMOUS, does, figures, together
@@ -105,7 +105,7 @@ def topic_text(found: dict[str, Any]) -> list[str]:
         beside = [_name(it["pred"]), _name(it["succ"])]
         figures = [f"{it['publications']:,}", size_text(it["bytes"])]
         rows.append([label, it["node"], *beside, *figures, "; ".join(it["doubts"]) or "-"])
-    lines = [f"topic {found['topic']}: {counted(len(found['members']), 'member')}"]
+    lines = [f"topic {visible(found['topic'])}: {counted(len(found['members']), 'member')}"]
     lines += [
         f"served by {it['node']}, which records {counted(len(it['members']), 'member')}"
         for it in found["databases"]
@@ -113,7 +113,7 @@ def topic_text(found: dict[str, Any]) -> list[str]:
     lines += aligned(rows, right=(0, 4, 5), wrapped=6)
     for it in found["findings"]:
         words = f"{it['invariant']} at {it['where']}: {it['detail']} (at this moment)"
-        lines += filled(words, "  ")
+        lines += filled(visible(words), "  ")
     return lines
 
 

@@ -1,17 +1,18 @@
 """The `planaria` command: data on stdout, log on stderr; 0 good, 1 a promise broken, 2 misuse."""
 
 import gc
-import io
 import logging
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from planaria import __version__
 from planaria.cli.groups import Group
+from planaria.cli.streams import Unread, print_anywhere, telling_unread
 from planaria.core.errors import PlanariaError, UsageError
 
 # One module per command group, imported when it is used: `planaria --version` loads none.
@@ -77,10 +78,21 @@ SECTIONS = {
 BROKEN = 1  # a run broke a promise, or two traces differ
 MISUSE = 2
 INTERRUPTED = 130  # what a shell expects of a program stopped by Ctrl-C
+UNREAD = 141  # and of one whose output nobody reads: neither of the verdicts 0 and 1
 
 
 class Commands(Group):
     """The command groups, loaded by name."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """As click does; prints help."""
+        with telling_unread():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does; prints all else."""
+        with telling_unread():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, without loading anything."""
@@ -121,7 +133,7 @@ def planaria(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; an error is one line on stderr."""
-    _print_anywhere()
+    print_anywhere()
     logging.basicConfig(handlers=[logging.NullHandler()])  # py4j would log a traceback at Ctrl-C
     try:
         code = planaria.main(
@@ -139,6 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _error(str(error), MISUSE)
     except (click.Abort, KeyboardInterrupt):
         return _error("interrupted", INTERRUPTED)
+    except Unread:
+        return UNREAD
     return code if isinstance(code, int) else 0
 
 
@@ -154,13 +168,6 @@ def _load(place: str) -> None:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _print_anywhere() -> None:
-    """A terminal that lacks a character gets a question mark instead of a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
 
 
 def _error(message: str, code: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from planaria.cli.streams import needed_stdin
 from planaria.network.client.overlays import OVERLAYS
 from planaria.network.config import LEVELS, Config, load_config, misspelt
 from planaria.network.door import make_room
@@ -61,6 +62,8 @@ def node(directory: Path | None, file: Path | None, stop_with_stdin: bool, **opt
     Every option can also stand in a TOML file or in the environment (PLANARIA_LISTEN, …). A node
     that has run before continues with --dir alone. Prints one line of JSON when it serves.
     """
+    if stop_with_stdin:
+        needed_stdin()
     given = {key: value for key, value in options.items() if value not in (None, ())}
     for name in given.keys() & {"keys", "rights"}:
         given[name] = str(given[name].absolute())

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import stat
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from planaria.cli.connecting import connecting, overlay_option
+from planaria.cli.streams import needed_stdin
 from planaria.core.errors import UsageError
 from planaria.core.topics import check_topic
 from planaria.network.client.client import Client, connect
@@ -27,7 +27,7 @@ CHUNK_BYTES = 1 << 16  # read at a time
 @click.argument("payload", required=False)
 @connecting
 @click.option("--lines", is_flag=True, help="Publish each line of the standard input.")
-@click.option("--key", help="Of each publication; the last one of each key is retained.")
+@click.option("--key", help="Of each publication, for those who read it.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
 @click.option(
     "--copies",
@@ -65,7 +65,9 @@ def pub(
     if lines and payload is not None:
         raise UsageError("give a payload or --lines, not both")
     check_topic(topic)
-    draft = Draft(b"", None if key is None else key.encode(), _pairs(headers))
+    draft = Draft(b"", None if key is None else os.fsencode(key), _pairs(headers))
+    if payload is None:
+        needed_stdin()  # says so before anybody is dialled
     client = connect(
         servers, context=context, credentials=credentials, insecure=insecure, oneshot=not lines
     )
@@ -99,28 +101,43 @@ def _pairs(headers: tuple[str, ...]) -> Headers:
     for name, equals, _ in pairs:
         if not name or not equals:
             raise UsageError(f"header {name!r}: write NAME=VALUE")
-    return tuple((name, value.encode()) for name, _, value in pairs)
+        if any("\ud800" <= it <= "\udfff" for it in name):  # as bytes come that are no text
+            raise UsageError(f"header {name!r}: a name is valid Unicode text")
+    return tuple((name, os.fsencode(value)) for name, _, value in pairs)
 
 
 def _whole() -> bytes:
     """The standard input as one payload."""
-    data = sys.stdin.buffer.read(PAYLOAD_BYTES_MAX + 1)
+    data = needed_stdin().buffer.read(PAYLOAD_BYTES_MAX + 1)
     if len(data) > PAYLOAD_BYTES_MAX:
         raise UsageError(f"more than {PAYLOAD_BYTES_MAX} bytes: split it, or publish --lines")
     return data
 
 
 async def _lines() -> AsyncIterator[bytes]:
-    """The lines of the standard input as they come, without their ends."""
-    rest = b""
-    async for chunk in _chunks(sys.stdin.fileno()):
+    """The lines of the standard input as they come, without their ends.
+
+    Raises UsageError that names the first one that is too long.
+    """
+    rest, before = b"", 0
+    async for chunk in _chunks(needed_stdin().fileno()):
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
-            yield line
-        if len(rest) > PAYLOAD_BYTES_MAX:
-            raise UsageError(f"a line of more than {PAYLOAD_BYTES_MAX} bytes: split it")
+            yield _fitting(line, before)
+            before += 1
+        _fitting(rest, before)  # also a line without an end must not fill the memory
     if rest:
         yield rest
+
+
+def _fitting(line: bytes, before: int) -> bytes:
+    """The line, if it can be published; what came before it is, when `publish_many` raises."""
+    if len(line) <= PAYLOAD_BYTES_MAX:
+        return line
+    words = f"line {before + 1}: more than {PAYLOAD_BYTES_MAX} bytes: split it"
+    if before:
+        words += f"; the {before} before it {'are' if before > 1 else 'is'} published"
+    raise UsageError(words)
 
 
 async def _chunks(descriptor: int) -> AsyncIterator[bytes]:

@@ -13,6 +13,9 @@ from typing import Any
 import click
 
 from planaria.cli.connecting import connecting, overlay_option
+from planaria.cli.numbers import Finite
+from planaria.cli.streams import needed_stdout, write_nowhere
+from planaria.cli.tables import visible
 from planaria.core.errors import UsageError
 from planaria.core.node import Notice
 from planaria.core.topics import check_filter
@@ -40,7 +43,7 @@ DATE_DIGITS = 8  # of 20261116: more are seconds
 @click.option(
     "-W",
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=Finite(0, min_open=True),
     metavar="SECONDS",
     help="End after that time, with exit code 27.",
 )
@@ -61,6 +64,7 @@ def sub(
     verbose: bool,
 ) -> int:
     """Print what is published on topics that match PATTERN (`+` one level, `#` the rest)."""
+    needed_stdout()
     check_filter(pattern)
     begin = read_since(since)
     client = connect(servers, context=context, credentials=credentials, insecure=insecure)
@@ -70,7 +74,7 @@ def sub(
         return asyncio.run(_print(client, pattern, options, printer, count, timeout))
     except BrokenPipeError:
         # Nobody reads any more: all is well, and Python must not write what is left at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        write_nowhere(sys.stdout)
         return 0
 
 
@@ -159,7 +163,7 @@ class Printer:
                 break
             if isinstance(one, Notice):
                 detail = json.dumps(one.detail, default=str)
-                click.echo(f"planaria: {one.kind} {one.topic} {detail}", err=True)
+                click.echo(f"planaria: {one.kind} {visible(one.topic)} {detail}", err=True)
             else:
                 lines.append(self._line(one))
                 left = None if left is None else left - 1
@@ -170,7 +174,7 @@ class Printer:
     def _line(self, event: Event) -> bytes:
         if self.as_json:
             return json.dumps(plain(event)).encode() + b"\n"
-        topic = event.topic.encode() + b" " if self.verbose else b""
+        topic = visible(event.topic).encode() + b" " if self.verbose else b""
         return topic + event.payload + b"\n"
 
 

@@ -9,6 +9,9 @@ GAP = "  "
 
 Row = Sequence[str]
 
+# No topic has any, but one of a node of an older version may.
+_CONTROL = {it: repr(chr(it))[1:-1] for it in (*range(0x20), *range(0x7F, 0xA0))}
+
 
 def aligned(
     rows: Sequence[Row], right: Sequence[int] = (), wrapped: int | None = None
@@ -17,6 +20,7 @@ def aligned(
 
     The text of the column `wrapped` goes on in further lines, so that all of them fit.
     """
+    rows = [[*map(visible, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if wrapped is not None:
         others = sum(widths) - widths[wrapped] + len(GAP) * (len(widths) - 1)
@@ -33,6 +37,7 @@ def aligned(
 
 def folded(rows: Sequence[Row], right: Sequence[int] = (), width: int = WIDTH) -> list[str]:
     """As `aligned`; columns that do not fit follow below, beside the first one again."""
+    rows = [[*map(visible, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     shown = 1
@@ -73,6 +78,11 @@ def command(text: str, indent: str = GAP) -> list[str]:
         else:
             lines[-1] += f" {part}"
     return lines
+
+
+def visible(text: str) -> str:
+    """`text` with control characters escaped, as names that others chose are shown."""
+    return text.translate(_CONTROL)
 
 
 def counted(number: int, noun: str) -> str:

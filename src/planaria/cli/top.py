@@ -1,7 +1,6 @@
 """`planaria top`: all nodes of a running network in one table that is refreshed."""
 
 import asyncio
-import sys
 from shutil import get_terminal_size
 from typing import Any
 
@@ -9,6 +8,8 @@ import click
 from msgspec import json
 
 from planaria.cli.access import JSON, reaches_network, run
+from planaria.cli.numbers import Finite
+from planaria.cli.streams import needed_stdout
 from planaria.cli.tables import WIDTH, folded
 from planaria.network.context import Context
 from planaria.network.status import Status
@@ -24,9 +25,7 @@ HEAD = (
 
 @click.command()
 @click.option("--once", is_flag=True, help="One look, then end.")
-@click.option(
-    "-d", "--delay", type=click.FloatRange(0.1), default=2.0, show_default=True, metavar="SECONDS"
-)
+@click.option("-d", "--delay", type=Finite(0.1), default=2.0, show_default=True, metavar="SECONDS")
 @JSON
 @reaches_network
 def top(context: Context, once: bool, delay: float, as_json: bool) -> None:
@@ -42,7 +41,7 @@ def top(context: Context, once: bool, delay: float, as_json: bool) -> None:
 
 
 async def _watch(context: Context, once: bool, delay: float, as_json: bool) -> None:
-    screen = sys.stdout.isatty() and not once and not as_json
+    screen = needed_stdout().isatty() and not once and not as_json
     before: Survey | None = None
     async with Surveyor(context) as surveyor:
         while True:

@@ -13,6 +13,7 @@ from planaria import __version__
 from planaria.cli.access import reaches_network, run
 from planaria.cli.groups import Group
 from planaria.cli.live_trace import trace_network
+from planaria.cli.numbers import Finite
 from planaria.cli.tables import counted
 from planaria.core.errors import UsageError, unknown
 from planaria.core.trace import Row
@@ -71,7 +72,7 @@ def show(file: Path, limit: int, kind: tuple[str, ...], node: tuple[int, ...]) -
 @click.argument("file", type=Path)
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, SECONDS_MAX, min_open=True),
+    type=Finite(0, SECONDS_MAX, min_open=True),
     default=5.0,
     show_default=True,
 )

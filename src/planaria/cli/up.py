@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -170,4 +169,3 @@ def _print(
     for line in (*aligned(rows), "", *aligned(places)):
         click.echo(line)
     click.echo("Every planaria command finds this network while it runs. Ctrl-C ends it.")
-    sys.stdout.flush()

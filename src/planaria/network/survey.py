@@ -12,9 +12,8 @@ from msgspec import MsgspecError, Struct, json
 from planaria.core.errors import MalformedState
 from planaria.core.ids import NodeId
 from planaria.core.state import State, decode_state
+from planaria.network.client.access import Access, shown
 from planaria.network.client.asking import Answer, Asker, Unanswered
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import (
     AskState,

@@ -7,7 +7,8 @@ import asyncio
 from typing import TypeVar
 
 from planaria.core.errors import MalformedMessage, PlanariaError, UsageError
-from planaria.network.client.channel import CODEC, Access
+from planaria.network.client.access import Access
+from planaria.network.client.channel import CODEC
 from planaria.network.client.messages import ClientMessage, Failed
 from planaria.network.connection import Connection
 from planaria.network.contacts import parse_address

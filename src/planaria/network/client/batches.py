@@ -162,9 +162,12 @@ async def commit(
     staged: Iterable[Staged],
     *,
     copies: int,
+    held: dict[str, int] | None = None,
 ) -> bool:
     """Publish what was staged for a batch, whole and once; False if it was published before.
 
+    `held` takes how many members are known to hold every row of each topic that was published now:
+    fewer than `copies` where a topic has fewer members.
     Raises Unsettled if something that was staged is missing, or if it does not settle; repeated, it
     goes on where it was.
     """
@@ -175,7 +178,7 @@ async def commit(
     manifest = numbering.manifest(client.publisher, query, batch, rows, sign)
     new = False
     try:
-        new = await Commit(client, copies).settle(manifest)
+        new = await Commit(client, copies, held).settle(manifest)
     finally:
         if not new:
             numbering.forget(query)
@@ -185,8 +188,9 @@ async def commit(
 class Commit:
     """One batch on its way."""
 
-    def __init__(self, client: Client, copies: int) -> None:
+    def __init__(self, client: Client, copies: int, held: dict[str, int] | None = None) -> None:
         self._client, self._copies = client, copies
+        self.held: dict[str, int] = {} if held is None else held  # by topic, see `commit`
 
     async def settle(self, manifest: Manifest) -> bool:
         """Settle this manifest, or finish the one that has its batch; was it this one?
@@ -242,8 +246,9 @@ class Commit:
             question = (manifest.record.data, True, members, _spreaders(manifest, topic, have))
             found = await self._client.requests.ask(AskBatch, BatchIs, topic, *question)
             have = found.answers or have
-            enough, done = self._settled(manifest, topic, found)
+            held, enough, done = self._settled(manifest, topic, found)
             if enough:
+                self.held[topic] = held
                 return
             if done > before:
                 before, since, pause = done, loop.time(), PAUSE_SECONDS
@@ -254,16 +259,15 @@ class Commit:
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
                 members = ()  # others may be there by now
 
-    def _settled(self, manifest: Manifest, topic: str, found: BatchIs) -> tuple[bool, int]:
-        """Have enough members published all parts; how many rows have they published?"""
+    def _settled(self, manifest: Manifest, topic: str, found: BatchIs) -> tuple[int, bool, int]:
+        """How many members have published every part, is it enough, and how many rows are it?"""
         counts = [0] * len(manifest.portions[topic].parts)
         for has in found.answers:
             for at in has.settled:
                 if 0 <= at < len(counts):
                     counts[at] += 1
-        return min(counts) >= max(1, min(self._copies, found.asked)), sum(
-            it.rows for it in found.answers
-        )
+        held, rows = min(counts), sum(it.rows for it in found.answers)
+        return held, held >= max(1, min(self._copies, found.asked)), rows
 
     async def _ask_all(self, manifest: Manifest) -> tuple[Answers, bool]:
         """What members of all topics have of it; is there one that did not answer?"""

@@ -8,29 +8,26 @@ long, and another has half a second to take over: no more than two seconds are l
 import asyncio
 import logging
 import random
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from planaria.core.codec import Codec
 from planaria.core.errors import MalformedMessage, PlanariaError, UsageError
 from planaria.core.message import Message
+from planaria.network.client.access import Access
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import MESSAGES
 from planaria.network.client.servers import Servers
-from planaria.network.client.verifying import Verifier
-from planaria.network.connection import BEAT_SECONDS, Connection, Hello
+from planaria.network.connection import BEAT_SECONDS, Connection
 from planaria.network.contacts import parse_address
 from planaria.network.frames import Kind
 from planaria.network.link import Task
-from planaria.network.tls import Credentials
 from planaria.network.unreached import hung_up, why
-from planaria.records.evidence import Sealer
 
 SILENCE_SECONDS = 1.5  # without a frame, after which a node is left: two beats that did not come
 DIAL_SECONDS = 3.0  # for one node to answer and to say hello
 STAGGER_SECONDS = (
     0.3  # after which the next is dialled too: one that swallows packets costs no more
 )
-PATIENCE_SECONDS = 30.0  # for which a client that had a node looks for another
 BACKOFF_SECONDS = 0.05  # before the second round over all servers; doubles with each, with jitter
 BACKOFF_SECONDS_MAX = 2.0
 STEADY_SECONDS = 1.0  # a connection that lived so long was a good one
@@ -38,23 +35,6 @@ CLOSE_SECONDS = 1.0  # for the other end to say goodbye
 
 CODEC = Codec(MESSAGES)
 log = logging.getLogger("planaria.client")
-
-
-class Access(NamedTuple):
-    """How a client shows itself to nodes, and how long it looks for one."""
-
-    hello: Hello
-    credentials: Credentials | None
-    patience: float = PATIENCE_SECONDS
-    verify: bool = True  # what nodes hand out, where there are keys
-
-    def verifier(self) -> Verifier:
-        """What reads records that nodes hand out."""
-        return Verifier(self.credentials if self.verify else None)
-
-    def sealer(self, purpose: bytes, topic: str) -> Sealer | None:
-        """What adds to records the evidence of who made them, where there are keys."""
-        return None if self.credentials is None else self.credentials.sealer(purpose, topic)
 
 
 class Owner(Protocol):
@@ -109,10 +89,25 @@ class Channel:
         self._keeper = asyncio.create_task(self._keep())
         self._beat(asyncio.get_running_loop().time())
 
+    @property
+    def begun(self) -> bool:
+        """Was it opened, and not closed since?"""
+        return self._keeper is not None
+
+    def look_again(self) -> None:
+        """Look for nodes for as long as at first, if the owner was told that there are none."""
+        if self._keeper is not None and self._keeper.done():
+            self._refusals.clear()
+            self._keeper = asyncio.create_task(self._keep())
+
     def send(self, message: Message, *, bulk: bool) -> bool:
         """Send soon; False if there is no node now, or it is behind."""
+        return self.send_encoded(CODEC.encode(message), message, bulk=bulk)
+
+    def send_encoded(self, body: bytes, message: Message, *, bulk: bool) -> bool:
+        """The same for a message that is encoded already."""
         connection = self.connection
-        return connection is not None and connection.send(CODEC.encode(message), message, bulk=bulk)
+        return connection is not None and connection.send(body, message, bulk=bulk)
 
     def leave(self, reason: str) -> None:
         """Go on at another node."""

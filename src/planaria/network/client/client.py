@@ -11,17 +11,17 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-from hashlib import blake2b
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, overload
 
 from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
 from planaria.core.node import Notice
 from planaria.core.topics import check_filter, check_topic
-from planaria.network.client.channel import PATIENCE_SECONDS, Access
+from planaria.network.client.access import PATIENCE_SECONDS, Access, shown
 from planaria.network.client.distrust import Distrust
 from planaria.network.client.drafting import draft_of, packs, wish_of
-from planaria.network.client.events import Ack, Event, events_of
+from planaria.network.client.events import Ack, Event
 from planaria.network.client.lacks import read_at
 from planaria.network.client.messages import (
     COPIES,
@@ -38,16 +38,23 @@ from planaria.network.client.messages import (
     to_wire,
 )
 from planaria.network.client.overlays import check_overlay
+from planaria.network.client.parcels import Tokens
 from planaria.network.client.places import Since, beginning
-from planaria.network.client.publishing import TOPICS_MAX, Notes, Outbox, Receipt, Stream
+from planaria.network.client.publishing import (
+    TOPICS_MAX,
+    Many,
+    Notes,
+    Outbox,
+    Receipt,
+    Stream,
+    Wish,
+)
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.client.subscription import Subscription
 from planaria.network.client.verifying import Unsigned
-from planaria.network.connection import CLIENT, VERSIONS, Hello
-from planaria.network.context import Context, find_context
-from planaria.network.identity import CLUSTER, ID_BYTES, handle_of
-from planaria.network.tls import Credentials
+from planaria.network.context import find_context
+from planaria.network.identity import handle_of
 from planaria.records.evidence import PUBLISHED
 from planaria.records.positions import vector_from_json, vector_to_json
 from planaria.records.record import INCARNATION_BYTES, Draft
@@ -82,6 +89,9 @@ class Client:
     # Life
 
     async def __aenter__(self) -> Self:
+        if self._closed or self._learner is not None:
+            state = "closed" if self._closed else "entered already"
+            raise UsageError(f"this client is {state}: connect again")
         await self._requests.channel.open()
         self._learner = asyncio.create_task(self._learn())
         return self
@@ -94,16 +104,18 @@ class Client:
         if self._closed:
             return
         self._closed = True
-        for subscription in list(self._subscriptions):
-            await subscription.close()
-        if self._learner is not None:
-            self._learner.cancel()
-            await asyncio.gather(self._learner, return_exceptions=True)
-        if flush:
-            for outbox in self._outboxes.values():
-                outbox.flush()
-            await self._requests.settled()
-        await self._requests.close(UsageError("this client is closed"))
+        try:
+            for subscription in list(self._subscriptions):
+                await subscription.close()
+            if self._learner is not None:
+                self._learner.cancel()
+                await asyncio.gather(self._learner, return_exceptions=True)
+            if flush:
+                for outbox in self._outboxes.values():
+                    outbox.flush()
+                await self._requests.settled()
+        finally:  # whoever is tired of waiting leaves no connection behind
+            await self._requests.close(UsageError("this client is closed"))
 
     @property
     def server(self) -> str:
@@ -176,27 +188,27 @@ class Client:
         """Publish all of them, in order; returns when all are held as `publish` promises.
 
         The ack has the position of the first, how many they are, and the fewest copies of any; it
-        is None if there were none.
+        is None if there were none. Should `payloads` raise, what it gave before is published first.
         """
-        receipt, wish = Receipt(topic, None), wish_of(copies, strict, durability, overlay)
-        outbox = self._outbox(topic, wish.overlay)
-        number = 0
-        async for drafts in packs(payloads):
-            await outbox.put(drafts, receipt, wish)
-            number += len(drafts)
-            if receipt.future.done():
-                break
-        if not number:
-            return None
-        receipt.complete(number)
-        return await receipt.future
+        many = self.many(topic, wish_of(copies, strict, durability, overlay))
+        try:
+            async for drafts in packs(payloads):
+                if not await many.put(drafts):
+                    break
+        except Exception:
+            await many.finish()
+            raise
+        return await many.finish()
+
+    def many(self, topic: str, wish: Wish) -> Many:
+        """What takes publications pack by pack, for those parts of this package that have packs."""
+        return Many(self._outbox(topic, wish.overlay), wish)
 
     def _outbox(self, topic: str, overlay: str) -> Outbox:
         outbox = self._outboxes.get((topic, overlay))
         if self._closed:
             raise UsageError("this client is closed: connect again")
-        if self._requests.error is not None:
-            raise self._requests.error
+        self._requests.revive()
         if outbox is None:
             check_topic(topic)
             if len(self._outboxes) >= TOPICS_MAX:
@@ -297,7 +309,9 @@ class Client:
         it lacks up to `to` is asked of the others. Equal vectors give equal events everywhere.
         Raises Untrusted if no node gives what was signed.
         """
-        vector, events = vector_from_json(after or {}), list[Event]()
+        if not isinstance(limit, int) or limit < 1:
+            raise UsageError(f"limit {limit!r}: a whole number from 1 on")
+        vector, events, tokens = vector_from_json(after or {}), list[Event](), Tokens()
         distrust = Distrust(self._requests.channel)
         end = None if to is None else to_wire(vector_from_json(to))
         while True:
@@ -313,7 +327,7 @@ class Client:
                     raise failure from None
                 continue
             for record, piece in zip(records, found.pieces, strict=True):
-                events += events_of(topic, record, piece.lo, piece.hi, late=piece.late)
+                events += tokens.events(topic, record, piece.lo, piece.hi, late=piece.late)
             vector.update(from_wire(found.after))
             if not found.pieces or len(events) >= limit:
                 return Batch(events, dict(vector_to_json(vector)), found.lacks)
@@ -339,12 +353,11 @@ class Client:
     async def _learn(self) -> None:
         """Ask for further nodes again and again: one address is enough to begin with."""
         while True:
-            try:
+            with suppress(PlanariaError, ValueError):  # another may tell, or the same one later
                 await self.status()
-            except (PlanariaError, ValueError):
-                if self._requests.error is not None:
-                    return
             await asyncio.sleep(LEARN_SECONDS)
+            while self._requests.error is not None:  # until the application asks for a node again
+                await asyncio.sleep(LEARN_SECONDS)
 
 
 def connect(
@@ -375,26 +388,3 @@ def connect(
     )
     access = Access(*shown(found, name), patience, verify)
     return Client(Servers(found.servers), access, oneshot=oneshot)
-
-
-def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None]:
-    """How to show ourselves in a network; raises UsageError if that was not said."""
-    if context.credentials is None and not context.insecure:
-        raise UsageError(
-            "no credentials: give a directory that `planaria keys issue NAME --role client` made, "
-            "or a context, or say insecure"
-        )
-    if context.credentials is None:
-        given = os.urandom(ID_BYTES) if name is None else name.encode()
-        id = blake2b(given, digest_size=ID_BYTES).digest()
-        return Hello(VERSIONS, id, context.cluster or CLUSTER, (), CLIENT), None
-    credentials = Credentials(context.credentials)
-    who = credentials.identity
-    if name is not None:
-        raise UsageError(f"its certificate names this client {who.name!r}: give no other name")
-    if CLIENT not in who.roles:  # or all nodes would refuse it, one by one
-        raise UsageError(
-            f"the certificate of {who.name!r} has not the role {CLIENT!r}: "
-            f"issue one with `planaria keys issue NAME --role {CLIENT}`"
-        )
-    return Hello(VERSIONS, who.id, context.cluster or credentials.cluster, (), CLIENT), credentials

@@ -1,12 +1,14 @@
 """What applications hand in, as publications: checked, encoded, stamped with the time."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from operator import index
 from time import time_ns
 
 from planaria.core.errors import UsageError
+from planaria.network.client.messages import COPIES, COPIES_MAX
 from planaria.network.client.overlays import check_overlay
-from planaria.network.client.publishing import Wish
+from planaria.network.client.publishing import RESERVED, Wish
 from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
 from planaria.records.record import Draft
 
@@ -21,27 +23,49 @@ def draft_of(
     if timestamp is not None and not isinstance(timestamp, int):
         raise UsageError(f"timestamp {timestamp!r}: whole milliseconds since 1970")
     microseconds = time_ns() // 1000 if timestamp is None else timestamp * 1000
-    pairs = tuple((name, _bytes(value)) for name, value in (headers or {}).items())
+    pairs = tuple((_name(name), _bytes(value)) for name, value in (headers or {}).items())
     return Draft(_bytes(payload), None if key is None else _bytes(key), pairs, microseconds)
+
+
+def _name(name: str) -> str:
+    """The name of a header; raises UsageError if no application may give it."""
+    if not isinstance(name, str):
+        raise UsageError(f"header {name!r}: its name is text, not {type(name).__name__}")
+    if name.startswith(RESERVED):
+        raise UsageError(f"header {name!r}: names that begin with {RESERVED} are Planaria's own")
+    _bytes(name)
+    return name
 
 
 def _bytes(value: bytes | str) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"{value!r} is no text: {error.reason}; give bytes") from None
     if not isinstance(value, bytearray | memoryview):
         raise UsageError(f"a payload, key or header is bytes or text, not {type(value).__name__}")
     return bytes(value)
 
 
-def wish_of(copies: int, strict: bool, durability: str, overlay: str | None = None) -> Wish:
+def wish_of(
+    copies: int = COPIES,
+    strict: bool = False,
+    durability: str = "disk",
+    overlay: str | None = None,
+) -> Wish:
     """How safe it is to be; raises UsageError for what cannot be meant."""
-    if copies < 1:
-        raise UsageError(f"{copies} copies: at least 1")
+    try:
+        wanted = index(copies)
+    except TypeError:
+        raise UsageError(f"{copies!r} copies: a whole number") from None
+    if not 1 <= wanted <= COPIES_MAX:
+        raise UsageError(f"{wanted} copies: 1 to {COPIES_MAX}")
     if durability not in ("disk", "memory"):
         raise UsageError(f"durability {durability!r}: disk or memory")
-    return Wish(copies, strict, durability == "disk", check_overlay(overlay))
+    return Wish(wanted, bool(strict), durability == "disk", check_overlay(overlay))
 
 
 async def packs(
@@ -52,13 +76,31 @@ async def packs(
         async for payload in payloads:
             yield [_stamped(payload, time_ns() // 1000)]
         return
+    for drafts in packed(payloads):
+        yield drafts
+        await asyncio.sleep(0)
+
+
+def packed(payloads: Iterable[bytes | str | Draft]) -> Iterator[list[Draft]]:
+    """What is to be published, about a record at a time.
+
+    Should the source raise, what it gave before comes first.
+    """
+    source = iter(payloads)
     drafts, size, now = list[Draft](), 0, time_ns() // 1000
-    for payload in payloads:
+    while True:
+        try:
+            payload = next(source)
+        except StopIteration:
+            break
+        except Exception:
+            if drafts:
+                yield drafts
+            raise
         drafts.append(_stamped(payload, now))
         size += len(drafts[-1].payload)
         if len(drafts) >= PACKED_PUBLICATIONS or size >= PACKED_BYTES:
             yield drafts
-            await asyncio.sleep(0)
             drafts, size, now = [], 0, time_ns() // 1000
     if drafts:
         yield drafts
@@ -68,4 +110,6 @@ def _stamped(payload: bytes | str | Draft, now: int) -> Draft:
     """A publication with a time."""
     if not isinstance(payload, Draft):
         return Draft(_bytes(payload), None, (), now)
+    for name, _ in payload.headers:
+        _name(name)
     return payload if payload.timestamp is not None else payload._replace(timestamp=now)

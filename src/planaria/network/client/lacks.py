@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from planaria.core.errors import PlanariaError
-from planaria.network.client.channel import Access
+from planaria.network.client.access import Access
 from planaria.network.client.messages import Lack, Pieces, Position, Read
 from planaria.network.client.parcels import Parcel
 from planaria.network.client.requests import Requests

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from threading import Thread
+from threading import Thread, current_thread
 from typing import Any, TypeVar
 
 from planaria.core.errors import UsageError
@@ -22,17 +22,26 @@ class Loop:
         self._thread = Thread(target=self.loop.run_forever, name="planaria", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, R], timeout: float | None = None) -> R:
+    def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run it there and wait for it; whatever interrupts the wait cancels it.
 
-        Raises UsageError if the loop has ended.
+        Raises UsageError if the loop has ended, or if it would wait for itself.
         """
-        if self.ended:
+        if self.ended or current_thread() is self._thread:
             work.close()
-            raise UsageError("this client is closed: connect again")
-        future: Future[R] = asyncio.run_coroutine_threadsafe(work, self.loop)
+            raise UsageError(
+                "this client is closed: connect again"
+                if self.ended
+                else "a call from the client's own thread would wait for ever"
+            )
+        future: Future[R]
         try:
-            return future.result(timeout)
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        except BaseException:  # Ctrl-C, before the loop had it
+            work.close()
+            raise
+        try:
+            return future.result()
         except BaseException:
             future.cancel()
             raise

@@ -15,6 +15,7 @@ from planaria.records.positions import Mark, Vector
 from planaria.records.record import Draft, Stream
 
 COPIES = 2  # members that hold a publication before it is acknowledged, unless its client says else
+COPIES_MAX = 64  # of one publication
 TOKEN_BYTES = 16
 LACKS_MAX = 1024  # told at a time
 PART_BYTES = 1 << 18  # of vectors in one frame, at most; what they take there is estimated by:

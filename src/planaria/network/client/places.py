@@ -80,7 +80,7 @@ class Places:
             skipped = tuple(Intervals(position.skipped)) if position.skipped else ()
             marks[stream] = Mark(position.next, skipped)
 
-    def back(self, topic: str, stream: Stream, number: int, *, late: bool) -> None:
+    def back(self, topic: str, stream: Stream, number: int, *, late: bool = False) -> None:
         """Undo that this number, or this one and all that follow it, was taken."""
         marks = self.topics.setdefault(topic, {})
         mark = marks.get(stream, START)

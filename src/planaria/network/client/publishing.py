@@ -38,6 +38,7 @@ from planaria.records.packing import (
 from planaria.records.record import INCARNATION_BYTES, Draft, Record
 
 TOPICS_MAX = 1 << 16  # that one client publishes on
+RESERVED = "$"  # how names of headers begin that applications may not give
 TOKEN_HEADER = "$token"  # noqa: S105 - by it readers know what a one-shot client sent twice
 SECOND = 1_000_000  # in the microseconds that packers count
 LINGERS_MAX = 16  # for which a publication waits behind records that are not acknowledged
@@ -148,6 +149,27 @@ class Outbox(ABC):
             self.requests.begin(kind, self.topic, *fields).add_done_callback(answered)
         except PlanariaError as error:
             done(None, error)
+
+
+class Many:
+    """The publications of one call, which come in packs: one receipt for all."""
+
+    def __init__(self, outbox: Outbox, wish: Wish) -> None:
+        self._outbox, self._wish, self._count = outbox, wish, 0
+        self._receipt = Receipt(outbox.topic, None)
+
+    async def put(self, drafts: Sequence[Draft]) -> bool:
+        """Take more as soon as there is room; False if some could not be stored."""
+        await self._outbox.put(drafts, self._receipt, self._wish)
+        self._count += len(drafts)
+        return not self._receipt.future.done()
+
+    async def finish(self) -> Ack | None:
+        """Wait until all that were put are stored; None if there were none."""
+        if not self._count:
+            return None
+        self._receipt.complete(self._count)
+        return await self._receipt.future
 
 
 class Stream(Outbox):

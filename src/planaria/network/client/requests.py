@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.message import Message
-from planaria.network.client.channel import Access, Channel
+from planaria.network.client.access import Access
+from planaria.network.client.channel import CODEC, Channel
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import AskBatch, ClientMessage, Failed, Put, PutNew
 from planaria.network.client.servers import Servers
@@ -31,10 +32,15 @@ Answer = TypeVar("Answer", bound=ClientMessage)
 class Request:
     """One question that is not answered yet."""
 
-    __slots__ = ("answer", "asked", "message", "since")
+    __slots__ = ("answer", "asked", "body", "message", "since")
 
     def __init__(self, message: ClientMessage, since: float) -> None:
+        """Raises UsageError if it cannot be sent: then nothing else waits behind it."""
         self.message, self.since = message, since
+        try:
+            self.body = CODEC.encode(message)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"{type(message).__name__} cannot be sent: {error}") from None
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.asked = since
 
@@ -78,8 +84,7 @@ class Requests:
 
     def begin(self, kind: type[ClientMessage], *fields: Any) -> asyncio.Future[Any]:
         """Ask; the answer can be awaited."""
-        if self.error is not None:
-            raise self.error
+        self.revive()
         number = next(self._numbers)
         request = Request(kind(number, *fields), asyncio.get_running_loop().time())
         self._open[number] = request
@@ -87,6 +92,18 @@ class Requests:
         self._unsent[request.bulk].append(number)
         self._send()
         return request.answer
+
+    def revive(self) -> None:
+        """Look for nodes again if there were none when they were last asked.
+
+        Raises UsageError if that cannot be: this client is closed, or was never entered.
+        """
+        if self.error is not None and not isinstance(self.error, Unreachable):
+            raise self.error
+        if not self.channel.begun:
+            raise UsageError("not connected: use `async with planaria.connect(...) as client`")
+        self.error = None
+        self.channel.look_again()
 
     async def settled(self) -> None:
         """Wait until all that was asked is answered, or nothing more will be."""
@@ -178,7 +195,9 @@ class Requests:
             while unsent and not (bulk and self._timer):
                 request = self._open.get(unsent[0])
                 if request is not None:
-                    if not self.channel.send(request.message, bulk=request.bulk):
+                    if not self.channel.send_encoded(
+                        request.body, request.message, bulk=request.bulk
+                    ):
                         break
                     request.asked = now
                 unsent.popleft()

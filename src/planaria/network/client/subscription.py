@@ -7,17 +7,19 @@ stands in its places alone; at another node it goes on from there.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.message import Message
 from planaria.core.node import Notice
-from planaria.network.client.channel import Access, Channel
+from planaria.network.client.access import Access
+from planaria.network.client.channel import Channel
 from planaria.network.client.distrust import Distrust
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.events import Event
+from planaria.network.client.iterating import Iterating, T
 from planaria.network.client.lacks import Lacking
 from planaria.network.client.messages import (
     ClientMessage,
@@ -44,12 +46,10 @@ from planaria.network.client.unpacking import Unpacking
 from planaria.network.connection import Connection
 from planaria.network.link import Task
 from planaria.records.positions import Mark
-from planaria.records.record import MalformedRecord, Stream
-
-T = TypeVar("T", bound=Event | Notice)
+from planaria.records.record import MalformedRecord, Stream, decode_unnamed
 
 
-class Subscription(Generic[T]):
+class Subscription(Iterating[T]):
     """An async iterator of events, and of notices on request. Made by `Client.subscribe`."""
 
     def __init__(
@@ -64,6 +64,7 @@ class Subscription(Generic[T]):
         access: Access,
         closed: Callable[["Subscription[Any]"], None],
     ) -> None:
+        super().__init__()
         self.patterns = Patterns(patterns)
         self.where, self.notices, self.overlay = where, notices, overlay
         self.channel = Channel(servers, access, self)
@@ -76,8 +77,6 @@ class Subscription(Generic[T]):
         self._unsent: deque[ClientMessage] = deque()
         self._parcels: deque[Parcel] = deque()
         self._current = Parcel()
-        self._events: list[Any] = []
-        self._at = 0
         self._verifier = access.verifier()
         self._unpacking = Unpacking(self._verifier, where)
         self._distrust = Distrust(self.channel)
@@ -109,41 +108,10 @@ class Subscription(Generic[T]):
         """
         await self._start()
         while not self._ready.is_set():
-            if self._error is not None:
-                raise self._error
+            self._raise()
             if self._closed:
                 raise UsageError("this subscription is closed")
             await self._woken()
-
-    def __aiter__(self) -> AsyncIterator[T]:
-        return self
-
-    async def __anext__(self) -> T:
-        while self._at >= len(self._events):
-            await self._advance()
-        event: T = self._events[self._at]
-        self._at += 1
-        return event
-
-    def take(self) -> T | None:
-        """The next event if it is here already."""
-        if self._at >= len(self._events):
-            return None
-        self._at += 1
-        event: T = self._events[self._at - 1]
-        return event
-
-    async def batches(self) -> AsyncIterator[list[T]]:
-        """Events as they come, many at a time; never an empty list."""
-        while True:
-            while self._at >= len(self._events):
-                try:
-                    await self._advance()
-                except StopAsyncIteration:
-                    return
-            batch: list[T] = self._events[self._at :]
-            self._at = len(self._events)
-            yield batch
 
     def vector(self) -> dict[str, Any]:
         """How far the application is, in plain values: give it to `since` to go on from there.
@@ -155,8 +123,12 @@ class Subscription(Generic[T]):
         if self._resolving:
             raise UsageError(f"since {self._begin.word!r} has no vector yet: await ready() first")
         places = self._places.copy()
+        for parcel in self._parcels:
+            if parcel.retained:  # it is behind the places
+                for piece in parcel.pieces:
+                    places.back(parcel.topic, decode_unnamed(piece.record).stream, piece.lo)
         for event in reversed(self._events[self._at :]):
-            if isinstance(event, Event) and not self._current.retained:
+            if isinstance(event, Event):
                 stream = (event.publisher or 0, event.incarnation)  # what has none only passes by
                 places.back(event.topic, stream, event.sequence or 0, late=event.late)
         return places.to_json()
@@ -166,34 +138,56 @@ class Subscription(Generic[T]):
         if not self._closed:
             self._closed = True
             self._wake.set()
-            if self._starting is not None:
-                self._starting.cancel()
-                await asyncio.gather(self._starting, return_exceptions=True)
-            await self._lacking.close()
-            await self.channel.close()
             self._on_closed(self)
+            try:
+                if self._starting is not None:
+                    self._starting.cancel()
+                    await asyncio.gather(self._starting, return_exceptions=True)
+                await self._lacking.close()
+            finally:
+                await self.channel.close()
 
     async def _start(self) -> None:
         """Connect, once, whoever asks first."""
         if self._starting is None and not self._closed:
             self._starting = asyncio.create_task(self.channel.open())
         if self._starting is not None:
-            await asyncio.shield(self._starting)
+            starting = self._starting
+            await asyncio.wait([starting])
+            if not starting.cancelled():  # as `close` does: who waits is not cancelled
+                if starting.exception() is not None and self._starting is starting:
+                    self._starting = None  # whoever asks again tries again
+                starting.result()
 
     async def _woken(self) -> None:
         self._wake.clear()
         await self._wake.wait()
 
-    async def _advance(self) -> None:
-        """Open the next parcel, as soon as there is one; the one before is done with."""
+    def _raise(self) -> None:
+        """Raise what ended it; if that was the lack of a node, whoever asks again looks again."""
+        error, self._error = self._error, None
+        if isinstance(error, Unreachable):
+            self._unserved = None
+            self.channel.look_again()
+            if self.channel.connection is not None:  # it was there, and full
+                self._tail()
+        else:
+            self._error = error
+        if error is not None:
+            raise error
+
+    async def _advance(self) -> bool:
+        """Open the next parcel, as soon as there is one; the one before is done with.
+
+        False if this subscription is closed.
+        """
         self._finish(self._current)
         self._current, self._events, self._at = Parcel(), [], 0
         await self._start()
         while not self._parcels:
             if self._closed:
-                raise StopAsyncIteration
-            if self._error is not None:
-                raise self._error
+                return False
+            self._raise()
             await self._woken()
         parcel = self._current = self._parcels.popleft()
         if parcel.notice is None:
@@ -202,6 +196,7 @@ class Subscription(Generic[T]):
             self._events = [parcel.notice]
         if parcel.restart:
             self._tail()
+        return True
 
     # Parcels
 

@@ -8,13 +8,14 @@ from planaria.network.client.parcels import Ids, Parcel, Tokens
 from planaria.network.client.places import Places
 from planaria.network.client.verifying import Verifier
 from planaria.records.batches import Slice
-from planaria.records.record import MalformedRecord, Record, decode
+from planaria.records.record import MalformedRecord, Record, decode_unnamed
 
 
 class Unpacking:
     """Remembers what an application must not get twice, besides its places.
 
-    Where records are verified they come whole, and what of them satisfies `where` is selected here.
+    Where records are verified they come whole, and what of them satisfies `where` is selected here;
+    so is what is retained, for which nodes ask no condition.
     """
 
     __slots__ = ("_condition", "_seen", "_tokens", "_verifier")
@@ -22,7 +23,7 @@ class Unpacking:
     def __init__(self, verifier: Verifier, where: str | None) -> None:
         self._seen, self._tokens, self._verifier = Ids(), Tokens(), verifier
         self._condition = None
-        if verifier.verifies and where is not None:
+        if where is not None:
             from planaria.network.client.conditions import Condition  # slow to load
 
             self._condition = Condition(where)
@@ -30,7 +31,7 @@ class Unpacking:
     @property
     def whole(self) -> bool:
         """Must records come whole, whatever a condition leaves of them?"""
-        return self._condition is not None
+        return self._condition is not None and self._verifier.verifies
 
     def unpack(self, parcel: Parcel, places: Places) -> tuple[list[Event], MalformedRecord | None]:
         """Take what is new: the places move as if the application had all of it.
@@ -44,7 +45,7 @@ class Unpacking:
             try:
                 if record is None or record.data != piece.record:
                     passing = parcel.passing is not None
-                    read = decode if passing else partial(self._verifier.read, parcel.topic)
+                    read = decode_unnamed if passing else partial(self._verifier.read, parcel.topic)
                     record = read(piece.record)
             except MalformedRecord as error:
                 return events, error
@@ -52,7 +53,7 @@ class Unpacking:
             if parcel.passing is not None:
                 events += self._passed(parcel, record, lo, hi)
             elif parcel.retained:
-                events += self._tokens.events(parcel.topic, record, lo, hi)
+                events += self._chosen(parcel.topic, [Slice(record, lo, hi)])
             else:
                 events += self._read(parcel.topic, places, record, lo, hi)
         for position in parcel.after:
@@ -61,15 +62,20 @@ class Unpacking:
 
     def is_read(self, topic: str, piece: Piece, places: Places) -> bool:
         """Is this before the places? What is not comes with the tail."""
-        return not places.unread(topic, decode(piece.record).stream, piece.lo, piece.hi)
+        return not places.unread(topic, decode_unnamed(piece.record).stream, piece.lo, piece.hi)
 
     def _read(self, topic: str, places: Places, record: Record, lo: int, hi: int) -> list[Event]:
-        events, stream = list[Event](), record.stream
+        stream = record.stream
         new = [Slice(record, *it) for it in places.unread(topic, stream, lo, hi)]
-        for part in new if self._condition is None else self._condition.cut(topic, new):
-            events += self._tokens.events(topic, *part[:3], late=part.late)
+        events = self._chosen(topic, new)
         if lo < hi:
             places.take(topic, stream, lo, hi)
+        return events
+
+    def _chosen(self, topic: str, parts: list[Slice]) -> list[Event]:
+        events = list[Event]()
+        for part in parts if self._condition is None else self._condition.cut(topic, parts):
+            events += self._tokens.events(topic, *part[:3], late=part.late)
         return events
 
     def _passed(self, parcel: Parcel, record: Record, lo: int, hi: int) -> list[Event]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Command
 from planaria.core.topics import check_topic
-from planaria.network.client.messages import Put, PutNew, Stored
+from planaria.network.client.messages import COPIES_MAX, Put, PutNew, Stored
 from planaria.network.client.overlays import RING
 from planaria.network.connection import Connection
 from planaria.network.gate.numbering import Numbering
@@ -35,7 +35,6 @@ from planaria.protocols.skipring.deposits import (
 from planaria.protocols.skipring.directory import Seek
 from planaria.records.record import MalformedRecord, Record, decode
 
-COPIES_MAX = 64  # of one publication
 PENDING_BYTES_MAX = 256 << 20  # of all clients; then the next is refused
 SOON_SECONDS = 0.02  # after which it is looked whether a supervisor has named members
 
