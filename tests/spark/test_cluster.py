@@ -40,14 +40,14 @@ from planaria.spark import PlanariaDataSource, session
 master, servers, credentials, checkpoint = sys.argv[1:]
 with session(master) as spark:
     spark.dataSource.register(PlanariaDataSource)
-    told = {"servers": servers, "credentials": credentials}
+    options = {"servers": servers, "credentials": credentials}
     rows = spark.readStream.format("planaria").option("startingOffsets", "earliest")
-    rows = rows.options(**told, subscribe="a", minPartitions="4", columns="value").load()
-    writing = rows.writeStream.format("planaria").options(**told, topic="b")
+    rows = rows.options(**options, subscribe="a", minPartitions="4", columns="value").load()
+    writing = rows.writeStream.format("planaria").options(**options, topic="b")
     query = writing.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
     for topic in ("a", "b"):
-        read = spark.read.format("planaria").options(**told, subscribe=topic, minPartitions="4")
+        read = spark.read.format("planaria").options(**options, subscribe=topic, minPartitions="4")
         print(read.load().select("value").distinct().count(), read.load().count())
 """
 

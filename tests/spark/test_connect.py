@@ -65,8 +65,8 @@ def copied(tmp_path: Path, how: str) -> tuple[str, list[int]]:
     """The kind of a session that is made so, and what it has read that it has written."""
     conf = tmp_path / "conf"
     conf.mkdir()
-    told = {**LABORATORY, "spark.ui.enabled": "false", "spark.driver.memory": "1g"}
-    (conf / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in told.items()))
+    settings = {**LABORATORY, "spark.ui.enabled": "false", "spark.driver.memory": "1g"}
+    (conf / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
     with Processes(tmp_path) as processes, ExitStack() as until:
         network = UpNetwork(processes, 2, 1)
         servers, keys = network.servers("n1"), network.context.credentials

@@ -81,12 +81,15 @@ class Run:
         ways = self.home / "ways"
         if not ways.exists():
             self.wires.redirect(ways)
-        told = environment(self.home)
-        told |= {"TMPDIR": str(self.home), "PYTHONPATH": f"{ways}{os.pathsep}{told['PYTHONPATH']}"}
+        variables = environment(self.home)
+        variables |= {
+            "TMPDIR": str(self.home),
+            "PYTHONPATH": f"{ways}{os.pathsep}{variables['PYTHONPATH']}",
+        }
         with (self.home / "driver.log").open("ab") as log:
             self.driver = subprocess.Popen(
                 [sys.executable, "-c", DRIVER, *words],
-                env=told,
+                env=variables,
                 stderr=log,
                 start_new_session=True,
             )

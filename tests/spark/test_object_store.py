@@ -77,12 +77,12 @@ def test_a_comparison_fits_into_an_object_store_and_shows_no_key(
     out = bucket.format("compared")
     words = ["compare", "--n", "4", "--topics", "1", "--events", "3", "--seeds", "1", "--out", out]
     assert main([*words, "--json"]) == 0
-    told = capsys.readouterr()
-    assert json.loads(told.out)["out"] == "s3://lab/compared"
+    first = capsys.readouterr()
+    assert json.loads(first.out)["out"] == "s3://lab/compared"
     assert main(words) == 0  # nothing is run again
     again = capsys.readouterr()
     assert again.out.endswith("results in s3://lab/compared\n")
-    assert "secret" not in told.out + told.err + again.out + again.err
+    assert "secret" not in first.out + first.err + again.out + again.err
     found, root = fs.FileSystem.from_uri(out)
     names = [info.base_name for info in found.get_file_info(fs.FileSelector(root))]
     files = [f"compare.{kind}" for kind in ("csv", "html", "parquet", "svg")]

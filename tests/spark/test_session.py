@@ -45,7 +45,7 @@ TOOLS = "sh bash dirname basename env uname ps cat sed grep tr ls readlink".spli
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "expected"),
     [
         ("java.lang.IllegalArgumentException: requirement failed", "requirement failed"),
         ("org.apache.spark.SparkException: no: java.net.ConnectException: full", "no: full"),
@@ -53,8 +53,8 @@ TOOLS = "sh bash dirname basename env uname ps cat sed grep tr ls readlink".spli
         ("spark.example.org: does not answer", "spark.example.org: does not answer"),
     ],
 )
-def test_reasons_are_told_without_the_names_of_classes(reason: str, told: str) -> None:
-    assert plain(reason) == told
+def test_reasons_are_told_without_the_names_of_classes(reason: str, expected: str) -> None:
+    assert plain(reason) == expected
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -223,8 +223,10 @@ def test_a_port_that_is_no_spark_master_is_said_to_be_none(monkeypatch: pytest.M
         raise RuntimeError("Cannot call methods on a stopped SparkContext.\nThis one was ...")
 
     monkeypatch.setattr(SparkContext, "_ensure_initialized", give_up)
-    told = r"^cannot start Spark on spark://h:1: no Spark master answers there; is it one, and of S"
-    with ExitStack() as until, pytest.raises(UsageError, match=told):
+    complaint = (
+        r"^cannot start Spark on spark://h:1: no Spark master answers there; is it one, and of S"
+    )
+    with ExitStack() as until, pytest.raises(UsageError, match=complaint):
         session_module._start("spark://h:1", {}, until)
 
 
@@ -262,8 +264,11 @@ def test_ctrl_c_while_spark_starts_leaves_no_java_behind(tmp_path: Path) -> None
         while processes(child.pid) and time.monotonic() < end:
             time.sleep(0.1)
         assert processes(child.pid) == {}
-        _, told = child.communicate()
-        assert told.split("\n\n") == ["planaria: starting Spark", "planaria: error: interrupted\n"]
+        _, printed = child.communicate()
+        assert printed.split("\n\n") == [
+            "planaria: starting Spark",
+            "planaria: error: interrupted\n",
+        ]
     finally:
         for left in processes(child.pid):
             os.kill(left, signal.SIGKILL)
@@ -313,11 +318,11 @@ def test_nothing_but_the_end_of_java_is_hushed(error: Exception, heard: int) -> 
 def test_java_that_is_killed_is_one_line_with_what_is_done(
     killed: subprocess.CompletedProcess[str],
 ) -> None:
-    started, told = last_words(killed)
+    started, complaint = last_words(killed)
     assert started == "planaria: starting Spark"
-    assert told.startswith("planaria: error: hunt: Spark's Java process is gone, killed or")
-    assert "of 20,000 simulations are done in" in told
-    assert told.endswith("run it again to resume")
+    assert complaint.startswith("planaria: error: hunt: Spark's Java process is gone, killed or")
+    assert "of 20,000 simulations are done in" in complaint
+    assert complaint.endswith("run it again to resume")
     assert killed.returncode == 1
 
 

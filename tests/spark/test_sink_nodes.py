@@ -1,6 +1,7 @@
 """Source, sink and nodes, without Spark: what they refuse, and how long they let a task wait."""
 
 import asyncio
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from planaria.core.errors import PlanariaError
 from planaria.network.client.batches import AHEAD_BYTES_MAX, Stager
 from planaria.records.record import Draft, seal
 from planaria.spark.datasource import PlanariaDataSource
-from planaria.spark.sink.writers import BatchWriter
+from planaria.spark.sink.writers import BatchWriter, StreamWriter, Written
 from secure_lab import Secure, run
 
 RIGHTS = """
@@ -44,8 +45,12 @@ def test_a_topic_without_the_right_to_publish_is_an_error_that_names_the_batch(
         node = await lab.node(rights=file)
 
         async def stage(topic: str) -> int:
-            told = {"servers": node.listen, "credentials": str(lab.people["alice"]), "copies": "1"}
-            writer = BatchWriter({**told, "topic": topic}, schema, overwrite=False)
+            options = {
+                "servers": node.listen,
+                "credentials": str(lab.people["alice"]),
+                "copies": "1",
+            }
+            writer = BatchWriter({**options, "topic": topic}, schema, overwrite=False)
             return len(await asyncio.to_thread(writer.stage, "q", 7, iter([rows])))
 
         assert await stage("weather/oslo") == 1
@@ -59,6 +64,34 @@ def test_a_topic_without_the_right_to_publish_is_an_error_that_names_the_batch(
     run(tmp_path, test)
 
 
+def test_a_query_that_gets_fewer_copies_than_it_wants_is_told_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [b"mild", b"wet"], "topic": ["a", "b"]})
+    schema = StructType([StructField("value", BinaryType()), StructField("topic", StringType())])
+
+    async def test(lab: Secure) -> None:
+        node = await lab.node()
+        options = {"servers": node.listen, "credentials": str(lab.people["alice"])}
+
+        def write(query: str, batch: int, copies: int) -> list[str]:
+            writer = StreamWriter({**options, "copies": str(copies)}, schema)
+            caplog.clear()
+            written = Written(query, writer.stage(query, batch, iter([rows])))
+            writer.commit([written, None], batch)
+            return [it.getMessage() for it in caplog.records if it.name == "planaria.spark"]
+
+        assert await asyncio.to_thread(write, "content", 0, 1) == []
+        (said,) = await asyncio.to_thread(write, "wants-more", 4, 2)
+        assert "query wants-more, batch 4: 1 of 2 copies on a: " in said
+        assert await asyncio.to_thread(write, "wants-more", 5, 2) == []
+        (said,) = await asyncio.to_thread(write, "another", 0, 3)
+        assert "query another, batch 0: 1 of 3 copies" in said
+
+    with caplog.at_level(logging.WARNING, "planaria.spark"):
+        run(tmp_path, test)
+
+
 def test_a_topic_without_the_right_to_subscribe_is_an_error_and_a_pattern_passes_over_it(
     tmp_path: Path,
 ) -> None:
@@ -67,16 +100,16 @@ def test_a_topic_without_the_right_to_subscribe_is_an_error_and_a_pattern_passes
 
     async def test(lab: Secure) -> None:
         node = await lab.node(rights=file)
-        told = {"servers": node.listen, "credentials": str(lab.people["alice"])}
+        options = {"servers": node.listen, "credentials": str(lab.people["alice"])}
 
         def read(topics: str) -> list[bytes]:
-            source = PlanariaDataSource({**told, "subscribe": topics, "columns": "value"})
+            source = PlanariaDataSource({**options, "subscribe": topics, "columns": "value"})
             reader: Any = source.reader(source.schema())
             parts = [one for task in reader.partitions() for one in reader.read(task)]
             return [value for one in parts for value in one.column("value").to_pylist()]
 
         def followed(topics: str) -> set[str]:
-            source = PlanariaDataSource({**told, "subscribe": topics})
+            source = PlanariaDataSource({**options, "subscribe": topics})
             reader: Any = source.streamReader(source.schema())
             try:
                 start = end = {"s": {}, "sub": reader.options.fingerprint, "v": 1}

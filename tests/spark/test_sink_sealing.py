@@ -6,17 +6,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
 
 from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.records.record import INCARNATION_BYTES
 from planaria.spark.sink import sealing
-from planaria.spark.sink.options import check_columns
+from planaria.spark.sink.options import WriteOptions, check_columns
 from planaria.spark.sink.sealing import by_topic, records
 
 STREAM = (7, bytes(INCARNATION_BYTES))
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SWAPPED = pa.struct([("value", pa.string()), ("key", pa.string())])
 TYPES: dict[str, list[Any]] = {
     "value": [pa.binary(), pa.string(), pa.large_binary(), pa.large_string()],
     "key": [pa.binary(), pa.string()],
@@ -107,6 +108,65 @@ def test_what_no_record_holds_is_named(columns: dict[str, Any], said: str) -> No
     batch = pa.record_batch({name: pa.array(it, types.get(name)) for name, it in columns.items()})
     with pytest.raises(UsageError, match=said):
         [seal(STREAM, 0, 0) for seal in records(batch)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ([("unit", None)], "header 'unit' has no value: leave it out"),
+        ([("a", "x"), ("b", None)], "header 'b' has no value"),
+        ([(None, "x")], "a header has no name"),
+        ([None], "a header has no name"),
+    ],
+)
+def test_a_header_that_lacks_its_name_or_value_is_refused(cell: Any, said: str) -> None:
+    pairs = [it and {"key": it[0], "value": it[1]} for it in cell]
+    columns = [pa.array([None, pairs], pa.list_(SWAPPED))]
+    if all(cell) and all(name for name, _ in cell):
+        columns.append(pa.array([None, cell], pa.map_(pa.string(), pa.string())))
+    for column in columns:
+        batch = pa.record_batch({"value": pa.array(["a", "b"]), "headers": column})
+        with pytest.raises(UsageError, match=said):
+            list(records(batch))
+
+
+def test_headers_are_taken_by_the_names_of_their_fields_in_whatever_order() -> None:
+    headers = pa.array([[{"key": "unit", "value": "mm"}]], pa.list_(SWAPPED))
+    (seal,) = records(pa.record_batch({"value": pa.array(["a"]), "headers": headers}))
+    (found,) = seal(STREAM, 0, 0).publications(0, 1)
+    assert [*found.headers] == [("unit", b"mm")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "good"),
+    [
+        ("key STRING, value BINARY", True),
+        ("value STRING, key STRING", True),
+        ("value BINARY, key STRING", True),
+        ("name STRING, text STRING", False),
+        ("Key STRING, value STRING", False),
+        ("key BINARY, value STRING", False),
+        ("key STRING, value STRING, more STRING", False),
+        ("key STRING", False),
+    ],
+)
+def test_fields_of_headers_have_the_names_of_what_they_are(fields: str, good: bool) -> None:
+    types = {"STRING": StringType(), "BINARY": BinaryType()}
+    inner = [StructField(it.split()[0], types[it.split()[1]]) for it in fields.split(", ")]
+    headers = StructField("headers", ArrayType(StructType(inner)))
+    schema = StructType([StructField("value", StringType()), headers])
+    if good:
+        check_columns(schema, "t")
+    else:
+        with pytest.raises(UsageError, match=r"column headers is array<.*with these names"):
+            check_columns(schema, "t")
+
+
+def test_a_path_is_the_topic_unless_the_option_names_another() -> None:
+    assert WriteOptions.parse({"path": "t"}).topic == "t"
+    assert WriteOptions.parse({"path": "t", "topic": "t"}).topic == "t"
+    with pytest.raises(UsageError, match="option topic: 'u', but the path is 't'; give one"):
+        WriteOptions.parse({"path": "t", "topic": "u"})
 
 
 def test_a_column_that_is_there_twice_is_refused() -> None:

@@ -12,7 +12,7 @@ from gate_lab import TOPIC, Lab, numbered, run
 from planaria.core.chance import stream as chance
 from planaria.core.errors import PlanariaError
 from planaria.network.client import lacks
-from planaria.network.client.channel import Access
+from planaria.network.client.access import Access
 from planaria.network.client.distrust import Distrust
 from planaria.network.client.messages import Lack, Piece, Pieces, Position, Put, Read, Stored
 from planaria.network.client.servers import Servers
@@ -170,8 +170,8 @@ def test_more_expired_numbers_than_a_node_can_tell_of_are_all_told_and_no_others
         expired = [{it for it in range(40) if rng.random() < 0.3} for _ in range(2)]
         streams: list[Stream] = [(1, bytes(12)), (2, bytes(12))]
         ranges = [Range(TOPIC, it, rng.randrange(10), rng.randrange(20, 40)) for it in streams]
-        found, told = read_all(Node(expired, 3), ranges, where)
-        lost = {(it.stream[0], n) for it in told for n in range(it.lo, it.hi)}
+        found, gaps = read_all(Node(expired, 3), ranges, where)
+        lost = {(it.stream[0], n) for it in gaps for n in range(it.lo, it.hi)}
         wanted = [(it.stream[0], n) for it in ranges for n in range(it.lo, it.hi)]
         assert lost == {it for it in wanted if it[1] in expired[it[0] - 1]}, seed
         rest = [it for it in wanted if it not in lost and (where is None or it[1] % 2 == 0)]

@@ -121,8 +121,8 @@ def test_who_reaches_no_node_is_told_of_the_options_that_spark_has(
 ) -> None:
     found_cluster(tmp_path, "demo")
     keys = {} if insecure == "true" else {"credentials": issue(tmp_path, "carol", ("client",))}
-    told = {"servers": "127.0.0.1:1", "subscribe": "a", "insecure": insecure, **keys}
-    found = PlanariaDataSource({name: str(value) for name, value in told.items()})
+    options = {"servers": "127.0.0.1:1", "subscribe": "a", "insecure": insecure, **keys}
+    found = PlanariaDataSource({name: str(value) for name, value in options.items()})
     reader = found.reader(found.schema())
     with pytest.raises(Unreachable, match=r"refused.*in Python and Spark `servers` or `context`"):
         reader.partitions()

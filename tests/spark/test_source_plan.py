@@ -4,14 +4,25 @@ import json
 import random
 from datetime import UTC, datetime
 from time import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from planaria.core.errors import UsageError
 from planaria.records.positions import Intervals, Mark
 from planaria.records.record import Stream
+from planaria.spark.datasource import PlanariaDataSource
 from planaria.spark.source.offsets import (
     Offset,
     Range,
@@ -27,7 +38,7 @@ from planaria.spark.source.offsets import (
 from planaria.spark.source.options import ReadOptions, Where
 from planaria.spark.source.plan import advance, divide
 from planaria.spark.source.stream import StreamReader
-from planaria.spark.source.table import schema_of
+from planaria.spark.source.table import TYPES, schema_of
 
 STREAMS: list[Stream] = [(number, bytes([number]) * 12) for number in (1, 2, 9)]
 TOPICS = ("a", "b/c")
@@ -169,6 +180,8 @@ def test_options_are_understood_or_refused_with_their_name() -> None:
         }
     )  # fmt: skip
     assert options.patterns == ("a/#", "b")
+    assert ReadOptions.parse({"path": "b"}).patterns == ("b",)
+    assert ReadOptions.parse({"path": "b", "subscribe": " b"}).patterns == ("b",)
     assert options.network.servers == ("a:1", "b:2")
     at = int(datetime(2026, 11, 16, 12, tzinfo=UTC).timestamp())
     assert options.starting == Where("time", at)
@@ -201,6 +214,7 @@ AHEAD = str(1000 * int(time() + 3600))
         ({"subscribe": ""}, "option subscribe: name a topic or pattern"),
         ({"subscribe": "a/#/b"}, "option subscribe: .*'#' may only be the last level"),
         ({"subscribe": "a,,b"}, "option subscribe: "),
+        ({"path": "b"}, "option subscribe: 'a', but the path is 'b'; give one of them"),
         ({"servers": "a:b"}, "option servers: address 'a:b': write HOST:PORT"),
         ({"servers": ","}, "option servers: 0 servers"),
         ({"startingOffsets": "yesterday"}, "option startingOffsets: 'yesterday' is not earliest"),
@@ -226,6 +240,10 @@ AHEAD = str(1000 * int(time() + 3600))
         ({"columns": "value,id,value"}, "option columns: 'value' is named twice"),
         ({"columns": "values"}, "unknown column 'values'; did you mean value?"),
         ({"schema": "n INT, n STRING"}, "option schema: 'n' is named twice"),
+        ({"schema": "n INT, N STRING"}, "option schema: 'N' is named twice"),
+        ({"schema": "`ä ö` INT, `Ä Ö` INT"}, "option schema: 'Ä Ö' is named twice"),
+        ({"schema": "ID STRING"}, "option schema: 'ID' is a column of every topic"),
+        ({"schema": "n INT, Value STRING"}, "option schema: 'Value' is a column of every topic"),
         ({"schema": "n"}, "option schema: 'n' is not NAME TYPE"),
         ({"schema": "n DECIMAL(3,1)"}, "option schema: .* use from_json"),
         ({"schema": "key STRING"}, "option schema: 'key' is a column of every topic"),
@@ -241,13 +259,61 @@ def test_what_an_option_cannot_be_is_told_in_one_line_that_names_it(
     assert "\n" not in str(error.value)
 
 
+NAMED = {"columns": "topic,n", "schema": "n INT"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "said"),
+    [
+        ([("Sequence", LongType(), True)], {}, "a column 'Sequence': write sequence, as every"),
+        ([("TOPIC", StringType(), True)], {}, "a column 'TOPIC': write topic"),
+        ([("n", LongType(), True), ("N", LongType(), True)], {}, "'n' and 'N' differ in case"),
+        ([("key", StringType(), True)], {}, "column key is binary, not string"),
+        ([("key", BinaryType(), False)], {}, "column key may be null: leave out NOT NULL"),
+        ([("n", LongType(), False)], {}, "column n may be null: leave out NOT NULL"),
+        ([("topic", StringType(), True)], {"columns": "topic,id"}, "a schema beside the options"),
+        ([("topic", StringType(), True)], {"schema": "n INT"}, "a schema beside the options"),
+        ([("topic", StringType(), True), ("n", LongType(), True)], NAMED, "a schema beside the"),
+        ([("topic", StringType(), True)], {"columns": "nosuch"}, "unknown column 'nosuch'"),
+    ],
+)
+def test_a_schema_of_the_users_that_would_be_read_wrongly_is_refused(
+    fields: list[tuple[str, DataType, bool]], options: dict[str, str], said: str
+) -> None:
+    schema = StructType([StructField(*field) for field in fields])
+    source = PlanariaDataSource({"servers": "a:1", "subscribe": "a", **options})
+    with pytest.raises(UsageError, match=said):
+        source.reader(schema)
+
+
+def test_a_schema_of_the_users_may_name_what_there_is_and_what_options_name() -> None:
+    given = {"servers": "a:1", "subscribe": "a"}
+    never_null = [StructField(name, TYPES[name], name == "key") for name in TYPES]
+    members = [StructField("n", IntegerType()), StructField("é", StringType())]
+    PlanariaDataSource(given).reader(StructType([*never_null, *members]))
+    same = StructType([StructField("topic", StringType(), False), members[0]])
+    PlanariaDataSource({**given, **NAMED}).reader(same)
+
+
 def test_a_range_may_be_empty_and_a_stream_has_no_end() -> None:
     for same in ("1000", SEVEN):
         given = {"subscribe": "a", "startingOffsets": same, "endingOffsets": same}
         options = ReadOptions.parse({**given, "servers": "a:1"})
         assert options.starting == options.ending
-    with pytest.raises(UsageError, match=r"endingOffsets: a stream has no end; use trigger"):
+    said = r"endingOffsets: a stream has no end; use trigger"
+    with pytest.raises(UsageError, match=said):
         StreamReader(options, schema_of(options))
+    reader: Any = PlanariaDataSource(given | {"servers": "a:1"}).streamReader(schema_of(options))
+    questions = (
+        reader.initialOffset,
+        reader.prepareForTriggerAvailableNow,
+        lambda: reader.latestOffset({}, reader.getDefaultReadLimit()),
+        lambda: reader.partitions({}, {}),
+    )
+    for question in questions:
+        with pytest.raises(UsageError, match=said):
+            question()
+    reader.stop()
 
 
 def test_ten_thousand_publishers_are_planned_by_one_pass() -> None:

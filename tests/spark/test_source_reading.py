@@ -16,6 +16,7 @@ from planaria.protocols.publications.deliveries import position_id
 from planaria.protocols.publications.retention import Retention
 from planaria.spark.source import fetch, holes, overview
 from planaria.spark.source.fetch import DataLoss
+from planaria.spark.source.stream import StreamReader
 from source_lab import ALL, Empty, Row, apart, batch, follow, rows, stream, values
 
 
@@ -131,6 +132,37 @@ def test_available_now_ends_with_what_was_there() -> None:
             found += more
         assert values(found) == numbered(10)
         await apart(reader.stop)
+
+    run(read, 1, 1)
+
+
+def test_available_now_from_a_time_reads_all_in_one_run() -> None:
+    """Spark asks where a query begins twice, and ends it with the second batch without rows."""
+
+    async def read(lab: Lab) -> None:
+        writer = await lab.client(0)
+        await publish(writer, 10)
+        at = f"{int(time()) - 3600}000"
+
+        async def new() -> StreamReader:
+            reader = await apart(lambda: stream(lab, startingOffsets=at))
+            await apart(reader.prepareForTriggerAvailableNow)
+            return reader
+
+        reader = await new()
+        begun = await apart(reader.initialOffset)
+        assert await apart(reader.latestOffset, begun, ALL) == begun
+        assert await apart(reader.initialOffset) == begun
+        found, end = await apart(follow, reader, begun)
+        assert values(found) == numbered(10)
+        assert await apart(reader.latestOffset, end, ALL) == end
+        await apart(reader.stop)
+
+        again = await new()  # after a crash before the first batch was committed
+        assert await apart(again.initialOffset) == begun
+        assert await apart(rows, again, begun, begun) == []
+        assert values((await apart(follow, again, begun))[0]) == numbered(10)
+        await apart(again.stop)
 
     run(read, 1, 1)
 

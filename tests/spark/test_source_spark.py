@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from time import sleep
+from time import sleep, time
 from typing import Any
 
 import pytest
@@ -37,17 +37,17 @@ class Lab:
             client.publish_many(topic, payloads)
 
     def options(self, **given: Any) -> dict[str, str]:
-        told = {"servers": ",".join(self.network.servers(FIRST)), "subscribe": "flights/#"}
-        told["credentials"] = str(self.network.context.credentials)
-        return told | {name: str(value) for name, value in given.items()}
+        options = {"servers": ",".join(self.network.servers(FIRST)), "subscribe": "flights/#"}
+        options["credentials"] = str(self.network.context.credentials)
+        return options | {name: str(value) for name, value in given.items()}
 
     def batch(self, **given: Any) -> DataFrame:
         return self.spark.read.format("planaria").options(**self.options(**given)).load()
 
     def stream(self, name: str, checkpoint: Path, **given: Any) -> Any:
         """A query that appends what comes to a directory, to be triggered."""
-        told = self.options(**{"startingOffsets": "earliest", **given})
-        found = self.spark.readStream.format("planaria").options(**told).load()
+        options = self.options(**{"startingOffsets": "earliest", **given})
+        found = self.spark.readStream.format("planaria").options(**options).load()
         written = found.writeStream.format("parquet").option("path", str(checkpoint / "out"))
         return written.queryName(name).option("checkpointLocation", str(checkpoint / "at"))
 
@@ -90,6 +90,11 @@ def test_a_query_reads_each_publication_once_across_restarts_options_and_new_top
     assert rows == [2000, 2000, 1000]
     assert values(lab.written(tmp_path)) == sorted(first)
 
+    typed = {"columns": "n,topic", "schema": "n INT, carrier STRING"}
+    begin = 1000 * (int(time()) - 3600)
+    hour = lab.stream("hour", tmp_path / "hour", startingOffsets=begin, **typed)
+    assert lab.run(hour.trigger(availableNow=True).start()) == [0, 5000]
+
     rest = numbered(5000, 6000)
     lab.publish("flights/arrivals", rest[:300], at=SECOND)  # a topic that was not there
     lab.publish("flights/delays", rest[300:])
@@ -102,6 +107,11 @@ def test_a_query_reads_each_publication_once_across_restarts_options_and_new_top
     assert Counter(row["topic"] for row in found)["flights/arrivals"] == 300
 
     assert sum(lab.run(query.trigger(availableNow=True).start())) == 0
+
+    ending = lab.stream("ending", tmp_path / "ending", endingOffsets="latest")
+    with pytest.raises(StreamingQueryException, match="a stream has no end") as error:
+        lab.run(ending.trigger(availableNow=True).start())
+    assert "UnboundLocalError" not in str(error.value)
 
     other = lab.stream("other", tmp_path, subscribe="flights/delays")
     with pytest.raises(StreamingQueryException, match="another subscription"):

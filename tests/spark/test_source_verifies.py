@@ -41,8 +41,8 @@ def first_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def source(lab: Secure, *nodes: LiveNode, **options: Any) -> PlanariaDataSource:
     servers = ",".join(it.listen for it in nodes)
-    told = {"servers": servers, "credentials": lab.people["carol"], "subscribe": "news"}
-    given = {**told, "startingOffsets": "earliest", **options}
+    usual = {"servers": servers, "credentials": lab.people["carol"], "subscribe": "news"}
+    given = {**usual, "startingOffsets": "earliest", **options}
     return PlanariaDataSource({name: str(value) for name, value in given.items()})
 
 
@@ -93,13 +93,13 @@ def test_rows_are_those_that_were_signed_whichever_node_is_asked_first(
         liars = Liars(lie, monkeypatch)
         liars.add(liar)
         assert values(await apart(lambda: rows(batch(lab, liar, honest)))) == TRUE
-        assert liars.told, "it was asked first"
-        liars.told = 0
+        assert liars.lies, "it was asked first"
+        liars.lies = 0
         assert await apart(lambda: streamed(lab, liar, honest)) == TRUE
-        assert liars.told
-        liars.told = 0
+        assert liars.lies
+        liars.lies = 0
         assert await apart(lambda: archived(lab, tmp_path / "archive", liar, honest)) == TRUE
-        assert liars.told
+        assert liars.lies
 
     run(tmp_path, test)
 
@@ -142,13 +142,13 @@ def test_readers_of_liars_alone_say_so_when_patience_ends(
         liars = Liars(unsigned, monkeypatch)
         for node in nodes:
             liars.add(node)
-        told = r"no node gives what its publisher signed: .* is not signed by it.*former\.pem"
+        complaint = r"no node gives what its publisher signed: .* is not signed by it.*former\.pem"
         for read in (
             lambda: rows(batch(lab, *nodes)),
             lambda: streamed(lab, *nodes),
             lambda: archived(lab, tmp_path / "archive", *nodes),
         ):
-            with pytest.raises(Untrusted, match=told) as error:
+            with pytest.raises(Untrusted, match=complaint) as error:
                 await apart(read)
             assert {*error.value.reasons} == {it.listen for it in nodes}
         assert not list((tmp_path / "archive").glob("topic=*")), "nothing false is archived"
@@ -200,7 +200,7 @@ def test_what_a_node_lacks_is_taken_from_no_liar(
         monkeypatch.setattr(lacking.gate.queries, "_range", nothing)
         left = blamed(monkeypatch)
         assert values(await apart(lambda: rows(batch(lab, lacking, liar, honest)))) == TRUE
-        assert liars.told
+        assert liars.lies
         assert left == [], "who has nothing does not lie"
 
     run(tmp_path, test)
@@ -216,7 +216,7 @@ def test_tasks_go_on_at_nodes_that_the_driver_has_heard_of(
         assert values(await apart(lambda: rows(batch(lab, liar)))) == TRUE
         assert await apart(lambda: streamed(lab, liar)) == TRUE
         assert await apart(lambda: archived(lab, tmp_path / "archive", liar)) == TRUE
-        assert liars.told
+        assert liars.lies
 
     run(tmp_path, test)
 
@@ -243,7 +243,7 @@ def test_answers_that_do_not_fit_are_asked_elsewhere_and_fail_the_read_in_the_en
     wrong: Misfit, alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "PATIENCE_SECONDS", 0.2 if alone else 30.0)
-    answer, told = Session.answer, list[ClientMessage]()
+    answer, falsified = Session.answer, list[ClientMessage]()
 
     async def test(lab: Secure) -> None:
         *honest, liar = await network(lab, 1 if alone else 2)
@@ -252,7 +252,7 @@ def test_answers_that_do_not_fit_are_asked_elsewhere_and_fail_the_read_in_the_en
             gate = session.connection.handler
             lies = isinstance(gate, Gate) and gate.host is liar.host
             if lies and isinstance(message, Pieces) and message.pieces:
-                told.append(message)
+                falsified.append(message)
                 message = wrong(message)
             return answer(session, message)
 
@@ -263,7 +263,7 @@ def test_answers_that_do_not_fit_are_asked_elsewhere_and_fail_the_read_in_the_en
                 await apart(lambda: rows(batch(lab, *nodes)))
         else:
             assert values(await apart(lambda: rows(batch(lab, *nodes)))) == TRUE
-        assert told
+        assert falsified
 
     run(tmp_path, test)
 
@@ -301,7 +301,7 @@ def test_a_record_of_another_topic_is_no_proof_however_lately_it_was_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client has one stream in all topics, so numbers fit."""
-    answer, told = Session.answer, list[Pieces]()
+    answer, remembered = Session.answer, list[Pieces]()
     false = [b"other %d" % number for number in range(6)]
 
     async def test(lab: Secure) -> None:
@@ -317,14 +317,14 @@ def test_a_record_of_another_topic_is_no_proof_however_lately_it_was_verified(
             gate = session.connection.handler
             lies = isinstance(gate, Gate) and gate.host is liar.host
             if lies and isinstance(message, Pieces) and message.topic == "a":
-                told.append(message)
+                remembered.append(message)
             elif lies and isinstance(message, Pieces) and message.topic == "b":
-                message = replace(message, pieces=told[-1].pieces)
+                message = replace(message, pieces=remembered[-1].pieces)
             return answer(session, message)
 
         monkeypatch.setattr(Session, "answer", said)
         reader = batch(lab, liar, honest, subscribe="a,b", minPartitions=1)
         assert values(await apart(lambda: rows(reader))) == [*false, *TRUE]
-        assert told
+        assert remembered
 
     run(tmp_path, test)

@@ -102,8 +102,8 @@ def test_a_worker_that_dies_of_something_else_ends_the_sweep_and_not_what_is_don
     """The command that repeats a cell kills it: there is no row to be had."""
     fatal = Work("fatal", {"value": "float64"}, times, lambda _: os._exit(9))
     one = Sweep(fatal, crossed({"x": [1]}, range(1)), str(tmp_path))
-    told = r"died repeatedly; 0 of 1 simulations are done.*run it again to resume"
-    with pytest.raises(SweepFailed, match=told):
+    complaint = r"died repeatedly; 0 of 1 simulations are done.*run it again to resume"
+    with pytest.raises(SweepFailed, match=complaint):
         one.run(spark)
 
 
@@ -119,8 +119,8 @@ def test_ctrl_c_stops_soon_keeps_what_is_done_and_the_same_call_goes_on(
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=press, daemon=True).start()
-    told = r"interrupted: \d+ of 20 simulations are done in .*; run it again to resume"
-    with pytest.raises(Stopped, match=told):
+    complaint = r"interrupted: \d+ of 20 simulations are done in .*; run it again to resume"
+    with pytest.raises(Stopped, match=complaint):
         one.run(spark)
     left = len(one.missing())
     assert 0 < left <= 17

@@ -51,9 +51,9 @@ def test_a_livelock_is_found_in_parts_and_counted_once(spark: SparkSession, tmp_
     path = tmp_path / "example.json"
     path.write_text(json.dumps(covered.examples[place]))
     with mutated(mutant):
-        told = list(read(path).lines())
-    assert "for ever:" in told
-    assert told[-1].startswith("FOUND livelock")
+        lines = list(read(path).lines())
+    assert "for ever:" in lines
+    assert lines[-1].startswith("FOUND livelock")
 
 
 def test_a_part_that_cannot_be_searched_is_told(spark: SparkSession, tmp_path: Path) -> None:

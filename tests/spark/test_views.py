@@ -49,6 +49,36 @@ def test_a_topic_shows_its_gaps_duplicates_and_load(spark: SparkSession) -> None
     assert age.p50 <= age.p90 <= age.p99 <= age.max
 
 
+def followed(spark: SparkSession, source: Path) -> DataFrame:
+    """What is in the directories of `source`, as a stream of one file a batch."""
+    stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1)
+    return stream.option("recursiveFileLookup", "true").parquet(str(source))
+
+
+def test_views_of_topics_work_live_as_they_do_of_tables(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = spark.createDataFrame(rows(), ROWS).coalesce(1)
+    table.write.parquet(str(tmp_path / "in" / "0"))
+    live = followed(spark, tmp_path / "in").selectExpr("*", "true AS legitimate", "1 AS age")
+    views_of = {
+        "latency": views.latency(live, ["topic", "age"]),
+        "duplicates": views.duplicates(live),
+        "load": views.load(live),
+        "since": views.since_legitimate(live),
+    }
+    for name, view in views_of.items():
+        writing = view.writeStream.outputMode("complete").format("memory").queryName(name)
+        query = writing.trigger(availableNow=True).start()
+        assert query.awaitTermination(120), name
+    (age,) = spark.table("latency").collect()
+    assert (age.topic, age.age, age["count"]) == ("a", 1, 10)
+    assert age.max - age.p50 == pytest.approx(5000), "they are 0 to 9 s apart"
+    assert spark.table("duplicates").count() == 1
+    assert {row.publisher for row in spark.table("load").collect()} == {1, 2}
+    assert [row.seconds for row in spark.table("since").collect()] == [0]
+
+
 def test_gaps_of_a_stream_are_told_once_whatever_the_batches(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -57,22 +87,16 @@ def test_gaps_of_a_stream_are_told_once_whatever_the_batches(
     for at, part in enumerate((whole[:2], whole[2:4], [*whole[4:8], whole[0]], whole[8:])):
         spark.createDataFrame(part, ROWS).coalesce(1).write.parquet(str(source / str(at)))
     found: list[list[Any]] = []
-    stream = (
-        spark.readStream.schema(ROWS)
-        .option("maxFilesPerTrigger", 1)
-        .option("recursiveFileLookup", "true")
-        .parquet(str(source))
-    )
     query = (
-        views.gaps(stream)
+        views.gaps(followed(spark, source))
         .writeStream.foreachBatch(lambda batch, _: found.append(batch.collect()))
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
         .start()
     )
     assert query.awaitTermination(120)
-    told = [(it.publisher, it.incarnation[0], it.first, it["last"]) for b in found for it in b]
-    assert sorted(told) == [(1, 0, 2, 3), (1, 0, 6, 8), (2, 0, 4, 4)]
+    gaps = [(it.publisher, it.incarnation[0], it.first, it["last"]) for b in found for it in b]
+    assert sorted(gaps) == [(1, 0, 2, 3), (1, 0, 6, 8), (2, 0, 4, 4)]
 
 
 def test_overhead_is_told_by_topic_and_of_what_is_about_none(
@@ -82,8 +106,8 @@ def test_overhead_is_told_by_topic_and_of_what_is_about_none(
         for topic, size in (("a", 10), ("b", 30), ("a", 10), (None, 50)):
             recorder.keep(Row(1, 7, "send", 7, 8, "ring.check", 1, 0, size, topic))
     found = views.overhead(spark.read.parquet(str(tmp_path / "t.parquet"))).collect()
-    told = {(it.topic, it.messages, it.bytes, it.share) for it in found}
-    assert told == {("a", 2, 20, 0.2), ("b", 1, 30, 0.3), (None, 1, 50, 0.5)}
+    shares = {(it.topic, it.messages, it.bytes, it.share) for it in found}
+    assert shares == {("a", 2, 20, 0.2), ("b", 1, 30, 0.3), (None, 1, 50, 0.5)}
 
 
 @pytest.fixture(scope="module")

@@ -43,10 +43,14 @@ class PlanariaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Read topics on and on, by offsets."""
+        from planaria.core.errors import PlanariaError
         from planaria.spark.source.options import ReadOptions
-        from planaria.spark.source.stream import StreamReader
+        from planaria.spark.source.stream import Refused, StreamReader
 
-        return StreamReader(ReadOptions.parse(self.options), schema)
+        try:
+            return StreamReader(ReadOptions.parse(self.options), schema)
+        except PlanariaError as error:
+            return Refused(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Publish rows, once and all together."""

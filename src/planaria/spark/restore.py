@@ -12,8 +12,7 @@ from hashlib import blake2b
 from time import time
 
 from planaria.core.errors import UsageError
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
+from planaria.network.client.access import Access, shown
 from planaria.network.client.messages import COPIES, Put, Stored
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers

@@ -39,7 +39,10 @@ def latency(rows: DataFrame, by: Iterable[str] = ("topic",)) -> DataFrame:
     Live it is the latency of delivery, from the publisher's clock to Spark's.
     """
     age = (F.current_timestamp().cast("double") - F.col("timestamp").cast("double")) * 1000
-    return rows.groupBy(*by).agg(*_distribution(age))
+    # Spark refuses the clock within an aggregate of a stream, so it is a column before. No other
+    # has its name, in whatever case: it is longer.
+    name = "age" + "_" * max(map(len, rows.columns))
+    return rows.withColumn(name, age).groupBy(*by).agg(*_distribution(F.col(name)))
 
 
 def message_latency(trace: DataFrame) -> DataFrame:

@@ -14,9 +14,8 @@ from pyspark.sql.types import (
 
 from planaria.core.errors import UsageError, unknown
 from planaria.core.topics import check_topic
-from planaria.network.client.messages import COPIES
-from planaria.network.gate.publishing import COPIES_MAX
-from planaria.spark.source.options import Network, network_of, number_of, option
+from planaria.network.client.messages import COPIES, COPIES_MAX
+from planaria.spark.source.options import Network, network_of, number_of, option, option_or_path
 
 NAMES = (
     "servers", "context", "credentials", "insecure", "topic", "copies", "path",
@@ -40,7 +39,7 @@ class WriteOptions(NamedTuple):
         for name in options:
             if name not in known:
                 raise unknown("option", name, NAMES)
-        topic = options.get("topic") or options.get("path")
+        topic = option_or_path(options, "topic")
         copies = number_of("copies", options.get("copies"), COPIES_MAX) or COPIES
         if topic is not None:
             with option("topic"):
@@ -74,7 +73,7 @@ _WANTED = {
     "value": "string or binary",
     "key": "string or binary",
     "topic": "string",
-    "headers": "map<string,string>, map<string,binary> or array<struct<key,value>> of the same",
+    "headers": "map<string, string or binary>, or array<struct<key, value>> with these names",
 }
 
 
@@ -87,8 +86,9 @@ def _fits(name: str, type: DataType) -> bool:
         return isinstance(type.keyType, StringType) and _is_bytes(type.valueType)
     if not isinstance(type, ArrayType) or not isinstance(type.elementType, StructType):
         return False
-    types = [field.dataType for field in type.elementType.fields]
-    return len(types) == 2 and isinstance(types[0], StringType) and _is_bytes(types[1])
+    types = {field.name: field.dataType for field in type.elementType.fields}
+    named = len(type.elementType.fields) == 2 and types.keys() == {"key", "value"}
+    return named and isinstance(types["key"], StringType) and _is_bytes(types["value"])
 
 
 def _is_bytes(type: DataType) -> bool:

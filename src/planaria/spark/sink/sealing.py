@@ -115,16 +115,22 @@ Headers = tuple[_Array, pa.Array, pa.Array]  # the same of a whole column
 
 
 def _pairs(column: pa.Array) -> Headers:
-    """The offsets of a column of headers, and all names and values."""
+    """The offsets of a column of headers, and all names and values.
+
+    Raises UsageError if one lacks either: a record has no null for them.
+    """
     offsets = column.offsets.to_numpy()
     if isinstance(column, pa.MapArray):
-        names, values = column.keys, column.items
+        names, values, absent = column.keys, column.items, 0
     else:
-        names, values = column.values.field(0), column.values.field(1)
-    if names.null_count:
-        raise UsageError("a header has no name")
-    values = _binary(values)
-    return offsets, _binary(names), pc.fill_null(values, b"") if values.null_count else values
+        pairs = column.values
+        names, values, absent = pairs.field("key"), pairs.field("value"), pairs.null_count
+    if names.null_count or absent:
+        raise UsageError("a header has no name: leave it out, or fill it")
+    if values.null_count:
+        name = names[_first_null(values)].as_py()
+        raise UsageError(f"header {name!r} has no value: leave it out, or fill it")
+    return offsets, _binary(names), _binary(values)
 
 
 def _cut(headers: Headers, lo: int, hi: int) -> Pairs:

@@ -1,6 +1,7 @@
 """The writers that Spark calls: tasks stage rows, the driver's side settles the batch."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from planaria.network.client.batches import Numbering, Staged
     from planaria.network.client.client import Client
 
+WARNED_MAX = 1024  # queries remembered as told; then all may be told again
 PATIENCE_SECONDS = 60.0  # for which a task looks for another node when one is lost
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"  # properties that Spark sets
 
 T = TypeVar("T")
 
+log = logging.getLogger("planaria.spark")
+
+_warned: set[str] = set()  # queries of this process that were told of too few copies
 _numbering: "Numbering | None" = None  # of this process: Spark uses one for all commits of a query
 
 
@@ -66,11 +71,30 @@ class Sink:
         from planaria.network.client.batches import commit
 
         staged = [it for one in messages if isinstance(one, Written) for it in one.staged]
-        how = {"copies": self.copies}
-        if staged:
-            self._at_nodes(
-                query, batch, lambda it: commit(it, numbering, query, batch, staged, **how)
+        held: dict[str, int] = {}
+
+        async def work(client: "Client") -> bool:
+            return await commit(
+                client, numbering, query, batch, staged, copies=self.copies, held=held
             )
+
+        if staged:
+            self._at_nodes(query, batch, work)
+            self._tell(query, batch, held)
+
+    def _tell(self, query: str, batch: int, held: Mapping[str, int]) -> None:
+        """Warn, once for a query, if fewer members than wanted hold a topic's rows."""
+        topic = min(held, key=lambda it: (held[it], it), default=None)
+        if topic is None or held[topic] >= self.copies or query in _warned:
+            return
+        if len(_warned) >= WARNED_MAX:
+            _warned.clear()
+        _warned.add(query)
+        log.warning(
+            "query %s, batch %d: %d of %d copies on %s: it has too few members, which are nodes "
+            "that serve a subscriber; said once for a query",
+            query, batch, held[topic], self.copies, topic,
+        )  # fmt: skip
 
     async def _stage(
         self, client: "Client", iterator: "Iterator[pa.RecordBatch]"
@@ -90,9 +114,9 @@ class Sink:
         self, query: str, batch: int | str, work: "Callable[[Client], Awaitable[T]]"
     ) -> T:
         """Do something as the publisher of a query; what goes wrong names the batch."""
+        from planaria.network.client.access import Access, shown
         from planaria.network.client.batches import named
-        from planaria.network.client.channel import Access
-        from planaria.network.client.client import Client, shown
+        from planaria.network.client.client import Client
         from planaria.network.client.servers import Servers
         from planaria.network.loop import run
 

@@ -13,7 +13,7 @@ from planaria.spark.source.options import EARLIEST, GIVEN, LATEST, ReadOptions, 
 from planaria.spark.source.plan import divide, tasks_for
 from planaria.spark.source.push import Pushed
 from planaria.spark.source.rows import Task, batches
-from planaria.spark.source.table import check_schema
+from planaria.spark.source.table import check_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ class BatchReader(DataSourceReader):
     """Reads a subscription from one place to another, by default all of it."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        check_schema(schema)
+        check_given(schema, options)
         if options.starting is not None and options.starting.kind == LATEST:
             raise UsageError("option startingOffsets: a batch does not begin at the latest")
         self.options, self.schema = options, schema

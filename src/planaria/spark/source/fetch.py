@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from planaria.core.errors import PlanariaError
 from planaria.network.client import conditions
-from planaria.network.client.channel import PATIENCE_SECONDS, Access
-from planaria.network.client.client import shown
+from planaria.network.client.access import PATIENCE_SECONDS, Access, shown
 from planaria.network.client.distrust import Distrust
 from planaria.network.client.lacks import read_at
 from planaria.network.client.messages import LACKS_MAX, Piece, Pieces, Position, Read

@@ -70,7 +70,7 @@ class ReadOptions(NamedTuple):
         for name in options:
             if name not in known:
                 raise unknown("option", name, NAMES)
-        subscribe = options.get("subscribe") or options.get("path")
+        subscribe = option_or_path(options, "subscribe")
         if not subscribe:
             raise UsageError("option subscribe: name a topic or pattern, as in weather/#")
         with option("subscribe"):
@@ -106,6 +106,14 @@ def option(name: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise UsageError(f"option {name}: {error}") from None
+
+
+def option_or_path(options: Mapping[str, str], name: str) -> str | None:
+    """What an option gives, or the path in its place; raises UsageError if they are not one."""
+    given, path = options.get(name), options.get("path")
+    if given and path and given.strip() != path.strip():
+        raise UsageError(f"option {name}: {given!r}, but the path is {path!r}; give one of them")
+    return given or path
 
 
 def network_of(options: Mapping[str, str]) -> Network:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from planaria.core.errors import PlanariaError, UsageError
 from planaria.core.topics import has_wildcard
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
+from planaria.network.client.access import Access, shown
 from planaria.network.client.lacks import GIVE_UP_SECONDS
 from planaria.network.client.looping import Loop
 from planaria.network.client.messages import (

@@ -12,14 +12,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import PlanariaError, UsageError
 from planaria.spark.source.fetch import Condition
 from planaria.spark.source.network import resolved
 from planaria.spark.source.offsets import Offset, Vectors, between, mine
 from planaria.spark.source.options import EARLIEST, GIVEN, LATEST, ReadOptions, Where
 from planaria.spark.source.plan import advance, divide, tasks_for
 from planaria.spark.source.rows import Task, batches
-from planaria.spark.source.table import check_schema
+from planaria.spark.source.table import check_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,11 +29,41 @@ if TYPE_CHECKING:
 Plain = dict[str, Any]  # an offset as Spark keeps it
 
 
+class Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Raises what is wrong with a query at the first question about it.
+
+    A reader that cannot be made ends with a mistake of PySpark's own, which hides what was said.
+    """
+
+    def __init__(self, error: PlanariaError) -> None:
+        self.error = error
+
+    def initialOffset(self) -> Plain:  # noqa: N802
+        """Raise it."""
+        raise self.error
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Raise it."""
+        raise self.error
+
+    def latestOffset(self, start: Plain, limit: ReadLimit) -> Plain:  # noqa: N802
+        """Raise it."""
+        raise self.error
+
+    def partitions(self, start: Plain, end: Plain) -> Sequence[InputPartition]:
+        """Raise it: a query that goes on from its checkpoint may ask this first."""
+        raise self.error
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """Raise it."""
+        raise self.error
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a subscription by offsets that any node understands."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        check_schema(schema)
+        check_given(schema, options)
         if options.ending is not None:
             raise UsageError(
                 "option endingOffsets: a stream has no end; use trigger(availableNow=True), or a "
@@ -44,22 +74,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._overview: Overview | None = None
         self._ends: Vectors | None = None  # of what a query reads that ends by itself,
         self._target: Vectors | None = None  # and of it what it can have
-        self._pin: Plain | None = None
+        self._began: Plain | None = None  # where this reader said that the query begins,
+        self._pin: Plain | None = None  # and the same until Spark has it as the end of a batch
 
     def __getstate__(self) -> dict[str, Any]:
         """What tasks need; the connection stays beside the driver."""
-        here = dict.fromkeys(("_overview", "_ends", "_target", "_pin"))
+        here = dict.fromkeys(("_overview", "_ends", "_target", "_began", "_pin"))
         return {**self.__dict__, **here}
 
     # Beside the driver, all in one process
 
     def initialOffset(self) -> Plain:  # noqa: N802
-        """Where a query without a checkpoint begins; by default with what comes from now on."""
-        where = self.options.starting or Where(LATEST)
-        offset = self._offset(self._beginning(where))
-        if where.kind not in (EARLIEST, GIVEN):
-            self._pin = offset
-        return offset
+        """Where a query without a checkpoint begins; by default with what comes from now on.
+
+        Spark asks again when it runs the first batch: the answer stays what it was.
+        """
+        if self._began is None:
+            where = self.options.starting or Where(LATEST)
+            self._began = self._offset(self._beginning(where))
+            if where.kind not in (EARLIEST, GIVEN):
+                self._pin = self._began
+        return self._began
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """At most `maxRowsPerTrigger` rows a batch."""
@@ -90,7 +125,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(advance(offset.vectors, have, lows, rows))
 
     def partitions(self, start: Plain, end: Plain) -> Sequence[InputPartition]:
-        """The tasks of a batch: what `end` has read and `start` has not."""
+        """The tasks of a batch: what `end` has read and `start` has not.
+
+        Its end is in Spark's log by now, also if the batch is one that an earlier run left.
+        """
+        self._pin = None
         patterns = self.options.patterns
         ranges = between(mine(start, patterns).vectors, mine(end, patterns).vectors)
         known = self._overview

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     LongType,
     StringType,
     StructField,
@@ -73,7 +74,7 @@ def schema_of(options: ReadOptions) -> StructType:
     names: list[str] = list(COLUMNS)
     if options.schema is not None:
         found = types_of(options.schema)
-        taken = [name for name in found if name in TYPES]
+        taken = [name for name in found if name.casefold() in TYPES]
         if taken:
             raise UsageError(
                 f"option schema: {taken[0]!r} is a column of every topic; read `value` and "
@@ -89,16 +90,44 @@ def schema_of(options: ReadOptions) -> StructType:
     return StructType([StructField(name, fields[name]) for name in names])
 
 
+def check_given(schema: StructType, options: ReadOptions) -> None:
+    """Raise UsageError for a schema that is not what options ask for, or that no topic has.
+
+    It is that of the options, unless the user gave one: then Spark does not ask for theirs.
+    """
+    check_schema(schema)
+    if options.columns is None and options.schema is None:
+        return
+    if _columns(schema) != _columns(schema_of(options)):
+        raise UsageError(
+            "a schema beside the options columns or schema, with other columns than theirs: give "
+            "the one or the others"
+        )
+
+
+def _columns(schema: StructType) -> list[tuple[str, DataType]]:
+    return [(field.name, field.dataType) for field in schema.fields]
+
+
 def check_schema(schema: StructType) -> None:
     """Raise UsageError for columns that no topic has."""
+    seen: dict[str, str] = {}
     for field in schema.fields:
-        if field.name in TYPES and field.dataType != TYPES[field.name]:
-            wanted = TYPES[field.name].simpleString()
-            raise UsageError(
-                f"column {field.name} is {wanted}, not {field.dataType.simpleString()}"
-            )
-        if field.name not in TYPES:
-            typed(field.dataType)
+        name, type = field.name, field.dataType
+        before = seen.setdefault(name.casefold(), name)
+        if before != name:
+            raise UsageError(f"columns {before!r} and {name!r} differ in case alone: rename one")
+        ours = TYPES.get(name)
+        if ours is None and name.casefold() in TYPES:
+            raise UsageError(f"a column {name!r}: write {name.casefold()}, as every topic has it")
+        if ours is None:
+            typed(type)
+        elif type != ours:
+            wanted = ours.simpleString()
+            raise UsageError(f"column {name} is {wanted}, not {type.simpleString()}")
+        if not field.nullable and (ours is None or name == "key"):
+            # Spark would believe it, and leave out conditions such as IS NULL.
+            raise UsageError(f"column {name} may be null: leave out NOT NULL")
 
 
 class Table:

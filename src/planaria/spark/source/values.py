@@ -56,6 +56,7 @@ _MEMBER = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<plain>\w+))\s*[:\s]\s*(?P<t
 def types_of(text: str) -> dict[str, DataType]:
     """The columns in `name TYPE, name TYPE`; raises UsageError for what is none."""
     found: dict[str, DataType] = {}
+    taken: set[str] = set()
     for part in text.split(","):
         match = _MEMBER.fullmatch(part)
         type = _NAMES.get(match["type"].lower()) if match else None
@@ -65,8 +66,11 @@ def types_of(text: str) -> dict[str, DataType]:
                 f"{', '.join(sorted(_NAMES))}; for others read `value` and use from_json"
             )
         name = match["quoted"] or match["plain"]
-        if name in found:
-            raise UsageError(f"option schema: {name!r} is named twice")
+        if name.casefold() in taken:
+            raise UsageError(
+                f"option schema: {name!r} is named twice; names that differ in case alone are one"
+            )
+        taken.add(name.casefold())
         found[name] = type
     return found
 
