@@ -117,10 +117,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--against", default=",".join(PEERS))
     arguments = parser.parse_args()
-    load, told = os.getloadavg()[0], list[str]()
+    load, remarks = os.getloadavg()[0], list[str]()
 
     def report(line: str) -> None:
-        told.append(line)
+        remarks.append(line)
         print(line, file=sys.stderr)
 
     try:
@@ -140,7 +140,7 @@ def main() -> None:
         marks = [{**m._asdict(), "ratio": ratio, "met": m.met(ratio)} for m, ratio in judged]
         said = {**as_json(results, plan, load), "replayed_per_s": replayed}
         killed = {name: asdict(it) for name, it in survived.items()}
-        said |= {"marks": marks, "told": told, "killed": killed}
+        said |= {"marks": marks, "remarks": remarks, "killed": killed}
         print(json.dumps(said))
         return
     show(results, replayed, judged)

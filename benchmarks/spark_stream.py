@@ -38,8 +38,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import planaria
 import planaria.sync
-from planaria.network.client.channel import Access
-from planaria.network.client.client import shown
+from planaria.network.client.access import Access, shown
 from planaria.network.client.messages import Put, Stored
 from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers

@@ -27,11 +27,11 @@ def processes_below(parent: int) -> dict[int, int]:
     parents, sizes = dict[int, int](), dict[int, int]()
     for entry in Path("/proc").glob("[0-9]*/status"):
         try:
-            told = dict(line.split(":", 1) for line in entry.read_text().splitlines())
+            status = dict(line.split(":", 1) for line in entry.read_text().splitlines())
         except OSError:
             continue  # it ended while we looked
         pid = int(entry.parent.name)
-        parents[pid], sizes[pid] = int(told["PPid"]), int(told.get("VmRSS", "0 kB").split()[0])
+        parents[pid], sizes[pid] = int(status["PPid"]), int(status.get("VmRSS", "0 kB").split()[0])
     found: set[int] = {parent}
     while more := {pid for pid, above in parents.items() if above in found} - found:
         found |= more
@@ -42,8 +42,8 @@ def run(directory: Path, overlay: str, seed: int, faults: int, code: str) -> Non
     """One run, with all that it leaves."""
     stem, began = directory / f"{overlay}-{seed}", time.monotonic()
     net, first = directory / f"{overlay}-{seed}.net", dict[int, float]()
-    told = ["--up", "4", "--overlay", overlay, "--faults", str(faults), "--seed", str(seed)]
-    command = [sys.executable, "-m", "planaria", "chaos", *told, "--json", "--dir", str(net)]
+    asked = ["--up", "4", "--overlay", overlay, "--faults", str(faults), "--seed", str(seed)]
+    command = [sys.executable, "-m", "planaria", "chaos", *asked, "--json", "--dir", str(net)]
     with (
         stem.with_suffix(".json").open("w") as out,
         stem.with_suffix(".err").open("w") as errors,
@@ -68,19 +68,21 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--faults", type=int, default=50)
+    parser.add_argument("--first", type=int, default=1, help="seed")
     parser.add_argument("--overlays", nargs="+", default=OVERLAYS)
-    told = parser.parse_args()
-    told.directory.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    options.directory.mkdir(parents=True, exist_ok=True)
     show = ["git", "rev-parse", "--short", "HEAD"]
-    told_code = subprocess.run(show, capture_output=True, text=True, check=True)  # noqa: S603
-    code = told_code.stdout.strip()
-    until = time.monotonic() + 60 * told.minutes
+    head = subprocess.run(show, capture_output=True, text=True, check=True)  # noqa: S603
+    code = head.stdout.strip()
+    until = time.monotonic() + 60 * options.minutes
     for turn in count():
-        seed, overlay = 1 + turn // len(told.overlays), told.overlays[turn % len(told.overlays)]
+        later, which = divmod(turn, len(options.overlays))
+        seed, overlay = options.first + later, options.overlays[which]
         if time.monotonic() > until:
             return
-        if not (told.directory / f"{overlay}-{seed}.info").exists():
-            run(told.directory, overlay, seed, told.faults, code)
+        if not (options.directory / f"{overlay}-{seed}.info").exists():
+            run(options.directory, overlay, seed, options.faults, code)
 
 
 if __name__ == "__main__":

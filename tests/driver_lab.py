@@ -38,7 +38,7 @@ class Probe(Node):
     def __init__(self, id: NodeId) -> None:
         super().__init__(id)
         self.heard: list[Message] = []
-        self.told: list[Command] = []
+        self.commands: list[Command] = []
         self.timeouts = 0
         self.answer: Callable[[Message], Effects] = lambda _: ()
 
@@ -51,7 +51,7 @@ class Probe(Node):
         return ()
 
     def on_command(self, command: Command) -> Effects:
-        self.told.append(command)
+        self.commands.append(command)
         return ()
 
 

@@ -52,7 +52,7 @@ class Liars:
     """Nodes that tell their clients something else than they hold."""
 
     def __init__(self, lie: Lie, patch: pytest.MonkeyPatch) -> None:
-        self.lie, self.told = lie, 0
+        self.lie, self.lies = lie, 0
         self.nodes: dict[Host, Credentials] = {}
         for name in ("send", "answer"):
             patch.setattr(Session, name, self._lying(getattr(Session, name)))
@@ -77,7 +77,7 @@ class Liars:
         return said
 
     def _false(self, data: bytes, liar: Credentials) -> bytes:
-        self.told += 1
+        self.lies += 1
         return self.lie(decode(data), liar).data
 
 

@@ -13,15 +13,15 @@ INTERVAL = 0.1
 TOPIC = "news"
 
 
-def config(directory: Path, **told: Any) -> Config:
+def config(directory: Path, **options: Any) -> Config:
     usual = {"listen": "127.0.0.1:0", "supervise": True, "insecure": 1, "interval": INTERVAL}
-    return Config(dir=directory, **{**usual, **told})
+    return Config(dir=directory, **{**usual, **options})
 
 
 @asynccontextmanager
-async def running(told: Config) -> AsyncIterator[LiveNode]:
+async def running(settings: Config) -> AsyncIterator[LiveNode]:
     """A node that at the end leaves nothing in good order, if it has not ended before."""
-    live = LiveNode(told)
+    live = LiveNode(settings)
     try:
         await live.start()
         yield live

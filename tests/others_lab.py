@@ -69,8 +69,8 @@ class OthersLab:
     def session(self, peer: int = PUBLISHER) -> Session:
         return Session(cast(Connection, Wire(peer)))
 
-    def follow(self, session: Session, request: int, pattern: str = "#", **told: Any) -> None:
-        asked = Tail(request, pattern, {}, floor=1, overlay="gossip", **told)
+    def follow(self, session: Session, request: int, pattern: str = "#", **options: Any) -> None:
+        asked = Tail(request, pattern, {}, floor=1, overlay="gossip", **options)
         session.open += 1
         self.others.follow(session, asked, pattern, "gossip")
 

@@ -19,14 +19,14 @@ PATIENCE = 40.0  # seconds for what must come; how long it takes is not judged
 
 
 @asynccontextmanager
-async def network(home: Path, n: int, **told: Any) -> AsyncIterator[list[LiveNode]]:
+async def network(home: Path, n: int, **options: Any) -> AsyncIterator[list[LiveNode]]:
     """Some nodes, the first of which supervises; all know the first."""
     nodes: list[LiveNode] = []
     try:
         for number in range(n):
             join = tuple(it.listen for it in nodes[:1])
-            options = {"supervise": number == 0, "join": join, "name": f"n{number}", **told}
-            nodes.append(LiveNode(config(home / f"n{number}", **options)))
+            settings = {"supervise": number == 0, "join": join, "name": f"n{number}", **options}
+            nodes.append(LiveNode(config(home / f"n{number}", **settings)))
             await nodes[-1].start()
         yield nodes
     finally:

@@ -93,6 +93,7 @@ class ReferenceGate:
         self.vectors: dict[tuple[Connection, int], list[dict[str, list[m.Position]]]] = {}
         self.connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
+        self._port = 0  # any; the same when it is started again
         self._beats: asyncio.Task[None] | None = None
         self._serving = False
         memory.gates.append(self)
@@ -101,8 +102,9 @@ class ReferenceGate:
         loop = asyncio.get_running_loop()
         context = self.credentials.context(server=True) if self.credentials else None
         self._server = await loop.create_server(
-            lambda: Connection(self, dialled=False), "127.0.0.1", 0, ssl=context
+            lambda: Connection(self, dialled=False), "127.0.0.1", self._port, ssl=context
         )
+        self._port = self._server.sockets[0].getsockname()[1]
         self.address = format_address(*self._server.sockets[0].getsockname()[:2])
         self._beats = asyncio.create_task(self._beat())
         return self.address
@@ -346,8 +348,8 @@ class ReferenceGate:
         for _, stream, number, _ in [row for row in self.memory.rows if row[0] == topic]:
             at = tail.at.get((topic, stream), (0, set()))[0]
             hole = self.lacks(topic, stream, at) and number > at
-            told = (topic, stream, at) in tail.lacked
-            if hole and not told and (to is None or at < to[stream]):
+            said_before = (topic, stream, at) in tail.lacked
+            if hole and not said_before and (to is None or at < to[stream]):
                 tail.lacked.add((topic, stream, at))
                 missing = at
                 while self.lacks(topic, stream, missing):

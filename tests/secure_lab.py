@@ -35,7 +35,7 @@ class Secure:
         """Start one more node."""
         at, first = len(self.nodes), not self.nodes
         roles = ("node", "supervise") if first else ("node",)
-        told = {
+        usual = {
             "dir": self.directory / f"node{at}",
             "keys": issue(self.keys, f"n{at}", roles),
             "listen": "127.0.0.1:0",
@@ -43,7 +43,7 @@ class Secure:
             "supervise": first,
             "interval": INTERVAL,
         }
-        node = LiveNode(Config(**{**told, **options}))
+        node = LiveNode(Config(**{**usual, **options}))
         self.nodes.append(node)
         await node.start()
         return node

@@ -48,11 +48,11 @@ def main() -> None:
         store.append(batch)
         first = end = batch[-1].end
 
-        def told(error: Exception | None, end: int = end) -> None:
+        def committed(error: Exception | None, end: int = end) -> None:
             assert error is None
             os.write(1, f"+ {end}\n".encode())
 
-        store.commit(told)
+        store.commit(committed)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def asked() -> set[str]:
 
 def test_the_board_shows_all_that_a_node_measures_and_nothing_else(tmp_path: Path) -> None:
     async def measured() -> set[str]:
-        told = config(tmp_path / "a", name="a", http="127.0.0.1:0")
-        async with running(told) as node, connect([node.listen], insecure=True) as client:
+        settings = config(tmp_path / "a", name="a", http="127.0.0.1:0")
+        async with running(settings) as node, connect([node.listen], insecure=True) as client:
             for overlay in (RING, *PARTS):
                 async with client.subscribe(f"t/{overlay}", overlay=overlay) as events:
                     await events.ready()

@@ -16,10 +16,10 @@ def test_the_reference_has_every_command_and_every_public_name_with_its_promise(
     for name in COMMANDS:
         found = dict(reference["commands"](program.get_command(context, name), name))
         assert found, name
-        assert all(told.startswith(f"Usage: {it} ") for it, told in found.items())
+        assert all(text.startswith(f"Usage: {it} ") for it, text in found.items())
     described = {name: reference["described"](name, it) for name, it in reference["public"]()}
     assert {*planaria.__all__} - {*described} == {"__version__", "sync"}
-    assert all("\n" in told for told in described.values()), "a name without a docstring"
+    assert all("\n" in text for text in described.values()), "a name without a docstring"
     assert "publish(self, topic: str" in described["Client"]
 
 
@@ -27,8 +27,8 @@ def test_the_picture_of_healing_is_what_the_simulator_does() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "healing_picture.py"))
     curves = {name: script["curve"](it) for name, it in script["overlays"]().items()}
     assert script["PICTURE"].read_text().count("<polyline") == len(curves)
-    told_once, ring = curves.values()
-    assert told_once[-1] > 0
+    broker, ring = curves.values()
+    assert broker[-1] > 0
     assert ring[-1] == ring[script["FAULTS"][-1] - 1] == 0
     assert max(ring) == script["MEMBERS"]
 

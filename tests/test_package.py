@@ -37,8 +37,8 @@ from planaria.network.config import Config
 from planaria.network.live import LiveNode
 
 async def use():
-    told = Config(dir=Path(sys.argv[1]), listen="127.0.0.1:0", supervise=True, insecure=1)
-    async with LiveNode(told) as node, planaria.connect(node.listen, insecure=True) as client:
+    settings = Config(dir=Path(sys.argv[1]), listen="127.0.0.1:0", supervise=True, insecure=1)
+    async with LiveNode(settings) as node, planaria.connect(node.listen, insecure=True) as client:
         await client.publish("news", b'{"n": 7}')
         async with client.subscribe("news", since="all", where="n > 3") as events:
             print((await anext(events)).payload.decode())

@@ -35,9 +35,9 @@ def test_tables_say_what_the_hunts_said() -> None:
     condition = f"| {name} | fixed:23 | yes | 4 | 1,200 | 1 | 3 | 7.25 | 9 |"
     assert page["conditions"]([HUNT]).splitlines()[2] == condition
     never_healed = {**HUNT["recovery"][1], "p50": None, "p99": None, "max": None}
-    told = page["classes"]([{**HUNT, "recovery": [HUNT["recovery"][0], never_healed]}])
-    assert "| corrupt | crash | 1,200 | 1 | 0 | 3 | 7.25 | 9 |" in told
-    assert "| corrupt | none | 1,200 | 1 | 0 | – | – | – |" in told
+    text = page["classes"]([{**HUNT, "recovery": [HUNT["recovery"][0], never_healed]}])
+    assert "| corrupt | crash | 1,200 | 1 | 0 | 3 | 7.25 | 9 |" in text
+    assert "| corrupt | none | 1,200 | 1 | 0 | – | – | – |" in text
 
 
 def test_hunts_of_many_nodes_have_tables_of_their_own() -> None:
@@ -56,12 +56,12 @@ def test_broken_promises_stand_below_the_runs_with_a_command() -> None:
     assert page["runs"]([whole]).endswith("\n\nOf 2,400 starts none failed.\n")
     raised = {"error": "MemoryError", "cells": 1, "replay": "sim 3"}
     found = [FINDING, {**FINDING, "smaller": "sim 2"}] + [FINDING] * page["FINDINGS_SHOWN"]
-    told = page["runs"]([{**HUNT, "findings": found, "errors": [raised]}, whole])
-    assert "\nOf 4,800 starts 2 failed:\n" in told
-    assert "- ring --supervisors 2, closure: labels at 3: `sim 1`\n" in told
-    assert "labels at 3: `sim 2`\n" in told
-    assert "- ring --supervisors 2: and 2 more\n" in told
-    assert told.endswith("- ring --supervisors 2, not run: MemoryError: `sim 3`\n")
+    text = page["runs"]([{**HUNT, "findings": found, "errors": [raised]}, whole])
+    assert "\nOf 4,800 starts 2 failed:\n" in text
+    assert "- ring --supervisors 2, closure: labels at 3: `sim 1`\n" in text
+    assert "labels at 3: `sim 2`\n" in text
+    assert "- ring --supervisors 2: and 2 more\n" in text
+    assert text.endswith("- ring --supervisors 2, not run: MemoryError: `sim 3`\n")
 
 
 def test_of_a_directory_the_largest_hunt_of_each_counts(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ def rows(nodes: int) -> Iterator[Row]:
             yield row(began + 50, -1, "fault", "at 2.5 crash count=1")
         if interval == 4:
             yield row(began + 50, 4, "restart")
-        told = "ring" if interval in (2, 3) else "legitimate"
-        yield row(began + 100, -1, "verdict", told)
+        verdict = "ring" if interval in (2, 3) else "legitimate"
+        yield row(began + 100, -1, "verdict", verdict)
 
 
 @pytest.fixture(scope="module")

@@ -56,8 +56,8 @@ def test_frames_of_a_network_that_loses_a_node_and_heals(tmp_path: Path) -> None
     async def main() -> None:
         async with AsyncExitStack() as stack:
             first = await stack.enter_async_context(running(config(tmp_path / "a", name="a")))
-            told = config(tmp_path / "b", name="b", join=(first.listen,), supervise=False)
-            second = await stack.enter_async_context(running(told))
+            settings = config(tmp_path / "b", name="b", join=(first.listen,), supervise=False)
+            second = await stack.enter_async_context(running(settings))
             for node in (first, second):
                 await node.subscribe(TOPIC).ready()
             context = Context((first.listen,), insecure=True)
@@ -197,14 +197,14 @@ def test_a_look_that_raises_is_told_and_the_next_one_comes() -> None:
             return True
 
     async def main() -> None:
-        watcher, changed, told = Looks(), asyncio.Condition(), list[str | None]()
+        watcher, changed, failures = Looks(), asyncio.Condition(), list[str | None]()
         work = asyncio.ensure_future(watcher.run(0.0, changed))
         while watcher.looks < 2:
             async with changed:
                 await changed.wait()
-                told.append(watcher.failure)
+                failures.append(watcher.failure)
         work.cancel()
-        assert told[0] == "cannot look: ValueError: a mistake"
-        assert told[-1] is None
+        assert failures[0] == "cannot look: ValueError: a mistake"
+        assert failures[-1] is None
 
     run(main)

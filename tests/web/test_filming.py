@@ -37,8 +37,8 @@ def test_a_film_tells_who_went_what_was_wrong_and_that_it_healed(tmp_path: Path)
     async def main() -> None:
         async with AsyncExitStack() as stack:
             first = await stack.enter_async_context(running(config(tmp_path / "a", name="a")))
-            told = config(tmp_path / "b", name="b", join=(first.listen,), supervise=False)
-            second = LiveNode(told)
+            settings = config(tmp_path / "b", name="b", join=(first.listen,), supervise=False)
+            second = LiveNode(settings)
             await second.start()
             for node in (first, second):
                 await node.subscribe(TOPIC).ready()
@@ -57,7 +57,7 @@ def test_a_film_tells_who_went_what_was_wrong_and_that_it_healed(tmp_path: Path)
             film.taken = film.taken[-1:]
             await second.stop(leave=False)
             await seen(lambda: verdicts()[-1] != "legitimate")
-            again = await stack.enter_async_context(running(told))
+            again = await stack.enter_async_context(running(settings))
             await again.subscribe(TOPIC).ready()
             await seen(lambda: verdicts()[-1] == "legitimate" and len(film.taken[-1].uptimes) == 2)
             judge(film, first.host.node.id, second.host.node.id)
@@ -115,8 +115,8 @@ def test_a_live_trace_has_the_rows_of_all_and_pictures_even_of_who_answers_no_ht
         async with AsyncExitStack() as stack:
             first = config(tmp_path / "a", name="a", http="127.0.0.1:0")
             node = await stack.enter_async_context(running(first))
-            told = config(tmp_path / "b", name="b", join=(node.listen,), supervise=False)
-            other = await stack.enter_async_context(running(told))
+            settings = config(tmp_path / "b", name="b", join=(node.listen,), supervise=False)
+            other = await stack.enter_async_context(running(settings))
             for it in (node, other):
                 await it.subscribe(TOPIC).ready()
             context = Context((node.listen,), insecure=True)
