@@ -8,7 +8,9 @@ import logging
 import secrets
 from collections.abc import Callable, Coroutine
 from functools import partial
+from importlib import import_module
 from random import Random
+from threading import Thread
 from time import monotonic
 from typing import Any, Self
 
@@ -193,6 +195,8 @@ class LiveNode(Application):
         log.info("%s listens on %s", self.name, self.listen)
         await self.joining.first()
         self._spawn(self.joining.ever())
+        # The first exchange needs it, and would wait a tenth of a second for it at both ends.
+        Thread(target=import_module, args=("numpy",), name="numpy", daemon=True).start()
 
     async def stop(self, *, leave: bool = True) -> None:
         """Leave the rings in good order (the next start resumes them), and end all of it.

@@ -97,9 +97,9 @@ class AntiEntropy(Stateful):
         young = sum(one.started and one.life == 0 for one in self.exchanges.values())
         if young >= STARTS_MAX:
             return []  # but slow ones hold up nobody
-        return self._begin(sender, digest.lo, digest.cut, digest.digest)
+        return self.begin(sender, digest.lo, digest.cut, digest.digest)
 
-    def _begin(self, peer: NodeId, lo: int, cut: int, theirs: int = 0) -> list[Effect]:
+    def begin(self, peer: NodeId, lo: int, cut: int, theirs: int = 0) -> list[Effect]:
         """Start an exchange, if there is room for one."""
         if peer in self.exchanges or len(self.exchanges) >= EXCHANGES_MAX:
             return []
@@ -132,7 +132,7 @@ class AntiEntropy(Stateful):
         effects = handler(self, message) if handler else []
         if cut is None or self.holdings.version == before:  # who pushes what is here is not asked
             return effects
-        return effects + self._begin(message.sender, cut.lo, cut.cut)
+        return effects + self.begin(message.sender, cut.lo, cut.cut)
 
     def link_down(self, peer: NodeId) -> None:
         """A send to `peer` failed: do not wait for it."""

@@ -56,11 +56,12 @@ class Membership(Stateful):
         self._seen = View(None, subscriber.id, [])
         self._near: list[Ref] = []  # its neighbours, once more: each must fit the other
 
-    def subscribe(self) -> None:
+    def subscribe(self) -> list[Effect]:
         """The application wants this topic, and to be told when it is a member."""
         self.subscriber.leaving = False
         self.awaited = True
         self.subscriber.pace.rest = 0
+        return [*self.subscriber.join()]
 
     def on_message(self, message: Message) -> list[Effect]:
         """Any message about this topic."""
@@ -167,12 +168,21 @@ class Membership(Stateful):
         """
         one = self.subscriber
         one.repair()
+        new = not one.member
         before = [id for _, id in one.neighbours() if id not in one.missing]
         effects = self._on_place(message)
+        if new and one.ring:
+            effects += self._catch_up(one.ring[0][1])
         if message.spread:
             kept = [id for _, id in one.neighbours()]
             self.former.lose(id for id in before if id not in kept)
         return effects
+
+    def _catch_up(self, neighbour: NodeId) -> list[Effect]:
+        """Ask for what was published before I came; digests would tell an interval later."""
+        history = self.history
+        lo, cut = history.holdings.window.lo, history.horizon.cut
+        return history.antientropy.begin(neighbour, lo, cut)
 
     def _on_greeting(self, message: Greeting | IntroduceShortcut) -> list[Effect]:
         """A neighbour speaks, and shows what it holds."""

@@ -191,8 +191,7 @@ class Peer(Node):
             raise UsageError(
                 "ring serves one client for each peer: share its deliveries among them"
             )
-        self._join(pattern, ordered=command.ordered).subscribe()
-        return ()
+        return self._join(pattern, ordered=command.ordered).subscribe()
 
     def _unsubscribe(self, command: StopSubscribing) -> Effects:
         """Leave the ring of one topic."""
