@@ -269,6 +269,16 @@ def test_calm_nodes_say_one_message_each_interval() -> None:
     assert net.sent == len(net.nodes)
 
 
+def test_nothing_is_sent_to_what_memory_alone_takes_for_a_supervisor() -> None:
+    node = make(3, ["news"])
+    node._peer.supervisors = (-9, 1, 1 << 64)
+    sends = [it for _ in range(20) for it in node.on_timeout() if isinstance(it, Send)]
+    sends += [it for it in node.seek(["news"]) if isinstance(it, Send)]
+    sends += put(node, sealed(charter(1)))
+    assert len(sends) == 22
+    assert {send.target for send in sends} == {1}
+
+
 def test_hints_and_questions_are_answered_with_what_is_higher() -> None:
     node = make(0, everything=True)
     put(node, sealed(charter(2)))

@@ -269,7 +269,7 @@ PUBLICATIONS: Sequence[Mutant] = (
         "T2",
         "digests that differ begin an exchange",
         f"{ANTI_ENTROPY}.on_digest",
-        "return self._begin(sender, digest.lo, digest.cut, digest.digest)",
+        "return self.begin(sender, digest.lo, digest.cut, digest.digest)",
         "return []",
         "properties/test_ring_publications.py::"
         "test_theorem_17_a_partition_with_publications_on_both_sides_heals",

@@ -12,7 +12,7 @@ from random import Random
 from msgspec import field
 
 from planaria.core.errors import UsageError
-from planaria.core.ids import NodeId
+from planaria.core.ids import NodeId, is_node_id
 from planaria.core.message import Message
 from planaria.core.node import Command, Effect, Persist, Send
 from planaria.core.state import State, Stateful
@@ -121,8 +121,12 @@ class Charters(Stateful):
         """Does it keep all charters that there are, as far as it can know?"""
         if not self._learning:
             return self.everything
-        others = self._company or any(id != self.id for id in self._peer.supervisors)
-        return self.everything and not others
+        return self.everything and not (self._company or self._others)
+
+    @property
+    def _others(self) -> list[NodeId]:
+        """The other supervisors that are known; memory can hold anything."""
+        return [id for id in self._peer.supervisors if is_node_id(id) and id != self.id]
 
     def best(self, topic: str) -> Charter | None:
         """The charter that counts."""
@@ -187,8 +191,7 @@ class Charters(Stateful):
             raise UsageError("this charter is not signed by an admin of this cluster, or is void")
         if self._keeps(judged.charter.topic):
             self._add(data, judged)
-        others = [id for id in self._peer.supervisors if id != self.id][:PUSH_MAX]
-        news = [Send(id, CharterNews(self.id, [data])) for id in others]
+        news = [Send(id, CharterNews(self.id, [data])) for id in self._others[:PUSH_MAX]]
         return [*news, *self.obey([*self._peer.topics])]
 
     def on_message(self, message: Message, sender: NodeId) -> list[Effect]:
@@ -213,8 +216,7 @@ class Charters(Stateful):
         """Ask supervisors for charters of topics in which this node takes no part."""
         if self.complete:
             return [self._laid_down(topics)]
-        others = [id for id in self._peer.supervisors if id != self.id]
-        asked = self._rng.sample(others, min(SOUGHT_MAX, len(others)))
+        asked = self._rng.sample(self._others, min(SOUGHT_MAX, len(self._others)))
         return [Send(id, SeekCharters(self.id, list(topics)[:HINTS_MAX])) for id in asked]
 
     def _laid_down(self, topics: Sequence[str]) -> LaidDown:
@@ -265,15 +267,14 @@ class Charters(Stateful):
     # Comparing
 
     def _hint(self, names: Sequence[str]) -> list[Send]:
-        others = [id for id in self._peer.supervisors if id != self.id]
         ranks = [(name, *self._rank(name)) for name in names]
         own = self._peer.topics
         hints = [it for it in ranks if it[1] or it[0] in own or it[0] in self._above]
         if self._judge is not nobody:
             hints.append((VOID, *self._revocations[0]))
-        if not hints or not others:
+        if not hints or not self._others:
             return []
-        return [Send(self._rng.choice(others), CharterHints(self.id, hints))]
+        return [Send(self._rng.choice(self._others), CharterHints(self.id, hints))]
 
     def _compare(self, message: CharterHints) -> list[Send]:
         """Send what is higher here, ask for what is higher there."""
