@@ -305,6 +305,40 @@ def test_copy_is_replayed_fifteen_times_from_link_to_link_and_no_more() -> None:
     assert holders == GENERATIONS_MAX
 
 
+@pytest.mark.parametrize("apart", [1, ITEMS_MAX])
+def test_what_is_new_overtakes_what_is_replayed_and_probably_known(apart: int) -> None:
+    """Two nodes share sixteen turns' publications, part, and publish some before they meet again
+    and one after: that comes within 8 intervals, where all that is replayed takes 16."""
+    overlay = MovingOverlay("path:2")
+    trial = Trial(overlay, Spec(2, 0, "legitimate"))
+    shared = 16 * ITEMS_MAX
+    for number in range(shared):
+        publish(trial, number % 2, b"shared %d" % number)
+    trial.simulator.run(REPLAY_TIMEOUTS // 2 * INTERVAL)
+    layers = [unwrap(trial.simulator.nodes[id]).layers[TOPIC] for id in range(2)]
+    assert [len(layer.news.store) for layer in layers] == [shared] * 2
+    for layer in layers:
+        layer.lose(1 - layer.id)
+    for number in range(2 * apart):
+        publish(trial, number % 2, b"apart %d" % number)
+    while not all(link.replayed for layer in layers for link in layer.links.values()):
+        trial.simulator.run(1)
+    publish(trial, 0, b"new")
+    publish(trial, 1, b"new too")
+    trial.simulator.run(8 * INTERVAL)
+    assert reached_by(overlay)[shared:] == [2] * (2 * apart + 2)
+
+
+def test_the_newest_publications_are_replayed_first() -> None:
+    news = Dissemination()
+    ids = [news.publish(b"%d" % number, Random(number), []).id for number in range(4)]
+    news.collect({}, Random(0))
+    late = news.publish(b"late", Random(4), []).id
+    outbox = news.replay()
+    news.collect({1: outbox}, Random(0))
+    assert [it.id for it in news.batch(outbox, 0)] == [late, *reversed(ids)]
+
+
 @pytest.mark.parametrize("wrong", [10**9, MEMORY_TIMEOUTS + 5, -(10**9), -MEMORY_TIMEOUTS - 1])
 def test_time_that_cannot_be_is_taken_for_now_and_passes_like_any_other(wrong: int) -> None:
     """To remember for too long is better than to forget what was delivered, but not for ever."""

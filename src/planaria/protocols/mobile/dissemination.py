@@ -204,20 +204,27 @@ class Dissemination(Stateful):
                 senders.remove(peer)
 
     def replay(self) -> Outbox:
-        """All recent publications, for a link that came up: agreement when a relay left (14)."""
+        """All recent publications, for a link that came up: agreement when a relay left (14).
+
+        The newest first: of a neighbour that was away for a while, they are what it lacks.
+        """
         buffers = (self.input, self.local, self.hidden)
         waiting = {
             id: kept.generation - 1
-            for id, kept in self.store.items()
+            for id, kept in reversed(self.store.items())
             if kept.generation and not any(id in buffer for buffer in buffers)
         }
         return Outbox(waiting=waiting)
 
     def batch(self, outbox: Outbox, serial: int) -> tuple[Item, ...]:
-        """The items of one beat: first what was sent and never acknowledged, then what waits."""
+        """The items of one beat: first what was sent and never acknowledged, then what waits.
+
+        What is replayed waits longest: the neighbour may have had it before the link went down.
+        """
         items: list[Item] = []
         size = 0
-        pending = {**outbox.sent, **outbox.waiting}
+        waiting = sorted(outbox.waiting.items(), key=self._replayed)
+        pending = {**outbox.sent, **dict(waiting)}
         outbox.sent, outbox.waiting = {}, {}
         for id, generation in pending.items():
             if not self._sound(id):
@@ -234,6 +241,11 @@ class Dissemination(Stateful):
         for old in [*outbox.receipts][: -RECEIPTS_MAX if items else None]:
             del outbox.receipts[old]
         return tuple(items)
+
+    def _replayed(self, waiting: tuple[bytes, int]) -> bool:
+        """Is this a copy of an older generation than the store's? Only a replay makes one."""
+        id, generation = waiting
+        return id in self.store and generation < self.store[id].generation
 
     def _sound(self, id: bytes) -> bool:
         """Is this in the store, and something that a neighbour will take? If not, forget it."""
