@@ -62,3 +62,13 @@ def test_an_old_copy_is_what_a_store_was(directory: Path, tmp_path: Path) -> Non
     assert held(directory) == RECORDS
     stores.keep_copy(directory, copy)
     assert stores.bring_back(directory, copy) == 0
+
+
+def test_a_file_that_is_being_written_is_not_copied(directory: Path, tmp_path: Path) -> None:
+    """A running node replaces its files: what it was writing may be gone before it is read."""
+    part = directory / "overlays" / ".mobile.1.part"
+    part.parent.mkdir()
+    part.symlink_to("gone")
+    (part.parent / "mobile").write_bytes(b"whole")
+    stores.keep_copy(directory, tmp_path / "copy")
+    assert [it.name for it in (tmp_path / "copy" / "overlays").iterdir()] == ["mobile"]

@@ -7,6 +7,7 @@ from random import Random
 STORE = "store"
 KEPT = (STORE, "overlays")  # of rings, and of the parts in other overlays
 LOCK = "lock"  # says who uses a store, not what is in it
+HALF_WRITTEN = shutil.ignore_patterns(".*.part")  # by a node that runs: gone in the next moment
 
 
 def wipe(directory: Path) -> int:
@@ -61,7 +62,7 @@ def truncate(directory: Path, keep: float) -> int:
 def _copy(source: Path, target: Path) -> None:
     for name in KEPT:
         if (source / name).exists():
-            shutil.copytree(source / name, target / name)
+            shutil.copytree(source / name, target / name, ignore=HALF_WRITTEN)
 
 
 def _contents(directory: Path) -> dict[str, bytes]:
