@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,6 +13,7 @@ from planaria.chaos.faults import _spared
 from planaria.chaos.judge import Judge
 from planaria.chaos.run import LATE_INTERVALS
 from planaria.chaos.target import Member, Target
+from planaria.network.client.client import Client
 from planaria.network.client.messages import Injected
 from planaria.protocols.publications.deliveries import position_id
 
@@ -33,8 +35,11 @@ class FakeTarget:
             for at, name in enumerate(held)
         }
 
+    name_at = Target.name_at
+
     async def ask_all(self, fault: str, **options: Any) -> dict[str, Injected]:
-        assert fault == "holdings"
+        assert (fault, options["topic"]) == ("holdings", "t")
+        self.overlay = options["overlay"]
         return {
             name: Injected(0, 0, {"held": [(7, INCARNATION, it, it + 1) for it in numbers]})
             for name, numbers in self.held.items()
@@ -43,20 +48,23 @@ class FakeTarget:
 
 
 class Case:
-    """So many publications, each acknowledged when `copies` nodes held it."""
+    """So many publications, each acknowledged when `copies` nodes held it, or `by` one."""
 
-    def __init__(self, held: dict[str, list[int]], acknowledged: int, copies: int = 2) -> None:
+    def __init__(
+        self, held: dict[str, list[int]], acknowledged: int, copies: int = 2, by: str = ""
+    ) -> None:
         self.target = FakeTarget(held)
-        self.applications = Applications(cast(Target, self.target), "t", 0)
+        overlay = "mobile" if by else "ring"
+        self.applications = Applications(cast(Target, self.target), "t", 0, overlay=overlay)
         self.applications._started = asyncio.get_running_loop().time()
-        self.copies = copies
+        self.copies, self.by = 0 if by else copies, by
         for number in range(acknowledged):
             self.acknowledge(number)
         self.judge = Judge(cast(Target, self.target), self.applications)
 
     def acknowledge(self, number: int) -> None:
         now = self.applications.time
-        one = Asked(number, b"%d" % number, 0, now, now, id_of(number), self.copies)
+        one = Asked(number, b"%d" % number, 0, now, now, id_of(number), self.copies, self.by)
         self.applications.asked.append(one)
 
     async def destroy(self, *names: str, acknowledged_meanwhile: int | None = None) -> None:
@@ -66,12 +74,20 @@ class Case:
                 self.acknowledge(acknowledged_meanwhile)
             for name in names:
                 self.target.held[name] = []
+            await self.judge.census()  # another fault comes meanwhile
 
     async def crash(self, *names: str) -> None:
         """End these nodes with what they hold intact."""
         await self.judge.census()
         for name in names:
             self.target.members[name].alive = False
+
+    async def kill(self, *names: str) -> None:
+        """Kill these nodes and start them again; what was not on their disks is gone."""
+        await self.judge.census()
+        for name in names:
+            self.target.held[name] = []
+            self.judge.ended(self.target.members[name])
 
     async def doomed(self) -> list[int]:
         found = await self.judge.doomed()
@@ -188,6 +204,105 @@ def test_without_history_nothing_is_destroyed() -> None:
         case.applications.overlay = "gossip"
         await case.destroy("a", "b")
         assert await case.doomed() == []
+
+    asyncio.run(main())
+
+
+# In `mobile` one node acknowledges, and what it holds is handed on
+
+
+def test_mobile_owes_what_the_node_that_acknowledged_it_has_not_lost() -> None:
+    async def main() -> None:
+        case = Case({"a": [0], "b": [], "c": []}, 2, by="a")
+        await case.destroy("b", "c")
+        assert await case.doomed() == []
+        assert case.target.overlay == "mobile"
+        await case.destroy("a")
+        assert await case.doomed() == [0], "it had forgotten the other before it lost anything"
+
+    asyncio.run(main())
+
+
+def test_mobile_owes_what_another_node_holds_when_a_store_is_lost() -> None:
+    async def main() -> None:
+        case = Case({"a": [0, 1], "b": [1], "c": []}, 2, by="a")
+        await case.destroy("a", acknowledged_meanwhile=2)
+        case.target.held["b"] = []  # which no fault did
+        assert await case.doomed() == [0, 2]
+
+    asyncio.run(main())
+
+
+def test_what_mobile_handed_on_may_be_in_memory_alone_and_go_with_a_kill() -> None:
+    async def main() -> None:
+        case = Case({"a": [0, 1], "b": [0, 1]}, 2, by="a")
+        await case.destroy("a")
+        await case.kill("b")
+        case.target.held["b"] = [1]
+        assert await case.doomed() == [0], "the other was on its disk"
+        ring = Case({"a": [0], "b": [0]}, 1, copies=1)
+        await ring.destroy("a")
+        await ring.kill("b")
+        assert await ring.doomed() == [], "a ring has on disk what it holds"
+
+    asyncio.run(main())
+
+
+def test_what_mobile_acknowledged_is_on_disk_and_outlives_a_kill() -> None:
+    async def main() -> None:
+        case = Case({"a": [0], "b": [0]}, 1, by="a")
+        await case.kill("a")
+        await case.destroy("b")
+        assert await case.doomed() == []
+
+    asyncio.run(main())
+
+
+def test_who_acknowledged_it_is_the_node_that_the_publisher_is_at_then() -> None:
+    async def main() -> None:
+        case = Case({"a": [], "b": []}, 0, by="a")
+        ack = SimpleNamespace(id=b"id", copies=0)
+
+        async def publish(topic: str, payload: bytes, overlay: str) -> SimpleNamespace:
+            return ack
+
+        client = SimpleNamespace(publish=publish, server="127.0.0.1:1")
+        one = Asked(0, b"0", 0, 1.0)
+        await case.applications._publish_one(cast(Client, client), one, asyncio.Semaphore(0))
+        assert (one.id, one.by) == (b"id", "b")
+
+    asyncio.run(main())
+
+
+def test_a_node_that_nobody_can_name_must_have_lost_something_too() -> None:
+    async def main() -> None:
+        case = Case({"a": [], "b": []}, 1, by="a")
+        case.applications.asked[0].by = ""
+        assert await case.doomed() == []
+        await case.destroy("b")
+        assert await case.doomed() == [0]
+
+    asyncio.run(main())
+
+
+def test_what_not_all_who_live_hold_is_on_its_way() -> None:
+    async def main() -> None:
+        case = Case({"a": [0, 1, 2], "b": [0, 1], "c": [0]}, 3, by="a")
+
+        async def on_its_way() -> list[int]:
+            await case.judge.census()
+            (*_, census) = case.judge.censuses
+            return [one.number for one in case.applications.asked if census.on_its_way(one)]
+
+        assert await on_its_way() == [1, 2]
+        case.acknowledge(3)
+        assert case.judge.censuses[-1].on_its_way(case.applications.asked[3])
+        assert await on_its_way() == [1, 2], "nobody has the other: it is lost"
+        case.target.members["c"].alive = False
+        assert await on_its_way() == [2]
+        case.target.members["b"].stopped = True
+        case.acknowledge(4)
+        assert await on_its_way() == [2, 4], "who does not answer has what it had, or more"
 
     asyncio.run(main())
 

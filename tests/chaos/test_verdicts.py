@@ -8,11 +8,12 @@ from typing import cast
 import pytest
 
 from planaria.chaos.applications import Applications, Asked, Away, Given
-from planaria.chaos.faults import Injection
+from planaria.chaos.faults import Faults, Injection
+from planaria.chaos.judge import Census, Judge
 from planaria.chaos.run import SLACK_INTERVALS, Run, Verdict
 from planaria.chaos.target import Member, Target
 from planaria.core.errors import UsageError
-from planaria.core.scenario import Schedule, parse_schedule
+from planaria.core.scenario import Action, Schedule, parse_schedule
 from planaria.network.client.errors import Unreachable
 from planaria.network.context import Context
 
@@ -106,36 +107,125 @@ def test_a_run_without_history_in_which_nothing_was_owed_is_wrong() -> None:
     assert "nothing was judged" in wrong
 
 
+HALF = Census(29.0, 29.0, frozenset([b"id"]))  # before the fault some nodes hold it, and not all
+ALL = Census(29.0, 29.0)
+MOVED = Away(0, 31.0, 35.0)
+
+
 @pytest.mark.parametrize(
-    ("fault", "away", "owed"),
+    ("fault", "away", "census", "owed"),
     [
-        ("crash count=1", [], True),
-        ("crash count=1", [Away(0, 1.0, 3.0)], False),
-        ("crash count=1", [Away(0, 1.0, 3.0 - SLACK_INTERVALS)], True),
-        ("for 3 loss rate=0.8", [], True),
-        ("restart count=1 state=kept", [], True),
-        ("restart count=1 state=none", [], False),
-        ("corrupt count=1", [], False),
+        ("crash count=1", None, HALF, True),
+        ("crash count=1", MOVED, HALF, False),
+        ("crash count=1", MOVED, ALL, True),
+        ("crash count=1", MOVED, Census(30.5, 22.0), False),  # a node was last heard before it
+        ("crash count=1", Away(0, 29.5, 35.0), HALF, True),  # before the fault
+        ("crash count=1", Away(0, 33.5 + SLACK_INTERVALS, 60.0), HALF, True),  # long after
+        ("crash count=1", Away(0, 31.0, 21.0), HALF, True),  # it was back when it was published
+        ("for 3 loss rate=0.8", None, HALF, True),
+        ("restart count=1 state=kept", None, HALF, True),
+        ("restart count=1 state=none", None, HALF, True),
+        ("restart count=1 state=none", MOVED, HALF, False),
+        ("corrupt count=1", None, HALF, False),
+        ("corrupt count=1", None, ALL, True),
+        ("corrupt count=1", None, Census(30.5, 30.5), False),  # too late to be from before it
     ],
 )
-def test_mobile_owes_what_it_acknowledged_unless_it_was_forgotten_or_a_reader_had_no_node(
-    fault: str, away: list[Away], owed: bool
+def test_mobile_owes_what_was_everywhere_and_what_no_reader_moved_away_from(
+    fault: str, away: Away | None, census: Census, owed: bool
 ) -> None:
-    """Published at 22, the fault lasts from 0 to 1; a reader is away for long, or not so long."""
+    """Published at 22, long after the start; the fault begins at 30 and is healed at 33."""
 
     def change(run: Run) -> None:
-        for loss in away:
-            run.applications.away.append(loss)
+        run._first = -100.0
+        run.applications.away += [] if away is None else [away]
+        run.judge.censuses.append(census)
         (action,) = parse_schedule(f"at 0 {fault}", "test")
-        run.injections[:] = [Injection(action, ["a"], 1, ended=1.0, seconds=2.0)]
-        run.applications.asked[0].asked = 22.0
-        for given in run.applications.given[:1]:
-            run.applications.given.remove(given)
-            run.applications.had[given.reader].clear()
+        run.injections[:] = [Injection(action, ["a"], 1, began=30.0, ended=31.0, seconds=2.0)]
+        run.applications.asked[0].asked, run.applications.asked[0].acknowledged = 22.0, 22.5
+        missed(run)
 
-    report = verdict(change, "mobile").report
-    assert report.lost == owed
+    assert verdict(change, "mobile").report.lost == owed
     assert verdict(change, "content").report.lost == 0
+
+
+def test_the_last_census_before_a_reader_lost_its_node_counts() -> None:
+    def change(run: Run) -> None:
+        run._first = -100.0
+        run.applications.away.append(MOVED)
+        run.judge.censuses += [HALF, Census(30.5, 30.5), Census(31.5, 31.5, frozenset([b"id"]))]
+        run.injections[0].began, run.injections[0].ended = 30.0, 31.0
+        run.applications.asked[0].asked, run.applications.asked[0].acknowledged = 22.0, 22.5
+        missed(run)
+
+    assert verdict(change, "mobile").report.lost == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "owed"),
+    [
+        (19.0, False, False),  # before clients have found their nodes
+        (21.0, False, True),
+        (35.0, False, False),  # before the memory is healed, and clients have found nodes again
+        (54.0, False, True),
+        (35.0, True, True),  # when things arrive again
+    ],
+)
+def test_from_when_and_until_when_mobile_owes_things(
+    asked: float, served: bool, owed: bool
+) -> None:
+    """Legitimate at first at 0; the memory of nodes is overwritten at 30, and healed at 33."""
+
+    def change(run: Run) -> None:
+        run.judge.censuses.append(ALL)
+        (action,) = parse_schedule("at 0 corrupt count=1", "test")
+        run.injections[:] = [Injection(action, ["a"], 1, began=30.0, ended=31.0, seconds=2.0)]
+        run.applications.asked[0].asked = asked
+        run.applications.asked[0].acknowledged = asked + 0.5
+        run._served += [(34.0, 36.0)] if served else []
+        missed(run)
+
+    assert verdict(change, "mobile").report.lost == owed
+
+
+@pytest.mark.parametrize(("overlay", "asked"), [("mobile", 1), ("ring", 0), ("gossip", 0)])
+def test_before_any_fault_nodes_of_mobile_are_asked_what_they_hold(
+    overlay: str, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    async def census(_: Judge) -> None:
+        order.append("census")
+
+    async def carried_out(_: Faults, action: Action) -> Injection:
+        order.append("fault")
+        return Injection(action)
+
+    monkeypatch.setattr(Judge, "census", census)
+    monkeypatch.setattr(Faults, "carry_out", carried_out)
+
+    async def main() -> None:
+        run = Run(cast(Target, FakeTarget()), "t", 0, Path(), overlay=overlay)
+        await run._inject(parse_schedule("at 0 for 3 pause count=1", "test")[0], wait=False)
+
+    asyncio.run(main())
+    assert order == ["census"] * asked + ["fault"]
+
+
+def test_what_is_destroyed_is_counted_as_such_and_owed_to_nobody() -> None:
+    def change(run: Run) -> None:
+        run._doomed.add(b"id")
+        missed(run)
+
+    for overlay in ("ring", "mobile"):
+        report = verdict(change, overlay).report
+        assert (report.lost, report.destroyed) == (0, 1)
+
+
+def missed(run: Run) -> None:
+    """Take the publication from the first reader."""
+    given = run.applications.given.pop(0)
+    run.applications.had[given.reader].clear()
 
 
 def test_a_fault_that_did_not_heal_is_told_with_what_was_wrong_then() -> None:

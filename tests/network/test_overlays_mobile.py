@@ -11,9 +11,12 @@ from live_lab import config, run, running
 from overlays_lab import at, diagnosis, network, part_of, payloads, until
 from planaria.core.errors import UsageError
 from planaria.core.message import Message
+from planaria.network.chaos.parts import breakable
 from planaria.network.live import LiveNode
 from planaria.network.overlays.mobile import MobilePart
+from planaria.protocols.mobile.dissemination import Kept
 from planaria.protocols.mobile.messages import MobileMessage
+from planaria.protocols.publications.deliveries import position_id
 
 
 @asynccontextmanager
@@ -50,6 +53,31 @@ def listened(node: LiveNode) -> list[bytes]:
 
     node.host.codec.decode = hear  # type: ignore[method-assign]
     return heard
+
+
+def test_a_node_says_which_publications_it_holds_by_the_ids_that_readers_know(
+    tmp_path: Path,
+) -> None:
+    """Each by itself, and no garbage that a fault left in memory."""
+
+    async def main() -> None:
+        async with network(tmp_path, 2) as nodes:
+            async with at(nodes[0]) as publisher:
+                acks = [
+                    await publisher.publish("held", b"%d" % it, overlay="mobile") for it in (1, 2)
+                ]
+            kept = part_of(nodes[1], "mobile").layers
+            await until(lambda: "held" in kept and len(kept["held"].news.store) == 2)
+            kept["held"].news.store[b"g" * 16] = Kept(3, b"garbage", 0)
+            for node in nodes:
+                broken = breakable(node.ring, node.node)["mobile"]
+                spans = broken.held("held")
+                assert all(end == first + 1 for _, _, first, end in spans)
+                ids = {position_id(who, start, first) for who, start, first, _ in spans}
+                assert ids == {ack.id for ack in acks}
+                assert broken.held("other") == []
+
+    run(main)
 
 
 def test_a_publication_crosses_nodes_that_do_not_read_it_and_names_nobody(tmp_path: Path) -> None:

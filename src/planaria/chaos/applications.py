@@ -44,6 +44,7 @@ class Asked(Struct):
     acknowledged: float | None = None
     id: bytes = b""
     copies: int = 0  # nodes that held it when it was acknowledged
+    by: str = ""  # the one that acknowledged it, in `mobile`
     refused: tuple[float, str] | None = None  # when, and why: it will not be acknowledged
 
 
@@ -215,6 +216,8 @@ class Applications:
             one.refused = self.time, str(error)
         else:
             one.id, one.copies, one.acknowledged = ack.id, ack.copies, self.time
+            if self.overlay == HOLDING:
+                one.by = self.target.name_at(client.server)
         finally:
             room.release()
 

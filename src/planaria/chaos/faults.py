@@ -19,6 +19,7 @@ from planaria.core.chance import stream
 from planaria.core.errors import UsageError
 from planaria.core.scenario import ANYBODY, Action
 from planaria.network.client.asking import Unanswered
+from planaria.network.client.overlays import RING
 
 DELAY = 0.25  # intervals that a message takes in a simulation, on average
 SCRAMBLE_INTERVALS = 4.0  # in a simulation it is all that is under way at one moment
@@ -204,7 +205,7 @@ class Faults:
     async def _crash(self, action: Action, injection: Injection, rng: Random) -> None:
         await self.judge.census()
         for member in self._chosen(action, injection, rng):
-            await self.target.kill(member)
+            await self._kill(member)
             injection.affected += not member.alive
 
     async def _join(self, action: Action, injection: Injection, rng: Random) -> None:
@@ -220,7 +221,7 @@ class Faults:
         if state == "kept":
             for member in self._chosen(action, injection, rng):
                 before = member.pid
-                await self.target.kill(member)
+                await self._kill(member)
                 await self.target.start(member)
                 injection.affected += member.pid != before
         elif state == "none":
@@ -242,10 +243,11 @@ class Faults:
     ) -> None:
         """Kill nodes, change their stores, and start them again; counts what was changed."""
         victims = self._chosen(action, injection, rng)
-        async with self.judge.destroying(victims):
+        taking = action.kind == "restart" or self.judge.applications.overlay == RING
+        async with self.judge.destroying(victims if taking else ()):  # others damage rings alone
             for member in victims:
                 directory = self.target.directory(member)
-                await self.target.kill(member)
+                await self._kill(member)
                 injection.affected += await asyncio.to_thread(change(member), directory)
                 await self.target.start(member)
                 injection.affected += action.kind == "restart"  # whatever its old copy is like
@@ -276,6 +278,10 @@ class Faults:
             injection.affected += await flood(member.address, self.target.access, count)
 
     # Helpers
+
+    async def _kill(self, member: Member) -> None:
+        await self.target.kill(member)
+        self.judge.ended(member)
 
     async def _harm(self, member: Member, fault: str, seed: int = 0, **options: Any) -> int:
         """Let a node do itself harm; nothing is affected if another fault has taken it."""

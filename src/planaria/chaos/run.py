@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ from msgspec import Struct
 from planaria.chaos.applications import HOLDING, PUBLISHERS, Applications, Asked
 from planaria.chaos.draw import overlapping
 from planaria.chaos.faults import Faults, Injection
-from planaria.chaos.judge import Judge
+from planaria.chaos.judge import Census, Judge
 from planaria.chaos.target import Target
 from planaria.chaos.watch import Watch
 from planaria.core.book import Due
@@ -182,6 +183,8 @@ class Run:
         return self._verdict(healed is not None, self.injections[before:])
 
     async def _inject(self, action: Action, *, wait: bool = True) -> Injection:
+        if self.overlay == HOLDING:  # any fault may cost a reader its node
+            await self.judge.census()
         injection = await self.faults.carry_out(action)
         self.injections.append(injection)
         where = ", ".join(injection.victims)
@@ -213,7 +216,7 @@ class Run:
                 while self.applications.under_way:
                     await asyncio.sleep(POLL_SECONDS)
                 self._doomed = await self.judge.doomed()
-                owed = {it.id for it in self.applications.acknowledged if self._owed(it)}
+                owed = self._owed()
                 while any(owed - self.applications.had[it] for it in self.applications.readers):
                     await asyncio.sleep(POLL_SECONDS)
 
@@ -240,32 +243,38 @@ class Run:
         found = {it.publisher for it in new if all(it.id in some for some in had)}
         return len(found) == PUBLISHERS
 
-    def _owed(self, one: Asked) -> bool:
-        """Is it owed to readers? Not if it is destroyed; without history not around a fault."""
-        if self.overlay == RING:
-            return one.id not in self._doomed
-        slack, time = SLACK_INTERVALS, one.asked
-        if any(since <= time <= until for since, until in self._served):
-            return True
-        excused = any(lo - slack <= time <= hi + slack for lo, hi in self._excuses())
-        return time >= self._first + slack and not excused
+    def _owed(self) -> set[bytes]:
+        """What is owed to readers as things are now: not what is destroyed; without history not
+        what may have passed them by."""
+        excuses = [] if self.overlay == RING else [*self._excuses()]
 
-    def _excuses(self) -> Iterator[tuple[float, float]]:
-        """When something may be missing where there is no history: around faults.
+        def excused(one: Asked) -> bool:
+            if any(since <= one.asked <= until for since, until in self._served):
+                return False
+            return any(lo <= one.asked <= hi and was.on_its_way(one) for lo, hi, was in excuses)
 
-        Of `mobile`, unless they take what nodes remember, only while one cost a reader its node.
+        made = self.applications.acknowledged
+        return {one.id for one in made if one.id not in self._doomed and not excused(one)}
+
+    def _excuses(self) -> Iterator[tuple[float, float, Census]]:
+        """From when to when what is asked for may pass readers by, if it was on its way then.
+
+        Of `mobile` a fault excuses if it changes what nodes remember, or while it cost a reader its
+        node: at the next one it is not given what that had already.
         """
-        when, slack = self.applications.when, SLACK_INTERVALS
+        when, slack, anything = self.applications.when, SLACK_INTERVALS, Census()
+        yield -inf, self._first + slack, anything
         for it in self.injections:
             healed = it.ended + (self.bound if it.seconds is None else it.seconds)
-            began, over = when(it.began), when(healed)
-            kept = it.action.arguments.get("state", "kept") == "kept"
-            if self.overlay != HOLDING or not kept or it.action.kind in TAKING:
-                yield began, over
+            began, over = when(it.began), when(healed) + slack
+            if self.overlay != HOLDING:
+                yield began - slack, over, anything
                 continue
+            if it.action.kind in TAKING:
+                yield -inf, over, self.judge.before(began)
             for away in self.applications.away:
-                if began - slack <= away.since <= over + slack:
-                    yield away.since, away.until
+                if began <= away.since <= over:
+                    yield -inf, away.until, self.judge.before(away.since)
 
     @property
     def _late(self) -> float:
@@ -273,10 +282,9 @@ class Run:
         return self.applications.time + 2 * LATE_INTERVALS
 
     def _verdict(self, healed: bool, injections: list[Injection]) -> Verdict:
-        book, owed = self.applications.book(LATE_INTERVALS), 0
+        book, owed = self.applications.book(LATE_INTERVALS), self._owed()
         for one in self.applications.acknowledged:
-            book.published[one.id].excused = not self._owed(one)
-            owed += self._owed(one)
+            book.published[one.id].excused = one.id not in owed
         summary, missed = book.summary(self._late), book.missed(self._late)
         had = [self.applications.had[it] for it in self.applications.readers]
         report = Report(
@@ -290,7 +298,7 @@ class Run:
             destroyed=len({id for id in self._doomed if any(id not in it for it in had)}),
             faults=[FaultReport(str(it.action), it.affected, it.seconds) for it in injections],
         )
-        wrong = [*self._unasked(owed), *self._wrong(report, summary.never_published)]
+        wrong = [*self._unasked(len(owed)), *self._wrong(report, summary.never_published)]
         wrong += self._unhealed(injections)
         return Verdict(report, [*wrong, *self._missing(missed)], injections)
 

@@ -105,6 +105,10 @@ class Target:
         first %= len(addresses)
         return addresses[first:] + addresses[:first]
 
+    def name_at(self, address: str) -> str:
+        """Who is at an address; empty if nobody is known to be."""
+        return next((it.name for it in self.members.values() if it.address == address), "")
+
     # Questions
 
     async def ask(self, member: Member, fault: str, seed: int = 0, **options: Any) -> Injected:

@@ -7,6 +7,7 @@ from random import Random
 from planaria.core.composite import Composite
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
+from planaria.core.node import Delivery
 from planaria.network.chaos.agent import NAMED, Breakable
 from planaria.network.chaos.ring import BreakableRing
 from planaria.network.client.overlays import RING
@@ -17,6 +18,7 @@ from planaria.network.overlays.part import LivePart
 from planaria.protocols.gossip.arbitrary import corrupt_process, forge_message
 from planaria.protocols.gossip.messages import speaker as gossip_speaker
 from planaria.protocols.mobile.arbitrary import forged, scramble, scramble_heights
+from planaria.protocols.mobile.messages import Item
 from planaria.protocols.skipring.node import RingNode
 
 
@@ -103,6 +105,14 @@ class BreakableMobile(BreakablePart):
         node.reach = dict.fromkeys(id for id in (*node.reach, *nodes[:2]) if rng.random() < 0.8)
         for layer in node.layers.values():
             scramble(layer, nodes, rng, scramble_heights)
+
+    def held(self, topic: str) -> list[tuple[NodeId, bytes, int, int]]:
+        """Where all publications stand that it would replay; nobody is their publisher."""
+        layer = self._part.node.layers.get(topic)
+        kept = {} if layer is None else layer.news.store
+        items = [Item(id, it.generation, it.body) for id, it in kept.items()]
+        records = [self._part.record(Delivery(it.id, it.payload)) for it in items]
+        return [(it.publisher, it.incarnation, it.first, it.end) for it in records if it]
 
     def _forge(self, nodes: list[NodeId], rng: Random) -> Message | None:
         topics = self._part.wishes()
