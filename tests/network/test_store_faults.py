@@ -8,6 +8,7 @@ from antientropy_lab import TOPIC, Channel, bodies, held, record
 from planaria.core.chance import stream
 from planaria.lab.incidents.disk_ring import commit
 from planaria.network.store.database import Database
+from planaria.network.store.opening import FILE, _for_reading
 from planaria.protocols.publications.antientropy import AntiEntropy
 from planaria.protocols.publications.holdings import Holdings
 from planaria.protocols.skipring.arbitrary_history import corrupt_caches
@@ -118,3 +119,16 @@ def test_what_another_topic_has_is_not_read_where_one_is_mended(tmp_path: Path) 
         database.reading.set_trace_callback(None)
         assert all("WHERE substr(head, 1, 8) = " in it for it in seen if "head FROM" in it)
         assert len(other.index.shown) == 1
+
+
+def test_a_store_whose_schema_is_no_text_starts_anew(tmp_path: Path) -> None:
+    """SQLite quotes the damage when it complains, and Python cannot read that: no SQLite error."""
+    with Database(tmp_path) as database:
+        database.topic(TOPIC)
+    path = tmp_path / FILE
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE records", b"CR\xc1ATE TABLE records"))
+    said: list[str] = []
+    assert _for_reading(path, said.append, "is read-only").writing is None
+    with Database(tmp_path, said.append) as database:
+        assert database.writer is not None
+    assert "is damaged (its schema is no text); 0 records kept" in said[1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from planaria.network.store.directory import DAMAGED, IN_USE, Directory
 from planaria.network.store.rows import APPLICATION, SCHEMA, VERSION, entry_of
-from planaria.network.store.salvage import FORMATS, FORMATS_AT, Row, readable_rows
+from planaria.network.store.salvage import FORMATS, FORMATS_AT, UNREADABLE, Row, readable_rows
 
 FILE = "records.db"
 MENDED = "records.db.mended"
@@ -53,6 +53,8 @@ def open_file(directory: Directory, report: Report) -> Opened:
         return _as_it_is(directory, path, report)
     except Foreign as error:
         return open_anew(directory, report, str(error))
+    except UnicodeDecodeError:
+        return open_anew(directory, report, "is damaged (its schema is no text)")
     except sqlite3.Error as error:
         if is_damage(error):
             return open_anew(directory, report, f"is damaged ({error})")
@@ -132,7 +134,7 @@ def _for_reading(path: Path, report: Report, why: str) -> Opened:
                 connection.execute("SELECT id FROM records LIMIT 1").fetchall()
                 attempt.pop_all()
                 return Opened(connection, None)
-        except sqlite3.Error:
+        except UNREADABLE:
             continue
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)

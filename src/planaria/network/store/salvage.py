@@ -18,6 +18,9 @@ ROWS_PER_PAGE_MAX = 64  # of the smallest records
 FORMATS_AT = 18  # in the header: what a program must know to write the file, and to read it
 FORMATS = b"\2\2"  # with a log, the highest that there are
 
+# What SQLite says of damage may quote it: where those bytes are no text, Python raises the second.
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+
 Row = tuple[Any, ...]
 
 
@@ -120,14 +123,14 @@ class _Scans:
                     return
                 self.reached = row[0]
                 yield row
-        except sqlite3.Error:
+        except UNREADABLE:
             self.broken = True
 
 
 def _until_damage(connection: sqlite3.Connection, query: str) -> Iterator[Row]:
     try:
         yield from connection.execute(query)
-    except sqlite3.Error:
+    except UNREADABLE:
         return
 
 
