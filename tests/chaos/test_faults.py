@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from planaria.chaos.faults import Faults
+from planaria.chaos.faults import WAKING, Faults
 from planaria.chaos.judge import Judge
 from planaria.chaos.target import Member, Target
 from planaria.core.scenario import parse_schedule
@@ -46,16 +46,39 @@ def test_a_cut_of_milliseconds_that_no_frame_met_is_made_again(
     assert injection.affected == (8 if times > 1 else 0)
 
 
-class Killing:
-    """Two nodes that are killed and started; what the judge is told of them."""
+@pytest.mark.parametrize("asleep", [0, 3, WAKING])
+def test_a_node_that_sleeps_is_corrupted_when_it_takes_part_again(
+    asleep: int, tmp_path: Path
+) -> None:
+    target = Killing(tmp_path, "mobile")
+    target.asleep = asleep
+    faults = Faults(cast(Target, target), cast(Judge, target), 7, tmp_path)
+    action = parse_schedule("at 0 corrupt count=1", "test")[0]
+    assert asyncio.run(faults.carry_out(action)).affected == (asleep < WAKING)
+    (victim,) = {name for what, name in target.said if what == "lost"}
+    assert target.said.count(("corrupt", victim)) == min(asleep + 1, WAKING)
 
+
+class Killing:
+    """Two nodes that are killed and started; what they and the judge are told."""
+
+    interval = 0.0
     invented = False
+    asleep = 0  # questions for which a node does not take part
+    handles: Sequence[int] = ()
 
     def __init__(self, home: Path, overlay: str) -> None:
         self.running = [Member(f"n{it}", it, "", 0, home, supervises=it == 1) for it in (1, 2)]
         self.members = {it.name: it for it in self.running}
-        self.applications = SimpleNamespace(overlay=overlay)
+        self.applications = SimpleNamespace(overlay=overlay, topic="t")
         self.said: list[tuple[str, str]] = []
+
+    async def ask(
+        self, member: Member, fault: str, seed: int = 0, **options: Any
+    ) -> SimpleNamespace:
+        self.said.append((fault, member.name))
+        self.asleep -= 1
+        return SimpleNamespace(affected=int(self.asleep < 0))
 
     def directory(self, member: Member) -> Path:
         assert member.directory is not None

@@ -24,6 +24,7 @@ from planaria.network.client.overlays import RING
 DELAY = 0.25  # intervals that a message takes in a simulation, on average
 SCRAMBLE_INTERVALS = 4.0  # in a simulation it is all that is under way at one moment
 BLIPS = 50  # times that a fault of less than an interval is done until a frame was in its way
+WAKING = 20  # intervals in which a node takes part again
 
 Prepare = Callable[[Path], int]
 
@@ -181,7 +182,7 @@ class Faults:
             for member in victims:
                 options, seed = {"nodes": nodes, "topics": topics}, rng.getrandbits(62)
                 options |= self._overlay
-                injection.affected += await self._harm(member, "corrupt", seed, **options)
+                injection.affected += await self._harm_awake(member, "corrupt", seed, **options)
 
     async def _skew(self, action: Action, injection: Injection, rng: Random) -> None:
         victims, seconds = self._chosen(action, injection, rng), int(action.number("seconds"))
@@ -289,6 +290,14 @@ class Faults:
             return (await self.target.ask(member, fault, seed, **options)).affected
         except Unanswered:
             return 0
+
+    async def _harm_awake(self, member: Member, fault: str, seed: int, **options: Any) -> int:
+        """The same when it takes part: who lost its store sleeps until others speak to it."""
+        for _ in range(WAKING):
+            if affected := await self._harm(member, fault, seed, **options):
+                return affected
+            await asyncio.sleep(self.target.interval)
+        return 0
 
     async def _last(self, action: Action) -> None:
         intervals = SCRAMBLE_INTERVALS if action.kind == "scramble" else action.duration
