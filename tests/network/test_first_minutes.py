@@ -54,16 +54,15 @@ def run(home: Path, *words: str) -> str:
 
 
 def follow(processes: Processes, words: list[str], nodes: list[str]) -> Reader:
-    """Subscribe, and wait until a node takes part for it."""
+    """Subscribe, and wait until a node follows it."""
     line = b"weather/europe mild" if "-v" in words else b"hello"
     reader = Reader(processes.run(*words, log="sub.log"), line)
-    name = words[1].partition("/")[0]
 
-    def takes_part() -> bool:
-        topics = [topic for it in nodes for topic in status(it).get("topics", {})]
-        return any(it.startswith(name) for it in topics)
+    def follows() -> bool:
+        clients = [client for it in nodes for client in status(it).get("connected", [])]
+        return any(it["pattern"] == words[1] for client in clients for it in client["follows"])
 
-    until(takes_part, f"somebody is in {name}")
+    until(follows, f"a node follows {words[1]}")
     return reader
 
 

@@ -5,14 +5,16 @@ from random import Random
 import pytest
 
 from planaria.core.message import Message
-from planaria.core.node import Publish, Send, Subscribe
+from planaria.core.node import Clock, Publish, Send, Subscribe
 from planaria.protocols.publications.antientropy_messages import Estimate
 from planaria.protocols.publications.holdings import Holdings
+from planaria.protocols.publications.retention import Retention
+from planaria.protocols.skipring.membership import CLOCKS_APART
 from planaria.protocols.skipring.messages import GetConfiguration, Ref, SetData
 from planaria.protocols.skipring.node import RingNode
 from planaria.protocols.skipring.peer import Peer
 from planaria.records.memory import MemoryStore
-from planaria.records.record import decode
+from planaria.records.record import TIME_MAX, decode
 from planaria.simulator.delays import fixed
 from planaria.simulator.engine import Simulator
 from records_lab import A, B, record, shuffled
@@ -112,3 +114,30 @@ def test_what_is_pushed_is_in_publishers_order_within_a_second(seed: int) -> Non
     some = Random(seed).sample(places, 7)
     few = [decode(data) for data in holdings.bodies([*sorted(some), (1 << 40) - 1])]
     assert sorted(it.place for it in few) == sorted(some), "and nothing that is not here"
+
+
+def test_a_new_topic_knows_the_time_before_the_clock_is_read_again() -> None:
+    """Else a member would take what is too old, as long as it knows no time."""
+    one = Peer(ME, (CHIEF,), Random(1), retention={TOPIC: Retention(age=3600)})
+    one.on_command(Clock(1_000_000))
+    one.on_command(Subscribe(TOPIC))
+    lo = one.topics[TOPIC].history.horizon.lo
+    assert 0 < lo < 1_000_000 - 3600
+    again = Peer(ME, (CHIEF,), Random(1), retention={"other": Retention(age=3600)})
+    again.load(one.state())
+    again.on_command(Subscribe("other"))
+    assert again.topics["other"].history.horizon.lo == lo, "a state has it"
+
+
+def test_a_newcomer_compares_all_but_what_its_neighbour_is_about_to_drop() -> None:
+    """Nothing is on its way to it; a neighbour refuses what its clock has dropped."""
+    one = Peer(ME, (CHIEF,), Random(1), retention={TOPIC: Retention(age=3600)})
+    one.on_command(Clock(1_000_000))
+    one.on_command(Subscribe(TOPIC))
+    (asked,) = [
+        it.message
+        for it in hear(one, configuration(2, (4, BEFORE), (5, AFTER)))
+        if isinstance(it, Send) and isinstance(it.message, Estimate)
+    ]
+    lo = one.topics[TOPIC].history.horizon.lo
+    assert (asked.state.lo, asked.state.cut) == (lo + CLOCKS_APART, TIME_MAX)

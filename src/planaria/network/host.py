@@ -132,7 +132,7 @@ class Host:
         advertised = tuple(format_address(name, at or where[1]) for name, at in named)
         self.hello = Hello(VERSIONS, self.hello.id, self.hello.cluster, advertised or (bound,))
         self.presence.appear(self.hello.addresses)
-        self._timer = loop.call_later(self.interval, self._tick, loop.time() + self.interval)
+        self._tick(loop.time())  # so the node knows the time before it is asked for anything
         self._beat(loop.time())
         return bound
 

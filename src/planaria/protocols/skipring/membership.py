@@ -29,7 +29,9 @@ from planaria.protocols.skipring.messages import (
 )
 from planaria.protocols.skipring.rest import content, make_up, rest
 from planaria.protocols.skipring.subscriber import Subscriber, SubscriberState
-from planaria.records.record import Draft, record_key
+from planaria.records.record import TIME_MAX, Draft, record_key
+
+CLOCKS_APART = 2  # seconds between those of two members
 
 
 class MembershipState(State):
@@ -179,10 +181,12 @@ class Membership(Stateful):
         return effects
 
     def _catch_up(self, neighbour: NodeId) -> list[Effect]:
-        """Ask for what was published before I came; digests would tell an interval later."""
-        history = self.history
-        lo, cut = history.holdings.window.lo, history.horizon.cut
-        return history.antientropy.begin(neighbour, lo, cut)
+        """Ask for what was published before I came; digests would tell an interval later.
+
+        Nothing is on its way to me, so all is compared, but not what my neighbour is about to drop.
+        """
+        lo = self.history.holdings.window.lo
+        return self.history.antientropy.begin(neighbour, lo and lo + CLOCKS_APART, TIME_MAX)
 
     def _on_greeting(self, message: Greeting | IntroduceShortcut) -> list[Effect]:
         """A neighbour speaks, and shows what it holds."""

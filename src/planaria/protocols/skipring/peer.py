@@ -56,9 +56,10 @@ FOREVER = Retention()
 
 
 class PeerState(State):
-    """All topics that a peer takes part in."""
+    """All topics that a peer takes part in, and the clock as it was last read."""
 
     topics: dict[str, MembershipState]
+    seconds: int | None = None
 
 
 class Peer(Node):
@@ -70,7 +71,8 @@ class Peer(Node):
     """
 
     __slots__ = (
-        "_rng", "admission", "pace_max", "retention", "secret", "store", "supervisors", "topics",
+        "_rng", "admission", "pace_max", "retention", "seconds", "secret", "store", "supervisors",
+        "topics",
     )  # fmt: skip
     state_type = PeerState
     reads_clock = True
@@ -91,6 +93,7 @@ class Peer(Node):
         self.secret = secret
         self.retention = dict(retention or {})
         self.topics: dict[str, Membership] = {}
+        self.seconds: int | None = None
         self._rng = rng
         self.store = store
         self.pace_max, self.admission = pace_max, admission
@@ -133,7 +136,7 @@ class Peer(Node):
     def state(self) -> PeerState:
         """The state of every topic."""
         topics: dict[str, Any] = {topic: one.state() for topic, one in self.topics.items()}
-        return PeerState(topics)
+        return PeerState(topics, self.seconds)
 
     def restore(self, data: bytes) -> Effects:
         """Take a stored state; a process that begins anew numbers in new incarnations."""
@@ -149,7 +152,7 @@ class Peer(Node):
     def load(self, state: State) -> None:
         """Be in the rings of a state, in whatever state; a name that is no topic is skipped."""
         assert isinstance(state, PeerState)
-        self.topics = {}
+        self.topics, self.seconds = {}, state.seconds
         for topic, its in state.topics.items():
             try:
                 self._join(topic, ordered=False).load(its)
@@ -166,6 +169,8 @@ class Peer(Node):
                 Subscriber(topic, self.id, order, self._rng, self.pace_max),
                 self._history(topic, ordered=ordered),
             )
+            if self.seconds is not None:  # it may be in before the clock is read again
+                self.topics[topic].history.read_clock(self.seconds)
         return self.topics[topic]
 
     def _history(self, topic: str, *, ordered: bool) -> History:
@@ -247,7 +252,7 @@ class Peer(Node):
 
     def _read_clock(self, command: Clock) -> Effects:
         """The time for every topic; one that rests is told when a second has passed."""
-        seconds = command.seconds
+        self.seconds = seconds = command.seconds
         found = [
             one.history.read_clock(seconds)
             for one in self.topics.values()
