@@ -5,6 +5,7 @@ way, and what must be known over a link is collected by walking the tree.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from planaria.core.ids import NodeId
@@ -15,23 +16,40 @@ from planaria.protocols.routing.node import BrokerState
 
 Tree = Mapping[NodeId, Sequence[NodeId]]  # every broker's neighbours
 Mask = int  # one bit for each notification of the universe
-Meant = dict[Mask, Filter]  # each with one filter that means it
+Filters = tuple[Filter, ...]
 Subscriptions = list[tuple[int, Filter]]
+
+REMEMBERED = 4_096  # groups of filters whose meaning is known; a trial sees some hundreds
+
+
+class Meaning:
+    """What some filters match: each by itself, and all together.
+
+    The judge has one for equal filters, so two are the same only if they are one.
+    """
+
+    __slots__ = ("masks", "union")
+
+    def __init__(self, masks: Iterable[Mask]) -> None:
+        self.masks = dict.fromkeys(masks)
+        self.union = _union(self.masks)
+
+    def lacks(self, other: "Meaning") -> Mask | None:
+        """The first mask of the other that none of mine covers; None: I mean as much."""
+        for mask in other.masks:
+            if mask not in self.masks and not _covered(mask, self.masks):
+                return mask
+        return None
 
 
 class Expected:
     """What must be known over one direction of a link."""
 
-    __slots__ = ("brokers", "masks", "union")
+    __slots__ = ("brokers", "filters", "meaning")
 
-    def __init__(self, brokers: Sequence[BrokerState], meant: Sequence[Meant]) -> None:
-        """`brokers` are those behind the link, `meant` what the clients of each want."""
-        self.brokers = brokers
-        self.masks: Meant = {}
-        for masks in meant:
-            for mask, filter in masks.items():
-                self.masks.setdefault(mask, filter)
-        self.union = _union(self.masks)
+    def __init__(self, brokers: Sequence[BrokerState], filters: Filters, meaning: Meaning) -> None:
+        """`brokers` are those behind the link, `filters` what their clients want."""
+        self.brokers, self.filters, self.meaning = brokers, filters, meaning
 
     @property
     def subscriptions(self) -> Subscriptions:
@@ -43,7 +61,8 @@ class Expected:
 class Judge:
     """Compares every broker's entries with the clients behind each link.
 
-    `universe` is every notification there is; the rest is how the brokers are configured.
+    `universe` is every notification there is; the rest is how the brokers are configured. Interval
+    after interval it is asked about the same filters, so what they mean is found out once.
     """
 
     def __init__(
@@ -53,6 +72,8 @@ class Judge:
         self.universe, self.strategy = universe, strategy
         self.hierarchical, self.waste_max = hierarchical, waste_max
         self._masks: dict[Filter, Mask] = {}  # what was tried before
+        self._meanings: dict[Filters, Meaning] = {}
+        self._lacking: dict[tuple[Meaning, Meaning], Mask | None] = {}
 
     def violations(
         self, brokers: Mapping[NodeId, BrokerState], parents: Mapping[NodeId, NodeId | None],
@@ -62,15 +83,16 @@ class Judge:
         tree = _neighbours(parents)
         found: list[Violation] = []
         expected: dict[tuple[NodeId, NodeId], Expected] = {}
-        meant = {id: self._meant(broker) for id, broker in brokers.items()}
+        wanted = {id: _wanted(broker) for id, broker in brokers.items()}
         for id in brokers:
             for neighbour in tree[id]:
                 silent = self.strategy == "flooding" or (
                     self.hierarchical and parents[id] == neighbour
                 )
                 behind = [] if silent else list(_behind(tree, neighbour, id))
-                masks = [meant[it] for it in behind]
-                expected[id, neighbour] = Expected([brokers[it] for it in behind], masks)
+                filters = tuple(chain.from_iterable([wanted[it] for it in behind]))
+                meaning, there = self._meaning(filters), [brokers[it] for it in behind]
+                expected[id, neighbour] = Expected(there, filters, meaning)
         for id, broker in brokers.items():
             found += self._links(id, broker, tree[id], expected)
             found += self._clients(id, broker)
@@ -80,23 +102,18 @@ class Judge:
                 found += self._in_flight(target, message, expected)
         return found or [it for id, broker in brokers.items() for it in self._index(id, broker)]
 
-    def _meant(self, broker: BrokerState) -> Meant:
-        """What the clients of one broker want."""
-        found: Meant = {}
-        for wanted in broker.clients.values():
-            for filter in wanted.values():
-                found.setdefault(self.mask(filter), filter)
-        return found
-
     def _index(self, id: NodeId, broker: BrokerState) -> Iterator[Violation]:
         """The broker finds what its entries say: else it would not forward what is wanted."""
+        entries, indexed = broker.table.entries, broker.table.indexed
+        if indexed == {(to, key): it.filter for to in entries for key, it in entries[to].items()}:
+            return
         wanted = {
             destination: mask
-            for destination, leases in broker.table.entries.items()
+            for destination, leases in entries.items()
             if (mask := _union(self.mask(lease.filter) for lease in leases.values()))
         }
         found: dict[int, Mask] = {}
-        for (destination, _), filter in broker.table.indexed.items():
+        for (destination, _), filter in indexed.items():
             if mask := self.mask(filter):
                 found[destination] = found.get(destination, 0) | mask
         if found != wanted:
@@ -132,12 +149,12 @@ class Judge:
             ids = {it for it, _ in expected.subscriptions}
             if sorted(have) != sorted(ids):
                 yield Violation("entries", id, f"{where}: other filters than are subscribed")
-        masks = dict.fromkeys(map(self.mask, have.values()))
-        for mask, filter in expected.masks.items():
-            if mask not in masks and not _covered(mask, masks):
-                yield Violation("missing", id, f"{where}: nothing covers {filter}")
-                break
-        surplus = _union(masks) & ~expected.union
+        known, meant = self._meaning(tuple(have.values())), expected.meaning
+        lacking = self._lacks(known, meant)
+        if lacking is not None:
+            filter = next(it for it in expected.filters if self.mask(it) == lacking)
+            yield Violation("missing", id, f"{where}: nothing covers {filter}")
+        surplus = known.union & ~meant.union
         if surplus and self.waste_max == 0:
             yield Violation("stale", id, f"{where}: {surplus.bit_count()} wanted by nobody")
 
@@ -158,12 +175,28 @@ class Judge:
             if message.leases:
                 yield Violation("channel", target, f"leases from {message.sender}, no neighbour")
             return
-        leased = _union(self.mask(filter) for _, filter in message.leases)
-        if leased & ~wanted.union and self.waste_max == 0:
+        leased = self._meaning(tuple(filter for _, filter in message.leases)).union
+        if leased & ~wanted.meaning.union and self.waste_max == 0:
             yield Violation("channel", target, "a lease in flight that nobody wants")
         ids = {id for id, _ in wanted.subscriptions} if message.cancels else {}
         if any(id in ids for id in message.cancels):
             yield Violation("channel", target, "a cancel in flight of what somebody wants")
+
+    def _meaning(self, filters: Filters) -> Meaning:
+        """What these filters mean, found out once."""
+        found = self._meanings.get(filters)
+        if found is None:
+            if len(self._meanings) >= REMEMBERED:
+                self._meanings.clear()
+                self._lacking.clear()
+            found = self._meanings[filters] = Meaning(map(self.mask, filters))
+        return found
+
+    def _lacks(self, known: Meaning, meant: Meaning) -> Mask | None:
+        """What is meant and not known, found out once."""
+        if (known, meant) not in self._lacking:
+            self._lacking[known, meant] = known.lacks(meant)
+        return self._lacking[known, meant]
 
     def mask(self, filter: Filter) -> Mask:
         """Which notifications of the universe `filter` matches."""
@@ -178,6 +211,11 @@ class Judge:
             if all(_allowed(values, attributes.get(name)) for name, values in filter.constraints):
                 found |= 1 << place
         return found
+
+
+def _wanted(broker: BrokerState) -> Filters:
+    """What the clients of one broker want."""
+    return tuple(chain.from_iterable([it.values() for it in broker.clients.values()]))
 
 
 def _cancelled(
