@@ -1,8 +1,10 @@
 """The content overlay: how to make, break and judge brokers on a tree that heals."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import ceil, log2
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import structs
@@ -195,7 +197,7 @@ class ContentOverlay(Overlay):
 
     def publication(self, id: NodeId, number: int) -> Command | None:
         """One of the notifications of the small world, numbered."""
-        return Publish(TOPIC, b"%d" % number, random_attributes(Random(number)))
+        return Publish(TOPIC, b"%d" % number, dict(_numbered(number)))
 
     def bound(self, n: int, delay: float) -> int:
         """Intervals to heal in if no message takes longer than `delay`.
@@ -243,6 +245,11 @@ class ContentOverlay(Overlay):
         source.announcer.announced[target.id] = found
         if found:
             target.table.entries[source.id] = {id: Lease(it) for id, it in found.items()}
+
+
+@lru_cache(maxsize=64)  # every broker is asked for the same one, and a generator costs much
+def _numbered(number: int) -> Mapping[str, Any]:
+    return MappingProxyType(random_attributes(Random(number)))
 
 
 def _brokers(states: Mapping[NodeId, State]) -> dict[NodeId, ContentBrokerState]:

@@ -8,12 +8,12 @@ from planaria.core.message import Message
 from planaria.core.overlay import Channel, Violation
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.member import (
-    GROUP,
     DhtMemberState,
+    is_for_dht,
     pointed_at,
 )
 from planaria.protocols.dht.messages import Departed, Finger, Found
-from planaria.protocols.ring.messages import Check, Introduce, Remove, RingMessage
+from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 
 
@@ -107,10 +107,10 @@ def _present(id: NodeId, member: DhtMemberState, right: RightRing) -> list[Viola
 
 def false_content(message: Message, right: RightRing) -> str:
     """What is false in a message of the DHT in flight; empty if nothing is."""
+    if not is_for_dht(message):
+        return ""
     named: list[NodeId] = []
     match message:
-        case RingMessage() if message.group != GROUP:
-            pass
         case Check():
             named = [message.sender[1]]
         case Introduce():

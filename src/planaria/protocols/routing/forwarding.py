@@ -145,7 +145,7 @@ class Forwarder(Node):
 
     def _give_up(self, neighbour: NodeId, link: Link) -> list[Effect]:
         """Give up what is too old to be sent, or cannot be, and report it."""
-        lost = {id: None for id in link.underway() if self.memory.sendable(id) is None}
+        lost = {id: None for id in link.underway() if not self.memory.can_send(id)}
         return self._gap(link.give_up(lost), [neighbour]) if lost else []
 
     def _acknowledge(self, neighbour: NodeId, link: Link) -> list[Effect]:

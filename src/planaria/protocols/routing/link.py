@@ -27,6 +27,8 @@ TRIES_MAX = 8  # counted: by then it has long been the longest
 EARLY_AGE_MAX = 2 * RESEND_MAX  # timeouts for which what came early waits: it is sent again
 ACKNOWLEDGE_AT_ONCE = 64  # ids; fewer wait for the timeout: a quarter of the window
 
+_LENGTHS = {ID_BYTES}
+
 UNKNOWN = -1  # the session of a neighbour that has not spoken
 
 Knows = Callable[[bytes], bool]
@@ -177,10 +179,11 @@ class Link(Stateful):
     def repair(self) -> None:
         """Bring variables that a fault changed back into their ranges."""
         self.session %= SESSIONS
-        if len(self.early) > WINDOW or any(not it.waited >= 0 for it in self.early.values()):
+        early = self.early
+        if early and (len(early) > WINDOW or any(not it.waited >= 0 for it in early.values())):
             fine = [(id, it) for id, it in self.early.items() if it.waited >= 0]
             self.early = dict(fine[:WINDOW])
-        if any(len(id) != ID_BYTES for id in self.outgoing):
+        if self.outgoing and {*map(len, self.outgoing)} != _LENGTHS:
             self.outgoing = {id: it for id, it in self.outgoing.items() if len(id) == ID_BYTES}
         for it in self.outgoing.values():
             if not (0 <= it.wait <= RESEND_MAX and 0 <= it.tries <= TRIES_MAX):

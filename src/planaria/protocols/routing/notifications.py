@@ -17,6 +17,7 @@ from planaria.protocols.routing.messages import ID_BYTES, Notify
 ATTRIBUTES_MAX = 64  # of one notification
 NOTIFICATION_BYTES_MAX = FRAME_BYTES_MAX - 4096  # names, values and payload; the rest is its frame
 GAP_MAX = (1 << 31) - 1  # more are reported as so many
+_NUMBERS = (bool, int, float)  # a tuple: a union is made anew each time that it is asked for
 
 
 class Notification(Struct):
@@ -84,13 +85,15 @@ def is_sound(it: Notification) -> bool:
 def _bytes(name: str, value: object) -> int:
     """How long `value` is on the wire; raises UsageError if no attribute can have it."""
     if isinstance(value, str):
+        if value.isascii():  # nearly all are, and this makes no copy
+            return len(value)
         try:
             return len(value.encode())
         except UnicodeEncodeError:
             raise UsageError(f"attribute {name!r}: not valid Unicode text") from None
     if isinstance(value, Timestamp):
         value = value.microseconds
-    if not isinstance(value, bool | int | float):
+    if not isinstance(value, _NUMBERS):
         kinds = "a number, a text, true, false or a timestamp"
         raise UsageError(f"attribute {name!r} of type {type(value).__name__}: publish {kinds}")
     if isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX:

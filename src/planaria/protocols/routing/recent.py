@@ -97,6 +97,13 @@ class Memory(Stateful):
                 return _aged(kept[id], generation, self.age, self.period)
         return None
 
+    def can_send(self, id: bytes) -> bool:
+        """May this notification still be sent?"""
+        for generation, kept in enumerate(self.recent):
+            if id in kept:
+                return _age(kept[id], generation, self.age, self.period) is not None
+        return False
+
     def replayed(self, holder: NodeId) -> Iterator[Notification]:
         """What `holder` is not known to have, each as old as it is, the oldest first."""
         return replayed(self.age, self.recent, self.period, holder)
@@ -134,10 +141,16 @@ def too_old(body: Notification, period: int) -> bool:
 
 def _aged(it: Recent, generation: int, age: int, period: int) -> Notification | None:
     """As old as it is now; None if that is too old, or nobody can have published it."""
-    if too_old(it.body, period):
+    now = _age(it, generation, age, period)
+    return None if now is None else structs.replace(it.body, age=now)
+
+
+def _age(it: Recent, generation: int, age: int, period: int) -> int | None:
+    """How old it is now; None if that is too old, or nobody can have published it."""
+    body = it.body
+    if too_old(body, period):
         return None
     # When it came may be false: the earlier, the sooner it is too old.
     arrived = it.arrived if 0 <= it.arrived < period else 0
-    waited = max(0, age + generation * period - arrived)
-    found = structs.replace(it.body, age=it.body.age + waited)
-    return found if not too_old(found, period) and is_sound(found) else None
+    now = body.age + max(0, age + generation * period - arrived)
+    return now if now < REPLAYED_PERIODS * period and is_sound(body) else None

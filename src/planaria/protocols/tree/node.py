@@ -23,6 +23,8 @@ from planaria.protocols.tree.messages import TreeMessage
 from planaria.protocols.tree.place import TreePlace, TreePlaceState
 from planaria.protocols.tree.reference_tree import ReferenceTree
 
+_ANSWERS = (Located, Unlocated)  # a tuple: a union would be made anew for every effect
+
 
 def speaker(message: Message) -> NodeId | None:
     """In whose name a message of either layer speaks: it counts only if it comes from there."""
@@ -91,7 +93,7 @@ class TreeHost(Node):
         outward: list[Effect] = []
         pending = [*effects, *self.place.review()]
         for effect in pending:  # grows while answers lead to more lookups: six for one search
-            if isinstance(effect, Located | Unlocated) and effect.key in self.place.asked:
+            if isinstance(effect, _ANSWERS) and effect.key in self.place.asked:
                 pending += self.place.on_answer(effect)
             else:
                 outward.append(effect)

@@ -233,13 +233,12 @@ class TreePlace(Stateful):
         me = self.dht.id
         if self.parent is not None and (self.parent == me or not is_node_id(self.parent)):
             self.parent, self.dirty = None, True
-        fine = tuple(
-            dict.fromkeys(
-                id for id in self.children if id not in (me, self.parent) and is_node_id(id)
-            )
-        )
-        if fine != self.children or len(fine) > NEIGHBOURS_MAX:
-            self.children, self.dirty = fine[:NEIGHBOURS_MAX], True
+        if self.children:
+            others = (me, self.parent)
+            own = [id for id in self.children if id not in others and is_node_id(id)]
+            fine = tuple(dict.fromkeys(own))
+            if fine != self.children or len(fine) > NEIGHBOURS_MAX:
+                self.children, self.dirty = fine[:NEIGHBOURS_MAX], True
         if self.claims:
             claims = [id for id in self.claims if id != me and is_node_id(id)]
             self.claims = claims[:CLAIMS_MAX]

@@ -22,7 +22,10 @@ from planaria.simulator.engine import Simulator
 def wants(subscription: Subscribe, publication: Publish) -> bool:
     """Does what was published satisfy the condition? By plain matching, without an index."""
     attributes = {TOPIC: publication.topic, **publication.attributes}
-    return any(matches(it, attributes) for it in _filters(subscription))
+    for it in _filters(subscription):  # noqa: SIM110 - a generator costs as much as the answer
+        if matches(it, attributes):
+            return True
+    return False
 
 
 @lru_cache(maxsize=10_000)  # each is asked for at every publication
