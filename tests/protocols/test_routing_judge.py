@@ -1,10 +1,12 @@
-"""The judge of routing remembers what filters mean: never what a broker held a moment ago."""
+"""What trials of routing remember is never what a broker held, or a client said, a moment ago."""
 
 from collections.abc import Sequence
 
 import pytest
 
+from planaria.core.node import Publish
 from planaria.core.overlay import Violation
+from planaria.protocols.content.overlay import ContentOverlay
 from planaria.protocols.routing import legitimacy
 from planaria.protocols.routing.node import Broker
 from planaria.protocols.routing.overlay import RoutingOverlay
@@ -49,3 +51,12 @@ def test_what_is_remembered_is_no_excuse_for_what_changed_since() -> None:
     assert {it.invariant for it in trial.violations()} >= {"missing"}
     leases.update(kept)
     assert trial.violations() == []
+
+
+def test_whoever_changes_a_publication_changes_no_other() -> None:
+    overlay = ContentOverlay()
+    first, second = overlay.publication(0, 3), overlay.publication(1, 3)
+    assert isinstance(first, Publish)
+    assert first == second
+    first.attributes["level"] = 99
+    assert overlay.publication(0, 3) == second != first
