@@ -27,7 +27,7 @@ from planaria.core.node import (
 from planaria.core.state import decode_state
 from planaria.protocols.publications.retention import Rejected, Retention
 from planaria.protocols.skipring.broadcast_messages import Arc
-from planaria.protocols.skipring.messages import Unsubscribe
+from planaria.protocols.skipring.messages import Greeting, Unsubscribe
 from planaria.protocols.skipring.overlay import SUPERVISOR_BASE, TOPIC, RingOverlay
 from planaria.protocols.skipring.peer import Peer, PeerState
 from planaria.records.packing import PACKED_PUBLICATIONS
@@ -342,6 +342,23 @@ def test_no_share_goes_over_a_full_link_and_no_exchange_begins_there() -> None:
     peer.on_command(Ready(busy))
     assert busy in arcs(3)
     assert peer.topics[TOPIC].history.on_digest(busy, digest) != []
+
+
+def test_a_neighbour_whose_link_was_full_is_shown_at_once_what_there_is() -> None:
+    """What did not fit is not sent again: it would wait for the next timeout to ask for it."""
+    lab = RingLab.legitimate(8)
+    peer, one = peer_of(lab), lab.member(0)
+    beside, far = one.ring[0], next(it for it in one.neighbours() if it not in one.ring)
+    assert not peer.on_command(Ready(beside[1])), "it was not full"
+    for full in (beside, far):
+        peer.on_command(Busy(full[1]))
+    me, digest = (one.label, one.id), peer.topics[TOPIC].history.digest()
+    shown = Greeting(TOPIC, me, beside[0], digest)  # type: ignore[arg-type]
+    assert peer.on_command(Ready(beside[1])) == [Send(beside[1], shown)]
+    assert not peer.on_command(Ready(far[1])), "only ring neighbours are greeted"
+    peer.on_command(Busy(beside[1]))
+    one.label = None
+    assert not peer.on_command(Ready(beside[1])), "and only by members"
 
 
 def test_a_clock_reaches_every_topic() -> None:

@@ -7,7 +7,7 @@ from msgspec import field
 
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
-from planaria.core.node import Effect, Joined
+from planaria.core.node import Effect, Joined, Send
 from planaria.core.state import State, Stateful
 from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
@@ -145,12 +145,22 @@ class Membership(Stateful):
         effects = self.history.link_down(self._view(), peer)
         return [*effects, *self.subscriber.on_link_down(peer)]
 
-    def on_link_up(self, peer: NodeId) -> None:
-        """The way to `peer` is open: it is not missing, and its link is empty."""
+    def on_link_up(self, peer: NodeId) -> list[Effect]:
+        """The way to `peer` is open: it is not missing, and its link is empty.
+
+        If it was full, the neighbour may be behind: it is shown what there is at once.
+        """
         self._make_up()
-        self.subscriber.on_link_up(peer)
-        if self.history.broadcast.ready(peer):
-            self.subscriber.pace.reset()  # it may be behind: show it what there is
+        one = self.subscriber
+        one.on_link_up(peer)
+        if not self.history.broadcast.ready(peer):
+            return []
+        one.pace.reset()
+        if one.label is None:
+            return []
+        me, digest = (one.label, one.id), self.history.digest()
+        beside = [ref for ref in dict.fromkeys(one.ring) if ref[1] == peer]
+        return [Send(peer, Greeting(one.topic, me, ref[0], digest)) for ref in beside]
 
     def _joined(self) -> list[Effect]:
         """Tell the application once that it is a member and knows of nothing wrong."""

@@ -267,9 +267,8 @@ class Peer(Node):
 
     def _link_up(self, command: LinkUp | Ready) -> Effects:
         """A neighbour can be sent to again; what it lacks it gets by anti-entropy."""
-        for membership in self.topics.values():
-            membership.on_link_up(command.peer)
-        return ()
+        found = [one.on_link_up(command.peer) for one in self.topics.values()]
+        return [effect for effects in found for effect in effects]
 
     def _link_full(self, command: Busy) -> Effects:
         """A neighbour's share of broadcasts goes to others meanwhile."""
