@@ -352,6 +352,10 @@ def test_a_neighbour_whose_link_was_full_is_shown_at_once_what_there_is() -> Non
     assert not peer.on_command(Ready(beside[1])), "it was not full"
     for full in (beside, far):
         peer.on_command(Busy(full[1]))
+    assert not peer.on_command(Ready(beside[1])), "nothing was exchanged: it lacks nothing here"
+    peers = peer.topics[TOPIC].history.antientropy.peers
+    peers |= {beside[1]: (0, 0), far[1]: (0, 0)}
+    peer.on_command(Busy(beside[1]))
     me, digest = (one.label, one.id), peer.topics[TOPIC].history.digest()
     shown = Greeting(TOPIC, me, beside[0], digest)  # type: ignore[arg-type]
     assert peer.on_command(Ready(beside[1])) == [Send(beside[1], shown)]

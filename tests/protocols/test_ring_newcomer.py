@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from planaria.core.codec import Codec
 from planaria.core.message import Message
 from planaria.core.node import Clock, Publish, Send, Subscribe
 from planaria.protocols.publications.antientropy_messages import Estimate
@@ -12,6 +13,7 @@ from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.membership import CLOCKS_APART
 from planaria.protocols.skipring.messages import GetConfiguration, Ref, SetData
 from planaria.protocols.skipring.node import RingNode
+from planaria.protocols.skipring.overlay import RingOverlay
 from planaria.protocols.skipring.peer import Peer
 from planaria.records.memory import MemoryStore
 from planaria.records.record import TIME_MAX, decode
@@ -141,3 +143,15 @@ def test_a_newcomer_compares_all_but_what_its_neighbour_is_about_to_drop() -> No
     ]
     lo = one.topics[TOPIC].history.horizon.lo
     assert (asked.state.lo, asked.state.cut) == (lo + CLOCKS_APART, TIME_MAX)
+
+
+@pytest.mark.parametrize("lo", [-7, TIME_MAX])
+def test_whatever_memory_takes_for_a_window_a_newcomer_sends_what_can_be_read(lo: int) -> None:
+    one = Peer(ME, (CHIEF,), Random(1))
+    one.on_command(Subscribe(TOPIC))
+    holdings = one.topics[TOPIC].history.holdings
+    holdings.store.index.window = holdings.window._replace(lo=lo)
+    asked = [it for it in hear(one, configuration(2, (4, BEFORE), (5, AFTER))) if type(it) is Send]
+    assert any(isinstance(it.message, Estimate) for it in asked)
+    codec = Codec(RingOverlay.messages)
+    assert all(codec.decode(codec.encode(it.message)) == it.message for it in asked)

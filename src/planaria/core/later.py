@@ -1,6 +1,6 @@
 """Modules that are imported when something of them is first used.
 
-numpy is a third of what a node loads, and most nodes and commands come a long way without it. Where
+numpy is a third of what a node would load before it serves, and most commands never need it. Where
 it is imported with `Later`, the import of its types stands under TYPE_CHECKING.
 """
 

@@ -148,7 +148,8 @@ class Membership(Stateful):
     def on_link_up(self, peer: NodeId) -> list[Effect]:
         """The way to `peer` is open: it is not missing, and its link is empty.
 
-        If it was full, the neighbour may be behind: it is shown what there is at once.
+        If it was full, the neighbour may be behind. One that an exchange left behind is shown what
+        there is at once, in that topic alone: all topics of a link would fill it again.
         """
         self._make_up()
         one = self.subscriber
@@ -156,7 +157,7 @@ class Membership(Stateful):
         if not self.history.broadcast.ready(peer):
             return []
         one.pace.reset()
-        if one.label is None:
+        if one.label is None or peer not in self.history.antientropy.peers:
             return []
         me, digest = (one.label, one.id), self.history.digest()
         beside = [ref for ref in dict.fromkeys(one.ring) if ref[1] == peer]
@@ -196,7 +197,8 @@ class Membership(Stateful):
         Nothing is on its way to me, so all is compared, but not what my neighbour is about to drop.
         """
         lo = self.history.holdings.window.lo
-        return self.history.antientropy.begin(neighbour, lo and lo + CLOCKS_APART, TIME_MAX)
+        lo = max(0, min(lo + CLOCKS_APART, TIME_MAX)) if lo else 0
+        return self.history.antientropy.begin(neighbour, lo, TIME_MAX)
 
     def _on_greeting(self, message: Greeting | IntroduceShortcut) -> list[Effect]:
         """A neighbour speaks, and shows what it holds."""
