@@ -213,7 +213,7 @@ def test_a_node_whose_timeouts_take_long_hears_others_in_between() -> None:
         one._tick(loop.time())
         [(began, done)] = took
         assert one._timer is not None
-        assert one._timer.when() - done >= done - began
+        assert one._timer.when() - done >= 3 * (done - began)
 
     run(work, host())
 

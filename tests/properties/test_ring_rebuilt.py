@@ -125,6 +125,7 @@ def test_a_topic_with_former_neighbours_does_not_rest_and_counts_what_it_rested(
     membership = peer.topics[TOPIC]
     pace = membership.subscriber.pace
     membership.former.left = {3: 6}
+    pace.pace, pace.left = 16, 9
     pace.rest, pace.rested = 3, 0
     for left in (6, 6, 6, 2):
         peer.on_timeout()

@@ -1,4 +1,4 @@
-"""Which supervisor serves which topic: consistent hashing."""
+"""Which supervisor serves which topic: rendezvous hashing."""
 
 import pytest
 from hypothesis import given
@@ -37,9 +37,24 @@ def test_removal_of_one_supervisor_moves_only_its_topics(
         assert preference(topic, left) == tuple(id for id in before if id != gone)
 
 
-def test_topics_spread_over_supervisors() -> None:
-    serving = [preference(topic, range(4))[0] for topic in TOPICS]
-    assert all(serving.count(id) for id in range(4))
+@given(SUPERVISORS.filter(lambda several: len(several) > 1), st.binary(max_size=4))
+def test_every_supervisor_serves_its_share_of_the_topics(
+    supervisors: list[int], secret: bytes
+) -> None:
+    """Two on a circle may get 1 and 199 of 200; within five deviations of a fair coin's share."""
+    serving = [preference(topic, supervisors, secret)[0] for topic in TOPICS]
+    share = 1 / len(supervisors)
+    apart = 5 * (len(TOPICS) * share * (1 - share)) ** 0.5
+    for id in supervisors:
+        assert abs(serving.count(id) - len(TOPICS) * share) <= apart
+
+
+def test_the_topics_of_a_dead_supervisor_are_shared_by_all_others() -> None:
+    """On a circle its successor would get them all."""
+    orders = [preference(topic, range(4)) for topic in TOPICS]
+    for gone in range(4):
+        heirs = [order[1] for order in orders if order[0] == gone]
+        assert all(heirs.count(id) >= len(heirs) / 6 for id in range(4) if id != gone)
 
 
 def test_the_clusters_secret_keys_the_order_and_without_one_there_is_the_plain_order() -> None:
@@ -52,12 +67,13 @@ def test_the_clusters_secret_keys_the_order_and_without_one_there_is_the_plain_o
     assert {preference("news", range(4), key)[0] for key in keys} == {0, 1, 2, 3}
 
 
-def test_supervisors_are_placed_once_not_for_every_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_a_topic_is_found_once_not_in_every_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     hashed = list[object]()
 
     def counted(kind: str, *rest: str | int | bytes) -> int:
-        if kind == "supervisor":
-            hashed.append(rest)
+        hashed.append(rest)
         return stable_hash(kind, *rest)
 
     monkeypatch.setattr(placement, "stable_hash", counted)
@@ -66,6 +82,7 @@ def test_supervisors_are_placed_once_not_for_every_topic(monkeypatch: pytest.Mon
         served = supervisor.serve(topic)
         assert served is not None
         served.database.entries = [9]
-    supervisor.on_timeout()
-    assert len(hashed) == 4
+    for _ in range(3):
+        supervisor.on_timeout()
+    assert len(hashed) == 4 * len(TOPICS)
     assert len({served.topic for served in supervisor.topics.values()}) == len(TOPICS)

@@ -46,6 +46,7 @@ INTERVAL_SECONDS = 0.5
 SILENCE_SECONDS = 4.0  # without a frame, after which a peer is gone
 CONNECTIONS_MAX = 4096  # accepted: nodes, clients and whoever has not said hello yet
 STOP_SECONDS = 1.0  # for the other ends to say goodbye
+OTHERS_SHARE = 3  # times as long as a timeout took: to hear others before the next
 TRIM_SECONDS = 10.0  # from the close of a connection, by when its buffers are free, and many more
 
 log = logging.getLogger("planaria.network")
@@ -381,11 +382,10 @@ class Host:
     def _tick(self, due: float) -> None:
         """One timeout of the node; the next is due an interval later, however late this one is.
 
-        But not before as much time has passed as this one took: a node that has no more than that
-        would be busy with its own timeouts alone, hear nobody, and doubt everybody.
+        But not before three times as long has passed as this one took: a node that has no time to
+        hear what others say in theirs drops it, and doubts everybody.
         """
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = (loop := asyncio.get_running_loop()).time()
         self.late += now - due > self.interval / 2
         try:
             self._expel()
@@ -394,7 +394,7 @@ class Host:
                 self._perform(self.node.on_command(Clock(int(self.wall()))), None)
             self._perform(self.node.on_timeout(), None)
         finally:
-            done = loop.time()
-            following = max(due + self.interval, done + max(self.interval / 2, done - now))
+            pause = max(self.interval / 2, OTHERS_SHARE * (loop.time() - now))
+            following = max(due + self.interval, loop.time() + pause)
             if not self._stopped.is_set():
                 self._timer = loop.call_at(following, self._tick, following)
