@@ -79,6 +79,8 @@ async def idle(nodes: int, topics: int, seconds: float, directory: Path, interva
         print(
             f"{nodes} nodes with {topics} topics each serve after {time.monotonic() - began:.1f} s"
         )
+        good = await settled(started, topics, 600)
+        print(f"all joined and none in doubt: {good}, after {time.monotonic() - began:.1f} s")
         context = read_context(network.context)
         good = await legitimate(context, nodes, 600)
         print(f"legitimate: {good}, after {time.monotonic() - began:.1f} s", flush=True)
@@ -104,11 +106,29 @@ async def wipe(network: LocalNetwork, child: Child, known: str) -> None:
     await child.start([*words, "--interval", str(network.interval)])
 
 
+def metrics(one: Started) -> dict[str, float]:
+    """What a node says of itself."""
+    with urlopen(f"http://{one.http}/metrics", timeout=60) as answer:
+        lines = [line.split() for line in answer.read().decode().splitlines()]
+    return {line[0]: float(line[1]) for line in lines if len(line) == 2}
+
+
+async def settled(started: list[Started], topics: int, seconds: float) -> bool:
+    """Is every node in all topics and in no doubt, by its own word, within so many seconds?"""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = [metrics(one) for one in started]
+        if all(
+            it["planaria_topics"] >= topics and not it["planaria_doubtful_topics"] for it in found
+        ):
+            return True
+        await asyncio.sleep(2)
+    return False
+
+
 def sent(one: Started) -> tuple[float, float]:
     """Messages and bytes that a node has sent to others."""
-    with urlopen(f"http://{one.http}/metrics", timeout=30) as answer:
-        lines = [line.split() for line in answer.read().decode().splitlines()]
-    found = {line[0]: float(line[1]) for line in lines if len(line) == 2}
+    found = metrics(one)
     return found["planaria_sent_messages_total"], found["planaria_sent_bytes_total"]
 
 
