@@ -10,6 +10,7 @@ import pytest
 
 from planaria.cli.ls import topic_rows
 from planaria.core.errors import UsageError
+from planaria.network import survey as surveys
 from planaria.network.client.access import Access, shown
 from planaria.network.client.asking import Asker, Unanswered
 from planaria.network.client.errors import Unreachable
@@ -84,6 +85,30 @@ def test_a_refusal_a_wrong_answer_silence_and_a_hang_up_are_one_line_each() -> N
                 await waiting
             with pytest.raises(Unanswered, match="hung up"):
                 await one.ask(AskStatus, StatusIs)
+
+    run(ask)
+
+
+def test_a_node_that_is_slow_to_answer_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 16 nodes each took its two seconds for the charters of 300 topics after the other."""
+    monkeypatch.setattr(surveys, "QUESTIONS_MAX", 1)
+
+    async def ask(network: WatchedNetwork) -> None:
+        slow, other, *_ = (node.id for node in network.nodes)
+        async with Surveyor(network.context) as surveyor:
+            await surveyor.look()
+            network.nodes[0].gate.mute = True
+            unanswered = [
+                asyncio.ensure_future(surveyor.ask(slow, AskStatus, StatusIs)) for _ in range(2)
+            ]
+            await asyncio.sleep(0.05)
+            for _ in range(3):
+                assert await surveyor.ask(other, AskStatus, StatusIs)
+            assert not any(it.done() for it in unanswered)
+            assert len(surveyor._askers[slow]._waiting) == 1, "one at a time"
+            for it in unanswered:
+                it.cancel()
+            await asyncio.gather(*unanswered, return_exceptions=True)
 
     run(ask)
 

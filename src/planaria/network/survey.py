@@ -4,6 +4,7 @@ What it sees was true at slightly different moments. Connections stay open from 
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from time import monotonic, time
 
@@ -30,7 +31,8 @@ from planaria.protocols.skipring.peer import PeerState
 from planaria.protocols.skipring.supervisor import SupervisorState
 
 NODES_MAX = 4096  # that one look visits
-QUESTIONS_MAX = 64  # at a time
+VISITS_MAX = 64  # nodes that are reached at a time
+QUESTIONS_MAX = 64  # at a time, to one node
 REACH_SECONDS = 3.0  # for one node to be reached, and again for each answer
 
 
@@ -92,7 +94,11 @@ class Surveyor:
         self.context = context
         self.access = Access(*shown(context, None))
         self._askers: dict[NodeId, Asker] = {}
-        self._free = asyncio.Semaphore(QUESTIONS_MAX)
+        self._visits = asyncio.Semaphore(VISITS_MAX)
+        # Each node has its own: who is slow, or must first ask others, holds up nobody else.
+        self._questions = defaultdict[NodeId, asyncio.Semaphore](
+            lambda: asyncio.Semaphore(QUESTIONS_MAX)
+        )
 
     async def __aenter__(self) -> "Surveyor":
         return self
@@ -148,7 +154,7 @@ class Surveyor:
         self, node: NodeId, kind: type[ClientMessage], answer: type[Answer], *fields: object
     ) -> Answer:
         """Ask a node that was seen; raises Unanswered."""
-        async with self._free:
+        async with self._questions[node]:
             return await self._askers[node].ask(kind, answer, *fields)
 
     async def _visit(self, one: Silent, survey: Survey) -> Silent | None:
@@ -156,7 +162,7 @@ class Surveyor:
         reasons = []
         for address in one.addresses:
             try:
-                async with self._free:
+                async with self._visits:
                     await self._ask_status(one.node, address, survey)
                 return None
             except (Unanswered, MsgspecError) as error:
