@@ -45,6 +45,40 @@ def test_a_question_of_long_ago_is_no_patience_spent() -> None:
     assert gate.done == [Laid("gossip", True)]
 
 
+def test_an_answer_is_a_reason_to_look_for_those_alone_that_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All that waited were looked at for each answer: with 1,000 topics a third of the time."""
+    gate, looked = Asking(charters(2)), list[str]()
+    find = gate.overlays._find
+
+    def counted(pattern: str, names: list[str], since: float) -> Laid | None:
+        looked.append(pattern)
+        return find(pattern, names, since)
+
+    monkeypatch.setattr(gate.overlays, "_find", counted)
+    for number in range(50):
+        gate.overlays.when(f"plant/{number}", gate.done.append)
+    gate.overlays.when("plant/3/#", gate.done.append)
+    looked.clear()
+    gate.answer("plant/7")
+    assert looked == ["plant/7"]
+    gate.answer("plant/3", Charter("plant/3", 1, 0, 1, "gossip"))
+    assert looked[1:] == ["plant/3", "plant/3/#"]
+    assert gate.done == [], "the topic above is not known yet"
+    gate.answer("plant")
+    assert gate.done == [Laid("gossip", True), RING, Laid("gossip", True)]
+    looked.clear()
+    gate.answer("plant/7")
+    assert looked == [], "it waits no more"
+    gate.overlays.on_timeout()
+    assert len(looked) == 48
+    gate.now += laid.PATIENCE_SECONDS + 0.1
+    gate.overlays.on_timeout()
+    assert len(gate.done) == 51
+    assert not gate.overlays._needed
+
+
 def test_who_waits_too_long_goes_on_in_the_ring_and_of_rights_nothing_is_known() -> None:
     gate = Asking(charters(2))
     gate.overlays.when("news", gate.done.append)

@@ -96,7 +96,7 @@ class Gate:
             self.settling.on_answer(effect)
         elif isinstance(effect, Joined):
             self.memberships.on_joined(effect)
-            self.publishing.look()
+            self.publishing.look(effect.pattern)
             self.tails.on_joined()
         elif isinstance(effect, Notice):
             self.tails.on_notice(effect)

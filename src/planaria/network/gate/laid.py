@@ -5,7 +5,7 @@ answers within two seconds, the topic counts as one of `ring`: a network without
 on. Of rights nothing is assumed: until somebody has answered they are not known.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from planaria.core.errors import UsageError
@@ -40,9 +40,11 @@ Act = Callable[[Laid], None]
 
 
 class Waiting(NamedTuple):
-    """Since when it is waited for a pattern, and what is to be done then, with its bytes."""
+    """Since when it is waited for a pattern, which charters count for it, and what is to be done
+    then, with its bytes."""
 
     since: float
+    names: list[str]
     acts: list[tuple[int, Act]]
 
 
@@ -57,6 +59,7 @@ class Overlays:
         self._settled: dict[str, tuple[Laid, float]] = {}
         self._asked: dict[str, float] = {}  # names that were asked for a moment ago, and when
         self._waiting: dict[str, Waiting] = {}
+        self._needed: dict[str, dict[str, None]] = {}  # which of them wait for a name
         self._count = self._bytes = 0
 
     def settled(self, pattern: str) -> Laid | None:
@@ -64,7 +67,9 @@ class Overlays:
         found = self._settled.get(pattern)
         if found is not None and found[1] > self._clock():
             return found[0]
-        return None if pattern in self._waiting else self._find(pattern, self._clock())
+        if pattern in self._waiting:
+            return None
+        return self._find(pattern, _names(pattern), self._clock())
 
     def charters(self, topic: str) -> list[Charter] | None:
         """The charters of a topic and of those above it, the nearest first; None: not all known.
@@ -90,7 +95,11 @@ class Overlays:
             return True
         if self._count >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
             return False
-        self._waiting.setdefault(pattern, Waiting(self._clock(), [])).acts.append((size, act))
+        if pattern not in self._waiting:
+            self._waiting[pattern] = Waiting(self._clock(), _names(pattern), [])
+            for name in self._waiting[pattern].names:
+                self._needed.setdefault(name, {})[pattern] = None
+        self._waiting[pattern].acts.append((size, act))
         self._count += 1
         self._bytes += size
         return True
@@ -105,27 +114,39 @@ class Overlays:
             if mine is not None and fresh > self._clock():
                 its = mine if its is None or rank_of(mine) > rank_of(its) else its
             self._known[topic] = (its, until)
-        self.on_timeout()
+        needed = [self._needed.get(topic, {}) for topic in effect.topics]
+        self._go_on(dict.fromkeys(pattern for patterns in needed for pattern in patterns))
+
+    def _go_on(self, patterns: Iterable[str]) -> None:
+        """Go on with those of them that can go on."""
+        for pattern in patterns:
+            waiting = self._waiting.get(pattern)
+            found = waiting and self._find(pattern, waiting.names, waiting.since)
+            if waiting and found and self._waiting.get(pattern) is waiting:
+                self._wait_no_more(pattern)
+                for _, act in waiting.acts:
+                    act(found)
+
+    def _wait_no_more(self, pattern: str) -> None:
+        waiting = self._waiting.pop(pattern)
+        self._count -= len(waiting.acts)
+        self._bytes -= sum(size for size, _ in waiting.acts)
+        for name in waiting.names:
+            self._needed[name].pop(pattern, None)
+            if not self._needed[name]:
+                del self._needed[name]
 
     def on_timeout(self) -> None:
         """Go on with whatever can go on, in the order in which it came."""
-        for pattern, waiting in list(self._waiting.items()):
-            found = self._find(pattern, waiting.since)
-            if found is not None and self._waiting.get(pattern) is waiting:
-                del self._waiting[pattern]
-                self._count -= len(waiting.acts)
-                self._bytes -= sum(size for size, _ in waiting.acts)
-                for _, act in waiting.acts:
-                    act(found)
+        self._go_on(list(self._waiting))
         if len(self._known) > TOPICS_MAX or len(self._settled) > TOPICS_MAX:
             self._known, self._settled = {}, {}
         before = self._clock() - AGAIN_SECONDS
         self._asked = {name: when for name, when in self._asked.items() if when > before}
 
-    def _find(self, pattern: str, since: float) -> Laid | None:
+    def _find(self, pattern: str, names: list[str], since: float) -> Laid | None:
         """Look at what is known; ask for the rest, and wait for it no longer than patience."""
         now = self._clock()
-        names = _names(pattern)
         unknown = [name for name in names if not self._is_known(name, now)]
         if unknown and now - since <= PATIENCE_SECONDS:
             self._ask(unknown, now)

@@ -101,6 +101,8 @@ class Publishing:
         self._pacing: asyncio.Task[None] | None = None
         self.numbering = Numbering(memberships, clock, wall, credentials)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
+        self._topics: dict[str, dict[Pending, None]] = {}  # the same by topic
+        self._sought: dict[str, None] = {}  # topics whose members nobody has named yet
         self._bytes = 0  # of them
 
     def __len__(self) -> int:
@@ -167,6 +169,7 @@ class Publishing:
         copies = Copies(wanted, self._clock(), strict=message.strict)
         pending = Pending(message, record, copies, session)
         self._pending.setdefault(record.key, []).append(pending)
+        self._topics.setdefault(pending.topic, {})[pending] = None
         if self._paced or crowded(self._links()):
             pending.paced = True
             self._paced.append(pending)
@@ -205,18 +208,35 @@ class Publishing:
 
     def on_timeout(self) -> None:
         """Time passed: ask others where some are silent."""
-        self.look()
+        for topic in list(self._topics):
+            self.look(topic)
         self.numbering.on_timeout()
 
-    def look(self) -> None:
-        """Members may be known by now, or this node may be one."""
-        for pending in [it for group in self._pending.values() for it in group]:
+    def look(self, topic: str) -> None:
+        """Members of a topic may be known by now, or this node may be one."""
+        for pending in list(self._topics.get(topic, ())):
             self._step(pending)
 
+    def _seek(self, topic: str) -> None:
+        """Have the members of a topic named, and look soon whether they are."""
+        if topic not in self._sought:
+            self._sought[topic] = None
+            self._command(Seek(topic))
+        if not self._looking:  # one timer for all topics
+            self._looking = True
+            self._later(SOON_SECONDS, self._look_now)
+
     def _look_now(self) -> None:
-        """The only timer that runs, however often it is looked meanwhile."""
         self._looking = False
-        self.look()
+        for topic in list(self._sought):
+            if topic not in self._topics:
+                del self._sought[topic]
+            elif self.memberships.named(topic):
+                del self._sought[topic]
+                self.look(topic)
+        if self._sought and not self._looking:
+            self._looking = True
+            self._later(SOON_SECONDS, self._look_now)
 
     def _step(self, pending: Pending) -> None:
         """Judge what is known by now, and ask whoever else is to be asked."""
@@ -227,10 +247,8 @@ class Publishing:
         if pending.copies.enough(pending.count) or self._uncertain(pending, members):
             self._stored(pending)
             return
-        if count is None and not self._looking:
-            self._command(Seek(pending.topic))
-            self._looking = True
-            self._later(SOON_SECONDS, self._look_now)
+        if count is None:
+            self._seek(pending.topic)
         if not members and count == 0:
             why = self.memberships.join_if_empty(pending.topic)
             if why is not None:
@@ -293,6 +311,9 @@ class Publishing:
         if pending in group:
             group.remove(pending)
             self._bytes -= len(pending.record.data)
+            self._topics[pending.topic].pop(pending, None)
+            if not self._topics[pending.topic]:
+                del self._topics[pending.topic]
         if not group:
             self._pending.pop(pending.record.key, None)
 

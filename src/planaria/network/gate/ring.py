@@ -112,6 +112,10 @@ class Memberships:
                 return False
         return True
 
+    def named(self, topic: str) -> bool:
+        """Has a supervisor named the members of a topic?"""
+        return self.ring.directory.members(topic) is not None
+
     def candidates(self, topic: str) -> tuple[list[NodeId], int | None, bool]:
         """Members to deposit at, this node and its neighbours first; how many there are, as far as
         known, and whether that is certain.
