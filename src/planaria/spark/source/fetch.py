@@ -28,6 +28,7 @@ from planaria.records.record import MalformedRecord, Stream, decode_unnamed
 from planaria.spark.source.offsets import Range
 
 AHEAD = 3  # questions under way: their answers fill the window of a link
+AHEAD_MAX = 64  # the same while their answers are small: of many topics with little in each
 STREAMS_AT_ONCE = 1024  # in one question: the frame has room for them
 ANSWER_BYTES = 640 << 10  # that a question aims at; a node answers with 768 KiB at most
 ROWS_FIRST, ROWS_MAX = 1024, 8192  # in one question: the first, before sizes are known
@@ -100,7 +101,7 @@ class Fetcher:
         try:
             left, asked = deque(ranges), deque[Question]()
             while left or asked:
-                while left and len(asked) < AHEAD:
+                while left and self._has_room(asked):
                     asked.append(self._ask(self._cut(left)))
                 try:
                     part, rest = await self._answered(asked[0])
@@ -113,6 +114,11 @@ class Fetcher:
                 yield part
         finally:
             await self.requests.channel.close()
+
+    def _has_room(self, asked: Sequence[Question]) -> bool:
+        """May one question more be under way?"""
+        expected = self._row_bytes * sum(it.size for it in asked)
+        return len(asked) < AHEAD or (expected < AHEAD * ANSWER_BYTES and len(asked) < AHEAD_MAX)
 
     def _ask(self, ranges: Sequence[Range]) -> Question:
         return Question(ranges, self.requests.begin(Read, *self._fields(ranges)))

@@ -1,13 +1,15 @@
 """What the network has of a subscription: its topics, and which numbers of their streams there are.
 
 One connection beside Spark's driver. A question for news waits at the node, so that an idle query
-costs four small questions a second for each topic, and still hears of a publication at once.
+costs four small questions a second for each topic, or 256 for all if they are many, and still hears
+of a publication at once.
 """
 
 import asyncio
 import json
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from planaria.core.errors import PlanariaError, UsageError
@@ -35,6 +37,9 @@ from planaria.spark.source.offsets import Vectors, clipped, union
 from planaria.spark.source.options import TIME, Where
 
 NEWS_SECONDS = 0.25  # for which a query that has read all waits for more
+NEWS_SECONDS_MAX = 10.0  # for which a question for news waits where there are many topics
+NEWS_TOPICS = 64  # topics that are asked for news every so often; more as much more rarely
+QUESTIONS_MAX = 1024  # under way to one node
 TOPICS_SECONDS = 1.0  # between questions for topics that match a pattern
 OTHERS_SECONDS = 2.0  # for other nodes to say what they have
 OTHERS_MAX = 16  # nodes that are asked beside ours
@@ -71,6 +76,7 @@ class Overview:
         self._asked_others: dict[str, float] = {}
         self._left_out: set[str] = set()  # of what patterns match: we may not read them
         self._holes = Holes()
+        self._free = asyncio.Semaphore(QUESTIONS_MAX)
         self._loop = Loop()
         try:
             self._requests = self._loop.run(self._open())
@@ -111,33 +117,37 @@ class Overview:
 
     async def _fresh(self, time: int) -> dict[str, Seen]:
         await self._find_topics(whole=True)
-        asked = [self._fresh_topic(topic, time) for topic in self._topics]
-        found = dict(zip(self._topics, await asyncio.gather(*asked), strict=True))
+        found = await self._fresh_topics([*self._topics], time)
         self.seen.update({topic: seen for topic, seen in found.items() if seen.marks})
         return found
 
-    async def _fresh_topic(self, topic: str, time: int) -> Seen:
-        """What our node and others have of a topic; that of others as far as they answer."""
+    async def _fresh_topics(self, topics: Sequence[str], time: int) -> dict[str, Seen]:
+        """What our node and others have of topics; that of others as far as they answer."""
         here = self.access._replace(patience=0.0)
         rest = [it for it in self.servers if it != self._requests.channel.address][:OTHERS_MAX]
-        others = [asyncio.create_task(_extents_at(it, here, topic, time)) for it in rest]
+        told: list[dict[str, list[Extent]]] = [{} for _ in rest]
+        others = [
+            asyncio.create_task(_extents_at(it, here, topics, time, into))
+            for it, into in zip(rest, told, strict=True)
+        ]
         try:
-            found, _ = await self._extents(AskExtent(0, topic, time=time))
-            if others:
-                await asyncio.wait(others, timeout=OTHERS_SECONDS)
+            asked = [self._extents(AskExtent(0, topic, time=time)) for topic in topics]
+            answers = await asyncio.gather(*asked)
+            await _as_they_answer(others, told)
         finally:
             for one in others:
                 one.cancel()
-            answers = await asyncio.gather(*others, return_exceptions=True)
-        seen = seen_of(found)
-        for answer in answers:
-            if isinstance(answer, list):
-                seen = both(seen, seen_of(answer))
+            await asyncio.gather(*others, return_exceptions=True)
+        seen = {topic: seen_of(it) for topic, (it, _) in zip(topics, answers, strict=True)}
+        for answer in told:
+            for topic, extents in answer.items():
+                seen[topic] = both(seen[topic], seen_of(extents))
         return seen
 
     async def _news(self, start: Vectors) -> dict[str, Seen]:
         await self._find_topics(whole=False)
-        wait = 0 if self._ahead(start) else int(1000 * NEWS_SECONDS)
+        seconds = max(NEWS_SECONDS, NEWS_SECONDS * len(self._topics) / NEWS_TOPICS)
+        wait = 0 if self._ahead(start) else int(1000 * min(seconds, NEWS_SECONDS_MAX))
         for topic in self._topics:
             if topic not in self._asking:
                 self._asking[topic] = asyncio.create_task(self._newer(topic, wait))
@@ -168,7 +178,8 @@ class Overview:
         """What our node has of a topic; of those that a pattern matches, what we may not read is
         left out, as subscriptions leave it out."""
         try:
-            return await _extents(self._requests, asked)
+            async with self._free:
+                return await _extents(self._requests, asked)
         except UsageError as error:
             if asked.topic in self.patterns:
                 raise
@@ -280,7 +291,8 @@ class Overview:
             last = self._asked_others.get(topic, float("-inf"))
             if old and now - last > GIVE_UP_SECONDS / 4:
                 self._asked_others[topic] = now
-                self.seen[topic] = both(self.seen[topic], await self._fresh_topic(topic, 0))
+                fresh = await self._fresh_topics([topic], 0)
+                self.seen[topic] = both(self.seen[topic], fresh[topic])
         self._tell(now)
 
 
@@ -327,14 +339,32 @@ async def _extents(requests: Requests, asked: AskExtent) -> tuple[list[Extent], 
     return found, version
 
 
-async def _extents_at(address: str, access: Access, topic: str, time: int) -> list[Extent]:
-    """What one particular node has, if it has a copy."""
-    requests = Requests(Servers([address]), access)
+async def _extents_at(
+    address: str, access: Access, topics: Sequence[str], time: int, into: dict[str, list[Extent]]
+) -> None:
+    """What one particular node has of topics, if it has a copy: over one connection."""
+    requests, free = Requests(Servers([address]), access), asyncio.Semaphore(QUESTIONS_MAX)
+
+    async def ask(topic: str) -> None:
+        async with free:
+            with suppress(PlanariaError):
+                question = AskExtent(0, topic, time=time, join=False)
+                into[topic], _ = await _extents(requests, question)
+
     try:
         await requests.channel.open()
-        found, _ = await _extents(requests, AskExtent(0, topic, time=time, join=False))
-        return found
+        await asyncio.gather(*map(ask, topics))
     except PlanariaError:
-        return []
+        return
     finally:
         await requests.channel.close()
+
+
+async def _as_they_answer(
+    others: Iterable[asyncio.Task[None]], told: Sequence[dict[str, list[Extent]]]
+) -> None:
+    """Wait for others until all have answered, or none has said anything more for a while."""
+    left, before = set(others), -1
+    while left and sum(map(len, told)) > before:
+        before = sum(map(len, told))
+        _, left = await asyncio.wait(left, timeout=OTHERS_SECONDS)
