@@ -6,6 +6,7 @@ settles is a function of it and of what was staged: every member makes the same 
 each says which manifest it belongs to.
 """
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Annotated, NamedTuple
 
@@ -42,6 +43,7 @@ QUERY_BYTES = 6  # of an incarnation tell whose batches it has
 PARTS_MAX = 1 << 14  # of one manifest: it must fit into a record
 STAGED_RECORD_BYTES_MAX = RECORD_BYTES_MAX - BATCH_LAYOUT.size  # its origin is added to it
 SIGNED_MANIFEST_BYTES_MAX = 1 << 15  # of about 1,000 parts: each record of the batch carries it
+MANIFESTS_REMEMBERED = 16  # of those that records carry, as they were read last
 SIGNED_STAGE_BYTES_MAX = SIGNED_BYTES_MAX - SIGNED_MANIFEST_BYTES_MAX - 128
 
 _Number = Annotated[int, Meta(ge=0, le=SEQUENCE_MAX)]
@@ -165,13 +167,16 @@ def seal_manifest(
     Raises UsageError if it is too large for a record.
     """
     if sum(len(portion.parts) for portion in portions.values()) > PARTS_MAX:
-        raise UsageError(f"more than {PARTS_MAX} parts in one batch: use fewer partitions")
+        raise UsageError(
+            f"more than {PARTS_MAX} parts in one batch: use fewer partitions or topics"
+        )
     body = msgpack.encode(_Body(time, portions))
     stream = (publisher, query_incarnation(query))
     if sign is not None and len(body) > SIGNED_MANIFEST_BYTES_MAX - EVIDENCE_BYTES_MAX:
         raise UsageError(
             f"a manifest of {len(body)} bytes, which each signed record of the batch carries: at "
-            f"most {SIGNED_MANIFEST_BYTES_MAX - EVIDENCE_BYTES_MAX}, use fewer partitions"
+            f"most {SIGNED_MANIFEST_BYTES_MAX - EVIDENCE_BYTES_MAX}, use fewer partitions, or "
+            "topics in one batch"
         )
     return Manifest(seal(stream, batch, [Draft(body)], time=staged, sign=sign))
 
@@ -200,6 +205,12 @@ def _settled(staged: Record, manifest: Manifest, portion: Portion, part: Part) -
     return with_settled(rows, staged.data, manifest.record.data) if signed else rows
 
 
+@lru_cache(MANIFESTS_REMEMBERED)
+def _carried(data: bytes) -> Manifest:
+    """The manifest in these bytes, which all records of a batch carry, of however many topics."""
+    return Manifest(decode(data))
+
+
 def settled_by(record: Record, topic: str) -> tuple[Record, Manifest] | None:
     """What was staged, and the manifest that made it this record of a topic; None if none did.
 
@@ -210,7 +221,7 @@ def settled_by(record: Record, topic: str) -> tuple[Record, Manifest] | None:
         return None
     parts = settled_from(record.data, record.columns_end, BATCH_LAYOUT.size)
     try:
-        staged, manifest = decode_unnamed(parts[0]), Manifest(decode(parts[1]))
+        staged, manifest = decode_unnamed(parts[0]), _carried(bytes(parts[1]))
         portion = manifest.portions[topic]
         part = next(it for it in portion.parts if it.incarnation == staged.incarnation)
         whole = staged.publisher == manifest.publisher and staged.end <= part.count
