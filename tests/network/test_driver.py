@@ -7,6 +7,7 @@ from time import monotonic
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from driver_lab import (
     INTERVAL,
@@ -27,10 +28,11 @@ from planaria.core.node import Busy, Effects, LinkDown, Ready, Send
 from planaria.network import connection as connections
 from planaria.network import dialling
 from planaria.network import host as hosts
+from planaria.network.connection import CLIENT
 from planaria.network.contacts import Contact
 from planaria.network.frames import Kind, Reader, frame
 from planaria.network.host import Host
-from planaria.network.link import BULK_BYTES_WRITTEN, OWED_BYTES_MAX
+from planaria.network.link import BULK_BYTES_WRITTEN, CONTROL_BYTES_MAX, OWED_BYTES_MAX
 from planaria.network.pace import room
 
 
@@ -188,10 +190,33 @@ def test_acknowledgements_travel_in_groups_or_with_what_is_sent_anyway() -> None
         link.data_received(small)
         await asyncio.sleep(3 * connections.OWED_SECONDS)
         assert acknowledgements() == 2, "not for ever"
-        large = frame(Kind.BULK, one.codec.encode(Ping(1, bytes(OWED_BYTES_MAX))))
-        link.data_received(large)
-        await asyncio.sleep(0)
-        assert acknowledgements() == 3, "a window must not fill meanwhile"
+        for kind, size in ((Kind.BULK, OWED_BYTES_MAX), (Kind.CONTROL, CONTROL_BYTES_MAX // 4)):
+            before = acknowledgements()
+            link.data_received(frame(kind, one.codec.encode(Ping(1, bytes(size)))))
+            await asyncio.sleep(0)
+            assert acknowledgements() == before + 1, "a window must not fill meanwhile"
+
+    asyncio.run(main())
+
+
+def test_who_has_said_something_to_a_node_need_not_beat() -> None:
+    async def main() -> None:
+        one = host()
+        link, wire = wired(one)
+
+        def beats() -> int:
+            before = [kind for kind, _ in wire.frames()].count(Kind.BEAT)
+            link.beat()
+            return [kind for kind, _ in wire.frames()].count(Kind.BEAT) - before
+
+        beats()
+        assert (beats(), beats()) == (1, 1)
+        one._perform([Send(link.peer, Check(1))], None)
+        assert (beats(), beats()) == (0, 1)
+        assert link.theirs is not None
+        link.theirs = replace(link.theirs, role=CLIENT)
+        one._perform([Send(link.peer, Check(1))], None)
+        assert (beats(), beats()) == (1, 1), "clients wait less long"
 
     asyncio.run(main())
 

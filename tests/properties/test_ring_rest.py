@@ -3,9 +3,10 @@
 import pytest
 
 from planaria.core.chance import stream
-from planaria.core.node import Command, LinkDown, Publish, Unsubscribe
+from planaria.core.node import Command, Effect, LinkDown, Publish, Unsubscribe
 from planaria.core.state import encode_state
 from planaria.protocols.skipring import pace as pace_module
+from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.pace import PACE_MAX, REST_MAX, Pace
 from planaria.protocols.skipring.peer import Peer
@@ -66,6 +67,9 @@ def run(monkeypatch: pytest.MonkeyPatch, rest_max: int, n: int, seed: int, what:
             for membership in node.topics.values():
                 make_up(membership.subscriber)
                 membership.subscriber.pace.rest = 0
+                assert node.clock.seconds is not None
+                membership.history.horizon.catch_up()
+                membership.history.read_clock(node.clock.seconds)
         elif isinstance(node, Supervisor):
             for served in node.topics.values():
                 served.make_up()
@@ -114,3 +118,23 @@ def test_silence_runs_on_in_a_rest() -> None:
     peer.on_timeout()
     assert one.pace.rested
     assert silence(one) == (before[0] + 1, before[1] + 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 16])
+def test_a_calm_member_is_looked_at_when_it_is_time_to_speak(
+    monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    """Those without children too: nobody's sum can grow old there."""
+    trial = Trial(RingOverlay(pace=PACE_MAX), Spec(n=n, seed=1, start="legitimate"))
+    for _ in range(DEEP):
+        trial.simulator.run_interval()
+    look, looks = Membership.on_timeout, list[int]()
+
+    def counted(one: Membership) -> list[Effect]:
+        looks.append(one.subscriber.id)
+        return look(one)
+
+    monkeypatch.setattr(Membership, "on_timeout", counted)
+    for _ in range(4 * PACE_MAX):
+        trial.simulator.run_interval()
+    assert 4 * n <= len(looks) < 6 * n

@@ -22,12 +22,12 @@ from planaria.network.tls import Credentials
 from planaria.network.unreached import HUNG_UP
 
 VERSIONS = (1,)  # of the wire that this code speaks
-BEAT_SECONDS = 0.5  # between two words of each end, whatever else it has to say
+BEAT_SECONDS = 0.5  # between two looks whether this end has said anything: else it beats
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
 NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays
 TURN_SECONDS = 0.005  # of work on what one socket brought; then others have their turn
 TURN_SECONDS_MIN = 0.0005  # of one whose requests take longer than a turn again and again
-OWED_SECONDS = 0.05  # for which an acknowledgement waits for something to travel with
+OWED_SECONDS = 0.5  # for which an acknowledgement waits for something to travel with
 
 
 class Hello(Struct, frozen=True):
@@ -90,6 +90,7 @@ class Connection(asyncio.Protocol):
         self.since = 0.0  # when there was a socket, by the same clock
         self.address = ""  # of the other end
         self.sent = self.received = 0  # bytes of frames
+        self._beaten = 0  # of these, sent before the last beat was due
         self.malformed = 0
         self.behind = False  # was it crowded for longer than publishers wait?
         self._eased = asyncio.Event()
@@ -148,6 +149,15 @@ class Connection(asyncio.Protocol):
         """Send a frame that needs no acknowledgement, at once."""
         if self._open:
             self._write(frame(kind, body))
+
+    def beat(self) -> None:
+        """Say that this end lives, unless something else has said so since the last time.
+
+        Clients are told each time: they leave a silent node sooner than nodes do.
+        """
+        if self.sent == self._beaten or (self.theirs is not None and self.theirs.role == CLIENT):
+            self.say(Kind.BEAT, b"")
+        self._beaten = self.sent
 
     def close(self, reason: str) -> None:
         """Hang up; the reason goes to the log of this end."""

@@ -377,7 +377,7 @@ class Host:
             if min(now, due) - connection.heard > SILENCE_SECONDS:
                 connection.close("silent")
         for connection in list(self._connections):
-            connection.say(Kind.BEAT, b"")
+            connection.beat()
 
     def _tick(self, due: float) -> None:
         """One timeout of the node; the next is due an interval later, however late this one is.

@@ -15,6 +15,7 @@ CONTROL_BYTES_MAX = 1 << 18  # not yet acknowledged
 BULK_BYTES_MAX = 1 << 21  # a mebibyte twice: one on its way while the other is processed
 BULK_BYTES_WRITTEN = 1 << 17  # at a time: control frames wait behind no more than that
 OWED_BYTES_MAX = 1 << 18  # processed and not acknowledged; then the other end is told at once
+CONTROL_WEIGHT = 4  # of a byte of control in what is owed: so its window is never full for that
 ACKNOWLEDGED = Layout(">QQ")  # control and bulk frames processed since the connection began
 
 
@@ -106,9 +107,9 @@ class Link:
     def finish(self, task: "Task") -> None:
         """It is processed, and committed where that was asked. Counted in the order of arrival."""
         task.done = True
-        waiting = self._open[task.bulk]
+        waiting, weight = self._open[task.bulk], 1 if task.bulk else CONTROL_WEIGHT
         while waiting and waiting[0].done:
-            self.owed += waiting.popleft().size
+            self.owed += waiting.popleft().size * weight
             self.processed[task.bulk] += 1
 
     def on_acknowledge(self, body: bytes) -> bool:

@@ -23,6 +23,7 @@ class Sum(NamedTuple):
     records: int = 0
 
 
+NOTHING = Sum()
 _KEYS, _RECORDS = itemgetter(0), itemgetter(1)
 
 
@@ -83,6 +84,8 @@ class Sums:
         Subtracts what is on its way, and what is older than `lo`: both few.
         """
         times = self._times
+        if not times and self._total == NOTHING:
+            return NOTHING
         if cut >= TIME_MAX:
             cut = TIME_MAX + 1
         older = times[: bisect_left(times, lo)]

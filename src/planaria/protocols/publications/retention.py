@@ -30,6 +30,7 @@ VOTERS_MAX = 256  # a node has at most 2 * 62 neighbours and a few that are chan
 VOTE_TIMEOUTS = 8  # a neighbour advertises its clock in every interval, or promises when
 PROMISE_MAX = 16  # intervals between two words of a calm neighbour
 READING_SECONDS_MAX = 2  # between two readings of a clock that nobody moved
+UNREAD_SECONDS_MAX = 32  # for which a calm topic does not read it: sixteen intervals of two seconds
 
 _Positive = Annotated[int, Meta(ge=1)]
 
@@ -72,6 +73,19 @@ class Rejected(Message, frozen=True, tag="publications.rejected"):
 Limits = tuple[int, int | None]  # a window's count and quota
 
 
+class WallClock:
+    """A node's clock as its driver last read it, for all its topics."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: int | None = None) -> None:
+        self.seconds = seconds
+
+    def moved(self, seconds: int) -> bool:
+        """Does it show now what it cannot by going on as before?"""
+        return self.seconds is None or not 0 <= seconds - self.seconds <= READING_SECONDS_MAX
+
+
 class HorizonState(State):
     """Clocks, the window's lower end, and what was lately shown here and next door."""
 
@@ -87,10 +101,12 @@ class Horizon(Stateful):
     """One subscriber's window: `lo`, the oldest second shown, by the median of the clocks.
 
     Nothing here is trusted for long: the own clock is read anew before each timeout, votes expire,
-    a stored `lo` that is not near the median is reset, and slots pass.
+    a stored `lo` that is not near the median is reset, and slots pass. A calm topic reads it later
+    than the driver did, and takes that into account.
     """
 
     __slots__ = (
+        "clock",
         "elapsed",
         "lo",
         "now",
@@ -103,8 +119,8 @@ class Horizon(Stateful):
     state_type = HorizonState
 
     def __init__(self, retention: Retention) -> None:
-        self.retention = retention
-        self.seconds: int | None = None  # the last reading of the own clock: what peers are told
+        self.retention, self.clock = retention, WallClock()
+        self.seconds: int | None = None  # the last reading of the own clock
         self.votes: dict[NodeId, tuple[int, int, int]] = {}  # peer: clock, lo, timeouts since heard
         self.now: int | None = None  # None while no clock at all is known
         self.lo = 0
@@ -126,13 +142,31 @@ class Horizon(Stateful):
         self.seconds = seconds
         self._place_window()
 
+    @property
+    def unread(self) -> int:
+        """The seconds that have passed on the clock since it was last read for this topic."""
+        if self.seconds is None or self.clock.seconds is None:
+            return 0
+        passed = self.clock.seconds - self.seconds
+        return passed if 0 <= passed <= UNREAD_SECONDS_MAX else 0
+
+    def catch_up(self) -> None:
+        """Let the seconds pass that were not read, in which nobody moved the clock."""
+        passed = self.unread
+        if passed and self.seconds is not None:
+            self.elapsed += passed
+            self._go_on(passed)
+            self.seconds += passed
+
     def hear(self, peer: NodeId, clock: int, lo: int, promise: int = 1) -> None:
         """The neighbour `peer` tells its clock and what it shows; counted at timeouts.
 
-        Its vote counts for longer if it promises to be silent for longer.
+        Its vote counts for longer if it promises to be silent for longer. It goes on with the own
+        clock then, from where that was last read.
         """
         if peer in self.votes or len(self.votes) < VOTERS_MAX:
-            self.votes[peer] = (clock, lo, VOTE_TIMEOUTS * (1 - promise))
+            ahead = self.unread if promise > 1 else 0
+            self.votes[peer] = (clock - ahead, lo, VOTE_TIMEOUTS * (1 - promise))
 
     def _go_on(self, seconds: int) -> None:
         """The clocks of those who promised to be silent go on as the own one does."""
@@ -161,7 +195,12 @@ class Horizon(Stateful):
     @property
     def present(self) -> int:
         """The second in which something is published now, whatever a fault made of `now`."""
-        return max(0, min(self.now or 0, TIME_MAX))
+        return max(0, min((self.now or 0) + self.unread, TIME_MAX))
+
+    @property
+    def shown_clock(self) -> int:
+        """The own clock, as neighbours are told; 0 if it was never read."""
+        return 0 if self.seconds is None else self.seconds + self.unread
 
     @property
     def cut(self) -> int:

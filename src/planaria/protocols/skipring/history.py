@@ -220,7 +220,7 @@ class History(Stateful):
 
     def digest(self) -> Digest:
         """What to put on every periodic message."""
-        return self.antientropy.digest(self.horizon.seconds or 0, self.horizon.cut)
+        return self.antientropy.digest(self.horizon.shown_clock, self.horizon.cut)
 
     def on_timeout(self, neighbours: list[NodeId]) -> list[Effect]:
         """Time passed: age clocks and tables, delete what expired, audit a slice."""

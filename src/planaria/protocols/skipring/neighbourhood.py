@@ -5,6 +5,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from planaria.protocols.skipring.labels import CIRCLE, length, position, shortcut_labels
+from planaria.protocols.skipring.messages import WINDOW_MAX
 
 CACHE_MAX = 1 << 17  # neighbourhoods remembered by all members in one process: some 40 MB
 
@@ -15,6 +16,7 @@ class Neighbourhood(Struct, frozen=True, gc=False):
     left: tuple[int, ...]
     right: tuple[int, ...]
     plausible: bool
+    slots: frozenset[int] = frozenset()  # of both sides
 
 
 ALONE = Neighbourhood((), (), True)
@@ -26,11 +28,15 @@ def neighbourhood(label: int, pred: int | None, succ: int | None) -> Neighbourho
     """Shortcut labels (3.2.2) and plausibility (rule A3) of `label` between `pred` and `succ`."""
     if pred is None or succ is None:
         return ALONE if label == 0 and pred is succ else NOWHERE
-    return Neighbourhood(
-        tuple(shortcut_labels(label, pred)),
-        tuple(shortcut_labels(label, succ)),
-        plausible(label, pred, succ),
-    )
+    left, right = tuple(shortcut_labels(label, pred)), tuple(shortcut_labels(label, succ))
+    return Neighbourhood(left, right, plausible(label, pred, succ), frozenset(left + right))
+
+
+@lru_cache(CACHE_MAX)
+def longest(*labels: int) -> int:
+    """The bits of the longest of these labels but those that are longer than any topic needs."""
+    sizes = [size for size in map(length, labels) if size <= WINDOW_MAX]
+    return max(sizes, default=WINDOW_MAX)
 
 
 def plausible(label: int, pred: int, succ: int) -> bool:

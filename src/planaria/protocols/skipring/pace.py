@@ -17,7 +17,7 @@ from planaria.core.state import State, Stateful
 
 PACE_MAX = 16  # intervals: 8 s at the default interval
 
-REST_MAX = 7  # intervals in a row without a look: a fault in memory is seen so much later
+REST_MAX = PACE_MAX - 1  # without a look: a fault in memory is seen when it is time to speak
 
 Promise = Annotated[int, Meta(ge=1, le=PACE_MAX)]  # intervals until the next word
 

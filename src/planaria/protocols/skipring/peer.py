@@ -29,7 +29,7 @@ from planaria.core.state import State
 from planaria.core.topics import check_filter, check_topic, has_wildcard
 from planaria.protocols.publications.admission import Admission, every_record
 from planaria.protocols.publications.deliveries import MILLISECOND
-from planaria.protocols.publications.retention import Retention
+from planaria.protocols.publications.retention import Retention, WallClock
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
 from planaria.protocols.skipring.batches import Consult, Consulted, question
@@ -71,7 +71,7 @@ class Peer(Node):
     """
 
     __slots__ = (
-        "_rng", "admission", "pace_max", "retention", "seconds", "secret", "store", "supervisors",
+        "_rng", "admission", "clock", "pace_max", "retention", "secret", "store", "supervisors",
         "topics",
     )  # fmt: skip
     state_type = PeerState
@@ -93,7 +93,7 @@ class Peer(Node):
         self.secret = secret
         self.retention = dict(retention or {})
         self.topics: dict[str, Membership] = {}
-        self.seconds: int | None = None
+        self.clock = WallClock()
         self._rng = rng
         self.store = store
         self.pace_max, self.admission = pace_max, admission
@@ -136,7 +136,7 @@ class Peer(Node):
     def state(self) -> PeerState:
         """The state of every topic."""
         topics: dict[str, Any] = {topic: one.state() for topic, one in self.topics.items()}
-        return PeerState(topics, self.seconds)
+        return PeerState(topics, self.clock.seconds)
 
     def restore(self, data: bytes) -> Effects:
         """Take a stored state; a process that begins anew numbers in new incarnations."""
@@ -152,7 +152,7 @@ class Peer(Node):
     def load(self, state: State) -> None:
         """Be in the rings of a state, in whatever state; a name that is no topic is skipped."""
         assert isinstance(state, PeerState)
-        self.topics, self.seconds = {}, state.seconds
+        self.topics, self.clock.seconds = {}, state.seconds
         for topic, its in state.topics.items():
             try:
                 self._join(topic, ordered=False).load(its)
@@ -169,14 +169,16 @@ class Peer(Node):
                 Subscriber(topic, self.id, order, self._rng, self.pace_max),
                 self._history(topic, ordered=ordered),
             )
-            if self.seconds is not None:  # it may be in before the clock is read again
-                self.topics[topic].history.read_clock(self.seconds)
+            if self.clock.seconds is not None:  # it may be in before the clock is read again
+                self.topics[topic].history.read_clock(self.clock.seconds)
         return self.topics[topic]
 
     def _history(self, topic: str, *, ordered: bool) -> History:
         retention, admission = self.retention.get(topic, FOREVER), self.admission(topic)
         what = (topic, self.id, self._rng, retention, self.store(topic))
-        return History(*what, ordered=ordered, admission=admission)
+        history = History(*what, ordered=ordered, admission=admission)
+        history.horizon.clock = self.clock
+        return history
 
     def _know_supervisors(self, command: Supervisors) -> Effects:
         """Other supervisors than before: every topic has its own order of them."""
@@ -251,13 +253,17 @@ class Peer(Node):
         return [*(Send(it, question(command, self.id, it)) for it in others), *effects]
 
     def _read_clock(self, command: Clock) -> Effects:
-        """The time for every topic; one that rests is told when a second has passed."""
-        self.seconds = seconds = command.seconds
-        found = [
-            one.history.read_clock(seconds)
-            for one in self.topics.values()
-            if one.history.horizon.seconds != seconds or not one.subscriber.pace.resting
-        ]
+        """The time for every topic; one that rests reads it when it is looked at, if nobody moved
+        the clock meanwhile."""
+        topics, seconds = self.topics.values(), command.seconds
+        if self.clock.moved(seconds):
+            awake = [*topics]
+        else:
+            awake = [one for one in topics if not one.subscriber.pace.resting]
+        for one in awake:
+            one.history.horizon.catch_up()
+        self.clock.seconds = seconds
+        found = [one.history.read_clock(seconds) for one in awake]
         return [effect for effects in found for effect in effects]
 
     def _link_down(self, command: LinkDown) -> Effects:

@@ -7,8 +7,8 @@ from planaria.core.ids import NodeId, is_node_id
 from planaria.core.state import State, Stateful
 from planaria.protocols.ring.sorted_ring import SortedRing
 from planaria.protocols.skipring.labels import LABEL_MAX, length, position
-from planaria.protocols.skipring.messages import WINDOW_MAX, Ref
-from planaria.protocols.skipring.neighbourhood import NOWHERE, Neighbourhood, neighbourhood
+from planaria.protocols.skipring.messages import Ref
+from planaria.protocols.skipring.neighbourhood import NOWHERE, Neighbourhood, longest, neighbourhood
 from planaria.protocols.skipring.sums import WORD, children, fingerprint, parent
 
 SUM_AGE_MAX = 8  # timeouts for which a child's sum counts
@@ -63,13 +63,10 @@ class Place(Stateful):
 
         Labels that are longer than any topic needs say nothing.
         """
-        longest = length(self.label or 0)
-        if longest > WINDOW_MAX:
-            longest = 0
-        for ref in (self.pred, self.succ):
-            if ref is not None and longest < (size := length(ref[0])) <= WINDOW_MAX:
-                longest = size
-        return longest or WINDOW_MAX
+        mine = self.label or 0
+        pred = mine if self.pred is None else self.pred[0]
+        succ = mine if self.succ is None else self.succ[0]
+        return longest(mine, pred, succ)
 
     @property
     def probability(self) -> float:
@@ -133,15 +130,13 @@ class Place(Stateful):
             self.label = None
         if self.pred is not None or self.succ is not None:
             self.pred, self.succ = self.sound(self.pred), self.sound(self.succ)
-        if self.shortcuts:
-            left, right = self.around.left, self.around.right
-            wrong = [
-                slot
-                for slot, id in self.shortcuts.items()
-                if (slot not in left and slot not in right) or not self.may_be_neighbour(id)
-            ]
-            for slot in wrong:
-                del self.shortcuts[slot]
+        shortcuts = self.shortcuts
+        if shortcuts and not shortcuts.keys() <= self.around.slots:
+            shortcuts = {slot: id for slot, id in shortcuts.items() if slot in self.around.slots}
+        ids = shortcuts.values()
+        if ids and (self.id in ids or not is_node_id(min(ids)) or not is_node_id(max(ids))):
+            shortcuts = {slot: id for slot, id in shortcuts.items() if self.may_be_neighbour(id)}
+        self.shortcuts = shortcuts
 
     def sound(self, ref: Ref | None) -> Ref | None:
         """`ref`, unless it is none that a member could have: a label or an id out of range (H2)."""

@@ -4,6 +4,7 @@ So a member's counters say at every moment at which they are asked what they wou
 had been looked at in every interval; only a fault in its memory is noticed a little later.
 """
 
+from planaria.protocols.skipring.pace import REST_MAX
 from planaria.protocols.skipring.place import SUM_AGE_MAX
 from planaria.protocols.skipring.subscriber import SILENCE_MAX, Subscriber
 
@@ -18,9 +19,10 @@ def content(one: Subscriber) -> bool:
 def rest(one: Subscriber, *, doubt: bool) -> None:
     """Look again later, if nothing is wrong; soon enough to miss what is late."""
     if one.pace.left > 1 and not doubt and content(one):
-        patience = max(SILENCE_MAX, one.window) - max(one.silence)
-        oldest = max((age for _, age in one.child_sums.values()), default=0)
-        one.pace.lie_down(min(patience, SUM_AGE_MAX - oldest))
+        until = [SUM_AGE_MAX - age for _, age in one.child_sums.values()]
+        if one.ring:
+            until.append(max(SILENCE_MAX, one.window) - max(one.silence))
+        one.pace.lie_down(min(until, default=REST_MAX))
     else:
         one.pace.rest = 0
 
