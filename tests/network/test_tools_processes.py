@@ -28,10 +28,12 @@ def tool(home: Path, context: str, *words: str) -> tuple[int, str]:
 async def join(network: UpNetwork, topic: str) -> None:
     """Make every node a member, as a node is when it has a client that reads."""
     async with AsyncExitStack() as stack:
-        for name in network.nodes:
-            client = await stack.enter_async_context(network.connect(name))
-            events = await stack.enter_async_context(client.subscribe(topic))
-            await events.ready()
+        for name, node in network.nodes.items():
+            # A client whose node is slow to answer, just after its start, reads at another.
+            while not status(node["http"])["topics"].get(topic, {}).get("member"):
+                client = await stack.enter_async_context(network.connect(name))
+                events = await stack.enter_async_context(client.subscribe(topic))
+                await events.ready()
         await client.publish(topic, b"hello")
 
 
