@@ -88,7 +88,7 @@ class Link:
         self.bulk = Window(Kind.BULK, bulk_bytes_max)
         self.busy = False  # was a message refused since the window last was half empty?
         self.processed = [0, 0]  # control, bulk
-        self.owed = 0  # bytes processed and not yet acknowledged
+        self.owed = 0  # bytes processed and not yet acknowledged, those of control weighed
         self._acknowledged = [0, 0]
         self._open: tuple[deque[Task], deque[Task]] = (deque(), deque())
 

@@ -78,8 +78,8 @@ class WallClock:
 
     __slots__ = ("seconds",)
 
-    def __init__(self, seconds: int | None = None) -> None:
-        self.seconds = seconds
+    def __init__(self) -> None:
+        self.seconds: int | None = None
 
     def moved(self, seconds: int) -> bool:
         """Does it show now what it cannot by going on as before?"""

@@ -5,7 +5,7 @@ counters of the place run with the intervals, and whoever speaks promises when i
 one in doubt, in every interval, and its calm neighbours, each sixteenth, have the same patience
 with each other. That a process is gone its links tell, whatever its topics do.
 
-A calm topic that says nothing is not looked at either, for a few intervals: they are made up for at
+A calm topic is not looked at either before it speaks again: the intervals are made up for at
 once, before the next look or whatever happens to it. A thousand topics cost next to nothing so.
 """
 
