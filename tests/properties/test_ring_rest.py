@@ -10,6 +10,7 @@ from planaria.protocols.skipring.membership import Membership
 from planaria.protocols.skipring.overlay import TOPIC, RingOverlay
 from planaria.protocols.skipring.pace import PACE_MAX, REST_MAX, Pace
 from planaria.protocols.skipring.peer import Peer
+from planaria.protocols.skipring.place import Place
 from planaria.protocols.skipring.rest import make_up, silence
 from planaria.protocols.skipring.supervisor import Supervisor
 from planaria.simulator.trial import Spec, Trial
@@ -138,3 +139,15 @@ def test_a_calm_member_is_looked_at_when_it_is_time_to_speak(
     for _ in range(4 * PACE_MAX):
         trial.simulator.run_interval()
     assert 4 * n <= len(looks) < 6 * n
+
+
+@pytest.mark.parametrize("false", [9, -1, 2**63, 10**30])
+def test_a_shortcut_to_nobody_or_to_myself_is_dropped_and_others_stay(false: int) -> None:
+    place = Place(9)
+    place.label, place.pred, place.succ = 0, (15, 25), (8, 18)
+    place.shortcuts = dict.fromkeys(place.around.slots, 7)
+    assert len(place.shortcuts) > 1
+    wrong = min(place.shortcuts)
+    place.shortcuts |= {wrong: false, max(place.shortcuts) + 40: 7}
+    place.repair()
+    assert place.shortcuts == dict.fromkeys(place.around.slots - {wrong}, 7)
