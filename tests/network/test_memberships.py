@@ -6,7 +6,7 @@ import pytest
 
 from planaria.core.errors import CapacityExceeded
 from planaria.core.node import Command, Subscribe, Unsubscribe
-from planaria.network.memberships import FILE, LEFT, MATCHED, NAMED, Memberships
+from planaria.network.memberships import FILE, LEFT, MATCHED, NAMED, RELEASED, Memberships
 from planaria.network.resuming import AT_A_TIME, AT_LEAST, Resuming
 
 
@@ -77,3 +77,41 @@ def test_a_topic_that_cannot_be_resumed_is_told_and_keeps_none_from_it(
     Resuming(dict.fromkeys("abc", NAMED), command).step(0)
     assert given == [Subscribe("a", ordered=True), Subscribe("c", ordered=True)]
     assert "b is not resumed: too many topics" in caplog.text
+
+
+def test_topics_of_the_store_that_the_file_lost_are_taken_part_in_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = Memberships(tmp_path)
+    one.write(dict.fromkeys("abcd", NAMED))
+    one.write({"c": LEFT, "d": RELEASED})
+    one.close()
+    for damaged in (b"", b'{"c": "left"}\n{"d": "released"}\n{"a": "na', None):
+        file = tmp_path / FILE
+        whole = file.read_bytes()
+        file.unlink() if damaged is None else file.write_bytes(damaged)
+        again = Memberships(tmp_path, ["a", "c", "d"])
+        again.close()
+        lost = ["a"] if damaged else ["a", "c", "d"]  # what says that they were left is lost, too
+        assert again.names == dict.fromkeys(lost, NAMED)
+        assert not again.new, "a node used this directory before"
+        assert f"lacks {len(lost)} topics" in caplog.text
+        caplog.clear()
+        file.write_bytes(whole)
+
+
+def test_what_was_left_is_remembered_while_something_of_it_is_stored(tmp_path: Path) -> None:
+    one = Memberships(tmp_path)
+    one.write({"a": NAMED, "b": NAMED, "c": MATCHED})
+    one.write({"a": LEFT, "b": RELEASED})
+    one.close()
+    for stored, left in ((["a", "b"], {"a": LEFT, "b": RELEASED}), (["b"], {"b": RELEASED})):
+        again = Memberships(tmp_path, stored)
+        again.close()
+        assert (again.names, again.left) == ({"c": MATCHED}, left)
+    again = Memberships(tmp_path, ["b"])
+    assert again.changes({"b": RELEASED, "c": MATCHED}) == {}
+    assert again.changes({"b": NAMED}) == {"b": NAMED, "c": LEFT}
+    again.write({"b": NAMED})
+    assert (again.names, again.left) == ({"b": NAMED, "c": MATCHED}, {})
+    again.close()

@@ -9,7 +9,7 @@ import pytest
 
 from planaria.core.errors import UsageError
 from planaria.lab.incidents.disk_ring import commit
-from planaria.network.store import database as stores
+from planaria.network.store import rows
 from planaria.network.store.database import Database
 from planaria.network.store.opening import FILE, MENDED
 from planaria.network.store.salvage import readable_rows
@@ -113,7 +113,7 @@ def test_bytes_that_were_right_are_known_again_and_noticed_when_they_change(
         hashed.append(place)
         return intact(data, place)
 
-    monkeypatch.setattr(stores, "intact", counted)
+    monkeypatch.setattr(rows, "intact", counted)
     with Database(tmp_path, lambda _: None) as database:
         store = database.topic("news")
         places = sorted(written)
@@ -374,9 +374,10 @@ def test_topics_share_one_file_and_know_nothing_of_each_other(tmp_path: Path) ->
             database.topic(name).append([record(A, 0, 3, text=name)])
         commit(database.topic("news"))
     with Database(tmp_path) as database:
-        assert database.topics() == ["news", "weather"]
+        assert database.unopened() == ["news", "weather"]
         (one,) = database.topic("weather").read({}).slices
         assert one.publications()[0].payload == b"1/0weather"
+        assert database.unopened() == ["news"]
 
 
 def test_pages_that_are_destroyed_while_in_use_are_mended_by_the_next_start(tmp_path: Path) -> None:

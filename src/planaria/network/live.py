@@ -43,11 +43,12 @@ from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.insider import Insider
 from planaria.network.joining import Joining
-from planaria.network.memberships import MATCHED, NAMED, Memberships, Noting
+from planaria.network.memberships import MATCHED, NAMED, RELEASED, Memberships, Noting
 from planaria.network.monitor import Monitor
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
 from planaria.network.overlays.several import Several
+from planaria.network.releasing import Releasing
 from planaria.network.resuming import Resuming
 from planaria.network.rights import RightsFile
 from planaria.network.status import ClientStatus, OverlayStatus, Status
@@ -102,10 +103,11 @@ class LiveNode(Application):
         self.id = credentials.identity.id if credentials else local_id(config.dir)
         self.name = config.name or (credentials.identity.name if credentials else self.id.hex()[:8])
         cluster = credentials.cluster if credentials else config.cluster or CLUSTER
-        self.memberships = Memberships(config.dir)
-        self.noting = Noting(self.memberships, self._wanted, self._give)
         if config.durability == "disk":
             self.database = Database(config.dir / STORE, log.warning)
+        stored = [] if self.database is None else self.database.unopened()
+        self.memberships = Memberships(config.dir, stored)
+        self.noting = Noting(self.memberships, self._wanted, self._give)
         self.ring = self._ring(config, credentials)
         self.several = Several(config, self.ring, Random(secrets.randbits(256)))
         self.node = self.several.node
@@ -139,6 +141,11 @@ class LiveNode(Application):
         if self.memberships.new:
             self.ring.charters.learn_first(company=bool(config.join))
         self.resuming = Resuming(self.memberships.names, self.host.command)
+        self.releasing = None
+        if self.database is not None:
+            self.releasing = Releasing(
+                self.memberships, self.database, lambda: self.ring.peer.topics, monotonic
+            )
         self.joining = Joining(self.host, config.join, config.dir)
         self.handover = Handover(self.ring, self.host.command)
         self.monitor = Monitor(self)
@@ -328,6 +335,8 @@ class LiveNode(Application):
         while True:
             await asyncio.sleep(self.config.interval)
             self._resume()
+            if self.releasing is not None:
+                self.releasing.step()
             self.monitor.tick()
             if self.gate is not None:
                 self.gate.on_timeout()
@@ -374,7 +383,8 @@ class LiveNode(Application):
         for topic, one in self.ring.peer.topics.items():
             if not one.subscriber.leaving:
                 found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED
-        return found
+        released = set() if self.gate is None else self.gate.memberships.released
+        return {**dict.fromkeys(released, RELEASED), **found}
 
 
 def _fail(error: OSError, done: Committed) -> None:

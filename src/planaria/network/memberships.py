@@ -1,14 +1,15 @@
 """Which topics a node takes part in, in a file that is written before a join is acknowledged.
 
 One line of JSON per change, so that a thousand joins are not a thousand whole files; made short at
-every start. The place in a ring is not in it: that is soft state.
+every start. The place in a ring is not in it: that is soft state. What was left is, as long as the
+store holds some of it: a topic of the store that the file does not know was lost from the file.
 """
 
 import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from planaria.core.errors import UsageError
@@ -17,7 +18,8 @@ from planaria.core.topics import check_filter
 from planaria.network.files import write_atomically
 
 FILE = "memberships.jsonl"
-NAMED, MATCHED, LEFT = "named", "matched", "left"  # how a topic is wanted: by itself, by a pattern
+NAMED, MATCHED = "named", "matched"  # how a topic is wanted: by itself, by a pattern
+LEFT, RELEASED = "left", "released"  # or not any more: others keep what was released
 RETRY_SECONDS = 1.0  # between attempts to write
 
 log = logging.getLogger("planaria.node")
@@ -26,22 +28,35 @@ log = logging.getLogger("planaria.node")
 class Memberships:
     """The topics and patterns that were joined, each `NAMED` or `MATCHED`, as the file has them."""
 
-    def __init__(self, directory: Path) -> None:
-        """Read the file; lines that a crash or a fault damaged are told and left out."""
+    def __init__(self, directory: Path, stored: Collection[str] = ()) -> None:
+        """Read the file; lines that a crash or a fault damaged are told and left out.
+
+        `stored` are the topics that the store holds something of: those that were not left are
+        taken part in again. What was left, and nothing of it is stored any more, is forgotten.
+        """
         self.path = directory / FILE
         self.names: dict[str, str] = {}
-        self.new = not self.path.exists()  # did no node use this directory before?
+        self.left: dict[str, str] = {}  # `LEFT` or `RELEASED`
         lines = self.path.read_bytes().splitlines() if self.path.exists() else []
         wrong = sum(not self._take(line) for line in lines)
         if wrong:
             log.warning("%s: %d lines are damaged and left out", self.path, wrong)
-        write_atomically(self.path, _lines(self.names))
+        lost = [name for name in stored if name not in self.names and name not in self.left]
+        if lost:
+            log.warning(
+                "%s: lacks %d topics of the store; takes part in them", self.path, len(lost)
+            )
+        self.new = not lost and not self.path.exists()  # did no node use this directory before?
+        self.names.update(dict.fromkeys(lost, NAMED))
+        self.left = {name: how for name, how in self.left.items() if name in stored}
+        write_atomically(self.path, _lines({**self.names, **self.left}))
         self._file = self.path.open("ab")
 
     def changes(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """What must be written for the file to say `wanted`."""
+        known = {**self.names, **self.left}
         left = {name: LEFT for name in self.names if name not in wanted}
-        new = {name: how for name, how in wanted.items() if self.names.get(name) != how}
+        new = {name: how for name, how in wanted.items() if known.get(name) != how}
         return {**new, **left}
 
     def write(self, changes: Mapping[str, str]) -> None:
@@ -62,11 +77,13 @@ class Memberships:
             check_filter(name)
         except (ValueError, AttributeError, TypeError, UsageError):
             return False
-        if how in (NAMED, MATCHED):
-            self.names[name] = how
-        elif how == LEFT:
-            self.names.pop(name, None)
-        return how in (NAMED, MATCHED, LEFT)
+        for words, said in (((NAMED, MATCHED), self.names), ((LEFT, RELEASED), self.left)):
+            if how in words:
+                self.names.pop(name, None)
+                self.left.pop(name, None)
+                said[name] = how
+                return True
+        return False
 
 
 class Noting:

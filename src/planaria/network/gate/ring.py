@@ -24,6 +24,7 @@ class Memberships:
         self._began = clock()
         self._joined: dict[str, float] = {}  # topics and patterns that are in force, since when
         self._ours: dict[str, float] = {}  # of them, those joined for clients: when last wanted
+        self.released: set[str] = set()  # topics that were left and have members which stay
 
     @property
     def id(self) -> NodeId:
@@ -61,6 +62,7 @@ class Memberships:
         keeps its history.
         """
         now = self._clock()
+        self.released -= {it for it in self.released if self.get(it)}
         self._ours.update(dict.fromkeys((it for it in wanted if it in self._ours), now))
         for pattern in [it for it, last in self._ours.items() if now - last > RELEASE_SECONDS]:
             self._ours[pattern] = now
@@ -83,7 +85,9 @@ class Memberships:
         return label is not None and label >= KEEPERS
 
     def _leave(self, pattern: str) -> None:
+        before = self.matching(pattern)
         self._command(Unsubscribe(pattern))
+        self.released.update(topic for topic in before if self.get(topic) is None)
         del self._ours[pattern]
         self._joined.pop(pattern, None)
 

@@ -11,19 +11,21 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from zlib import crc32
 
 from planaria.core.errors import CapacityExceeded
 from planaria.network.store.directory import CLEAN, DAMAGED, IN_USE, Directory
 from planaria.network.store.opening import Report, is_damage, open_anew, open_file
 from planaria.network.store.rows import (
     OF_TOPIC,
+    Owner,
+    check_of,
     entry_of,
     head_of,
     of_topic,
     owner_in,
     owner_of,
     pack_state,
+    record_in,
     staging_id,
     topic_id,
     unpack_state,
@@ -32,20 +34,13 @@ from planaria.network.store.writer import PENDING_BYTES_MAX, Writer
 from planaria.records.batches import Arrival
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import (
-    RECORD_KEY_BITS,
-    RECORD_KEY_BYTES,
-    Place,
-    Record,
-    Stream,
-    intact,
-)
+from planaria.records.record import RECORD_KEY_BITS, Place, Record, Stream
 from planaria.records.store import Committed, Store
 from planaria.records.window import Window
 
 SELECT_MAX = 500  # rows of one query
+SWEEP_MAX = 4096  # rows of abandoned topics that are erased at a time
 ROW_MAX = (1 << 63) - 1  # of SQLite's integers
-READ_ONCE = -1  # no checksum: what was stored before the start is mostly read once
 
 State = tuple[Drops, int, Intervals]
 
@@ -60,7 +55,8 @@ class Database:
         self.report = report
         self._directory = Directory(Path(path))
         self._stores: dict[str, SqliteStore] = {}
-        self._damaged = False
+        self._abandoned: list[tuple[int, Owner]] = []  # rows to be erased
+        self.damaged = False  # was damage found that the next start is to mend?
         self.writer: Writer | None = None
         try:
             self.reading, self._writing = open_file(self._directory, report)
@@ -89,10 +85,38 @@ class Database:
         store.restore(self._heads.pop(number, []), self._states.pop(number, {}))
         return store
 
-    def topics(self) -> list[str]:
-        """The names of all topics that were ever opened here."""
-        rows = self.reading.execute("SELECT name FROM topics").fetchall()
-        return sorted({*self._stores, *(name for (name,) in rows if isinstance(name, str))})
+    def unopened(self) -> list[str]:
+        """The topics that the file has records of and that were not opened since the start."""
+        try:
+            rows = self.reading.execute("SELECT name FROM topics").fetchall()
+        except sqlite3.Error as error:
+            self.found_damage(error)
+            return []
+        names = {name for (name,) in rows if isinstance(name, str)}
+        return sorted(name for name in names if topic_id(name) in self._heads)
+
+    def abandon(self, name: str) -> None:
+        """Hold nothing of a topic that nobody uses any more; `sweep` erases its rows."""
+        store, topic = self._stores.pop(name, None), topic_id(name)
+        if self.writer is None:
+            return
+        for number in (topic, staging_id(topic)):
+            entries = [entry for entry, _ in self._heads.pop(number, [])]
+            streams = {*self._states.pop(number, {})}
+            if store is not None:
+                entries += [*store.index.shown.values(), *store.index.hidden.values()]
+                streams |= store.index.lanes.keys()
+                store = store._staging
+            mine = [it for it in entries if 0 <= it.row <= ROW_MAX]
+            self._abandoned += [(it.row, owner_of(number, it.place)) for it in mine]
+            for stream in streams:
+                self.writer.note(number, stream, None)
+
+    def sweep(self) -> None:
+        """Erase some of what was abandoned; after a crash the rest is there at the next start."""
+        if self.writer is not None:
+            for _ in range(min(SWEEP_MAX, len(self._abandoned))):
+                self.writer.erase(*self._abandoned.pop())
 
     def close(self) -> None:
         """Write what is pending and let go of the directory."""
@@ -100,7 +124,7 @@ class Database:
         if self.writer is not None and self._writing is not None:
             self.writer.close()
             self._writing.close()
-            if self.writer.stalled is None and not self._damaged:
+            if self.writer.stalled is None and not self.damaged:
                 self._directory.mark(CLEAN)
         self._directory.release()
 
@@ -120,15 +144,10 @@ class Database:
         """The directory."""
         return self._directory.path
 
-    @property
-    def damaged(self) -> bool:
-        """Was damage found that the next start is to mend?"""
-        return self._damaged
-
     def found_damage(self, error: sqlite3.Error) -> None:
         """The file is not what it should be: the next start saves what can be read of it."""
-        if not self._damaged:
-            self._damaged = True
+        if not self.damaged:
+            self.damaged = True
             self._directory.mark(DAMAGED)
             self.report(f"{self._directory.path}: damaged ({error}); start again to mend it")
 
@@ -326,7 +345,7 @@ class SqliteStore(Store):
             raise CapacityExceeded(f"{writer.pending_bytes} bytes are not on disk yet: slow down")
 
     def _write(self, entry: Entry, record: Record) -> None:
-        entry.row, entry.check = self._database.row(), _check(record.data, entry)
+        entry.row, entry.check = self._database.row(), check_of(record.data, entry)
         self._rows.add(entry.row)
         if self._database.writer is not None:
             head = head_of(self._topic, record)
@@ -355,7 +374,7 @@ class SqliteStore(Store):
         rest = sorted({entry.row for entry in entries if bodies.get(entry.row) is None})
         rest = [row for row in rest if 0 <= row <= ROW_MAX]
         bodies.update(self._database.bodies(rest))
-        found = [_record(bodies.get(entry.row), entry) for entry in entries]
+        found = [record_in(bodies.get(entry.row), entry) for entry in entries]
         pairs = zip(entries, found, strict=True)
         damaged = {entry.row: entry for entry, record in pairs if record is None}
         if damaged:
@@ -376,25 +395,3 @@ class SqliteStore(Store):
             self._rows.difference_update(mine)
         for entry in entries:
             self._damaged(entry)
-
-
-def _record(body: object, entry: Entry) -> Record | None:
-    """The record of an entry in what is kept as its bytes; None if that is another's, or nothing.
-
-    To compare bytes with a key takes four times as long as a checksum, which is for a third read.
-    """
-    if not isinstance(body, bytes):
-        return None
-    check = READ_ONCE if entry.check is None else _check(body, entry)
-    if check == entry.check:
-        key = entry.place & (1 << RECORD_KEY_BITS) - 1
-        return Record(body, key.to_bytes(RECORD_KEY_BYTES, "big"))
-    record = intact(body, entry.place)
-    if record is not None:
-        entry.check = check
-    return record
-
-
-def _check(body: bytes, entry: Entry) -> int:
-    """Tell bytes from others, and from the same under another place."""
-    return crc32(body, hash(entry.place) & 0xFFFFFFFF)

@@ -6,9 +6,10 @@ from zlib import crc32
 from planaria.core.ids import stable_hash
 from planaria.records.lanes import Drops, Entry
 from planaria.records.positions import Intervals
-from planaria.records.record import RECORD_KEY_BITS, RECORD_KEY_BYTES, Place, Record
+from planaria.records.record import RECORD_KEY_BITS, RECORD_KEY_BYTES, Place, Record, intact
 
 VERSION = 1
+READ_ONCE = -1  # no checksum: what was stored before the start is mostly read once
 APPLICATION = 0x504C5243  # 'PLRC': whose database this is
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -91,3 +92,25 @@ def unpack_state(data: object) -> tuple[Drops, int, Intervals] | None:
         return gone, int.from_bytes(rest[:8], "little"), Intervals.unpack(rest[8:])
     except ValueError:
         return None
+
+
+def record_in(body: object, entry: Entry) -> Record | None:
+    """The record of an entry in what is kept as its bytes; None if that is another's, or nothing.
+
+    To compare bytes with a key takes four times as long as a checksum, which is for a third read.
+    """
+    if not isinstance(body, bytes):
+        return None
+    check = READ_ONCE if entry.check is None else check_of(body, entry)
+    if check == entry.check:
+        key = entry.place & (1 << RECORD_KEY_BITS) - 1
+        return Record(body, key.to_bytes(RECORD_KEY_BYTES, "big"))
+    record = intact(body, entry.place)
+    if record is not None:
+        entry.check = check
+    return record
+
+
+def check_of(body: bytes, entry: Entry) -> int:
+    """Tell bytes from others, and from the same under another place."""
+    return crc32(body, hash(entry.place) & 0xFFFFFFFF)
