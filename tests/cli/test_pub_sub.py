@@ -112,6 +112,7 @@ def test_exit_codes_say_what_happened() -> None:
         (("sub", "a", "-W", "inf", "--insecure"), "'inf' is not a finite number"),
         (("sub", "a", "-W", "-1", "--insecure"), "-1.0 is not in the range x>0"),
         (("pub", "a", "x", "--header", "y", "--insecure"), "NAME=VALUE"),
+        (("pub", "a", "x", "--header", "y=1", "--header", "y=2", "--insecure"), "'y': given twice"),
         (("pub", "a", "x", "--header", "\udcff=y", "--insecure"), r"'\udcff': a name is valid"),
         (("pub", "a", "x", "--lines", "--insecure"), "not both"),
         (("pub", "a", "x", "-s", "127.0.0.1:x", "--insecure"), "HOST:PORT"),

@@ -103,6 +103,8 @@ def _pairs(headers: tuple[str, ...]) -> Headers:
             raise UsageError(f"header {name!r}: write NAME=VALUE")
         if any("\ud800" <= it <= "\udfff" for it in name):  # as bytes come that are no text
             raise UsageError(f"header {name!r}: a name is valid Unicode text")
+        if [it for it, *_ in pairs].count(name) > 1:
+            raise UsageError(f"header {name!r}: given twice, a publication has one of a name")
     return tuple((name, os.fsencode(value)) for name, _, value in pairs)
 
 
