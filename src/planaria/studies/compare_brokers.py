@@ -81,7 +81,8 @@ class NatsClient(BrokerClient):
 
     def socket(self) -> Any:
         """The connection."""
-        return self._client._transport._io_writer.get_extra_info("socket")
+        transport: Any = self._client._transport
+        return transport._io_writer.get_extra_info("socket")
 
 
 class MosquittoClient(BrokerClient):
@@ -89,10 +90,11 @@ class MosquittoClient(BrokerClient):
 
     async def open(self) -> None:
         """Connect, in a thread of paho's."""
-        import paho.mqtt.client as mqtt
+        from paho.mqtt.client import Client
+        from paho.mqtt.enums import CallbackAPIVersion
 
         loop, subscribed = asyncio.get_running_loop(), asyncio.Event()
-        client: Any = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
+        client: Any = Client(CallbackAPIVersion.VERSION2)
         client.on_connect = lambda *_: client.subscribe(f"{self.wish}/#", qos=1)
         client.on_subscribe = lambda *_: loop.call_soon_threadsafe(subscribed.set)
         client.on_message = lambda _client, _data, it: loop.call_soon_threadsafe(

@@ -193,7 +193,8 @@ class RedisStreams(Redis):
         """Read on from the beginning, with the blocking client, which is the faster one."""
         from redis import Redis as Client
 
-        client, last = Client.from_url(self.address), b"0"
+        client: Any = Client.from_url(self.address)
+        last = b"0"
 
         def run() -> None:
             nonlocal last
@@ -224,9 +225,10 @@ class Mosquitto(Brokered):
         return str(port)
 
     def _connect(self, take: Take | None = None) -> Any:
-        import paho.mqtt.client as mqtt
+        from paho.mqtt.client import Client
+        from paho.mqtt.enums import CallbackAPIVersion
 
-        client: Any = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
+        client: Any = Client(CallbackAPIVersion.VERSION2)
         subscribed = Event()
 
         def on_connect(*_: Any) -> None:
