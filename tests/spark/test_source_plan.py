@@ -270,6 +270,7 @@ NAMED = {"columns": "topic,n", "schema": "n INT"}
         ([("n", LongType(), True), ("N", LongType(), True)], {}, "'n' and 'N' differ in case"),
         ([("key", StringType(), True)], {}, "column key is binary, not string"),
         ([("key", BinaryType(), False)], {}, "column key may be null: leave out NOT NULL"),
+        ([("headers", TYPES["headers"], False)], {}, "column headers may be null"),
         ([("n", LongType(), False)], {}, "column n may be null: leave out NOT NULL"),
         ([("topic", StringType(), True)], {"columns": "topic,id"}, "a schema beside the options"),
         ([("topic", StringType(), True)], {"schema": "n INT"}, "a schema beside the options"),
@@ -288,7 +289,7 @@ def test_a_schema_of_the_users_that_would_be_read_wrongly_is_refused(
 
 def test_a_schema_of_the_users_may_name_what_there_is_and_what_options_name() -> None:
     given = {"servers": "a:1", "subscribe": "a"}
-    never_null = [StructField(name, TYPES[name], name == "key") for name in TYPES]
+    never_null = [StructField(name, TYPES[name], name in ("key", "headers")) for name in TYPES]
     members = [StructField("n", IntegerType()), StructField("é", StringType())]
     PlanariaDataSource(given).reader(StructType([*never_null, *members]))
     same = StructType([StructField("topic", StringType(), False), members[0]])

@@ -7,7 +7,7 @@
 | topic | string | |
 | publisher, sequence | long | numbers ascend by one within (publisher, incarnation) |
 | timestamp | timestamp | of the record where the publication has none |
-| headers | array<struct<key: string, value: binary>> | as Kafka's |
+| headers | array<struct<key: string, value: binary>> | as Kafka's, null without any |
 | id | binary | the position: publisher, incarnation and number, 28 bytes |
 
 Any other column is a member of the JSON object that the value is.
@@ -125,7 +125,7 @@ def check_schema(schema: StructType) -> None:
         elif type != ours:
             wanted = ours.simpleString()
             raise UsageError(f"column {name} is {wanted}, not {type.simpleString()}")
-        if not field.nullable and (ours is None or name == "key"):
+        if not field.nullable and (ours is None or name in ("key", "headers")):
             # Spark would believe it, and leave out conditions such as IS NULL.
             raise UsageError(f"column {name} may be null: leave out NOT NULL")
 
@@ -188,10 +188,13 @@ class _Columns:
         return pa.Array.from_buffers(type, len(lengths), buffers)
 
     def _headers(self, type: pa.DataType) -> Any:
+        """Null where there are none, as Kafka's: Java makes an object of every empty array."""
         pairs = self._record_column("headers")
-        fields = list(type.value_type)
-        inner = pa.StructArray.from_arrays([pairs.keys, pairs.items], fields=fields)
-        return pa.ListArray.from_arrays(pairs.offsets, inner, type=type)
+        if not len(pairs.keys):
+            return pa.nulls(len(pairs), type)
+        inner = pa.StructArray.from_arrays([pairs.keys, pairs.items], fields=[*type.value_type])
+        none = pa.array(np.diff(pairs.offsets.to_numpy()) == 0)
+        return pa.ListArray.from_arrays(pairs.offsets, inner, type=type, mask=none)
 
     def _ids(self, type: pa.DataType) -> Any:
         slices = self.slices
