@@ -62,6 +62,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return Together(config, log)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole programs first: at the end one worker would still run one, and the others nothing."""
+    items.sort(key=lambda item: item.path.parent.name != "tests")
+
+
 def pytest_collection_finish() -> None:
     """Tests and what they import stay to the end: garbage is never looked for among them."""
     gc.collect()

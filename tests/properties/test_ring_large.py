@@ -14,7 +14,7 @@ from planaria.simulator.schedule import NAMED, load_schedule
 from planaria.simulator.trial import Spec, Trial, must_heal
 from ring_lab import RingLab
 
-LARGE = [(64, 6, 1000), (256, 0, 100), (1024, 0, 20)]  # size, seeds in a test and a campaign
+LARGE = [(64, 4, 1000), (256, 0, 100), (1024, 0, 20)]  # size, seeds in a test and a campaign
 STARTS = ["fresh", "wiped", "permuted", "crash50", "swapped", "corrupt"]
 
 
