@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -119,9 +119,55 @@ def test_ctrl_c_ends_a_script_that_waits(gates: list[ReferenceGate]) -> None:
         finally:
             process.kill()
     assert process.returncode == -signal.SIGINT
-    # It may come before the wait: Python then warns of a coroutine that never began.
     assert "KeyboardInterrupt" in errors.splitlines()
     assert errors.count("Traceback") == 1
+
+
+UNHEARD = """
+import _thread, asyncio, threading
+from planaria.network.client.looping import Loop
+loop, done = Loop(), threading.Event()
+async def work():
+    await asyncio.sleep(20)
+    done.set()
+threading.Timer(0.2, _thread.interrupt_main).start()
+try:
+    loop.run(work())
+except KeyboardInterrupt:
+    print("too late" if done.is_set() else "interrupted")
+loop.stop()
+"""
+
+
+def test_ctrl_c_that_wakes_nobody_is_noticed_all_the_same() -> None:
+    """As when it comes between Python's last look for signals and the system call that waits."""
+    asked = [sys.executable, "-c", UNHEARD]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_whatever_interrupts_a_wait_leaves_the_loop_to_others(
+    begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C struck where the lock of a future was held, and the loop waited for that for ever."""
+    loop = looping.Loop()
+    give = loop.loop.call_soon_threadsafe
+
+    def interrupted(callback: Callable[[], object]) -> None:
+        monkeypatch.undo()
+        if begun:
+            give(callback)
+        raise KeyboardInterrupt
+
+    async def others() -> int:
+        return len(asyncio.all_tasks()) - 1
+
+    monkeypatch.setattr(loop.loop, "call_soon_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(asyncio.sleep(60))
+    assert loop.run(others()) == 0
+    loop.stop()
 
 
 def test_who_waits_in_another_thread_is_let_go(

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Coroutine
-from concurrent.futures import Future
-from threading import Thread, current_thread
-from typing import Any, TypeVar
+from concurrent.futures import CancelledError
+from threading import Lock, Thread, current_thread
+from typing import Any, Generic, TypeVar
 
 from planaria.core.errors import UsageError
 
 LAST_SECONDS = 1.0  # for what runs when a loop is ended
+SIGNAL_SECONDS = 0.5  # after which a wait looks for Ctrl-C, which may come just before it begins
 
 R = TypeVar("R")
 
@@ -34,25 +35,64 @@ class Loop:
                 if self.ended
                 else "a call from the client's own thread would wait for ever"
             )
-        future: Future[R]
-        try:
-            future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        except BaseException:  # Ctrl-C, before the loop had it
-            work.close()
-            raise
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+        return self._call(work)
 
     def stop(self) -> None:
         """End the loop and its thread; who still waits in another thread is let go first."""
-        asyncio.run_coroutine_threadsafe(_last(), self.loop).result()
+        self._call(_last())
         self.ended = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+    def _call(self, work: Coroutine[Any, Any, R]) -> R:
+        call = _Call(work)
+        try:
+            self.loop.call_soon_threadsafe(call.begin)
+            while not call.done.acquire(timeout=SIGNAL_SECONDS):
+                pass
+        except BaseException:
+            self.loop.call_soon_threadsafe(call.cancel)
+            raise
+        return call.result()
+
+
+class _Call(Generic[R]):
+    """Work that a thread waits for; the loop's thread does all but that.
+
+    Not a `concurrent.futures.Future`: Ctrl-C may strike where the waiting thread has just taken the
+    lock inside it, which is then never released, and the loop would wait for that lock for ever.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, R]) -> None:
+        self._work = work
+        self._task: asyncio.Task[R] | None = None
+        self.done = Lock()  # free when it is; the loop never takes it
+        self.done.acquire()
+
+    def begin(self) -> None:
+        """Start the work."""
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(self._ended)
+
+    def cancel(self) -> None:
+        """End it, whether it began or not: nobody waits any more."""
+        if self._task is None:
+            self._work.close()
+        else:
+            self._task.cancel()
+
+    def result(self) -> R:
+        """What came of it; raises what it raised."""
+        assert self._task is not None
+        if self._task.cancelled():
+            raise CancelledError
+        return self._task.result()
+
+    def _ended(self, task: asyncio.Task[R]) -> None:
+        if not task.cancelled():
+            task.exception()  # it has been looked at, also where nobody waits any more
+        self.done.release()
 
 
 async def _last() -> None:
