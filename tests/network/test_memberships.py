@@ -90,7 +90,7 @@ def test_topics_of_the_store_that_the_file_lost_are_taken_part_in_again(
         file = tmp_path / FILE
         whole = file.read_bytes()
         file.unlink() if damaged is None else file.write_bytes(damaged)
-        again = Memberships(tmp_path, ["a", "c", "d"])
+        again = Memberships(tmp_path, ["a", "c", "d", "no\ttopic"])
         again.close()
         lost = ["a"] if damaged else ["a", "c", "d"]  # what says that they were left is lost, too
         assert again.names == dict.fromkeys(lost, NAMED)

@@ -75,6 +75,18 @@ def test_what_is_abandoned_is_erased_in_steps_and_nothing_else_is(
     assert rows(tmp_path) == (5 + 3, 1)
 
 
+def test_what_cannot_be_erased_is_not_abandoned(tmp_path: Path) -> None:
+    with Database(tmp_path) as database:
+        fill(database, TOPIC, 2)
+    with Database(tmp_path) as database, pytest.MonkeyPatch.context() as patched:
+        assert len(database.topic(TOPIC)) == 2
+        patched.setattr(database, "writer", None)  # as of a store that is read-only
+        database.abandon(TOPIC)
+        database.sweep()
+        assert len(database.topic(TOPIC)) == 2
+        patched.undo()
+
+
 def test_a_topic_that_is_joined_again_while_it_is_erased_keeps_what_comes_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,11 +106,11 @@ def test_a_topic_that_is_joined_again_while_it_is_erased_keeps_what_comes_then(
 
 
 def test_a_copy_goes_an_hour_after_its_node_was_let_go_and_not_before(tmp_path: Path) -> None:
-    now, members, done = [0.0], {"stays"}, list[str]()
+    now, members, done, forgotten = [0.0], {"stays"}, list[str](), list[str]()
     file = Memberships(tmp_path)
     file.write({"stays": RELEASED, "goes": RELEASED, "left": LEFT, "named": NAMED})
     database = SimpleNamespace(abandon=done.append, sweep=lambda: done.append("swept"))
-    one = Releasing(file, cast(Any, database), lambda: members, lambda: now[0])
+    one = Releasing(file, cast(Any, database), lambda: members, forgotten.append, lambda: now[0])
     for now[0], expected in (
         (1.0, ["swept"]),
         (RELEASED_SECONDS, ["swept"]),
@@ -108,6 +120,8 @@ def test_a_copy_goes_an_hour_after_its_node_was_let_go_and_not_before(tmp_path: 
         one.step()
         assert done == expected
         done.clear()
+    assert forgotten == ["goes"]
+    assert file.left == {"stays": RELEASED, "left": LEFT}
     members.clear()  # the hour begins when it is out of the ring
     one.step()
     now[0] += RELEASED_SECONDS
@@ -174,6 +188,7 @@ def test_a_node_that_is_not_needed_deletes_its_copy_and_can_come_back(
                     await until(lambda: TOPIC not in two.ring.peer.topics)
                     await until(lambda: held(two) == 0)
                     assert held(one) == 5
+                    assert two._wanted() == {}, "of what is gone nothing more is said"
             assert rows(tmp_path / "b" / "store")[0] == 0
             async with running(settings) as two:
                 await asyncio.sleep(0.3)

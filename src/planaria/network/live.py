@@ -144,7 +144,11 @@ class LiveNode(Application):
         self.releasing = None
         if self.database is not None:
             self.releasing = Releasing(
-                self.memberships, self.database, lambda: self.ring.peer.topics, monotonic
+                self.memberships,
+                self.database,
+                lambda: self.ring.peer.topics,
+                self._forget,
+                monotonic,
             )
         self.joining = Joining(self.host, config.join, config.dir)
         self.handover = Handover(self.ring, self.host.command)
@@ -376,6 +380,11 @@ class LiveNode(Application):
             done(CapacityExceeded("the store is read-only"))
         else:
             writer.commit(done)
+
+    def _forget(self, topic: str) -> None:
+        """Nothing of a topic that was released is here any more."""
+        if self.gate is not None:
+            self.gate.memberships.released.discard(topic)
 
     def _wanted(self) -> dict[str, str]:
         """The patterns and topics that this node takes part in and does not leave, and why."""

@@ -41,13 +41,13 @@ class Memberships:
         wrong = sum(not self._take(line) for line in lines)
         if wrong:
             log.warning("%s: %d lines are damaged and left out", self.path, wrong)
-        lost = [name for name in stored if name not in self.names and name not in self.left]
+        unknown = [name for name in stored if name not in self.names and name not in self.left]
+        lost = [name for name in unknown if self._take(_lines({name: NAMED}))]
         if lost:
             log.warning(
                 "%s: lacks %d topics of the store; takes part in them", self.path, len(lost)
             )
         self.new = not lost and not self.path.exists()  # did no node use this directory before?
-        self.names.update(dict.fromkeys(lost, NAMED))
         self.left = {name: how for name, how in self.left.items() if name in stored}
         write_atomically(self.path, _lines({**self.names, **self.left}))
         self._file = self.path.open("ab")

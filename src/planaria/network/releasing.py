@@ -5,7 +5,6 @@ been asked for by then.
 """
 
 from collections.abc import Callable, Container
-from math import inf
 
 from planaria.network.memberships import RELEASED, Memberships
 from planaria.network.store.database import Database
@@ -21,10 +20,15 @@ class Releasing:
         file: Memberships,
         database: Database,
         members: Callable[[], Container[str]],
+        forget: Callable[[str], object],
         clock: Callable[[], float],
     ) -> None:
-        """`members`: the topics that this node takes part in, or has not left yet."""
+        """`members`: the topics that this node takes part in, or has not left yet.
+
+        `forget`: nothing more is to be said of a topic until it is joined again.
+        """
         self._file, self._database, self._members, self._clock = file, database, members, clock
+        self._forget = forget
         self._since: dict[str, float] = {}
 
     def step(self) -> None:
@@ -35,6 +39,7 @@ class Releasing:
         self._since = {topic: self._since.get(topic, now) for topic in released}
         for topic, since in self._since.items():
             if now - since > RELEASED_SECONDS:
-                self._since[topic] = inf  # it is done
                 self._database.abandon(topic)
+                self._file.left.pop(topic, None)  # on disk it stays, in case of a crash meanwhile
+                self._forget(topic)
         self._database.sweep()

@@ -97,9 +97,9 @@ class Database:
 
     def abandon(self, name: str) -> None:
         """Hold nothing of a topic that nobody uses any more; `sweep` erases its rows."""
-        store, topic = self._stores.pop(name, None), topic_id(name)
         if self.writer is None:
             return
+        store, topic = self._stores.pop(name, None), topic_id(name)
         for number in (topic, staging_id(topic)):
             entries = [entry for entry, _ in self._heads.pop(number, [])]
             streams = {*self._states.pop(number, {})}

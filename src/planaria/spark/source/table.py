@@ -188,7 +188,7 @@ class _Columns:
         return pa.Array.from_buffers(type, len(lengths), buffers)
 
     def _headers(self, type: pa.DataType) -> Any:
-        """Null where there are none, as Kafka's: Java makes an object of every empty array."""
+        """Null where there are none, as Kafka's."""
         pairs = self._record_column("headers")
         if not len(pairs.keys):
             return pa.nulls(len(pairs), type)
