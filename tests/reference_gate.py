@@ -326,7 +326,7 @@ class ReferenceGate:
             wanted = _fitting([*late, *range(following, end)][: max(0, room)], stream, held)
             for number in wanted:
                 record = held[stream, number]
-                if self._passes(tail.ask.where, record, number):
+                if self._passes(tail.ask, topic, record, number):
                     pieces.append(m.Piece(record.data, number, number + 1, number < following))
                     _join(pieces)
             done = [number for number in wanted if number >= following]
@@ -334,11 +334,18 @@ class ReferenceGate:
             tail.at[place] = (following, skipped - set(wanted))
         return pieces
 
-    def _passes(self, where: str | None, record: Record, number: int) -> bool:
-        if where is None:
-            return True
-        attributes = json.loads(record.publications(number, number + 1)[0].payload)
-        return any(satisfies(one, attributes) for one in parse(where))
+    def _passes(self, ask: m.Tail, topic: str, record: Record, number: int) -> bool:
+        one, mine = record.publications(number, number + 1)[0], (record.time, record.stream, number)
+        if ask.compacted and one.key is not None:
+            held = [(it.time, of, at, it) for _, of, at, it in self._held(topic)]
+            if any(
+                it[:3] > mine and it[3].publications(it[2], it[2] + 1)[0].key == one.key
+                for it in held
+            ):
+                return False
+        return ask.where is None or any(
+            satisfies(it, json.loads(one.payload)) for it in parse(ask.where)
+        )
 
     def _lacking(
         self, tail: ReferenceTail, topic: str, to: dict[Stream, int] | None

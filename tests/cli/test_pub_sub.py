@@ -81,6 +81,18 @@ def test_what_is_published_is_printed_unchanged() -> None:
     serve(test)
 
 
+def test_only_the_last_of_each_key_is_printed_where_that_is_asked() -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        options = at(gates)
+        for key, payload in (("oslo", "1"), ("moss", "2"), ("oslo", "3"), ("moss", "4")):
+            assert await run("pub", TOPIC, payload, "--key", key, *options) == (0, b"", "")
+        whole = ("sub", TOPIC, "--since", "all", *options)
+        assert await run(*whole, "--compacted", "-C", "2") == (0, b"3\n4\n", "")
+        assert await run(*whole, "-C", "2") == (0, b"1\n2\n", "")
+
+    serve(test)
+
+
 def test_exit_codes_say_what_happened() -> None:
     async def test(gates: list[ReferenceGate]) -> None:
         options = at(gates)

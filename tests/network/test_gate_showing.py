@@ -11,14 +11,15 @@ from msgspec import json
 from others_lab import OthersLab, charters, heard, named
 from planaria.core.errors import UsageError
 from planaria.network.client.messages import AskState, AskStatus, StateIs, StatusIs, Tail, Told
+from planaria.network.gate.cursors import Cursor
+from planaria.network.gate.cursors import Tail as Followed
 from planaria.network.gate.laid import Overlays
 from planaria.network.gate.queries import Queries
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.network.gate.showing import Showing
 from planaria.network.gate.showing import heard as heard_of
-from planaria.network.gate.tails import Cursor, Tails
-from planaria.network.gate.tails import Tail as Followed
+from planaria.network.gate.tails import Tails
 from planaria.network.gate.warden import Warden
 from planaria.network.rights import RightsFile
 from planaria.network.status import (

@@ -89,10 +89,12 @@ def test_what_content_cannot_do_it_refuses_in_one_line(tmp_path: Path) -> None:
             many = flight(**{f"a{it}": it for it in range(70)})
             with pytest.raises(UsageError, match="attributes: at most"):
                 await client.publish("a", many, overlay=CONTENT)
-            for options, words in (
+            refused: tuple[tuple[dict[str, Any], str], ...] = (
                 ({"since": "all"}, "keeps no history"),
+                ({"compacted": True}, "compacted: content keeps no history"),
                 ({"where": "topic = 'b'"}, "nothing on 'a' can satisfy"),
-            ):
+            )
+            for options, words in refused:
                 async with client.subscribe("a", overlay=CONTENT, **options) as events:
                     with pytest.raises(UsageError, match=words):
                         await events.ready()

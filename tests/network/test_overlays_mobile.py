@@ -119,11 +119,13 @@ def test_what_mobile_cannot_do_it_refuses_in_one_line(tmp_path: Path) -> None:
                     await client.publish("a", b"", overlay="mobile", **options)
             with pytest.raises(UsageError, match="in mobile at most"):
                 await client.publish("a", bytes(1 << 18), overlay="mobile")
-            for pattern, options, words in (
+            refused: tuple[tuple[str, dict[str, Any], str], ...] = (
                 ("a", {"since": "all"}, "keeps no history"),
+                ("a", {"compacted": True}, "compacted: mobile keeps no history"),
                 ("a", {"where": "a = 1"}, "mobile has no conditions"),
                 ("a/#", {}, "mobile has no wildcards"),
-            ):
+            )
+            for pattern, options, words in refused:
                 async with client.subscribe(pattern, overlay="mobile", **options) as events:
                     with pytest.raises(UsageError, match=words):
                         await events.ready()

@@ -283,7 +283,7 @@ def test_false_entries_of_what_is_last_are_made_anew() -> None:
     store = MemoryStore()
     store.append([record(A, n, 1, time=NOW + n, keys=[b"x"]) for n in range(4)])
     store.retained(b"x")
-    store._retained = Retained()
+    store._retained = Retained([])
     passes(store, 2, 2)
     found = store.retained(b"x")
     assert found is not None

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from planaria.lab.incidents.disk_ring import commit
 from planaria.network.store.database import Database
+from planaria.records import retained
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import START, Mark, skip
 from planaria.records.record import Record, Stream
@@ -40,6 +41,10 @@ class Machine(RuleBasedStateMachine):
         self.twin = NaiveStore()
         self.windows = [Window()]
         self.store = self.make()
+        self.step, retained.STEP_RECORDS = retained.STEP_RECORDS, 2  # so that all comes in between
+
+    def teardown(self) -> None:
+        retained.STEP_RECORDS = self.step
 
     def make(self) -> Store:
         return MemoryStore()
@@ -167,6 +172,23 @@ class Machine(RuleBasedStateMachine):
             assert flat(lacks.expired.get(of, [])) == [n for n in absent if twin.gone(of, n)]
             assert flat(lacks.coming.get(of, [])) == [n for n in absent if not twin.gone(of, n)]
 
+    @rule()
+    def compact(self) -> None:
+        """One more step; once all is known, only what was replaced is left out, if that is sure."""
+        known = self.store.retaining()
+        if known is None:
+            return
+        batch = self.store.read({})
+        left = [
+            one
+            for part in batch.slices
+            for it in known.compacted(part)
+            for one in it.publications()
+        ]
+        for one in batch.publications():
+            last = one.key is None or one == self.twin.retained(one.key)
+            assert one in left if last or not known.knows(one.key or b"") else one not in left
+
     @rule(key=st.sampled_from([None, b"k", b"l", b"none"]))
     def retained(self, key: bytes | None) -> None:
         assert self.store.retained(key) == self.twin.retained(key)
@@ -200,6 +222,7 @@ class DiskMachine(Machine):
         commit(self.store)
 
     def teardown(self) -> None:
+        super().teardown()
         self._database.close()
         self._directory.cleanup()
         assert self._said == []

@@ -87,9 +87,13 @@ def test_more_keys_than_can_be_known_are_refused_and_the_last_of_all_is_told(
     store.append([record(A, 0, 2, keys=[b"x", b"y"])])
     assert store.retained(b"x") is not None
     store.append([record(A, 2, keys=[b"z"])])
-    with pytest.raises(CapacityExceeded, match="3 keys"):
+    with pytest.raises(CapacityExceeded, match="more than 2 keys"):
         store.retained(b"x")
     assert store.retained().sequence == 2  # type: ignore[union-attr]
+    store.append([record(A, 3, keys=[b"x"])])
+    known, parts = store.retaining(), store.read({}).slices
+    assert known is not None
+    assert [it for part in parts for it in known.compacted(part)] == parts, "it leaves nothing out"
 
 
 # Reconciling

@@ -27,7 +27,7 @@ from planaria.web.serving import dashboard  # noqa: E402 - it needs starlette
 
 N = 4
 PATIENCE = 60_000  # milliseconds for what must come; how long it takes is not judged
-WISHES: tuple[tuple[str, dict[str, str]], ...] = (
+WISHES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("news", {}),
     ("weather/#", {"overlay": "gossip"}),
     ("weather/uk/#", {"overlay": "gossip"}),

@@ -38,6 +38,11 @@ DATE_DIGITS = 8  # of 20261116: more are seconds
     help="Where to begin; TIME as 2026-11-16T09:00, with its zone, or in seconds since 1970.",
 )
 @click.option("--where", metavar="CONDITION", help="Such as \"delay > 60 AND carrier = 'UA'\".")
+@click.option(
+    "--compacted",
+    is_flag=True,
+    help="Leave out what a later publication with the same key replaced.",
+)
 @overlay_option
 @click.option("-C", "--count", type=click.IntRange(1), help="End after so many publications.")
 @click.option(
@@ -57,6 +62,7 @@ def sub(
     insecure: bool | None,
     since: str,
     where: str | None,
+    compacted: bool,
     overlay: str | None,
     count: int | None,
     timeout: float | None,
@@ -68,7 +74,13 @@ def sub(
     check_filter(pattern)
     begin = read_since(since)
     client = connect(servers, context=context, credentials=credentials, insecure=insecure)
-    options = {"since": begin, "where": where, "notices": verbose, "overlay": overlay}
+    options = {
+        "since": begin,
+        "where": where,
+        "compacted": compacted,
+        "notices": verbose,
+        "overlay": overlay,
+    }
     printer = Printer(as_json=as_json, verbose=verbose)
     try:
         return asyncio.run(_print(client, pattern, options, printer, count, timeout))

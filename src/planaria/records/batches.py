@@ -1,6 +1,6 @@
 """What a store hands out: what a record brought, what a reader gets, what is not here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -33,6 +33,20 @@ class Slice(NamedTuple):
     def publications(self) -> list[Publication]:
         """The publications themselves."""
         return self.record.publications(self.lo, self.hi)
+
+    def runs(self, chosen: Iterable[bool]) -> list["Slice"]:
+        """What is left of it: the longest parts of which all numbers are chosen."""
+        found: list[Slice] = []
+        start = None
+        for number, wanted in enumerate(chosen, self.lo):
+            if not wanted:
+                start = None
+            elif start is None:
+                start = number
+                found.append(Slice(self.record, start, start + 1, self.late))
+            else:
+                found[-1] = Slice(self.record, start, number + 1, self.late)
+        return found
 
 
 class Batch(NamedTuple):

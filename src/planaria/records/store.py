@@ -18,7 +18,6 @@ from planaria.records.positions import Delivered, Interval, Mark, Vector
 from planaria.records.reading import check_parts, lacks_of, range_of
 from planaria.records.record import (
     RECORD_KEY_BITS,
-    SEQUENCE_MAX,
     Place,
     Publication,
     Record,
@@ -173,10 +172,8 @@ class Store(ABC):
         unshown, self.index.unshown = self.index.unshown, []
         if self._retained is not None and unshown:
             order, quota = self.index.order, self.index.window.per_publisher
-            if order and quota is None:
-                self._retained.without(unshown, order[0] >> RECORD_KEY_BITS)
-            else:
-                self._retained = None
+            lowest = order[0] >> RECORD_KEY_BITS if order and quota is None else None
+            self._retained.without(unshown, lowest)
         erased, self.index.erased = self.index.erased, []
         for entry in erased:
             self._erase(entry)
@@ -286,35 +283,37 @@ class Store(ABC):
             while last is not None and self._described([last]) is None:
                 last = self.index.last()
             return None if last is None else self.at(last.stream, last.end - 1)
-        if self._retained is None or not self._retained.knows(key):
-            self._retained = self._make_retained()
-        position = self._retained.position(key)
+        if self._retained is not None and not self._retained.knows(key):
+            self._retained = None
+        while (retained := self.retaining()) is None:
+            pass
+        position = retained.position(key)
         return None if position is None else self.at(*position)
 
-    def _make_retained(self) -> Retained:
-        """Take up all that is shown, also beyond holes; each position with its one body."""
-        retained = Retained()
-        for stream in list(self.index.names):
-            parts = list(self.index.lanes[stream].segments(0, SEQUENCE_MAX))
-            for at in range(0, len(parts), LOAD_RECORDS_MAX):
-                chunk = parts[at : at + LOAD_RECORDS_MAX]
-                found = self._described([entry for entry, *_ in chunk])
-                if found is None:
-                    return self._make_retained()
-                for record, (_, lo, hi) in zip(found, chunk, strict=True):
-                    if record is not None:
-                        retained.take(record, lo, hi)
-        return retained
+    def retaining(self) -> Retained | None:
+        """The last publication of every key; None if another step is needed to know: ask again."""
+        if self._retained is None:
+            self._retained = Retained(self.index.names)
+        retained = self._retained
+        if not retained.complete:
+            parts = retained.next(self.index)
+            found = self._described([entry for entry, *_ in parts]) or []
+            for record, (_, lo, hi) in zip(found, parts, strict=False):
+                if record is not None:
+                    retained.take(record, lo, hi)
+        # Whoever found damage has thrown it away.
+        return retained if retained.complete and retained is self._retained else None
+
+    def retain_no_longer(self) -> None:
+        """Nobody asks for the last publications of keys any more."""
+        self._retained = None
 
     def _retain(self, record: Record, retained: Retained) -> None:
         """Keep the last publications up to date; if bodies compete, make them anew when asked."""
         lane = self.index.lane(record.stream)
-        if len(list(islice(lane.overlapping(record.first, record.end), 2))) != 1:
-            self._retained = None
-            return
-        try:
+        if len(list(islice(lane.overlapping(record.first, record.end), 2))) == 1:
             retained.take(record, record.first, record.end)
-        except CapacityExceeded:
+        else:
             self._retained = None
 
     def at(self, stream: Stream, number: int) -> Publication | None:

@@ -231,6 +231,7 @@ class Client:
         *patterns: str,
         since: Since = ...,
         where: str | None = ...,
+        compacted: bool = ...,
         overlay: str | None = ...,
     ) -> Subscription[Event]: ...
 
@@ -240,6 +241,7 @@ class Client:
         *patterns: str,
         since: Since = ...,
         where: str | None = ...,
+        compacted: bool = ...,
         notices: Literal[False],
         overlay: str | None = ...,
     ) -> Subscription[Event]: ...
@@ -250,6 +252,7 @@ class Client:
         *patterns: str,
         since: Since = ...,
         where: str | None = ...,
+        compacted: bool = ...,
         notices: bool,
         overlay: str | None = ...,
     ) -> Subscription[Event | Notice]: ...
@@ -259,6 +262,7 @@ class Client:
         *patterns: str,
         since: Since = "now",
         where: str | None = None,
+        compacted: bool = False,
         notices: bool = False,
         overlay: str | None = None,
     ) -> Subscription[Any]:
@@ -266,7 +270,8 @@ class Client:
 
         `since`: `all` there is, `now`, the `last` of each topic first, a time (a datetime, or
         seconds since 1970), or a vector of a subscription. `where` is a condition such as
-        `delay > 60 AND carrier = 'UA'` on JSON payloads or headers. `notices`: tell of gaps and of
+        `delay > 60 AND carrier = 'UA'` on JSON payloads or headers. `compacted`: the last one of
+        each key is enough, those that it replaced may be left out. `notices`: tell of gaps and of
         lost nodes too, as `Notice`s in the same stream. `overlay` is needed only for topics
         without a charter that says it; those beside `ring` know no `since` but `now`.
         """
@@ -280,6 +285,7 @@ class Client:
             patterns,
             beginning(since),
             where=where,
+            compacted=compacted,
             notices=notices,
             overlay=check_overlay(overlay),
             servers=self.servers,

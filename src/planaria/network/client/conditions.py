@@ -10,16 +10,13 @@ from planaria.records.record import Publication
 
 
 class Condition:
-    """Over the members of a payload that is a JSON object, and headers.
+    """Over the members of a payload that is a JSON object, and headers."""
 
-    `whole`: its client wants records as they were signed, and selects in them itself.
-    """
-
-    def __init__(self, text: str, whole: bool = False) -> None:
+    def __init__(self, text: str) -> None:
         """Raises UsageError if it is no condition."""
         from planaria.filters.sql import parse  # slow to load, and seldom needed
 
-        self._filters, self.whole = parse(text), whole
+        self._filters = parse(text)
 
     def selects(self, topic: str, one: Publication) -> bool:
         """Does this publication satisfy it? What it lacks satisfies nothing, as NULL does."""
@@ -28,18 +25,11 @@ class Condition:
 
     def cut(self, topic: str, parts: Iterable[Slice]) -> list[Slice]:
         """The runs of publications that satisfy it."""
-        runs: list[Slice] = []
-        for record, lo, hi, late in parts:
-            start = None
-            for one in record.publications(lo, hi):
-                if not self.selects(topic, one):
-                    start = None
-                elif start is None:
-                    start = one.sequence
-                    runs.append(Slice(record, start, start + 1, late))
-                else:
-                    runs[-1] = Slice(record, start, one.sequence + 1, late)
-        return runs
+        return [
+            run
+            for part in parts
+            for run in part.runs(self.selects(topic, one) for one in part.publications())
+        ]
 
 
 def attributes_of(topic: str, one: Publication) -> dict[str, Value]:

@@ -18,6 +18,7 @@ COPIES = 2  # members that hold a publication before it is acknowledged, unless 
 COPIES_MAX = 64  # of one publication
 TOKEN_BYTES = 16
 LACKS_MAX = 1024  # told at a time
+SAME_RECORD = b""  # that of the piece before, where records come `whole` and `compacted`
 PART_BYTES = 1 << 18  # of vectors in one frame, at most; what they take there is estimated by:
 TOPIC_BYTES, POSITION_BYTES, SKIPPED_BYTES = 16, 48, 24
 
@@ -149,6 +150,7 @@ class Tail(ClientMessage, frozen=True, gc=False, tag="client.tail"):
     notices: bool = False
     overlay: str = ""
     whole: bool = False  # of signed records what satisfies `where` is to come with all the rest
+    compacted: bool = False  # what a later one with the same key replaced may be left out
 
 
 class Vectors(ClientMessage, frozen=True, gc=False, tag="client.vectors"):

@@ -58,6 +58,7 @@ class Subscription(Iterating[T]):
         begin: Beginning,
         *,
         where: str | None,
+        compacted: bool,
         notices: bool,
         overlay: str,
         servers: Servers,
@@ -66,7 +67,7 @@ class Subscription(Iterating[T]):
     ) -> None:
         super().__init__()
         self.patterns = Patterns(patterns)
-        self.where, self.notices, self.overlay = where, notices, overlay
+        self.where, self.compacted, self.notices, self.overlay = where, compacted, notices, overlay
         self.channel = Channel(servers, access, self)
         self.topics: list[str] = []  # that are read now
         self._begin, self._places, self._patience = begin, begin.places, access.patience
@@ -78,7 +79,7 @@ class Subscription(Iterating[T]):
         self._parcels: deque[Parcel] = deque()
         self._current = Parcel()
         self._verifier = access.verifier()
-        self._unpacking = Unpacking(self._verifier, where)
+        self._unpacking = Unpacking(self._verifier, where, compacted=compacted)
         self._distrust = Distrust(self.channel)
         self._passing = ""  # the overlay without positions in which a pattern of ours is, if any
         self._lacking = Lacking(self, servers, access, self._verifier)
@@ -260,7 +261,7 @@ class Subscription(Iterating[T]):
                 self._unsent += [Vectors(number, part) for part in before]
                 floor = self._places.floor
                 how = (self.where, self.notices, self.overlay, self._unpacking.whole)
-                ask = Tail(number, pattern, rest, floor, *how)
+                ask = Tail(number, pattern, rest, floor, *how, self.compacted)
                 self._tails[number] = pattern
             self._unsent.append(ask)
         self._began = asyncio.get_running_loop().time()

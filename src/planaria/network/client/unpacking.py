@@ -3,7 +3,7 @@
 from functools import partial
 
 from planaria.network.client.events import Event, anonymous
-from planaria.network.client.messages import Piece
+from planaria.network.client.messages import SAME_RECORD, Piece
 from planaria.network.client.parcels import Ids, Parcel, Tokens
 from planaria.network.client.places import Places
 from planaria.network.client.verifying import Verifier
@@ -18,20 +18,17 @@ class Unpacking:
     so is what is retained, for which nodes ask no condition.
     """
 
-    __slots__ = ("_condition", "_seen", "_tokens", "_verifier")
+    __slots__ = ("_condition", "_seen", "_tokens", "_verifier", "whole")
 
-    def __init__(self, verifier: Verifier, where: str | None) -> None:
+    def __init__(self, verifier: Verifier, where: str | None, *, compacted: bool = False) -> None:
         self._seen, self._tokens, self._verifier = Ids(), Tokens(), verifier
         self._condition = None
         if where is not None:
             from planaria.network.client.conditions import Condition  # slow to load
 
             self._condition = Condition(where)
-
-    @property
-    def whole(self) -> bool:
-        """Must records come whole, whatever a condition leaves of them?"""
-        return self._condition is not None and self._verifier.verifies
+        # Must records come whole, however little of them is asked for?
+        self.whole = verifier.verifies and (where is not None or compacted)
 
     def unpack(self, parcel: Parcel, places: Places) -> tuple[list[Event], MalformedRecord | None]:
         """Take what is new: the places move as if the application had all of it.
@@ -43,7 +40,7 @@ class Unpacking:
         record: Record | None = None
         for piece in parcel.pieces:
             try:
-                if record is None or record.data != piece.record:
+                if record is None or piece.record not in (SAME_RECORD, record.data):
                     passing = parcel.passing is not None
                     read = decode_unnamed if passing else partial(self._verifier.read, parcel.topic)
                     record = read(piece.record)

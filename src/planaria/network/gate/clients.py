@@ -11,10 +11,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from planaria.network.client.overlays import RING
+from planaria.network.gate.cursors import Cursor, Tail
 from planaria.network.gate.followers import Follower
 from planaria.network.gate.others import Others
 from planaria.network.gate.session import Session
-from planaria.network.gate.tails import Cursor, Tail
 from planaria.network.status import ClientStatus, FollowedStatus, PublishedStatus
 from planaria.protocols.skipring.membership import Membership
 from planaria.records.record import Stream

@@ -141,6 +141,8 @@ class Others:
         """Hand a client what passes from now on."""
         if not message.floor:
             raise UsageError(f"since 'all': {_no_history(overlay)}")
+        if message.compacted:
+            raise UsageError(f"compacted: {_no_history(overlay)}")
         if len(self._sessions.get(session, ())) >= TAILS_MAX:
             raise UsageError(f"{TAILS_MAX} tails of one client: stop one first")
         part = self.part(overlay)

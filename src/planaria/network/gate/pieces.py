@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from planaria.core.errors import UsageError
 from planaria.core.ids import is_node_id
 from planaria.network.client.conditions import Condition
-from planaria.network.client.messages import LACKS_MAX, Lack, Piece, Position, from_wire
+from planaria.network.client.messages import (
+    LACKS_MAX,
+    SAME_RECORD,
+    Lack,
+    Piece,
+    Position,
+    from_wire,
+)
 from planaria.records.batches import Lacks, Slice
 from planaria.records.positions import SKIPPED_MAX, Mark
 from planaria.records.record import (
@@ -17,24 +24,40 @@ from planaria.records.record import (
     Stream,
     seal,
 )
+from planaria.records.retained import Retained
 
 PIECES_BYTES = 1 << 18  # of records in one frame; a larger record has its own
 PIECES_PUBLICATIONS = 8192  # in one frame
 READ_BYTES = 3 << 18  # in the answer to one question: a third of the work of a quarter mebibyte
 
 
-def pieces_of(parts: Sequence[Slice], condition: Condition | None, topic: str) -> list[Piece]:
-    """What a client gets of these slices.
+def pieces_of(
+    parts: Sequence[Slice],
+    condition: Condition | None,
+    topic: str,
+    retained: Retained | None = None,
+    *,
+    whole: bool = False,
+) -> list[Piece]:
+    """What a client gets of these slices: what satisfies a condition, and what was `retained`.
 
-    A condition may leave little of a record: that travels sealed anew, at the same positions, or
-    in the whole record for whoever wants to see its signature.
+    Either may leave little of a record: that travels sealed anew, at the same positions, or in the
+    `whole` record for whoever wants to see its signature.
     """
-    if condition is None:
+    if condition is None and retained is None:
         return [Piece(record.data, lo, hi, late) for record, lo, hi, late in parts]
-    if condition.whole:
-        runs = [condition.cut(topic, [part]) for part in parts]
-        return [Piece(it[0].record.data, it[0].lo, it[-1].hi, it[0].late) for it in runs if it]
-    return [Piece(_excerpt(part), *part[1:]) for part in condition.cut(topic, parts)]
+    left = [[part] if retained is None else retained.compacted(part) for part in parts]
+    if condition is not None:
+        left = [condition.cut(topic, runs) for runs in left]
+    if not whole:
+        return [Piece(_excerpt(run), *run[1:]) for runs in left for run in runs]
+    if retained is None:  # such a client selects by itself
+        return [Piece(it[0].record.data, it[0].lo, it[-1].hi, it[0].late) for it in left if it]
+    return [
+        Piece(SAME_RECORD if at else run.record.data, *run[1:])
+        for runs in left
+        for at, run in enumerate(runs)
+    ]
 
 
 def within(parts: Sequence[Slice], times: tuple[int, int] | None) -> list[Slice]:

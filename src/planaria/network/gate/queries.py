@@ -181,7 +181,7 @@ class Queries:
         check_topic(message.topic)
         after = vector_of(message.after)
         to = None if message.to is None else vector_of(message.to)
-        condition = None if message.where is None else Condition(message.where, message.whole)
+        condition = None if message.where is None else Condition(message.where)
 
         def attempt() -> bool:
             where = self._whereabouts(message.topic, join=to is None)
@@ -209,7 +209,7 @@ class Queries:
         if to is not None:
             lacks = lacks_of(holdings.ask(lambda store: _lacks(store, after, batch.vector, to)))
         slices = within(batch.slices, message.times)
-        pieces = pieces_of(slices, condition, message.topic)
+        pieces = pieces_of(slices, condition, message.topic, whole=message.whole)
         return Pieces(message.request, message.topic, pieces, moved(after, batch.vector), lacks)
 
     def ask_vector(self, session: Session, message: AskVector) -> None:

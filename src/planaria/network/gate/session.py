@@ -22,7 +22,7 @@ from planaria.network.connection import Connection
 from planaria.records.record import Record, Stream
 
 if TYPE_CHECKING:
-    from planaria.network.gate.tails import Tail as Followed
+    from planaria.network.gate.cursors import Tail as Followed
 
 REQUESTS_MAX = 4096  # of one client, not answered yet
 TAILS_MAX = 256  # of one client

@@ -5,22 +5,16 @@ deliveries only say which streams have grown. Nothing is queued beyond the windo
 link: what it did not take is read again when it does.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 
 from planaria.core.node import Deliver, Notice
 from planaria.core.topics import matches
-from planaria.network.client.conditions import Condition
 from planaria.network.client.messages import LACKS_MAX, Lack, Pieces, Position, Tailing, Told
 from planaria.network.client.messages import Tail as Asked
-from planaria.network.gate.pieces import (
-    PIECES_BYTES,
-    PIECES_PUBLICATIONS,
-    moved,
-    pieces_of,
-    vector_of,
-)
+from planaria.network.gate.cursors import Cursor, Tail, hole
+from planaria.network.gate.pieces import PIECES_BYTES, PIECES_PUBLICATIONS, moved, pieces_of
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.protocols.publications.deliveries import Deliveries
@@ -28,49 +22,13 @@ from planaria.protocols.publications.holdings import Holdings
 from planaria.records.batches import Batch
 from planaria.records.positions import START, Mark
 from planaria.records.record import Stream
+from planaria.records.retained import Retained
 from planaria.records.store import Store
 
 STREAMS_AT_ONCE = 256  # looked at for one frame
 FRAMES_PER_TURN = 16  # of all tails, before the loop serves others
 WHOLE_SECONDS = 5.0  # after which all streams are looked at, whatever was delivered
 HOLE_SECONDS = 1.0  # after which a client is told what its node lacks
-
-
-class Cursor:
-    """How far one topic is read for one tail, and which of its streams have grown."""
-
-    __slots__ = ("grown", "holes", "marks", "seen", "stable", "unsaid")
-
-    def __init__(self, marks: dict[Stream, Mark]) -> None:
-        self.marks = marks
-        self.grown: dict[Stream, None] = {}  # the one that waited for longest first
-        self.unsaid: dict[Stream, None] = {}  # passed, and the client was not told
-        self.holes: dict[Stream, tuple[int, float, bool]] = {}  # number, since when, told?
-        self.stable = True  # as the client was told last
-        self.seen: object = None  # what the store was like when all was looked at
-
-
-class Tail:
-    """One request to follow a pattern."""
-
-    __slots__ = (
-        "behind", "condition", "cursors", "floor", "grown", "held_back", "missed", "notices",
-        "pattern", "request", "session", "tailing", "vectors", "where", "whole",
-    )  # fmt: skip
-
-    def __init__(self, session: Session, asked: Asked, pattern: str) -> None:
-        """Raises UsageError for a condition or positions that are none."""
-        self.session, self.request, self.pattern = session, asked.request, pattern
-        self.floor, self.notices, self.where = asked.floor, asked.notices, asked.where
-        self.condition = None if asked.where is None else Condition(asked.where, asked.whole)
-        self.vectors = {topic: vector_of(places) for topic, places in asked.vectors.items()}
-        self.cursors: dict[str, Cursor] = {}
-        self.grown: dict[str, None] = {}  # topics to read, the one that waited for longest first
-        self.behind: dict[str, None] = {}  # topics with holes, or of which something is unsaid
-        self.held_back: dict[str, bool] = {}  # topics it may not read now, and was it told?
-        self.tailing = False  # was the client told that whatever is published now comes?
-        self.missed = 0  # notices that the client did not take
-        self.whole = 0.0  # when all streams were last looked at
 
 
 class Tails:
@@ -96,6 +54,7 @@ class Tails:
         self._awake: dict[Tail, None] = {}
         self._pumping = False
         self._answers: dict[object, Batch] = {}  # of this turn: who is as far gets the same
+        self._replaced: dict[str, Retained | None] = {}  # of this turn: what others replaced
 
     def __len__(self) -> int:
         return len(self._all)
@@ -129,8 +88,16 @@ class Tails:
             self._awake.pop(tail, None)
             for topic in tail.cursors:
                 self._topics[topic].remove(tail)
+                if tail.compacted:
+                    self._retain_no_longer(topic)
                 if not self._topics[topic]:
                     del self._topics[topic]
+
+    def _retain_no_longer(self, topic: str) -> None:
+        """Know no more which publications were replaced, unless somebody else wants to."""
+        wanted = any(tail.compacted for tail in self._topics[topic])
+        if not wanted and topic in self.memberships.ring.peer.topics:
+            self._holdings(topic).store.retain_no_longer()
 
     def gone(self, session: Session) -> None:
         """A client is gone."""
@@ -172,8 +139,8 @@ class Tails:
             self._say_stable(tail)
             for topic in list(tail.behind):
                 self._say_behind(tail, topic, now)
-            if now - tail.whole > WHOLE_SECONDS:
-                tail.whole = now
+            if now - tail.looked > WHOLE_SECONDS:
+                tail.looked = now
                 for topic in tail.cursors:
                     self._look_at_all(tail, topic)
                 self.wake(tail)
@@ -259,7 +226,7 @@ class Tails:
 
     def _pump(self) -> None:
         """One frame for each tail in turn, as long as there is something, up to a bound."""
-        self._pumping, self._answers = False, {}
+        self._pumping = False
         for _ in range(FRAMES_PER_TURN):
             if not self._awake:
                 break
@@ -267,7 +234,7 @@ class Tails:
             del self._awake[tail]
             if self._send(tail):
                 self._awake[tail] = None
-        self._answers = {}
+        self._answers, self._replaced = {}, {}
         if self._awake:
             self._pumping = True
             self._soon(self._pump)
@@ -301,7 +268,10 @@ class Tails:
         streams = list(islice(cursor.grown, STREAMS_AT_ONCE))
         after = {stream: cursor.marks[stream] for stream in streams if stream in cursor.marks}
         batch = self._ask(topic, streams, after, tail.floor)
-        pieces = pieces_of(batch.slices, tail.condition, topic)
+        retained = self._retained(topic) if tail.compacted else None
+        if tail.compacted and retained is None:
+            return True
+        pieces = pieces_of(batch.slices, tail.condition, topic, retained, whole=tail.whole)
         places = moved(after, batch.vector)
         if pieces and not tail.session.send(Pieces(tail.request, topic, pieces, places)):
             return False
@@ -321,6 +291,13 @@ class Tails:
         if cursor.grown:  # after the other topics
             tail.grown[topic] = None
         return True
+
+    def _retained(self, topic: str) -> Retained | None:
+        """The last publication of each key; None if it takes another step to know, in the next
+        turn."""
+        if topic not in self._replaced:
+            self._replaced[topic] = self._holdings(topic).ask(Store.retaining)
+        return self._replaced[topic]
 
     def _ask(
         self, topic: str, streams: list[Stream], after: dict[Stream, Mark], floor: int
@@ -387,12 +364,3 @@ class Tails:
         places = [Position(*stream, mark.next, mark.skipped) for stream, mark in marks]
         if tail.session.send(Pieces(tail.request, topic, [], places)):
             cursor.unsaid = {}
-
-
-def hole(stream: Stream, marks: Mapping[Stream, Mark], floor: int, store: Store) -> int | None:
-    """The number at which a reader of a stream has to wait though others follow; None: at none."""
-    lane = store.index.lanes.get(stream)
-    if lane is None:
-        return None
-    number = marks[stream].next if stream in marks else lane.since(floor)
-    return number if lane.covered.end > number else None
