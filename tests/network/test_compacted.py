@@ -163,7 +163,12 @@ def test_a_long_history_is_taken_up_in_steps_between_other_work(
     lab(tmp_path, 1, test)
 
 
-def test_nodes_know_what_was_replaced_only_while_somebody_asks(tmp_path: Path) -> None:
+def test_nodes_know_what_was_replaced_only_while_somebody_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten: list[Store] = []
+    monkeypatch.setattr(Store, "retain_no_longer", lambda store: forgotten.append(store))
+
     async def test(nodes: list[LiveNode]) -> None:
         async with at(nodes[0]) as client:
             await publish(client, [(b"k", b"1"), (b"k", b"2"), (None, END)])
@@ -173,16 +178,17 @@ def test_nodes_know_what_was_replaced_only_while_somebody_asks(tmp_path: Path) -
             for events in (one, two):
                 assert (await anext(events)).payload == b"2"
             assert [(await anext(plain)).payload for _ in range(2)] == [b"1", b"2"]
-            store = store_of(nodes[0])
-            known = store._retained
-            assert known is not None
             await one.close()
             await client.publish(TOPIC, b"3", key=b"k")
             assert [(await anext(two)).payload for _ in range(2)] == [END, b"3"]
-            assert store._retained is known
+            assert forgotten == []
             await two.close()
-            await until(lambda: store._retained is None)
+            await until(lambda: forgotten)
+            assert forgotten == [store_of(nodes[0])]
             assert [(await anext(plain)).payload for _ in range(2)] == [END, b"3"]
+            await plain.close()
+            await client.publish(TOPIC, b"4")
+            assert len(forgotten) == 1
 
     lab(tmp_path, 1, test)
 

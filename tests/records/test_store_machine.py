@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from planaria.lab.incidents.disk_ring import commit
 from planaria.network.store.database import Database
 from planaria.records import retained
+from planaria.records.batches import Slice
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import START, Mark, skip
 from planaria.records.record import Record, Stream
@@ -178,14 +179,14 @@ class Machine(RuleBasedStateMachine):
         known = self.store.retaining()
         if known is None:
             return
-        batch = self.store.read({})
-        left = [
-            one
-            for part in batch.slices
-            for it in known.compacted(part)
-            for one in it.publications()
+        parts = [
+            Slice(self.store.get([entry.place])[0], lo, hi)
+            for lane in self.store.index.lanes.values()
+            for entry, lo, hi in lane.segments(0, HIGHEST)
         ]
-        for one in batch.publications():
+        runs = [run for part in parts for run in known.compacted(part)]
+        left = [one for run in runs for one in run.publications()]
+        for one in (it for part in parts for it in part.publications()):
             last = one.key is None or one == self.twin.retained(one.key)
             assert one in left if last or not known.knows(one.key or b"") else one not in left
 
