@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from ending import pytest_configure as pytest_configure
 from process_lab import Processes
 
 GARBAGE = 50_000  # new objects before it is looked for: simulations make many, and few in circles
