@@ -1,4 +1,4 @@
-"""A run of tests that is told to end leaves nothing behind, whoever of its processes is told."""
+"""A run of tests that is told to end leaves nothing behind."""
 
 import os
 import signal

@@ -64,6 +64,30 @@ def test_another_body_with_another_key_counts(store: Store) -> None:
     assert (last(store, b"x"), last(store, b"y")) == (None, (A[0], 0))
 
 
+@pytest.mark.parametrize("first", ["low", "high"])
+@pytest.mark.parametrize("text", ["a", "b", "d", "e"])  # of which either key wins two
+def test_of_two_bodies_one_counts_and_nothing_is_made_anew(
+    store: Store, first: str, text: str
+) -> None:
+    """Else a publisher that never stops to contradict itself would have its readers wait."""
+    other = record(B, 0, time=NOW - 1, keys=[b"x"])
+    pair = sorted(
+        (record(A, 0, keys=[b"x"], text=text), record(A, 0, keys=[b"y"], text=text)),
+        key=lambda it: it.place,
+    )
+    store.append([other, pair[first == "high"]])
+    known = store.retaining()
+    assert known is not None
+    store.append([pair[first == "low"]])
+    assert store.retaining() is known
+    parts = [Slice(it, it.first, it.end) for it in (other, pair[1])]
+    winner = pair[1].publications(0, 1)[0].key
+    left = [run for part in parts for run in known.compacted(part)]
+    assert left == parts[1:] if winner == b"x" and first == "low" else left == parts
+    assert last(store, b"x") == ((A if winner == b"x" else B)[0], 0)
+    assert last(store, b"y") == ((A[0], 0) if winner == b"y" else None)
+
+
 def test_who_finds_damage_while_it_takes_up_the_last_record_begins_anew(store: Store) -> None:
     store.append([record(A, 0, 2, keys=[b"x", b"y"])])
     store.index.lanes[A].entries[0].end += 1

@@ -21,7 +21,7 @@ from planaria.records.record import (
 )
 
 RETAINED_KEYS_MAX = 1 << 20  # of one topic, about 200 MB
-STEP_RECORDS = 64  # taken up at a time: about 3 ms
+STEP_RECORDS = 64  # taken up at a time: 2 to 6 ms
 
 _Turn = tuple[int, Stream, int, Place]  # time, stream, number: which of two is the last
 
@@ -29,7 +29,7 @@ _Turn = tuple[int, Stream, int, Place]  # time, stream, number: which of two is 
 class Retained:
     """Where the last publication of each key stands."""
 
-    __slots__ = ("_full", "_keys", "_owned", "_second", "_unread", "_unsure")
+    __slots__ = ("_doubted", "_full", "_keys", "_owned", "_second", "_unread", "_unsure")
 
     def __init__(self, streams: Iterable[Stream]) -> None:
         """Nothing is taken up yet of these streams; what comes from now on is `take`n."""
@@ -38,6 +38,7 @@ class Retained:
         self._owned: dict[Place, list[bytes]] = {}  # keys that a record had the last word on once
         self._second: int | None = 0  # the lowest of which something was shown lately
         self._unsure: set[bytes] = set()  # keys of which another of that second may be the last
+        self._doubted: set[bytes] = set()  # keys whose last one may have another body by now
         self._full = False  # were there too many keys?
 
     @property
@@ -81,15 +82,26 @@ class Retained:
         if second != self._second:
             self._second, self._unsure = second, set()
         for place in places:
-            for key in self._owned.pop(place, ()):
-                if key in self._keys and self._keys[key][3] == place:
-                    del self._keys[key]
-                    if second is None or place >> RECORD_KEY_BITS == second:
-                        self._unsure.add(key)
+            lost = self._lose(place)
+            if second is None or place >> RECORD_KEY_BITS == second:
+                self._unsure.update(lost)
+
+    def doubt(self, places: Iterable[Place]) -> None:
+        """Another record has numbers of these: which of their bodies count is not known."""
+        for place in places:
+            self._doubted.update(self._lose(place))
+
+    def _lose(self, place: Place) -> list[bytes]:
+        """The keys of which a record has the last word, which are known no more."""
+        owned = dict.fromkeys(self._owned.pop(place, ()))
+        lost = [key for key in owned if key in self._keys and self._keys[key][3] == place]
+        for key in lost:
+            del self._keys[key]
+        return lost
 
     def knows(self, key: bytes) -> bool:
         """Is `position` right for this key, or must all be made anew?"""
-        return key not in self._unsure
+        return key not in self._unsure and key not in self._doubted
 
     def position(self, key: bytes) -> tuple[Stream, int] | None:
         """The position of the last publication with this key.
@@ -116,7 +128,7 @@ class Retained:
 
     def _stands(self, key: bytes, stream: Stream, number: int) -> bool:
         turn = self._keys.get(key)
-        return turn is None or key in self._unsure or turn[1:3] == (stream, number)
+        return turn is None or not self.knows(key) or turn[1:3] == (stream, number)
 
 
 def _keys(part: Slice) -> list[bytes | None]:

@@ -309,12 +309,12 @@ class Store(ABC):
         self._retained = None
 
     def _retain(self, record: Record, retained: Retained) -> None:
-        """Keep the last publications up to date; if bodies compete, make them anew when asked."""
-        lane = self.index.lane(record.stream)
-        if len(list(islice(lane.overlapping(record.first, record.end), 2))) == 1:
-            retained.take(record, record.first, record.end)
-        else:
-            self._retained = None
+        """Keep the last publications up to date: of bodies that compete one counts."""
+        lane, numbers = self.index.lane(record.stream), (record.first, record.end)
+        retained.doubt(it.place for it in lane.overlapping(*numbers) if it.place != record.place)
+        for entry, lo, hi in lane.segments(*numbers):
+            if entry.place == record.place:
+                retained.take(record, lo, hi)
 
     def at(self, stream: Stream, number: int) -> Publication | None:
         """The publication at a position, if it is shown."""

@@ -267,10 +267,10 @@ class Tails:
     def _read(self, tail: Tail, topic: str, cursor: Cursor) -> bool:
         streams = list(islice(cursor.grown, STREAMS_AT_ONCE))
         after = {stream: cursor.marks[stream] for stream in streams if stream in cursor.marks}
-        batch = self._ask(topic, streams, after, tail.floor)
         retained = self._retained(topic) if tail.compacted else None
         if tail.compacted and retained is None:
             return True
+        batch = self._ask(topic, streams, after, tail.floor)
         pieces = pieces_of(batch.slices, tail.condition, topic, retained, whole=tail.whole)
         places = moved(after, batch.vector)
         if pieces and not tail.session.send(Pieces(tail.request, topic, pieces, places)):
