@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +21,7 @@ from planaria.network.client.servers import Servers
 from planaria.records.positions import Mark
 from planaria.records.record import Draft, Stream, seal
 from planaria.spark.source import fetch, holes
-from planaria.spark.source.fetch import Condition, Fetcher, halves
+from planaria.spark.source.fetch import AHEAD, Condition, Fetcher, halves
 from planaria.spark.source.holes import Holes
 from planaria.spark.source.offsets import Range
 from source_lab import apart, batch, follow, rows, stream, values
@@ -142,18 +144,44 @@ class Node:
         return Pieces(0, message.topic, pieces, after, tuple(lost[: self.lacks_max]))
 
 
+class Packed(Node):
+    """Holds one stream in records that end where `ends` says, and sends them whole."""
+
+    def __init__(self, ends: Sequence[int]) -> None:
+        super().__init__([set()], 3)
+        self.records = [
+            seal(ONE, lo, [Draft(b"")] * (hi - lo), time=0) for lo, hi in pairwise((0, *ends))
+        ]
+        self.sent: list[list[int]] = []  # the first number of each record, by answers
+
+    def answer(self, message: Read) -> Pieces:
+        assert message.to is not None
+        lo, hi = message.after[0].next, message.to[0].next
+        found = [it for it in self.records if it.first < hi and it.end > lo]
+        self.sent.append([it.first for it in found])
+        pieces = [Piece(it.data, max(lo, it.first), min(hi, it.end)) for it in found]
+        return Pieces(0, message.topic, pieces, list(message.to), ())
+
+
 def _plain(it: Position) -> tuple[int, bytes, int]:
     return it.publisher, it.incarnation, it.next
 
 
 def read_all(node: Node, ranges: list[Range], where: str | None) -> tuple[list[int], list[Range]]:
-    async def main() -> tuple[list[int], list[Range]]:
+    found, expired = read_slices(node, ranges, where)
+    return [lo for lo, _ in found], expired
+
+
+def read_slices(
+    node: Node, ranges: list[Range], where: str | None
+) -> tuple[list[tuple[int, int]], list[Range]]:
+    async def main() -> tuple[list[tuple[int, int]], list[Range]]:
         access = Access(SimpleNamespace(), None, None)  # type: ignore[arg-type]
         fetcher = Fetcher(Servers(["here:1"]), access, Condition(where))
         fetcher.requests, fetcher._distrust = node, Distrust(node.channel)  # type: ignore[assignment,arg-type]
-        found, expired = list[int](), list[Range]()
+        found, expired = list[tuple[int, int]](), list[Range]()
         async for part in fetcher.parts(ranges):
-            found += [one.lo for one in part.slices]
+            found += [(one.lo, one.hi) for one in part.slices]
             expired += part.expired
         return found, expired
 
@@ -176,6 +204,38 @@ def test_more_expired_numbers_than_a_node_can_tell_of_are_all_told_and_no_others
         assert lost == {it for it in wanted if it[1] in expired[it[0] - 1]}, seed
         rest = [it for it in wanted if it not in lost and (where is None or it[1] % 2 == 0)]
         assert sorted(found) == sorted(number for _, number in rest), seed
+
+
+def test_records_of_one_size_come_once_after_the_first_answers(
+    seeds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "ROWS_MAX", 20)
+    monkeypatch.setattr(fetch, "AHEAD_MAX", AHEAD)
+    for seed in range(seeds(20, 5_000)):
+        rng = chance(seed, "records")
+        size = rng.randrange(3, 15)
+        node = Packed(range(size, 60 * size, size))
+        begin, end = rng.randrange(20), node.records[-1].end
+        assert read_numbers(node, Range(TOPIC, ONE, begin, end)) == [*range(begin, end)], seed
+        later = node.sent[AHEAD:]  # what was asked for before anything had come is cut anyhow
+        assert len(later) > AHEAD
+        assert set(Counter(chain(*later)).values()) == {1}, seed
+
+
+def test_records_of_all_sizes_are_read_whole(
+    seeds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "ROWS_MAX", 20)
+    monkeypatch.setattr(fetch, "AHEAD_MAX", AHEAD)
+    for seed in range(seeds(20, 5_000)):
+        rng = chance(seed, "records")
+        ends = sorted(rng.sample(range(1, 300), 40))
+        read = read_numbers(Packed(ends), Range(TOPIC, ONE, 0, ends[-1]))
+        assert read == [*range(ends[-1])], seed
+
+
+def read_numbers(node: Node, it: Range) -> list[int]:
+    return [number for lo, hi in read_slices(node, [it], None)[0] for number in range(lo, hi)]
 
 
 def test_halves_have_all_numbers_once() -> None:

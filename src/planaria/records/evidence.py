@@ -60,7 +60,8 @@ def evidence_of(data: bytes) -> Evidence:
     """The evidence at the end of a signed record's bytes."""
     size = _certificate_size(data)
     certificate = data[len(data) - _TAIL - size : len(data) - _TAIL]
-    return Evidence(certificate, data[-SIGNATURE_BYTES:], _hash(data[:-SIGNATURE_BYTES]))
+    body = memoryview(data)[:-SIGNATURE_BYTES]
+    return Evidence(certificate, data[-SIGNATURE_BYTES:], _hash(body))
 
 
 def evidence_size(data: bytes, *, settled: bool) -> int:
@@ -94,5 +95,5 @@ def _certificate_size(data: bytes) -> int:
     return int.from_bytes(data[-_TAIL:-SIGNATURE_BYTES], "little")
 
 
-def _hash(data: bytes) -> bytes:
+def _hash(data: bytes | memoryview) -> bytes:
     return blake2b(data, digest_size=32, person=b"planaria signed").digest()
