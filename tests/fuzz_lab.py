@@ -34,6 +34,7 @@ from planaria.protocols.skipring.charter_messages import CharterHints, CharterNe
 from planaria.protocols.skipring.deposit_messages import Deposit
 from planaria.records.evidence import PUBLISHED, sealer
 from planaria.records.lanes import Drops
+from planaria.records.lone import lean, whole
 from planaria.records.positions import Intervals
 from planaria.records.record import (
     INCARNATION_BYTES,
@@ -108,6 +109,7 @@ def of_records() -> dict[str, Decoder]:
     """What stands in stores, and travels."""
     rich = Draft(b"{}", b"key", (("unit", b"C"),), NOW * 1_000_000)
     columns = sealed(STREAM, 3, [rich, rich], time=NOW)
+    lone = sealed(STREAM, 3, [Draft(b"a")], time=NOW)
     row, delivered = head_of(1, PLAIN), Intervals()
     delivered.add(3, 9)
     state = pack_state(Drops(), 3, delivered)
@@ -115,6 +117,7 @@ def of_records() -> dict[str, Decoder]:
     signed = sealed(STREAM, 3, [rich], time=NOW, sign=sign)
     return {
         "records": Decoder(decode, (MalformedRecord,), [PLAIN.data, columns.data, signed.data]),
+        "records on their way": Decoder(whole, (MalformedRecord,), [lean(lone.data), PLAIN.data]),
         "rows": Decoder(lambda it: entry_of(1, it), (), [row]),
         "rows with their checksum": Decoder(lambda it: entry_of(1, it + _sum(it)), (), [row[:-4]]),
         "states of streams": Decoder(unpack_state, (), [state]),

@@ -21,7 +21,7 @@ from planaria.network.link import OWED_BYTES_MAX, Link, Task
 from planaria.network.tls import Credentials
 from planaria.network.unreached import HUNG_UP
 
-VERSIONS = (1,)  # of the wire that this code speaks
+VERSIONS = (2,)  # of the wire that this code speaks: in 1 stores reconciled whole records alone
 BEAT_SECONDS = 0.5  # between two looks whether this end has said anything: else it beats
 HELLO_SECONDS = 5.0  # within which the other end must have said hello
 NODE, CLIENT = "node", "client"  # roles of an end; a certificate must name the one it plays

@@ -59,7 +59,7 @@ Place = int  # a record's place in the order of retention: its time, then its ke
 _HEAD = Layout("<2sBBIqqqq12sI")
 HEAD_BYTES = _HEAD.size
 _MARK, _PLAIN, _SIGNED = b"PR", 1, 2  # versions: without evidence, and with it
-_BEGIN, _BEGIN_SIGNED = (_MARK + bytes([version]) for version in (_PLAIN, _SIGNED))
+BEGIN, _BEGIN_SIGNED = (_MARK + bytes([version]) for version in (_PLAIN, _SIGNED))
 _ONE = Layout("<II")  # the offsets of a single payload
 _HASH = blake2b(digest_size=RECORD_KEY_BYTES, person=b"planaria record")
 KEYS, HEADERS, TIMESTAMPS, BATCH = 1, 2, 4, 8  # columns that may be left out
@@ -336,7 +336,7 @@ def decode_unnamed(data: bytes, key: bytes = b"") -> Record:
     most = SIGNED_BYTES_MAX if begin == _BEGIN_SIGNED else RECORD_BYTES_MAX
     if not HEAD_BYTES <= len(data) <= most:
         raise MalformedRecord(f"record of {len(data)} bytes: at most {most}")
-    if begin not in (_BEGIN, _BEGIN_SIGNED):
+    if begin not in (BEGIN, _BEGIN_SIGNED):
         raise MalformedRecord(f"no record of version 1 or 2: begins with {begin.hex()}")
     record = Record(data, key)
     if record.columns or record.pairs or not _is_plain(record):

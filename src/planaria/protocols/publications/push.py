@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from planaria.records.record import MalformedRecord, Record, decode
+from planaria.records.lone import lean, whole
+from planaria.records.record import MalformedRecord, Record
 
 PUSH_BYTES_MAX = 1 << 18  # of one frame, so that lists of ids and regions fit beside it
 PUSH_FRAMES_MAX = 7  # in answer to one message: the window of a link has room for all of them
@@ -10,12 +11,15 @@ FRAMING_BYTES = 8  # of one record in a list
 
 
 def frames(records: Iterable[bytes]) -> list[list[bytes]]:
-    """The first records in frames of `PUSH_BYTES_MAX`; a larger one has its own, the last."""
+    """The first records in frames of `PUSH_BYTES_MAX`; a larger one has its own, the last.
+
+    They travel `lean`, and count as whole: how many are in a frame bounds the work of who gets it.
+    """
     filled: list[list[bytes]] = []
     large: list[list[bytes]] = []
     room = 0
     for record in records:
-        size = len(record) + FRAMING_BYTES
+        size, record = len(record) + FRAMING_BYTES, lean(record)
         if size > PUSH_BYTES_MAX:
             large.append([record])
         elif size > room:
@@ -41,7 +45,7 @@ def sound(bodies: Iterable[bytes]) -> list[Record]:
     found = []
     for data in bodies:
         try:
-            found.append(decode(data))
+            found.append(whole(data))
         except MalformedRecord:
             continue
     return found
