@@ -14,7 +14,7 @@ from planaria.network.client.client import Client, connect
 from planaria.network.client.errors import Unreachable
 from planaria.network.identity import found_cluster, issue
 from planaria.network.tls import Credentials
-from planaria.records.packing import UNSETTLED_BYTES_MAX
+from planaria.records.packing import PACKED_BYTES, UNSETTLED_BYTES_MAX
 from planaria.records.record import PAYLOAD_BYTES_MAX, Draft
 from reference_gate import Memory, ReferenceGate
 
@@ -279,7 +279,8 @@ def test_what_a_full_node_refused_is_stored_in_the_order_of_publishing() -> None
     async def test(gates: list[ReferenceGate]) -> None:
         async with client_of(*gates) as client:
             gates[0].refusals = [("full", "the disk is full")] * 3
-            await asyncio.gather(*(client.publish(TOPIC, bytes(70_000)) for _ in range(3)))
+            full = bytes(PACKED_BYTES)  # of a record: none waits for others
+            await asyncio.gather(*(client.publish(TOPIC, full) for _ in range(3)))
             assert [number for _, _, number, _ in gates[0].memory.rows] == [0, 1, 2]
 
     serve(test)
