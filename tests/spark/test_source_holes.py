@@ -206,11 +206,17 @@ def test_more_expired_numbers_than_a_node_can_tell_of_are_all_told_and_no_others
         assert sorted(found) == sorted(number for _, number in rest), seed
 
 
-def test_records_of_one_size_come_once_after_the_first_answers(
-    seeds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 numbers in each, and few under way at once."""
     monkeypatch.setattr(fetch, "ROWS_MAX", 20)
     monkeypatch.setattr(fetch, "AHEAD_MAX", AHEAD)
+
+
+@pytest.mark.usefixtures("small_answers")
+def test_records_of_one_size_come_once_after_the_first_answers(
+    seeds: Callable[[int, int], int],
+) -> None:
     for seed in range(seeds(20, 5_000)):
         rng = chance(seed, "records")
         size = rng.randrange(3, 15)
@@ -222,11 +228,10 @@ def test_records_of_one_size_come_once_after_the_first_answers(
         assert set(Counter(chain(*later)).values()) == {1}, seed
 
 
+@pytest.mark.usefixtures("small_answers")
 def test_records_of_all_sizes_are_read_whole(
-    seeds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
+    seeds: Callable[[int, int], int],
 ) -> None:
-    monkeypatch.setattr(fetch, "ROWS_MAX", 20)
-    monkeypatch.setattr(fetch, "AHEAD_MAX", AHEAD)
     for seed in range(seeds(20, 5_000)):
         rng = chance(seed, "records")
         ends = sorted(rng.sample(range(1, 300), 40))

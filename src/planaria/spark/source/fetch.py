@@ -24,7 +24,7 @@ from planaria.network.client.verifying import Unsigned
 from planaria.network.context import Context
 from planaria.records.batches import Slice
 from planaria.records.positions import Intervals
-from planaria.records.record import MalformedRecord, Record, Stream, decode_unnamed
+from planaria.records.record import MalformedRecord, Stream, decode_unnamed
 from planaria.spark.source.offsets import Range
 
 AHEAD = 3  # questions under way: their answers fill the window of a link
@@ -90,7 +90,7 @@ class Fetcher:
         self.requests = Requests(servers, access)
         self._verifier, self._distrust = access.verifier(), Distrust(self.requests.channel)
         self._proven = ("", b"")  # the record that was verified last
-        self._last: dict[Stream, Record] = {}  # that came of each stream
+        self._last: dict[tuple[str, Stream], tuple[int, int]] = {}  # end and size of a record
         self._selection = None
         if self._verifier.verifies and condition.where is not None:
             self._selection = conditions.Condition(condition.where)
@@ -168,11 +168,10 @@ class Fetcher:
 
         Known only if they are as large as the last that came, as those of much that is published.
         """
-        end, last = it.lo + room, self._last.get(it.stream)
-        if last is not None:
-            between = end - (end - last.end) % last.count
-            end = between if between > it.lo else end
-        return end
+        end = it.lo + room
+        last_end, size = self._last.get((it.topic, it.stream), (end, 1))
+        between = end - (end - last_end) % size
+        return between if between > it.lo else end
 
     async def _answered(self, question: Question) -> tuple[Part, list[list[Range]]]:
         """What came for a question, and the questions that are still to be asked."""
@@ -222,7 +221,7 @@ class Fetcher:
             if one.record.stream not in came or came[one.record.stream].common(one.lo, one.hi):
                 raise Misfit(f"{self._node} sends what was not asked for: {one.record}")
             came[one.record.stream].add(one.lo, one.hi)
-            self._last[one.record.stream] = one.record
+            self._last[topic, one.record.stream] = (one.record.end, one.record.count)
         self._measure(found.pieces, slices)
         gone: dict[Stream, Intervals] = {}
         for lack in found.lacks:
