@@ -106,3 +106,19 @@ def test_what_an_overlay_cannot_do_is_refused_in_a_line(tmp_path: Path) -> None:
                 await node.publish("weather/#", b"", overlay="gossip")
 
     run(main)
+
+
+@pytest.mark.parametrize("overlay", WISHES)
+def test_many_large_ones_are_published_in_as_many_messages_as_they_need(
+    overlay: str, tmp_path: Path
+) -> None:
+    """600 of 3,000 bytes are more than a message holds, and so are six of 200,000."""
+    sent = [*(b"%03d" % number + bytes(3_000) for number in range(600)), *[bytes(200_000)] * 6]
+
+    async def main() -> None:
+        async with LiveNode(config(tmp_path / "a")) as node:
+            ack = await node.publish_many("weather", sent, overlay=overlay)
+            assert ack is not None
+            assert ack.count == len(sent)
+
+    run(main)

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from planaria.core.errors import UsageError
+from planaria.network.application import RING_BYTES, _portions
 from planaria.network.config import Config
 from planaria.network.live import LiveNode
-from planaria.records.packing import PACKED_PUBLICATIONS
+from planaria.network.store.writer import PENDING_BYTES_MAX
+from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
+from planaria.records.record import PAYLOAD_BYTES_MAX
 
 TOPIC = "news"
 
@@ -62,3 +65,37 @@ def test_batches_and_single_publications_are_numbered_and_acknowledged_in_order(
         assert in_order == [b"m%d" % number for number in range(count)]
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pytest.mark.parametrize("most", [PACKED_BYTES, RING_BYTES])
+def test_no_portion_is_larger_than_its_bound_unless_it_is_one_payload(most: int) -> None:
+    sizes = [1, 0, most, 1, most - 1, 1, 1, most + 1, 2, *[most // 100] * 250, *[1] * 1_500]
+    sent = [bytes([at % 256]) * size for at, size in enumerate(sizes)]
+    portions = [*_portions(iter(sent), most)]
+    assert [it for some in portions for it in some] == sent
+    assert [[len(it) for it in some] for some in portions[:6]] == [
+        [1, 0], [most], [1, most - 1], [1, 1], [most + 1], [2, *[most // 100] * 100],
+    ]  # fmt: skip
+    assert max(map(len, portions)) == PACKED_PUBLICATIONS
+    assert all(len(some) == 1 or sum(map(len, some)) <= most for some in portions)
+
+
+def test_large_payloads_of_one_leave_room_for_what_others_publish(tmp_path: Path) -> None:
+    """512 at once would be more than a store takes that has not written them yet."""
+    size = 150_000
+    assert PACKED_PUBLICATIONS * size > PENDING_BYTES_MAX > 2 * RING_BYTES
+    assert size < PAYLOAD_BYTES_MAX
+
+    async def main() -> None:
+        async with embedded(tmp_path / "node", "disk") as node:
+            many = asyncio.ensure_future(node.publish_many("large", [bytes(size)] * 600))
+            small = 0
+            while not many.done():
+                await node.publish(TOPIC, b"small")
+                small += 1
+            assert small > 3
+            ack = await many
+            assert ack is not None
+            assert ack.count == 600
+
+    asyncio.run(main())

@@ -97,13 +97,25 @@ def _read(data: bytes) -> bytes | None:
 def test_any_bytes_after_the_mark_give_a_sound_record_or_none() -> None:
     rng, found = Random(1), 0
     for size in range(3_000):
-        record = _read(b"L" + rng.randbytes(size % 60))
+        data = b"L" + rng.randbytes(size % 60)
+        record = _read(data)
         found += record is not None
-        assert record is None or _plain(record) == record
+        assert record is None or (_plain(record) == record and lean(record) == data)
     assert 0 < found < 3_000
     for end in range(27):
         with pytest.raises(MalformedRecord, match=f"no lone record in {end} bytes|record of 0"):
             whole(lean(LONE.data)[:end])
+
+
+def test_numbers_that_are_cut_off_or_longer_than_they_need_be_are_no_record() -> None:
+    short = lean(LONE.data)
+    wide = b"".join(
+        [short[:26], b"\x88", *(it.to_bytes(8, "little") for it in (300, 5)), b"payload"]
+    )
+    for data in (wide, *(short[:end] for end in range(27, 30))):
+        with pytest.raises(MalformedRecord, match="in other bytes than it travels in"):
+            whole(data)
+    assert whole(short[:30]).payloads(300, 301) == [b""], "whoever frames it tells how long it is"
 
 
 def test_pushes_are_lean_and_bounded_by_what_they_unfold_to() -> None:

@@ -1,10 +1,21 @@
 """Packing: at once when idle, together under load, never beyond its bounds."""
 
+from collections.abc import Iterator
+from itertools import pairwise
+from random import Random
+
 import pytest
 
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.records import packing
-from planaria.records.packing import LINGER_MICROSECONDS, PACKED_PUBLICATIONS, Packer
+from planaria.records.packing import (
+    LINGER_MICROSECONDS,
+    PACKED_BYTES,
+    PACKED_PUBLICATIONS,
+    Packer,
+    packed,
+    weigh,
+)
 from planaria.records.record import PAYLOAD_BYTES_MAX, Draft, Record
 from records_lab import NOW, A
 
@@ -133,3 +144,44 @@ def test_whatever_is_offered_can_be_sealed(packer: Packer) -> None:
 def test_an_incarnation_has_96_bits() -> None:
     with pytest.raises(UsageError, match="incarnation of 8 bytes"):
         Packer(1, bytes(8))
+
+
+def test_packs_are_in_order_as_full_as_a_record_and_no_fuller() -> None:
+    rng, full = Random(3), set[str]()
+    for _ in range(60):
+        largest = rng.choice([10, 300, 5_000, PACKED_BYTES, PAYLOAD_BYTES_MAX])
+        rich = rng.choice([0.0, 0.5])
+        drafts = [
+            Draft(
+                b"%d" % number + bytes(rng.randrange(largest)),
+                bytes(rng.randrange(900)) if rng.random() < rich else None,
+                (("h", bytes(rng.randrange(1500))),) * (rng.random() < rich),
+            )
+            for number in range(rng.choice([0, 1, 20, 1_100]) if largest < PACKED_BYTES else 4)
+        ]
+        packs = [*packed(drafts)]
+        assert [it for pack in packs for it in pack] == drafts
+        weights = [sum(map(weigh, pack)) for pack in packs]
+        for pack, weight in zip(packs, weights, strict=True):
+            assert 1 <= len(pack) <= PACKED_PUBLICATIONS
+            assert len(pack) == 1 or weight <= PACKED_BYTES
+        for (pack, following), weight in zip(pairwise(packs), weights, strict=False):
+            heavy = weight + weigh(following[0]) > PACKED_BYTES
+            assert heavy or len(pack) == PACKED_PUBLICATIONS
+            full.add("weight" if heavy else "number")
+    assert full == {"weight", "number"}
+
+
+def test_what_comes_before_a_bad_one_is_packed_first() -> None:
+    def source() -> Iterator[Draft]:
+        yield from [Draft(b"a"), Draft(b"b")]
+        raise OSError("unplugged")
+
+    for drafts, error in (
+        (source(), OSError),
+        ([Draft(b"a"), Draft(b"b"), Draft(bytes(PAYLOAD_BYTES_MAX + 1))], UsageError),
+    ):
+        packs = packed(drafts)
+        assert next(packs) == [Draft(b"a"), Draft(b"b")]
+        with pytest.raises(error):
+            next(packs)

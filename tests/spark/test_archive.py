@@ -21,6 +21,8 @@ from planaria.network import files
 from planaria.network.client.messages import Put, Stored
 from planaria.network.context import Context
 from planaria.protocols.publications.retention import Retention
+from planaria.records import packing
+from planaria.records.packing import packed
 from planaria.records.record import seal
 from planaria.spark import archive as module
 from planaria.spark import restore as restoring
@@ -255,7 +257,7 @@ def test_what_retention_took_fails_the_run_or_is_passed_over(tmp_path: Path) -> 
 def test_an_archive_is_restored_once_however_often_it_is_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restoring, "PACKED_PUBLICATIONS", 3)
+    monkeypatch.setattr(packing, "PACKED_PUBLICATIONS", 3)
 
     async def fill(lab: Lab) -> None:
         await dated(await lab.client(0), 20)
@@ -308,7 +310,7 @@ def test_what_is_restored_fits_into_records_whatever_keys_and_headers_it_has() -
         }
     )
     found = SimpleNamespace(tables=lambda _: [rows])
-    packs = list(restoring._packs(found, TOPIC))  # type: ignore[arg-type]
+    packs = list(packed(restoring._drafts(found, TOPIC)))  # type: ignore[arg-type]
     sizes = [len(seal((7, bytes(12)), 0, it, time=0).data) for it in packs]
     assert sum(map(len, packs)) == 43
     assert [len(it) for it in packs[:2]] == [2, 1]

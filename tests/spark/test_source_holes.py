@@ -147,10 +147,11 @@ class Node:
 class Packed(Node):
     """Holds one stream in records that end where `ends` says, and sends them whole."""
 
-    def __init__(self, ends: Sequence[int]) -> None:
+    def __init__(self, ends: Sequence[int], size: int = 0) -> None:
         super().__init__([set()], 3)
         self.records = [
-            seal(ONE, lo, [Draft(b"")] * (hi - lo), time=0) for lo, hi in pairwise((0, *ends))
+            seal(ONE, lo, [Draft(bytes(size))] * (hi - lo), time=0)
+            for lo, hi in pairwise((0, *ends))
         ]
         self.sent: list[list[int]] = []  # the first number of each record, by answers
 
@@ -237,6 +238,14 @@ def test_records_of_all_sizes_are_read_whole(
         ends = sorted(rng.sample(range(1, 300), 40))
         read = read_numbers(Packed(ends), Range(TOPIC, ONE, 0, ends[-1]))
         assert read == [*range(ends[-1])], seed
+
+
+@pytest.mark.parametrize(("count", "size"), [(4_000, 200), (900, 1_000), (512, 128)])
+def test_records_larger_than_an_answer_are_not_sent_again_and_again(count: int, size: int) -> None:
+    """A few rows of a large record are no large rows: to ask for fewer would bring it once more."""
+    node = Packed(range(count, 9 * count, count), size)
+    assert read_numbers(node, Range(TOPIC, ONE, 0, 8 * count)) == [*range(8 * count)]
+    assert sum(map(len, node.sent)) <= 3 * len(node.records)
 
 
 def read_numbers(node: Node, it: Range) -> list[int]:

@@ -1,7 +1,6 @@
 """What an application that embeds a node asks of it, in any overlay."""
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -12,7 +11,9 @@ from planaria.network.client.events import Ack
 from planaria.network.client.overlays import RING
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.insider import Insider
-from planaria.records.packing import PACKED_PUBLICATIONS
+from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
+
+RING_BYTES = 8 << 20  # in several records; of more, a store would refuse what others publish
 
 
 class Application:
@@ -62,12 +63,26 @@ class Application:
         The ack has the position of the first, and how many they are; it is None if there are none.
         """
         first: Ack | None = None
-        count, rest = 0, iter(payloads)
-        while packed := [*islice(rest, PACKED_PUBLICATIONS)]:
+        count = 0
+        for some in _portions(payloads, RING_BYTES if overlay == RING else PACKED_BYTES):
             if overlay == RING:
-                ack = await self.embedded.publish(topic, *(Publish(topic, it) for it in packed))
+                ack = await self.embedded.publish(topic, *(Publish(topic, it) for it in some))
             else:
-                drafts = [draft_of(it, None, None, None) for it in packed]
+                drafts = [draft_of(it, None, None, None) for it in some]
                 ack = await self.insider.publish(topic, drafts, overlay)
-            first, count = first or ack, count + len(packed)
+            first, count = first or ack, count + len(some)
         return None if first is None else replace(first, count=count)
+
+
+def _portions(payloads: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
+    """Payloads, as many at a time as a record takes and have no more than `most` bytes."""
+    some, size = list[bytes](), 0
+    for payload in payloads:
+        added = len(payload) if isinstance(payload, bytes) else 0  # what is none, others refuse
+        if len(some) >= PACKED_PUBLICATIONS or (some and size + added > most):
+            yield some
+            some, size = [], 0
+        some.append(payload)
+        size += added
+    if some:
+        yield some

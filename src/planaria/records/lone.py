@@ -51,4 +51,7 @@ def whole(data: bytes) -> Record:
         head = _ALONE.pack(BEGIN, 0, 1, *told, 0, 0, len(payload))
     except StructError as error:
         raise MalformedRecord(f"no lone record in {len(data)} bytes: {error}") from None
-    return decode(head + payload)
+    record = decode(head + payload)
+    if lean(record.data) != data:  # numbers that are cut off, or longer than they need be
+        raise MalformedRecord("a lone record in other bytes than it travels in")
+    return record

@@ -4,6 +4,8 @@ Pure: who drives it hands in the time. A lone publication never waits; under loa
 millisecond, or a record full, share one key, one hash, one message and one row.
 """
 
+from collections.abc import Iterable, Iterator
+
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.state import State, Stateful
@@ -152,13 +154,35 @@ class Packer(Stateful):
             self.bytes -= len(self.unsettled.pop(0).data)
 
 
+def packed(drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
+    """As many at a time as a record takes. Should one be bad, those before it come first."""
+    source, pack, size = iter(drafts), list[Draft](), 0
+    while True:
+        try:
+            draft = next(source)
+            weight = weigh(draft)
+        except StopIteration:
+            break
+        except Exception:
+            if pack:
+                yield pack
+            raise
+        if len(pack) >= PACKED_PUBLICATIONS or (pack and size + weight > PACKED_BYTES):
+            yield pack
+            pack, size = [], 0
+        pack.append(draft)
+        size += weight
+    if pack:
+        yield pack
+
+
 def weigh(draft: Draft) -> int:
     """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
     payload, key, headers, timestamp = draft
-    if key is None and timestamp is None and not headers and len(payload) <= PAYLOAD_BYTES_MAX:
-        return DRAFT_BYTES + len(payload)  # as nearly always
     if timestamp is not None and not -(1 << 63) <= timestamp < 1 << 63:
         raise UsageError(f"timestamp {timestamp}: microseconds in 64 bits")
+    if key is None and not headers and len(payload) <= PAYLOAD_BYTES_MAX:
+        return DRAFT_BYTES + len(payload)  # as nearly always
     if len(payload) > PAYLOAD_BYTES_MAX:
         raise UsageError(f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}, split it")
     if key is not None and len(key) > PUBLICATION_KEY_BYTES_MAX:

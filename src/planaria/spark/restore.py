@@ -20,7 +20,7 @@ from planaria.network.context import Context
 from planaria.network.files import write_atomically
 from planaria.network.identity import handle_of
 from planaria.records.evidence import PUBLISHED
-from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS, weigh
+from planaria.records.packing import packed
 from planaria.records.record import INCARNATION_BYTES, Draft, Stream, seal
 from planaria.spark.archive import INNER, Archive
 from planaria.spark.source.overview import Overview
@@ -78,7 +78,7 @@ async def _publish(
     await requests.channel.open()
     try:
         number, asked = 0, deque[asyncio.Future[Stored]]()
-        for drafts in _packs(found, topic):
+        for drafts in packed(_drafts(found, topic)):
             wanted = drafts[max(0, first - number) :]
             number += len(drafts)
             if wanted:
@@ -93,9 +93,8 @@ async def _publish(
         await requests.channel.close()
 
 
-def _packs(found: Archive, topic: str) -> Iterator[list[Draft]]:
-    """The archive's publications, about a record at a time."""
-    drafts, size = list[Draft](), 0
+def _drafts(found: Archive, topic: str) -> Iterator[Draft]:
+    """The archive's publications."""
     for batch in found.tables(topic):
         names = ("payload", "key", "headers", "timestamp")
         columns = [batch.column(name) for name in names[:3]]
@@ -103,12 +102,4 @@ def _packs(found: Archive, topic: str) -> Iterator[list[Draft]]:
         for payload, key, headers, stamp in zip(
             *(column.to_pylist() for column in (*columns, stamps)), strict=True
         ):
-            draft = Draft(payload, key, tuple(headers), stamp)
-            weight = weigh(draft)
-            if len(drafts) >= PACKED_PUBLICATIONS or (drafts and size + weight > PACKED_BYTES):
-                yield drafts
-                drafts, size = [], 0
-            drafts.append(draft)
-            size += weight
-    if drafts:
-        yield drafts
+            yield Draft(payload, key, tuple(headers), stamp)

@@ -9,7 +9,7 @@ from planaria.core.errors import UsageError
 from planaria.network.client.messages import COPIES, COPIES_MAX
 from planaria.network.client.overlays import check_overlay
 from planaria.network.client.publishing import RESERVED, Wish
-from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
+from planaria.records import packing
 from planaria.records.record import Draft
 
 
@@ -74,7 +74,7 @@ async def packs(
     """What is to be published: about a record at a time, but what others bring when it comes."""
     if isinstance(payloads, AsyncIterable):
         async for payload in payloads:
-            yield [_stamped(payload, time_ns() // 1000)]
+            yield [_stamped(payload)]
         return
     for drafts in packed(payloads):
         yield drafts
@@ -82,32 +82,13 @@ async def packs(
 
 
 def packed(payloads: Iterable[bytes | str | Draft]) -> Iterator[list[Draft]]:
-    """What is to be published, about a record at a time.
-
-    Should the source raise, what it gave before comes first.
-    """
-    source = iter(payloads)
-    drafts, size, now = list[Draft](), 0, time_ns() // 1000
-    while True:
-        try:
-            payload = next(source)
-        except StopIteration:
-            break
-        except Exception:
-            if drafts:
-                yield drafts
-            raise
-        drafts.append(_stamped(payload, now))
-        size += len(drafts[-1].payload)
-        if len(drafts) >= PACKED_PUBLICATIONS or size >= PACKED_BYTES:
-            yield drafts
-            drafts, size, now = [], 0, time_ns() // 1000
-    if drafts:
-        yield drafts
+    """What is to be published, a record at a time. Should one be bad, those before come first."""
+    return packing.packed(map(_stamped, payloads))
 
 
-def _stamped(payload: bytes | str | Draft, now: int) -> Draft:
+def _stamped(payload: bytes | str | Draft) -> Draft:
     """A publication with a time."""
+    now = time_ns() // 1000
     if not isinstance(payload, Draft):
         return Draft(_bytes(payload), None, (), now)
     for name, _ in payload.headers:

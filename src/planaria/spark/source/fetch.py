@@ -257,7 +257,7 @@ class Fetcher:
 
     def _measure(self, pieces: Sequence[Piece], slices: Sequence[Slice]) -> None:
         """Learn how large rows are, to ask for what one answer holds."""
-        rows = sum(one.hi - one.lo for one in slices)
+        rows = sum(one.record.count for one in slices)  # records come whole, whatever is taken
         if rows:
             size = sum(len(piece.record) for piece in pieces) / rows
             self._row_bytes = max(1.0, (self._row_bytes + size) / 2)
