@@ -13,7 +13,6 @@ from planaria.network.client.client import Client
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.events import Event
 from planaria.network.client.subscription import Subscription
-from planaria.records.record import Draft
 from reference_gate import CODEC, ReferenceGate
 
 TOPIC = "weather/europe"
@@ -58,25 +57,6 @@ def test_a_one_shot_publication_numbered_by_two_nodes_is_read_once() -> None:
             events = [event async for event in first(reader.subscribe(TOPIC, since="all"), 2)]
             assert [event.payload for event in events] == [b"once", b"then"]
             assert [event.headers for event in events] == [{"unit": "C"}] * 2  # and no token
-
-    serve(test)
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        [*[Draft(bytes(1_000))] * 70, Draft(bytes(1 << 20))],
-        [Draft(b"", bytes(1_000), (("h", bytes(1_500)),))] * 512,
-    ],
-    ids=["a large one after small ones", "keys and headers"],
-)
-def test_what_a_one_shot_client_sends_together_fits_into_a_message(sent: list[Draft]) -> None:
-    async def test(gates: list[ReferenceGate]) -> None:
-        async with client_of(*gates, oneshot=True) as client:
-            ack = await client.publish_many(TOPIC, sent, copies=1)
-            assert ack is not None
-            assert ack.count == len(sent)
-        assert gates[0].memory.payloads(TOPIC) == [it.payload for it in sent]
 
     serve(test)
 

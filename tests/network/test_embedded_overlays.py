@@ -2,12 +2,15 @@
 
 import asyncio
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from live_lab import config, run, until
 from planaria.core.errors import UsageError
+from planaria.network.client.events import Ack
 from planaria.network.live import LiveNode
 from planaria.network.metrics import METRICS, exposition
 
@@ -120,5 +123,89 @@ def test_many_large_ones_are_published_in_as_many_messages_as_they_need(
             ack = await node.publish_many("weather", sent, overlay=overlay)
             assert ack is not None
             assert ack.count == len(sent)
+
+    run(main)
+
+
+GOOD: list[dict[str, Any]] = [
+    {"payload": "text"},
+    {"payload": bytearray(b"text")},
+    {"payload": memoryview(b"textures").cast("I")},
+    {"payload": b"x", "key": "k", "headers": {"a": b"b", "c": "d"}, "timestamp": 5},
+]
+BAD: list[dict[str, Any]] = [
+    {"payload": None},
+    {"payload": 5},
+    {"payload": "\ud800"},
+    {"payload": b"x", "key": 5},
+    {"payload": b"x", "timestamp": 1.5},
+    {"payload": b"x", "timestamp": 1 << 62},
+    {"payload": b"x", "headers": {"a": 3}},
+    {"payload": b"x", "headers": {3: "a"}},
+    {"payload": b"x", "headers": {"\ud800": "a"}},
+    {"payload": b"x", "headers": [("a", "b")]},
+    {"payload": b"x", "headers": {"$token": "mine"}},
+    {"payload": bytes((1 << 20) + 1)},
+]
+
+
+@pytest.mark.parametrize("overlay", ["ring", *WISHES])
+def test_whatever_is_published_is_acknowledged_or_refused_and_costs_nobody_else_anything(
+    overlay: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with LiveNode(config(tmp_path / "a")) as node:
+            for given in (*GOOD, *BAD):
+                one, other, after = await asyncio.wait_for(
+                    asyncio.gather(
+                        node.publish("weather", **given, overlay=overlay),
+                        node.publish("other", b"good", overlay=overlay),
+                        node.publish("weather", b"good", overlay=overlay),
+                        return_exceptions=True,
+                    ),
+                    10,
+                )
+                unnamed = overlay == "mobile" and "key" in given  # it has neither keys nor headers
+                assert isinstance(one, UsageError if given in BAD or unnamed else Ack), given
+                assert isinstance(other, Ack), given
+                assert isinstance(after, Ack), given
+
+    run(main)
+
+
+@pytest.mark.parametrize("overlay", ["ring", *WISHES])
+@pytest.mark.parametrize("kind", [bytearray, memoryview, lambda it: it.decode()])
+def test_many_are_bounded_by_their_bytes_whatever_holds_them(
+    kind: Callable[[bytes], Any], overlay: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with LiveNode(config(tmp_path / "a")) as node:
+            ack = await node.publish_many("weather", [kind(bytes(3_000))] * 600, overlay=overlay)
+            assert ack is not None
+            assert ack.count == 600
+
+    run(main)
+
+
+@pytest.mark.parametrize("overlay", ["ring", "gossip"])
+def test_what_a_source_gave_before_it_failed_is_published(overlay: str, tmp_path: Path) -> None:
+    def failing() -> Iterator[bytes]:
+        yield from (b"%d" % number for number in range(700))
+        raise KeyError("unplugged")
+
+    async def main() -> None:
+        node = LiveNode(config(tmp_path / "a"))
+        reading = node.subscribe("weather", overlay=overlay)
+        async with node:
+            await reading.ready()
+            for payloads, error in ((failing(), KeyError), ([b"a", b"b", None], UsageError)):
+                with pytest.raises(error):
+                    await node.publish_many("weather", payloads, overlay=overlay)  # type: ignore[arg-type]
+            got = list[bytes]()
+            while len(got) < 702:
+                got += [one.payload for one in await anext(reading)]
+            assert got == [*(b"%d" % number for number in range(700)), b"a", b"b"]
+        with pytest.raises(UsageError, match="has stopped"):
+            node.subscribe("weather", overlay=overlay)
 
     run(main)

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from planaria.core.errors import UsageError
 from planaria.core.node import Publish
-from planaria.network.client.drafting import draft_of
+from planaria.network.client.drafting import bytes_of, draft_of
 from planaria.network.client.events import Ack
 from planaria.network.client.overlays import RING
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.insider import Insider
-from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS
+from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS, weigh
 
 RING_BYTES = 8 << 20  # in several records; of more, a store would refuse what others publish
 
@@ -38,10 +38,10 @@ class Application:
     async def publish(
         self,
         topic: str,
-        payload: bytes = b"",
+        payload: bytes | str = b"",
         *,
-        key: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
+        key: bytes | str | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
         timestamp: int | None = None,
         overlay: str = RING,
     ) -> Ack:
@@ -49,14 +49,21 @@ class Application:
 
         In an overlay that keeps nothing: when it is on its way.
         """
+        draft = draft_of(payload, key, headers, timestamp)
+        weigh(draft)
         if overlay != RING:
-            draft = draft_of(payload, key, headers, timestamp)
             return await self.insider.publish(topic, [draft], overlay)
-        command = Publish(topic, payload, {}, key, dict(headers or {}), timestamp)
+        try:
+            named = {name: value.decode() for name, value in draft.headers}
+        except UnicodeDecodeError:
+            raise UsageError(
+                "a header's value in ring is text: put bytes into the payload"
+            ) from None
+        command = Publish(topic, draft.payload, {}, draft.key, named, timestamp)
         return await self.embedded.publish(topic, command)
 
     async def publish_many(
-        self, topic: str, payloads: Iterable[bytes], *, overlay: str = RING
+        self, topic: str, payloads: Iterable[bytes | str], *, overlay: str = RING
     ) -> Ack | None:
         """Publish all of them, in order; returns as `publish` does, when the last is there.
 
@@ -74,15 +81,25 @@ class Application:
         return None if first is None else replace(first, count=count)
 
 
-def _portions(payloads: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
-    """Payloads, as many at a time as a record takes and have no more than `most` bytes."""
-    some, size = list[bytes](), 0
-    for payload in payloads:
-        added = len(payload) if isinstance(payload, bytes) else 0  # what is none, others refuse
-        if len(some) >= PACKED_PUBLICATIONS or (some and size + added > most):
+def _portions(payloads: Iterable[bytes | str], most: int) -> Iterator[list[bytes]]:
+    """Payloads, as many at a time as a record takes and have no more than `most` bytes.
+
+    Should the source raise, or one be none, those before it come first.
+    """
+    source, some, size = iter(payloads), list[bytes](), 0
+    while True:
+        try:
+            payload = bytes_of(next(source))
+        except StopIteration:
+            break
+        except Exception:
+            if some:
+                yield some
+            raise
+        if len(some) >= PACKED_PUBLICATIONS or (some and size + len(payload) > most):
             yield some
             some, size = [], 0
         some.append(payload)
-        size += added
+        size += len(payload)
     if some:
         yield some

@@ -243,10 +243,12 @@ class Embedded:
         self._host, self._is_member = host, is_member
         self._subscriptions: list[Subscription] = []
         self._publishing = Publishing(host, commit, self._join)
-        self._running = False
+        self._running = self._closed = False
 
     def subscribe(self, pattern: str) -> Subscription:
         """Read all that this node delivers on topics that match; the node joins them."""
+        if self._closed:
+            raise stopped()
         made = Subscription(pattern, self._subscriptions_remove)
         self._subscriptions.append(made)
         if self._running:
@@ -284,6 +286,7 @@ class Embedded:
 
     def close(self) -> None:
         """The node stops: nothing more comes."""
+        self._closed = True
         self._publishing.close()
         for one in list(self._subscriptions):
             one.close()

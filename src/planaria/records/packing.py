@@ -179,8 +179,13 @@ def packed(drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
 def weigh(draft: Draft) -> int:
     """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
     payload, key, headers, timestamp = draft
-    if timestamp is not None and not -(1 << 63) <= timestamp < 1 << 63:
-        raise UsageError(f"timestamp {timestamp}: microseconds in 64 bits")
+    if timestamp is not None and not (
+        isinstance(timestamp, int) and -(1 << 63) <= timestamp < 1 << 63
+    ):
+        raise UsageError(f"timestamp {timestamp!r}: whole microseconds in 64 bits")
+    if not isinstance(payload, bytes) or not isinstance(key, bytes | None):
+        kinds = " and ".join(type(it).__name__ for it in (payload, key) if it is not None)
+        raise UsageError(f"payload and key of type {kinds or None}: publish bytes")
     if key is None and not headers and len(payload) <= PAYLOAD_BYTES_MAX:
         return DRAFT_BYTES + len(payload)  # as nearly always
     if len(payload) > PAYLOAD_BYTES_MAX:
@@ -191,6 +196,8 @@ def weigh(draft: Draft) -> int:
         raise UsageError(f"{len(headers)} headers: at most {HEADERS_MAX}")
     weight = DRAFT_BYTES + len(payload) + len(key or b"")
     for name, value in headers:
+        if not isinstance(name, str) or not isinstance(value, bytes):
+            raise UsageError(f"header {name!r:.40}: its name is text, its value bytes")
         encoded = len(name.encode())
         if encoded > HEADER_NAME_BYTES_MAX or len(value) > HEADER_VALUE_BYTES_MAX:
             bounds = f"{HEADER_NAME_BYTES_MAX} and {HEADER_VALUE_BYTES_MAX}"

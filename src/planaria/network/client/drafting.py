@@ -11,6 +11,7 @@ from planaria.network.client.overlays import check_overlay
 from planaria.network.client.publishing import RESERVED, Wish
 from planaria.records import packing
 from planaria.records.record import Draft
+from planaria.records.tables import Headers
 
 
 def draft_of(
@@ -23,8 +24,18 @@ def draft_of(
     if timestamp is not None and not isinstance(timestamp, int):
         raise UsageError(f"timestamp {timestamp!r}: whole milliseconds since 1970")
     microseconds = time_ns() // 1000 if timestamp is None else timestamp * 1000
-    pairs = tuple((_name(name), _bytes(value)) for name, value in (headers or {}).items())
-    return Draft(_bytes(payload), None if key is None else _bytes(key), pairs, microseconds)
+    if not isinstance(headers, Mapping | None):
+        raise UsageError(f"headers of type {type(headers).__name__}: a mapping of names to values")
+    pairs = _pairs((headers or {}).items())
+    return Draft(bytes_of(payload), None if key is None else bytes_of(key), pairs, microseconds)
+
+
+def _pairs(headers: Iterable[tuple[str, str | bytes]]) -> Headers:
+    try:
+        pairs = [(name, value) for name, value in headers]
+    except (TypeError, ValueError):
+        raise UsageError(f"headers {headers!r:.40}: pairs of a name and a value") from None
+    return tuple((_name(name), bytes_of(value)) for name, value in pairs)
 
 
 def _name(name: str) -> str:
@@ -33,11 +44,12 @@ def _name(name: str) -> str:
         raise UsageError(f"header {name!r}: its name is text, not {type(name).__name__}")
     if name.startswith(RESERVED):
         raise UsageError(f"header {name!r}: names that begin with {RESERVED} are Planaria's own")
-    _bytes(name)
+    bytes_of(name)
     return name
 
 
-def _bytes(value: bytes | str) -> bytes:
+def bytes_of(value: bytes | str) -> bytes:
+    """Bytes, or text as UTF-8; raises UsageError if it is neither."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -90,7 +102,7 @@ def _stamped(payload: bytes | str | Draft) -> Draft:
     """A publication with a time."""
     now = time_ns() // 1000
     if not isinstance(payload, Draft):
-        return Draft(_bytes(payload), None, (), now)
-    for name, _ in payload.headers:
-        _name(name)
-    return payload if payload.timestamp is not None else payload._replace(timestamp=now)
+        return Draft(bytes_of(payload), None, (), now)
+    body, key, headers, timestamp = payload
+    at = now if timestamp is None else timestamp
+    return Draft(bytes_of(body), None if key is None else bytes_of(key), _pairs(headers), at)
