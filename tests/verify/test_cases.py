@@ -16,9 +16,7 @@ from planaria.verify.mutation import mutated
 from planaria.verify.space import Schedule, Space
 
 SMALL = [it for it in CASES if not it.large]
-CUT = Case("sorted-ring", 3, "between", delay=1, large=True)
-FALSE = pytest.mark.xfail(reason="whom a dead member displaces is lost: docs/proofs, L8")
-LARGE = [pytest.param(it, marks=[FALSE] if it == CUT else []) for it in CASES if it.large]
+LARGE = [it for it in CASES if it.large]
 
 
 @pytest.mark.parametrize("case", SMALL, ids=str)

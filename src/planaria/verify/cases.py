@@ -62,6 +62,7 @@ CASES: Sequence[Case] = (
     Case("sorted-ring", 2, "garbage", channel=4),
     Case("sorted-ring", 2, "dead", delay=1),
     Case("sorted-ring", 2, "between", delay=1),
+    Case("sorted-ring", 2, "handed", delay=1),
     Case("sorted-ring", 2, "spent", delay=1),
     Case("sorted-ring", 2, "sides"),
     Case("sorted-ring", 3, "right"),

@@ -14,6 +14,7 @@ ONE = Case("ring", 1, "one", delay=1)
 LEAVERS = Case("ring", 1, "leavers", delay=1)
 FOUND = "properties/test_ring_counterexamples.py::"
 SORTED = "protocols/test_sorted_ring.py::"
+AMONG_THE_DEAD = "protocols/test_sorted_ring_dead.py::"
 SUBSCRIBER = "protocols/test_ring_subscriber.py::"
 
 BUILD_RING: Sequence[Mutant] = (
@@ -109,9 +110,33 @@ BUILD_RING: Sequence[Mutant] = (
         "displaced",
         "whom a closer one displaces is told to it",
         f"{RING}.learn",
-        "return [self._ask(ref, cyclic=False), Send(ref[1], introduction)]",
+        "return [self._ask(ref, cyclic=False), *(Send(ref[1], it) for it in introductions)]",
         "return [self._ask(ref, cyclic=False)]",
         Case("sorted-ring", 3, "right"),
+    ),
+    Mutant(
+        "handed anew",
+        "whom a displaced neighbour was handed the next one is told of as well",
+        f"{RING}.learn",
+        "handed = [it for it in self._handed() if self._between(ref, it)]",
+        "handed = [known]",
+        f"{AMONG_THE_DEAD}test_l1_the_dead_cut_nobody_off",
+    ),
+    Mutant(
+        "handed",
+        "whom one hands to a neighbour one remembers until it speaks",
+        f"{RING}._remember",
+        "if len(self.handed) > HANDED_MAX:",
+        "if True:\n        self.handed = {}\n    if False:",
+        f"{AMONG_THE_DEAD}test_l1_the_dead_cut_nobody_off",
+    ),
+    Mutant(
+        "taken back",
+        "whom one handed on is asked when the neighbour before it is gone",
+        f"{RING}.on_timeout",
+        " + self._take_back()",
+        "",
+        f"{AMONG_THE_DEAD}test_l1_the_dead_cut_nobody_off",
     ),
     Mutant(
         "delegate",

@@ -20,7 +20,7 @@ from planaria.protocols.dht.messages import (
 )
 from planaria.protocols.ring import sorted_ring
 from planaria.protocols.ring.messages import Check, Introduce, Ref, Remove
-from planaria.protocols.ring.sorted_ring import LOST_AGE_MAX, LOST_MAX, SILENCE_MAX
+from planaria.protocols.ring.sorted_ring import HANDED_MAX, LOST_AGE_MAX, LOST_MAX, SILENCE_MAX
 
 GHOST = 10**9  # ids from here on belong to nobody
 SHARE_OF_GHOSTS = 0.1
@@ -63,6 +63,7 @@ def corrupt_member(member: DhtMember, ids: Sequence[NodeId], rng: Random) -> Non
     ring.left, ring.right, ring.ring = ref(), ref(), ref()
     ring.silence = counters(5, SILENCE_MAX)
     ring.lost = counters(2 * LOST_MAX, LOST_AGE_MAX)
+    ring.handed = {stored_id(ids, rng): label() for _ in range(rng.randrange(2 * HANDED_MAX))}
     fingers.known = {
         any_integer(rng, 0, 1, 2, 3, LEVELS_MAX): stored_id(ids, rng)
         for _ in range(rng.randrange(8))

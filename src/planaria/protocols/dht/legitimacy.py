@@ -97,6 +97,9 @@ def _present(id: NodeId, member: DhtMemberState, right: RightRing) -> list[Viola
     silent = {other: member.ring.silence.get(other, 0) for other in pointed_at(member)}
     if any(not 0 <= it <= SILENCE_MAX // 2 for it in silent.values()):
         found.append(Violation("silence", id, f"about to drop one of {silent}"))
+    handed = [other for other in member.ring.handed if other not in right.position]
+    if handed:
+        found.append(Violation("handed", id, f"remembers {sorted(handed)}, which are no members"))
     keys, labels = member.host_keys.keys, member.host_keys.labels
     false = [other for other, it in keys.items() if right.keys.get(other, it) != it]
     false += [other for other, it in labels.items() if right.labels.get(other, it) != it]

@@ -119,6 +119,8 @@ class DhtMember(Stateful):
         self.host_keys.on_timeout(self.time)
         self.fingers.distrust()
         self.repair()
+        ref, handed = self.host_keys.ref, self.ring.handed
+        self.ring.handed = {id: ref(id)[0] for id in handed if is_node_id(id)}
         effects: list[Effect] = [*self.ring.on_timeout(self._shortcuts())]
         self.fingers.repair(self.successor)
         effects += self.fingers.ask()

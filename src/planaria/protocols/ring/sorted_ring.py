@@ -9,8 +9,8 @@ Amendments: no reference to oneself is kept (E2, E15, E20), the order is total o
 silent is dropped (E21), what others say of a neighbour's label is no reason to move it: the
 neighbour is asked, and answers for itself (E22); an end hands its ring edge inward, or a ring could
 wind round the order more than once (E23); whom I lost to silence only it itself brings back, or a
-dead node could be handed round for ever (decision 0042); delegation uses any closer node known
-(S4).
+dead node could be handed round for ever; whom I hand to a neighbour I remember until it speaks, or
+a dead one could cut members apart (both decision 0042); delegation uses any closer node known (S4).
 """
 
 from collections.abc import Callable, Iterable
@@ -32,6 +32,7 @@ from planaria.protocols.ring.messages import (
 HOPS_MAX = 1 << 16  # a reference that has not found its place after this many hops is garbage
 SILENCE_MAX = 16  # timeouts without a CHECK before a neighbour is gone: a few slow messages
 LOST_MAX = 8  # neighbours gone silent that are still called: a partition takes at most a few
+HANDED_MAX = 8  # of those handed to neighbours that have not spoken since: the last to be handed
 LOST_AGE_MAX = 256  # timeouts for which they are called: longer partitions need a gateway
 
 
@@ -40,7 +41,7 @@ def _identity(label: RingLabel) -> Any:
 
 
 class SortedRingState(State):
-    """A member's label, its neighbours, and whom it waits for or has lost."""
+    """A member's label, its neighbours, whom it waits for or has lost, and whom it handed on."""
 
     label: int | bytes
     left: RawRef | None
@@ -48,12 +49,24 @@ class SortedRingState(State):
     ring: RawRef | None
     silence: dict[int, int]
     lost: dict[int, int]
+    handed: dict[int, int | bytes]
 
 
 class SortedRing(Stateful):
     """One member's part of the sorted ring. A component: its owner passes messages and time on."""
 
-    __slots__ = ("_order", "group", "id", "label", "left", "lost", "right", "ring", "silence")
+    __slots__ = (
+        "_order",
+        "group",
+        "handed",
+        "id",
+        "label",
+        "left",
+        "lost",
+        "right",
+        "ring",
+        "silence",
+    )
 
     state_type = SortedRingState
 
@@ -70,6 +83,7 @@ class SortedRing(Stateful):
         self.ring: Ref | None = None
         self.silence: dict[NodeId, int] = {}
         self.lost: dict[NodeId, int] = {}
+        self.handed: dict[NodeId, RingLabel] = {}
         self._order = order
 
     @property
@@ -90,7 +104,7 @@ class SortedRing(Stateful):
 
     def on_timeout(self, shortcuts: Iterable[Ref] = ()) -> list[Send]:
         """BUILDRINGTIMEOUT: repair, then tell both neighbours who I think they are."""
-        effects = self.repair(shortcuts) + self._drop_silent(shortcuts)
+        effects = self.repair(shortcuts) + self._drop_silent(shortcuts) + self._take_back()
         me: Ref = (self.label, self.id)
         for ref, cyclic in ((self.left, False), (self.right, False), (self.ring, True)):
             if ref is not None:
@@ -125,6 +139,7 @@ class SortedRing(Stateful):
             if ref is not None and ref[1] == id:
                 setattr(self, side, None)
         self.silence.pop(id, None)
+        self.handed.pop(id, None)
 
     def miss(self, ids: Iterable[NodeId], shortcuts: Iterable[Ref] = ()) -> list[Send]:
         """Do without neighbours that are gone; call them for a while, and look for the next ones.
@@ -161,8 +176,11 @@ class SortedRing(Stateful):
             return [self._ask(ref, cyclic=False)]
         if self._between(ref, known):
             setattr(self, side, ref)
-            introduction = Introduce(self.group, known, False, hops + 1)
-            return [self._ask(ref, cyclic=False), Send(ref[1], introduction)]
+            self._remember(known)
+            # Also those that `known` was handed: it may have been dead.
+            handed = [it for it in self._handed() if self._between(ref, it)]
+            introductions = [Introduce(self.group, it, False, hops + 1) for it in handed]
+            return [self._ask(ref, cyclic=False), *(Send(ref[1], it) for it in introductions)]
         return self._delegate(ref, known, shortcuts, hops)
 
     # Rules
@@ -196,6 +214,10 @@ class SortedRing(Stateful):
             return []
         if sender[1] in self.silence:
             self.silence[sender[1]] = 0
+        if self.handed and sender in (self.left, self.right):
+            # It lives, so it has heard of those that I handed it.
+            beyond = [it[1] for it in self._handed() if self._between(sender, it)]
+            self.handed = {id: label for id, label in self.handed.items() if id not in beyond}
         effects = []
         if message.believed != self.label:
             me: Ref = (self.label, self.id)
@@ -255,7 +277,28 @@ class SortedRing(Stateful):
             between = self._between(shortcut, ref) and not self._between(shortcut, best)
             if between and shortcut[1] not in (self.id, ref[1]):
                 best = shortcut
+        self._remember(ref)
         return [Send(best[1], Introduce(self.group, ref, False, hops + 1))]
+
+    def _remember(self, ref: Ref) -> None:
+        """I hand `ref` to a neighbour before it, which may be dead: so mine it is as well."""
+        self.handed.pop(ref[1], None)
+        self.handed[ref[1]] = ref[0]
+        if len(self.handed) > HANDED_MAX:
+            self.handed = dict(list(self.handed.items())[-HANDED_MAX:])
+
+    def _take_back(self) -> list[Send]:
+        """Ask whom I handed on and no neighbour of mine stands before any more: if it lives, it
+        knows of me then, and comes by itself."""
+        handed = self._handed()
+        kept = [ref for ref in handed if self._stands_before(ref)]
+        self.handed = {id: label for label, id in kept}
+        return [self._ask(ref, cyclic=False) for ref in handed if ref not in kept]
+
+    def _handed(self) -> list[Ref]:
+        """Whom I handed on, but for what a fault put there."""
+        others = [(label, id) for id, label in self.handed.items() if id != self.id]
+        return [ref for ref in others if self._comparable(ref) and is_node_id(ref[1])]
 
     def _drop_silent(self, shortcuts: Iterable[Ref]) -> list[Send]:
         """A neighbour that never speaks is gone, or does not know me; look for the next one."""
@@ -297,6 +340,11 @@ class SortedRing(Stateful):
         """Does `ref` lie strictly between me and `far`?"""
         me, key, end = self._key((self.label, self.id)), self._key(ref), self._key(far)
         return me < key < end or end < key < me
+
+    def _stands_before(self, ref: Ref) -> bool:
+        """Have I a neighbour between `ref` and me?"""
+        known = self.left if self._key(ref) < self._key((self.label, self.id)) else self.right
+        return known is not None and self._between(known, ref)
 
     def _comparable(self, ref: Ref) -> bool:
         """A label of another kind than mine cannot be sorted in: garbage."""

@@ -153,6 +153,7 @@ def any_sorted_ring(one: Subscriber, ids: Sequence[NodeId], rng: Random) -> Sort
     ring.ring = any_raw_ref(ids, rng)
     ring.silence = {any_raw_id(ids, rng): any_integer(rng, 0, 16) for _ in range(2)}
     ring.lost = {any_raw_id(ids, rng): any_integer(rng, 0, 256) for _ in range(2)}
+    ring.handed = {any_raw_id(ids, rng): any_integer(rng, len(ids)) for _ in range(2)}
     return ring
 
 

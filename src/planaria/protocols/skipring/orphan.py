@@ -142,3 +142,5 @@ def repair_orphan(orphan: SortedRing, place: Place) -> None:
     orphan.right = place.sound(as_ref(orphan.right))
     orphan.ring = place.sound(as_ref(orphan.ring))
     orphan.lost = {id: age for id, age in orphan.lost.items() if place.may_be_neighbour(id)}
+    handed = [place.sound(as_ref((label, id))) for id, label in orphan.handed.items()]
+    orphan.handed = {ref[1]: ref[0] for ref in handed if ref is not None}

@@ -64,16 +64,28 @@ class SortedRingModel(Model):
     `between`: the same, and it is not the last in the order but the second.
     `spent`: as `right`; the patience with neighbours may be spent already, or a count of silence
     negative, and each of them may be among those lost, since any time or none that there is.
+    `handed`: as `between`, and each may remember any of the others, as one that it handed on.
     """
 
     name = "sorted-ring"
     messages = MESSAGES
-    starts = ("right", "sides", "equal", "wound", "labels", "garbage", "dead", "between", "spent")
+    starts = (
+        "right",
+        "sides",
+        "equal",
+        "wound",
+        "labels",
+        "garbage",
+        "dead",
+        "between",
+        "handed",
+        "spent",
+    )
 
     @property
     def names_dead(self) -> bool:
         """Is there somebody who died, whom others may point at?"""
-        return self.start in ("dead", "between")
+        return self.start in ("dead", "between", "handed")
 
     @property
     def counts_silence(self) -> bool:
@@ -88,7 +100,7 @@ class SortedRingModel(Model):
         """
         small = {"SILENCE_MAX": FOREVER}
         if self.counts_silence:
-            called = 8 if self.start == "between" else LOST_AGE
+            called = 8 if self.start in ("between", "handed") else LOST_AGE
             small = {"SILENCE_MAX": SILENT, "LOST_MAX": 2, "LOST_AGE_MAX": called}
         return {f"{RING}:{name}": value for name, value in small.items()}
 
@@ -108,6 +120,7 @@ class SortedRingModel(Model):
                 "but no Remove that cuts them in two",
                 "dead": f" and dead member {self.n}, labels and sides right",
                 "between": f" and dead member {self.n}, the second in the order, all right else",
+                "handed": f" and dead member {self.n}, the second in the order, any handed on",
                 "spent": ", labels and sides right, any patience with each, any age of loss",
             }[self.start]
         )
@@ -171,7 +184,7 @@ class SortedRingModel(Model):
                 yield from ((left, right, ring) for ring in (above if left is None else below)[1:])
 
     def _label(self, id: NodeId) -> int:
-        if self.start == "between":
+        if self.start in ("between", "handed"):
             return 1 if id == self.n else 2 * id
         return 0 if self.start == "equal" else id
 
@@ -235,6 +248,8 @@ class SortedRingModel(Model):
                 found.append(Violation("sorted", id, f"{have}, should be {right}"))
             elif any(not 0 <= it <= SILENT for it in state.silence.values()):
                 found.append(Violation("silence", id, f"{state.silence}"))
+            elif not all(self._true((label, it)) for it, label in state.handed.items()):
+                found.append(Violation("handed", id, f"{state.handed}"))
         for _, target, message in channel:
             if self._false(target, message):
                 found.append(Violation("channel", target, f"{message}"))
@@ -261,7 +276,7 @@ class SortedRingModel(Model):
         return (self._label(id), id) if 0 <= id < self.n else None
 
     def _states(self, id: NodeId, place: tuple[Ref | None, ...]) -> list[SortedRingState]:
-        """A member at this place, and (spent) all that it may have counted of its neighbours."""
+        """A member at this place, and (spent, handed) all that it may remember of the others."""
         left, right, ring = place
         named = {ref[1]: None for ref in place if ref is not None}
         counts = [*product(SPENT, AGES)] if self.start == "spent" else [(0, None)]
@@ -269,8 +284,19 @@ class SortedRingModel(Model):
         for counted in product(counts, repeat=len(named)):
             silence = {it: silent for it, (silent, _) in zip(named, counted, strict=True) if silent}
             lost = {it: age for it, (_, age) in zip(named, counted, strict=True) if age is not None}
-            states.append(SortedRingState(self._label(id), left, right, ring, silence, lost))
+            for handed in self._handed(id):
+                it = SortedRingState(self._label(id), left, right, ring, silence, lost, handed)
+                states.append(it)
         return states
+
+    def _handed(self, id: NodeId) -> list[dict[NodeId, int | bytes]]:
+        """Nobody, or (handed) every choice of the others."""
+        others = [it for it in range(self.n + 1) if it != id] if self.start == "handed" else []
+        choices = product((False, True), repeat=len(others))
+        return [
+            {it: self._label(it) for it, has in zip(others, all_, strict=True) if has}
+            for all_ in choices
+        ]
 
 
 def _mutual(places: Sequence[tuple[Ref | None, ...]]) -> bool:
