@@ -1,13 +1,13 @@
 """The gate's part for overlays beside `ring` by itself: no sockets, no time but the test's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
 from planaria.core.composite import InOverlay
-from planaria.core.errors import UsageError
-from planaria.core.node import Command, Deliver, Notice, Subscribe
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.node import Command, Deliver, Notice, Publish, Subscribe
 from planaria.network.client.messages import ClientMessage, Passing, Put, Tail
 from planaria.network.connection import Connection
 from planaria.network.gate.others import Others
@@ -40,15 +40,17 @@ class Wire:
 class OthersLab:
     """Clients of one node; `verdict` says of a topic what rights say: None is not known."""
 
-    def __init__(self) -> None:
+    def __init__(self, links: Callable[[], Iterable[Connection]] = tuple) -> None:
         ring = RingNode(1, (), Random(0), supervise=True, store=lambda _: MemoryStore())
         self.node = compose(ring, tuple(PARTS), Random(0))
         self.node.wake("gossip")
         self.now = 0.0
         self.verdict: Callable[[str], str | None] = lambda _: ""
         self.commands: list[Command] = []
-        self.number = 0
+        self.number = self.published = 0
         self.disk: str | None = None  # what prevents that something is written
+        self.room: int | None = None  # for so many publications; None: for any number
+        self.full: Callable[[], None] = lambda: None  # what happens with each of them
         self.others = Others(
             self.node,
             self._command,
@@ -56,6 +58,7 @@ class OthersLab:
             lambda done: done(self.disk),
             lambda _, topic: self.verdict(topic),
             self._check,
+            links,
         )
 
     def _check(self, _: Session, topic: str) -> None:
@@ -64,6 +67,11 @@ class OthersLab:
             raise Unsure("not known") if refusal is None else UsageError(refusal)
 
     def _command(self, command: Command) -> None:
+        if isinstance(command, InOverlay) and isinstance(command.command, Publish):
+            if self.room is not None and self.published >= self.room:
+                raise CapacityExceeded("publish later")
+            self.published += 1
+            self.full()
         self.commands.append(command.command if isinstance(command, InOverlay) else command)
 
     def session(self, peer: int = PUBLISHER) -> Session:

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from live_lab import config, run, until
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.network import application
+from planaria.network.client.client import connect
 from planaria.network.client.events import Ack
+from planaria.network.embedded import Subscription
 from planaria.network.live import LiveNode
 from planaria.network.metrics import METRICS, exposition
+from planaria.protocols.mobile import dissemination
 
 WISHES = {
     "gossip": ("weather/#", None),
@@ -207,5 +211,71 @@ def test_what_a_source_gave_before_it_failed_is_published(overlay: str, tmp_path
             assert got == [*(b"%d" % number for number in range(700)), b"a", b"b"]
         with pytest.raises(UsageError, match="has stopped"):
             node.subscribe("weather", overlay=overlay)
+
+    run(main)
+
+
+@pytest.mark.parametrize("who", ["application", "client"])
+@pytest.mark.parametrize("overlay", WISHES)
+def test_what_is_published_faster_than_links_take_it_waits_and_is_not_dropped(
+    overlay: str, who: str, tmp_path: Path
+) -> None:
+    """A link that takes 128 KiB at a time, and twenty times as much."""
+    sent = [b"%03d" % number + bytes(30_000) for number in range(80)]
+
+    async def main() -> None:
+        here = LiveNode(config(tmp_path / "a", name="a"))
+        reading = here.subscribe("weather", overlay=overlay)
+        async with here:
+            settings = config(tmp_path / "b", name="b", join=(here.listen,), supervise=False)
+            async with LiveNode(settings) as there, connect(there.listen, insecure=True) as client:
+                await reading.ready()
+                await met(there, overlay, reading)
+                for link in there.host.links.values():
+                    link.link.bulk.bytes_max = 1 << 17
+                publisher = there if who == "application" else client
+                await publisher.publish_many("weather", sent, overlay=overlay)
+                got = set[bytes]()
+                while len(got) < len(sent):
+                    some = await asyncio.wait_for(anext(reading), 30)
+                    got |= {one.payload for one in some} - {b"met"}
+                assert not there.host.dropped or overlay == "content", "which sends it again"
+
+    run(main)
+
+
+async def met(there: LiveNode, overlay: str, reading: Subscription) -> None:
+    """Publish until something comes."""
+    came = asyncio.ensure_future(anext(reading))
+    while not came.done():
+        await there.publish("weather", b"met", overlay=overlay)
+        await asyncio.wait([came], timeout=0.3)
+
+
+def test_a_part_that_takes_no_more_is_given_time_and_what_is_published_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of mobile 1,024 wait for a turn, so three times as many do not go at once."""
+
+    async def main() -> None:
+        here = LiveNode(config(tmp_path / "a", name="a"))
+        reading = here.subscribe("weather", overlay="mobile")
+        async with here:
+            settings = config(tmp_path / "b", name="b", join=(here.listen,), supervise=False)
+            async with LiveNode(settings) as there:
+                await reading.ready()
+                sent = [b"%d" % number for number in range(3 * dissemination.LOCAL_MAX)]
+                ack = await there.publish_many("weather", sent, overlay="mobile")
+                assert ack is not None
+                assert ack.count == len(sent)
+                got = list[bytes]()
+                while len(got) < len(sent):
+                    some = await asyncio.wait_for(anext(reading), 30)
+                    got += [one.payload for one in some]
+                assert sorted(got) == sorted(sent), "each once, however often it was tried"
+                monkeypatch.setattr(application, "FULL_TRIES", 1)
+                monkeypatch.setattr(dissemination, "LOCAL_MAX", 0)
+                with pytest.raises(CapacityExceeded, match="try again later; 0 are published"):
+                    await there.publish_many("weather", sent, overlay="mobile")
 
     run(main)

@@ -1,11 +1,16 @@
 """Clients in the overlays beside `ring`: what waits for a verdict, for others, and for how long."""
 
+import asyncio
+from typing import cast
+
 import pytest
 
 from others_lab import OthersLab, heard, passed
 from planaria.core.node import Publish
-from planaria.network.client.messages import Failed, Stored, Told
+from planaria.network.client.messages import Failed, Put, Stored, Told
+from planaria.network.connection import Connection
 from planaria.network.gate import followers, held
+from planaria.records.record import decode
 
 
 def test_what_comes_before_a_verdict_waits_for_it_in_its_order() -> None:
@@ -129,3 +134,51 @@ def test_a_client_that_goes_takes_its_own_tails_along_and_no_others() -> None:
     assert len(passed(other)) == 2
     lab.others.gone(other)
     assert len(lab.others) == 0
+
+
+def test_what_was_published_before_a_part_was_full_is_not_published_again() -> None:
+    lab = OthersLab()
+    lab.node.wake("mobile")
+    session = lab.session()
+    message = Put(1, "news", lab.record(b"1", b"2", b"3", b"4").data, overlay="mobile")
+
+    def payloads() -> list[bytes]:
+        found = [decode(it.payload) for it in lab.commands if isinstance(it, Publish)]
+        return [one.payload for it in found for one in it.publications(it.first, it.end)]
+
+    lab.room = 2
+    for _ in range(3):
+        session.attempt(1, lambda: lab.others.put(session, message, "mobile"))
+        lab.room += 1
+    assert payloads() == [b"1", b"2", b"3", b"4"]
+    assert [type(it) for it in heard(session)] == [Failed, Failed, Stored]
+    session.attempt(1, lambda: lab.others.put(session, message, "mobile"))
+    assert len(payloads()) == 4, "its answer was lost, perhaps"
+    assert lab.others.statuses()["mobile"].published == 4
+
+
+class Crowd:
+    """A link that is full until it is told otherwise."""
+
+    crowded, behind = True, False
+
+
+def test_what_links_have_no_room_for_waits_and_leaves_one_by_one() -> None:
+    crowd = Crowd()
+    lab = OthersLab(links=lambda: [cast(Connection, crowd)])
+    session = lab.session()
+
+    async def main() -> None:
+        for request in (1, 2):
+            lab.put(session, request, "mobile", b"%d" % request)
+        assert heard(session) == []
+        lab.others.on_timeout()
+        assert heard(session) == [], "not before there is room"
+        lab.full = lambda: setattr(crowd, "crowded", True)
+        for count in (1, 2):
+            crowd.crowded = False
+            lab.others.on_timeout()
+            assert [it.request for it in heard(session)] == [1, 2][:count]
+        lab.others.close()
+
+    asyncio.run(main())

@@ -1,19 +1,25 @@
 """What an application that embeds a node asks of it, in any overlay."""
 
+import asyncio
+import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Publish
 from planaria.network.client.drafting import bytes_of, draft_of
 from planaria.network.client.events import Ack
 from planaria.network.client.overlays import RING
+from planaria.network.client.requests import FULL_SECONDS
 from planaria.network.embedded import Embedded, Subscription
 from planaria.network.insider import Insider
 from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS, weigh
+from planaria.records.record import Draft
 
 RING_BYTES = 8 << 20  # in several records; of more, a store would refuse what others publish
+TOKEN_BYTES = 16
+FULL_TRIES = 40  # at a part that takes no more now: 10 s
 
 
 class Application:
@@ -52,7 +58,7 @@ class Application:
         draft = draft_of(payload, key, headers, timestamp)
         weigh(draft)
         if overlay != RING:
-            return await self.insider.publish(topic, [draft], overlay)
+            return await self.insider.publish(topic, [draft], overlay, os.urandom(TOKEN_BYTES))
         try:
             named = {name: value.decode() for name, value in draft.headers}
         except UnicodeDecodeError:
@@ -68,17 +74,32 @@ class Application:
         """Publish all of them, in order; returns as `publish` does, when the last is there.
 
         The ack has the position of the first, and how many they are; it is None if there are none.
+        Raises CapacityExceeded with how many are published if no more can be now; overlays beside
+        `ring`, which send what they hold, are given time for it.
         """
         first: Ack | None = None
         count = 0
         for some in _portions(payloads, RING_BYTES if overlay == RING else PACKED_BYTES):
-            if overlay == RING:
-                ack = await self.embedded.publish(topic, *(Publish(topic, it) for it in some))
-            else:
-                drafts = [draft_of(it, None, None, None) for it in some]
-                ack = await self.insider.publish(topic, drafts, overlay)
+            try:
+                if overlay == RING:
+                    ack = await self.embedded.publish(topic, *(Publish(topic, it) for it in some))
+                else:
+                    ack = await self._publish_when_there_is_room(topic, some, overlay)
+            except CapacityExceeded as error:
+                raise CapacityExceeded(f"{error}; {count} are published") from None
             first, count = first or ack, count + len(some)
         return None if first is None else replace(first, count=count)
+
+    async def _publish_when_there_is_room(
+        self, topic: str, payloads: list[bytes], overlay: str
+    ) -> Ack:
+        drafts, token = [Draft(it) for it in payloads], os.urandom(TOKEN_BYTES)
+        for _ in range(FULL_TRIES):
+            try:
+                return await self.insider.publish(topic, drafts, overlay, token)
+            except CapacityExceeded:
+                await asyncio.sleep(FULL_SECONDS)
+        return await self.insider.publish(topic, drafts, overlay, token)
 
 
 def _portions(payloads: Iterable[bytes | str], most: int) -> Iterator[list[bytes]]:

@@ -4,7 +4,6 @@ It is told at once what other clients are told over theirs.
 """
 
 import asyncio
-import os
 from itertools import count
 
 from planaria.core.errors import CapacityExceeded, UsageError
@@ -26,7 +25,6 @@ from planaria.network.gate.session import Session
 from planaria.records.batches import Slice
 from planaria.records.record import Draft, decode
 
-TOKEN_BYTES = 16
 NOW = 1  # a floor: none of these overlays knows what was before
 
 
@@ -65,15 +63,19 @@ class Insider(Session):
             self._follow(number)
         return made
 
-    async def publish(self, topic: str, drafts: list[Draft], overlay: str) -> Ack:
-        """Publish all of them; returns when they are on their way."""
+    async def publish(self, topic: str, drafts: list[Draft], overlay: str, token: bytes) -> Ack:
+        """Publish all of them; returns when they are on their way.
+
+        Raises CapacityExceeded if that cannot be now, of some of them perhaps: with the same
+        `token` nothing is delivered twice.
+        """
         check_overlay(overlay)
         others = self._serving(overlay)
         number = next(self._numbers)
         self._asked[number] = asyncio.get_running_loop().create_future()
         try:
-            token, durable = os.urandom(TOKEN_BYTES), others.has_disk
-            others.put(self, PutNew(number, topic, token, drafts, durable=durable), overlay)
+            message = PutNew(number, topic, token, drafts, durable=others.has_disk)
+            others.put(self, message, overlay)
             stored = await self._asked[number]
         finally:
             del self._asked[number]

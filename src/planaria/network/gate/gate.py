@@ -74,7 +74,8 @@ class Gate:
         self.queries = Queries(self.memberships, loop.time, host.wall, host.interval, self.warden)
         self.showing = Showing(self.queries, status, loop.time, loop.call_soon, self.warden)
         others = (host.command, loop.time, keep, self.warden.unreadable, self.warden.check_put)
-        self.others = None if node is None else Others(node, *others)
+        links = host.links.values
+        self.others = None if node is None else Others(node, *others, links)
         self._requests = Requests(self, chaos)
         self._clock = loop.time
         host.clients = self
@@ -126,6 +127,8 @@ class Gate:
         """Serve no client any more: each goes on at another node."""
         self.host.clients = None
         self.publishing.close()
+        if self.others is not None:
+            self.others.close()
         for connection in list(self.sessions):
             connection.close("this node stops")
 

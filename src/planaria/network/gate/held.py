@@ -1,4 +1,4 @@
-"""Publications that wait until their part in an overlay has met others: nobody would get them."""
+"""Publications that wait until somebody would get them: parts know others, links have room."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -33,18 +33,19 @@ class Held:
         """Keep one more; raises CapacityExceeded if they are too many, or too large."""
         size = size_of(message)
         if self._count >= HELD_MAX or self._bytes + size > HELD_BYTES_MAX:
-            raise CapacityExceeded(f"{place[0]} looks for who wants {place[1]}: publish later")
+            raise CapacityExceeded(f"{self._count} publications wait for their way: publish later")
         self._held.setdefault(place, deque()).append((self._clock(), session, message))
         self._change(session, size)
 
     def due(self, ready: Callable[[Place], bool]) -> Iterator[tuple[Place, Session, Put | PutNew]]:
         """Take out what needs to wait no longer, or has waited for long enough."""
-        for place in [*self._held]:
-            since = self._held[place][0][0]
-            if ready(place) or self._clock() - since > HELD_SECONDS:
-                for _, session, message in self._held.pop(place):
-                    self._change(session, -size_of(message))
-                    yield place, session, message
+        for place, waiting in [*self._held.items()]:
+            while waiting and (ready(place) or self._clock() - waiting[0][0] > HELD_SECONDS):
+                _, session, message = waiting.popleft()
+                self._change(session, -size_of(message))
+                yield place, session, message
+            if not waiting and self._held.get(place) is waiting:
+                del self._held[place]
 
     def gone(self, session: Session) -> None:
         """A client is gone: it publishes again elsewhere."""

@@ -6,7 +6,7 @@ node, because the first did not answer, publishes nothing twice.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
 from itertools import count
@@ -42,14 +42,17 @@ from planaria.network.client.messages import (
     Tailing,
     Told,
 )
+from planaria.network.connection import Connection
 from planaria.network.gate.followers import Follower, Lost, Refusal, Unjudged
-from planaria.network.gate.held import Held
+from planaria.network.gate.held import Held, Place
 from planaria.network.gate.session import TAILS_MAX, Session
 from planaria.network.overlays.part import LivePart
+from planaria.network.pace import Pacing
 from planaria.network.status import OverlayStatus
 from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, decode, seal
 
-SEEN_MAX = 1 << 16  # keys of records that were handed out; then the oldest is forgotten
+SEEN_MAX = 1 << 16  # keys of records that were handed out or in; then the oldest is forgotten
+HERE = -1  # in place of a client who was handed it: published here
 
 Wish = tuple[str, str]  # an overlay and what is subscribed to there
 Keep = Callable[[Callable[[str | None], None]], None] | None
@@ -66,12 +69,13 @@ class Others:
         keep: Keep = lambda done: done(None),
         refusal: Refusal = lambda *_: "",
         check: Callable[[Session, str], None] = lambda *_: None,
+        links: Callable[[], Iterable[Connection]] = tuple,
     ) -> None:
         """`keep` puts what the parts hold on disk and calls back, with what prevents that; None:
         there is no disk.
 
         `refusal`: why a client may not read a topic; None if that is not known yet. `check` raises
-        UsageError if it may not publish there.
+        UsageError if it may not publish there. `links` are what publications leave over.
         """
         self._refusal, self._check = refusal, check
         self._unjudged = Unjudged(refusal)
@@ -87,6 +91,7 @@ class Others:
         self._seen: dict[tuple[str, int, bytes], None] = {}
         self._counts: dict[str, Counter[str]] = {}
         self._held = Held(clock)
+        self._pacing = Pacing(links, self._release)
 
     def __len__(self) -> int:
         return len(self._followers)
@@ -211,18 +216,29 @@ class Others:
             raise UsageError(f"{overlay}: {why}: publish with durability 'memory'")
         place = (overlay, message.topic)
         self._join(overlay, part.joins(message.topic))
-        if place in self._held or not part.acquainted(message.topic):
+        if place in self._held or not self._has_way(place):
             self._held.add(place, session, message)
+            if self._pacing.crowded:
+                self._pacing.begin()
         else:
             self._publish(session, message, record, part)
 
-    def _release(self) -> None:
-        """Publish what waited, of those who still may."""
-        due = self._held.due(lambda place: self.part(place[0]).acquainted(place[1]))
+    def _has_way(self, place: Place) -> bool:
+        """Would what is published now reach anybody? A link that is full drops it."""
+        return self.part(place[0]).acquainted(place[1]) and not self._pacing.crowded
+
+    def close(self) -> None:
+        """Give the node nothing more."""
+        self._pacing.close()
+
+    def _release(self) -> bool:
+        """Publish what waited, of those who still may; does more wait for links to have room?"""
+        due = self._held.due(self._has_way)
         for (overlay, _), session, message in due:
             if not session.closed:
                 act = partial(self._publish_held, session, message, self.part(overlay))
                 session.attempt(message.request, act)
+        return len(self._held) > 0 and self._pacing.crowded
 
     def _publish_held(self, session: Session, message: Put | PutNew, part: LivePart) -> None:
         self._check(session, message.topic)
@@ -234,10 +250,12 @@ class Others:
         overlay, keep = part.overlay, self._keep if part.durable and message.durable else None
         first: Record | None = None
         for command, sealed in [*part.published(message.topic, record)]:
-            self._command(InOverlay(overlay, command))
+            if (overlay, HERE, sealed.key) not in self._seen:
+                self._command(InOverlay(overlay, command))  # raises: who asks again goes on here
+                self._is_new((overlay, HERE, sealed.key))
+                self._count(overlay, "published", sealed.count)
             first = first or sealed
         assert first is not None  # no record is empty
-        self._count(overlay, "published", record.count)
         session.count(overlay, message.topic, record)
         where = (first.publisher, first.incarnation, first.first)
         stored = Stored(message.request, 0, 0, *where, record.count)

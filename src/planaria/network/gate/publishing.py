@@ -5,7 +5,6 @@ publish is numbered here. Nothing is acknowledged before as many members as its 
 all that there are, have it on disk. Clients go at the pace of this node's links.
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -18,7 +17,7 @@ from planaria.network.connection import Connection
 from planaria.network.gate.numbering import Numbering
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
-from planaria.network.pace import crowded, room
+from planaria.network.pace import Pacing
 from planaria.network.tls import Credentials
 from planaria.protocols.skipring.deposits import (
     CROWDED,
@@ -96,9 +95,9 @@ class Publishing:
         credentials: Credentials | None = None,
     ) -> None:
         self.memberships, self._command, self._clock = memberships, command, clock
-        self._later, self._looking, self._links = later, False, links
+        self._later, self._looking = later, False
         self._paced: deque[Pending] = deque()  # in the order of their coming
-        self._pacing: asyncio.Task[None] | None = None
+        self._pacing = Pacing(links, self._go_on)
         self.numbering = Numbering(memberships, clock, wall, credentials)
         self._pending: dict[bytes, list[Pending]] = {}  # by the record's key
         self._topics: dict[str, dict[Pending, None]] = {}  # the same by topic
@@ -170,29 +169,26 @@ class Publishing:
         pending = Pending(message, record, copies, session)
         self._pending.setdefault(record.key, []).append(pending)
         self._topics.setdefault(pending.topic, {})[pending] = None
-        if self._paced or crowded(self._links()):
+        if self._paced or self._pacing.crowded:
             pending.paced = True
             self._paced.append(pending)
-            self._pacing = self._pacing or asyncio.ensure_future(self._pace())
+            self._pacing.begin()
         else:
             self._step(pending)
 
-    async def _pace(self) -> None:
-        """Go at the pace of this node's links: what they drop takes seconds to be caught up."""
-        while self._paced:
-            await room(self._links())
-            while self._paced and not crowded(self._links()):
-                pending = self._paced.popleft()
-                pending.paced, pending.copies.since = False, self._clock()
-                if pending in self._pending.get(pending.record.key, ()):
-                    self._step(pending)
-        self._pacing = None
+    def _go_on(self) -> bool:
+        """Publish what waited for links; does more wait?"""
+        while self._paced and not self._pacing.crowded:
+            pending = self._paced.popleft()
+            pending.paced, pending.copies.since = False, self._clock()
+            if pending in self._pending.get(pending.record.key, ()):
+                self._step(pending)
+        return bool(self._paced)
 
     def close(self) -> None:
         """Give the node nothing more."""
         self._paced.clear()
-        if self._pacing is not None:
-            self._pacing.cancel()
+        self._pacing.close()
 
     def on_answer(self, effect: DepositAnswered) -> None:
         """A member said whether it holds a record."""
