@@ -7,7 +7,7 @@ import pytest
 
 from client_lab import client_of, serve
 from planaria.core.errors import UsageError
-from planaria.records.record import Draft
+from planaria.records.record import HEADERS_MAX, Draft
 from reference_gate import ReferenceGate
 
 TOPIC = "news"
@@ -57,5 +57,21 @@ def test_a_draft_of_anything_else_is_refused_and_the_topic_goes_on(oneshot: bool
             assert await asyncio.wait_for(client.publish_many(TOPIC, TEXT), 10) is not None
         taken = gates[0].memory.payloads(TOPIC)
         assert sorted(taken) == sorted([*[b"before", b"after"] * len(BAD), b"text", b"x"])
+
+    serve(test)
+
+
+@pytest.mark.parametrize(("oneshot", "most"), [(False, HEADERS_MAX), (True, HEADERS_MAX - 1)])
+def test_the_number_of_headers_that_is_told_is_the_number_that_is_taken(
+    oneshot: bool, most: int
+) -> None:
+    headers = {str(number): b"" for number in range(most + 1)}
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates, oneshot=oneshot) as client:
+            with pytest.raises(UsageError, match=f"^{most + 1} headers: at most {most}"):
+                await client.publish(TOPIC, b"", headers=headers)
+            headers.popitem()
+            await client.publish(TOPIC, b"", headers=headers)
 
     serve(test)

@@ -376,3 +376,19 @@ def test_who_waits_for_a_node_that_stops_is_told(tmp_path: Path) -> None:
                 await joining
 
     run(main)
+
+
+def test_a_node_starts_once_and_another_of_its_directory_goes_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        live = LiveNode(config(tmp_path / "node"))
+        await live.start()
+        with pytest.raises(UsageError, match="starts once"):
+            await live.start()
+        await live.publish(TOPIC, b"it runs as before")
+        await live.stop()
+        with pytest.raises(UsageError, match="starts once"):
+            await live.start()
+        async with LiveNode(config(tmp_path / "node")) as again:
+            await again.publish(TOPIC, b"it goes on")
+
+    run(main)

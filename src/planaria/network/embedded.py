@@ -263,6 +263,11 @@ class Embedded:
         """Does the application read all topics of a pattern?"""
         return any(covers(one.pattern, pattern) for one in self._subscriptions)
 
+    def check_new(self) -> None:
+        """Raise UsageError if the node has started before."""
+        if self._running or self._closed:
+            raise UsageError("a LiveNode starts once: make another one of the same directory")
+
     def start(self) -> None:
         """The node runs: join what was subscribed to before."""
         self._running = True

@@ -179,6 +179,7 @@ class LiveNode(Application):
 
         Raises UsageError if the port is taken, Refused if the network does not want this node.
         """
+        self.embedded.check_new()
         self.broken = asyncio.get_running_loop().create_future()
         self.gate = Gate(
             self.host,
@@ -197,9 +198,8 @@ class LiveNode(Application):
             self.host.command(Restarted())
         self.embedded.start()
         self.insider.start(self.gate.others)
-        self._spawn(self._keep_time())
-        self._spawn(self._keep_memberships())
-        self._spawn(self.charters.keep())
+        for work in (self._keep_time(), self._keep_memberships(), self.charters.keep()):
+            self._spawn(work)
         await self.several.start(self.host, self._spawn)
         if self.config.http is not None:
             self.http = await self._pages.start(self.config.http)

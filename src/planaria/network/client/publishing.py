@@ -35,7 +35,7 @@ from planaria.records.packing import (
     Packer,
     weigh,
 )
-from planaria.records.record import INCARNATION_BYTES, Draft, Record
+from planaria.records.record import HEADERS_MAX, INCARNATION_BYTES, Draft, Record
 
 TOPICS_MAX = 1 << 16  # that one client publishes on
 RESERVED = "$"  # how names of headers begin that applications may not give
@@ -291,6 +291,11 @@ class Notes(Outbox):
 
     def offer(self, drafts: Sequence[Draft], receipt: Receipt, wish: Wish) -> None:
         """Send publications, each under a token of its own."""
+        most = max(len(draft.headers) for draft in drafts)
+        if most >= HEADERS_MAX:
+            raise UsageError(
+                f"{most} headers: at most {HEADERS_MAX - 1}, a one-shot adds its token"
+            )
         token = os.urandom(TOKEN_BYTES)
         marked = [
             draft._replace(headers=(*draft.headers, (TOKEN_HEADER, f"{token.hex()}.{at}".encode())))
