@@ -144,7 +144,7 @@ BUILD_RING: Sequence[Mutant] = (
         f"{RING}._delegate",
         "return [Send(best[1], Introduce(self.group, ref, False, hops + 1))]",
         "return []",
-        Case("sorted-ring", 4, "wound"),
+        f"{SORTED}test_all_members_know_only_one_and_sort_themselves",
     ),
     Mutant(
         "contest",
