@@ -117,7 +117,10 @@ def test_what_is_not_on_disk_is_not_acknowledged() -> None:
     first, second = heard(session)
     assert isinstance(first, Stored)
     assert isinstance(second, Failed)
-    assert (second.code, second.reason) == ("full", "not on the disk of this node: no space left")
+    assert (second.code, second.reason) == (
+        "full",
+        "on its way, but not on the disk of this node: no space left",
+    )
 
 
 def test_a_client_that_goes_takes_its_own_tails_along_and_no_others() -> None:

@@ -12,6 +12,7 @@ from planaria.network.charters import local_key, seal_locally
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.messages import ChartersAre, PutCharter
 from planaria.network.live import LiveNode
+from planaria.network.overlays.gossip import SETTLED
 from planaria.protocols.skipring.charter import Charter
 
 
@@ -164,5 +165,32 @@ def test_a_node_that_takes_no_part_says_so_and_wakes_for_nobody(tmp_path: Path) 
                     await asyncio.wait_for(it.publish("a", b"", overlay="gossip"), 20)
                 assert not node.overlays()
                 assert not node.host.malformed
+
+    run(main)
+
+
+def test_who_reads_all_topics_publishes_where_others_meet(tmp_path: Path) -> None:
+    """Two that publish on a new topic find each other first, and not the reader above it."""
+
+    async def main() -> None:
+        async with (
+            network(tmp_path, 3) as nodes,
+            at(nodes[0]) as reader,
+            at(nodes[1]) as one,
+            at(nodes[2]) as other,
+            reader.subscribe("a/#", overlay="gossip") as above,
+            one.subscribe("#", overlay="gossip") as all_,
+        ):
+            await above.ready()
+            await all_.ready()
+            groups = part_of(nodes[1], "gossip").groups.values()
+            await until(lambda: all(it.intervals >= SETTLED for it in groups))
+            for number in range(3):
+                topic = f"a/{number}/x"
+                await asyncio.gather(
+                    one.publish(topic, b"1", overlay="gossip"),
+                    other.publish(topic, b"2", overlay="gossip"),
+                )
+            assert await payloads(above, 6) == [b"1"] * 3 + [b"2"] * 3
 
     run(main)

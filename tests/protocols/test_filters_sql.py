@@ -293,3 +293,10 @@ def test_questions_about_two_filters_are_answered_with_an_exit_code(
 def test_a_wrong_condition_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["filter", "explain", "lower(x) = 'a'"]) == 2
     assert "LOWER(x)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("condition", [5, None, b"a = 1", "a = '\ud800'", "\ud800 = 1"])
+def test_what_is_no_text_is_no_condition(condition: Any) -> None:
+    with pytest.raises(UsageError, match="condition") as caught:
+        parse(condition)
+    assert "\n" not in str(caught.value)

@@ -7,7 +7,7 @@ import pytest
 from broker_lab import TIMING, acquainted, broker, notify, sent, targets, update
 from planaria.core.node import Deliver, Notice, Publish, Send, Subscribe
 from planaria.protocols.routing import recent
-from planaria.protocols.routing.link import RESEND_AFTER
+from planaria.protocols.routing.link import LARGE, RESEND_AFTER, WINDOW_BYTES
 from planaria.protocols.routing.messages import (
     Acquainted,
     Beat,
@@ -138,3 +138,17 @@ def test_a_beat_of_the_root_goes_to_everybody_once() -> None:
     it.set_links([1, 2, 3], None)
     drawn = [e for _ in range(TIMING.memory) for e in it.on_timeout()]
     assert set(targets(drawn, Beat)) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("size", [LARGE - 1, LARGE])
+def test_a_large_one_is_acknowledged_at_once(size: int) -> None:
+    """Its neighbour may wait for that with all that follows."""
+    it = acquainted(broker(links=1), 1)
+    effects = it.on_message(Notify(1, bytes(16), {}, bytes(size)), 1)
+    assert targets(effects, Received) == [1] * (size >= LARGE)
+
+
+def test_what_waits_at_a_neighbour_has_a_size() -> None:
+    it = acquainted(broker("flooding", links=1), 1)
+    sends = [it.on_message(Notify(9, bytes([n] * 16), {}, bytes(WINDOW_BYTES))) for n in (1, 2)]
+    assert [len(sent(effects, 1)) for effects in sends] == [1, 0]

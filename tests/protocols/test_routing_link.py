@@ -14,6 +14,7 @@ from planaria.protocols.routing.link import (
     RESEND_MAX,
     UNKNOWN,
     WINDOW,
+    WINDOW_BYTES,
     Early,
     Link,
     Sending,
@@ -217,6 +218,30 @@ def test_no_more_than_a_window_is_on_its_way_and_the_rest_follows_its_acknowledg
     assert len(wire.flight) == WINDOW  # one came, one more went out
     wire.settle()
     assert len(wire.handled) == WINDOW + 10
+
+
+@pytest.mark.parametrize(("size", "most"), [(WINDOW_BYTES // 4, 4), (WINDOW_BYTES // 4 + 1, 3)])
+def test_no_more_bytes_than_a_link_holds_are_on_their_way(size: int, most: int) -> None:
+    link = Link(1)
+    for number in range(9):
+        link.offer(name(number), size=size)
+    assert [id for id, _ in link.due()] == [name(number) for number in range(most)]
+    assert link.due() == []
+    link.acknowledge([name(0), name(1)])
+    assert [id for id, _ in link.due()] == [name(most), name(most + 1)]
+
+
+@pytest.mark.parametrize("size", [WINDOW_BYTES + 1, 1 << 70, -(1 << 70)])
+def test_one_that_fills_the_window_goes_alone_whatever_a_fault_says_of_its_size(size: int) -> None:
+    link = Link(1)
+    for number in range(2):
+        link.offer(name(number), size=size)
+    if size < 0:
+        link.outgoing[name(1)].size = WINDOW_BYTES + 1
+    link.repair()
+    assert [id for id, _ in link.due()] == [name(0)] + [name(1)] * (size < 0)
+    link.acknowledge([name(0)])
+    assert [id for id, _ in link.due()] == [name(1)] * (size > 0)
 
 
 def test_what_is_not_acknowledged_is_sent_again_ever_more_rarely() -> None:

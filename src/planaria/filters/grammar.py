@@ -48,7 +48,13 @@ UNDERSTOOD: Mapping[type[exp.Expr], frozenset[str]] = {
 
 def read(condition: str) -> exp.Expr:
     """The tree of `condition`, every node and argument of it understood. Raises UsageError."""
-    if len(condition.encode(errors="replace")) > CONDITION_BYTES_MAX:
+    if not isinstance(condition, str):
+        raise UsageError(f"a condition of type {type(condition).__name__}: write text")
+    try:
+        size = len(condition.encode())
+    except UnicodeEncodeError:
+        raise UsageError(f"not a condition: {condition[:40]!r}: not Unicode text") from None
+    if size > CONDITION_BYTES_MAX:
         raise UsageError(f"a condition of more than {CONDITION_BYTES_MAX} bytes")
     if condition.count("(") > DEPTH_MAX or condition.upper().count("NOT") > DEPTH_MAX:
         raise UsageError(f"a condition with more than {DEPTH_MAX} parentheses or NOTs")

@@ -8,24 +8,24 @@ from planaria.network.connection import Connection
 PACE_SECONDS = 0.25  # for which a publisher waits for a link that is half full
 
 
-def crowded(links: Iterable[Connection]) -> list[Connection]:
-    """The links that a publisher waits for."""
-    return [link for link in links if link.crowded and not link.behind]
+def crowded(links: Iterable[Connection], *, patient: bool = False) -> list[Connection]:
+    """The links that a publisher waits for; a `patient` one also for those left behind."""
+    return [link for link in links if link.crowded and (patient or not link.behind)]
 
 
-async def room(links: Iterable[Connection]) -> None:
-    """Wait until these links take more of what is published here.
+async def room(links: Iterable[Connection], *, patient: bool = False) -> None:
+    """Wait until these links take more of what is published here, for `PACE_SECONDS` at most.
 
-    For none of them longer than `PACE_SECONDS`: who is slower is left behind and catches up.
+    Who is slower is left behind and catches up, unless somebody `patient` waits, and asks again.
     """
-    full = crowded(links)
+    full = crowded(links, patient=patient)
     if not full:
         return
     waiting = [asyncio.ensure_future(link.eased()) for link in full]
     await asyncio.wait(waiting, timeout=PACE_SECONDS)
     for link, task in zip(full, waiting, strict=True):
         if not task.done():
-            link.behind = True
+            link.behind = link.behind or not patient
             task.cancel()
 
 
@@ -33,16 +33,23 @@ class Pacing:
     """Publishes what waits as links have room: what they drop takes seconds to be caught up."""
 
     def __init__(
-        self, links: Callable[[], Iterable[Connection]], publish: Callable[[], bool]
+        self,
+        links: Callable[[], Iterable[Connection]],
+        publish: Callable[[], bool],
+        *,
+        patient: bool = False,
     ) -> None:
-        """`publish` goes on until links are crowded, and says whether something waits for them."""
-        self._links, self._publish = links, publish
+        """`publish` goes on until links are crowded, and says whether something waits for them.
+
+        `patient`: nobody catches up with what a link drops, so that slow ones are waited for.
+        """
+        self._links, self._publish, self._patient = links, publish, patient
         self._task: asyncio.Task[None] | None = None
 
     @property
     def crowded(self) -> bool:
         """Must whoever publishes wait?"""
-        return bool(crowded(self._links()))
+        return bool(crowded(self._links(), patient=self._patient))
 
     def begin(self) -> None:
         """Something waits from now on."""
@@ -56,6 +63,6 @@ class Pacing:
     async def _run(self) -> None:
         waits = True
         while waits:
-            await room(self._links())
+            await room(self._links(), patient=self._patient)
             waits = self._publish()
         self._task = None

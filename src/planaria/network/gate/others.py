@@ -91,7 +91,7 @@ class Others:
         self._seen: dict[tuple[str, int, bytes], None] = {}
         self._counts: dict[str, Counter[str]] = {}
         self._held = Held(clock)
-        self._pacing = Pacing(links, self._release)
+        self._pacing = Pacing(links, self._release, patient=True)
 
     def __len__(self) -> int:
         return len(self._followers)
@@ -368,7 +368,8 @@ def _answer(session: Session, stored: Stored, error: str | None) -> None:
     if error is None:
         session.answer(stored)
     else:
-        session.fail(stored.request, "full", f"not on the disk of this node: {error}")
+        reason = f"on its way, but not on the disk of this node: {error}"
+        session.fail(stored.request, "full", reason)
 
 
 def record_of(message: Put | PutNew, publisher: NodeId) -> Record:

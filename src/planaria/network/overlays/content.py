@@ -28,7 +28,9 @@ from planaria.protocols.dht.member import is_for_dht
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.routing.link import Link
 from planaria.protocols.routing.messages import Notify
+from planaria.protocols.routing.notifications import check_notification
 from planaria.protocols.routing.recent import Memory
+from planaria.protocols.routing.requests import notified_attributes
 from planaria.protocols.tree.node import TreeHost
 from planaria.records.record import Draft, Publication, Record, seal
 
@@ -77,7 +79,9 @@ class ContentPart(LivePart):
             drafts = [Draft(one.payload, one.key, one.headers, one.timestamp)]
             stream = (one.publisher, one.incarnation)
             sealed = seal(stream, one.sequence, drafts, time=record.time)
-            yield Publish(topic, sealed.data, _attributes(topic, one)), sealed
+            command = Publish(topic, sealed.data, _attributes(topic, one))
+            check_notification(notified_attributes(command), command.payload)
+            yield command, sealed
 
     def resume(self) -> None:
         """Clients went with the process; what they wanted is told no more, and runs out."""

@@ -6,6 +6,7 @@ from random import Random
 from msgspec import structs
 
 from planaria.core.composite import Part
+from planaria.core.errors import CapacityExceeded
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Publish
@@ -59,10 +60,18 @@ class GossipPart(LivePart):
         return filter_of(topic)
 
     def acquainted(self, topic: str) -> bool:
-        """Has it been in a group that gets this for long enough to know more than one of it?"""
-        includes = self.node.configuration.hierarchy.includes
-        groups = [it for own, it in self.node.groups.items() if includes(own, topic)]
-        return any(group.intervals >= SETTLED for group in groups)
+        """Has it been in the topic's group for long enough to know more than one of it?
+
+        Who reads what is above is not in it, and begins to look for it now: an event that two
+        newcomers have gets no farther.
+        """
+        if topic not in self.node.groups:
+            try:
+                self.node.join(self.node.publishing, topic)
+            except CapacityExceeded:  # who publishes is told
+                return False
+        group = self.node.groups.get(topic)
+        return group is not None and group.intervals >= SETTLED
 
     def published(self, topic: str, record: Record) -> Publications:
         """A record is one event."""

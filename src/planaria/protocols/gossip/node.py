@@ -159,7 +159,7 @@ class GossipNode(Node):
         """SUBSCRIBE, UNSUBSCRIBE and PUBLISH of the application; LinkDown is a hint."""
         match command:
             case Subscribe():
-                self._join(self.subscribed, wanted_group(command))
+                self.join(self.subscribed, wanted_group(command))
                 self.joining = list(dict.fromkeys([*self.joining, command.pattern]))
                 return self._joined()
             case Unsubscribe():
@@ -182,7 +182,8 @@ class GossipNode(Node):
         includes = self.configuration.hierarchy.includes
         return any(includes(each, topic) for each in self.subscribed)
 
-    def _join(self, interests: list[str], topic: str) -> None:
+    def join(self, interests: list[str], topic: str) -> None:
+        """Begin to look for a group; a topic is among those subscribed or `publishing`."""
         if topic not in interests:
             if len(self.subscribed) + len(self.publishing) >= GROUPS_MAX:
                 raise CapacityExceeded(f"at most {GROUPS_MAX} topics of one process")
@@ -323,7 +324,7 @@ class GossipNode(Node):
         if len(self.outbox) >= OUTBOX_MAX:
             raise CapacityExceeded(f"{OUTBOX_MAX} events wait for their group: publish later")
         if topic not in self.groups:
-            self._join(self.publishing, topic)
+            self.join(self.publishing, topic)
         nonce = self.rng.getrandbits(64)
         hashed = stable_hash(self.id, self.published, nonce, bits=8 * MSG_ID_BYTES)
         msg_id = hashed.to_bytes(MSG_ID_BYTES, "big")
@@ -338,8 +339,7 @@ class GossipNode(Node):
 
     def _flush(self) -> list[Effect]:
         """Send the events whose group has been found, or given up as empty."""
-        effects: list[Effect] = []
-        still = []
+        effects, still = list[Effect](), list[Waiting]()
         for waiting in self.outbox:
             group = self.groups.get(waiting.topic)
             if self.memory.full or (group is not None and not group.is_found):

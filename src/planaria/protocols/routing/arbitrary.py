@@ -12,7 +12,14 @@ from planaria.filters.matching import MatchingIndex
 from planaria.filters.values import Values, point
 from planaria.protocols.routing.joining import Waiting
 from planaria.protocols.routing.leases import Lease, client_destination
-from planaria.protocols.routing.link import EARLY_AGE_MAX, RESEND_MAX, Early, Link, Sending
+from planaria.protocols.routing.link import (
+    EARLY_AGE_MAX,
+    RESEND_MAX,
+    WINDOW_BYTES,
+    Early,
+    Link,
+    Sending,
+)
 from planaria.protocols.routing.messages import (
     ID_BYTES,
     LEASE_ID_MAX,
@@ -171,7 +178,10 @@ def _scramble_link(link: Link, memory: Memory, rng: Random) -> None:
     link.session, link.theirs = any_integer(rng, 0, SESSIONS), any_integer(rng, 0, link.theirs)
     link.outgoing = {
         id: Sending(
-            any_integer(rng, 0, RESEND_MAX), any_integer(rng, 0), rng.choice(["", "a", "#"])
+            any_integer(rng, 0, RESEND_MAX),
+            any_integer(rng, 0),
+            rng.choice(["", "a", "#"]),
+            any_integer(rng, 0, WINDOW_BYTES),
         )
         for id in some_ids()
     }

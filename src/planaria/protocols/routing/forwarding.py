@@ -16,7 +16,7 @@ from planaria.filters.matching import MatchingIndex
 from planaria.filters.values import Value
 from planaria.protocols.routing.contact import Contact
 from planaria.protocols.routing.leases import Destination, LeaseTable, client_destination
-from planaria.protocols.routing.link import ACKNOWLEDGE_AT_ONCE, Link
+from planaria.protocols.routing.link import ACKNOWLEDGE_AT_ONCE, LARGE, Link
 from planaria.protocols.routing.messages import ID_BYTES, Acquainted, Beat, Notify, Received
 from planaria.protocols.routing.notifications import (
     ATTRIBUTES_MAX,
@@ -85,7 +85,7 @@ class Forwarder(Node):
             for early in link.ready(self.memory.knows):
                 if self._acceptable_body(early) and is_sound(early):
                     effects += self._take(early, sender)
-        if len(link.received) >= ACKNOWLEDGE_AT_ONCE:
+        if len(link.received) >= ACKNOWLEDGE_AT_ONCE or len(body.payload) >= LARGE:
             effects += self._acknowledge(sender, link)
         return effects
 
@@ -105,7 +105,7 @@ class Forwarder(Node):
         effects: list[Effect] = []
         for neighbour, link in self.links.items():
             if neighbour != source and (body.gap or self._sends(neighbour, wanted)):
-                link.offer(body.id, body.topic)
+                link.offer(body.id, body.topic, len(body.payload))
                 effects += self._transmit(neighbour, link)
         if body.gap:
             return [*effects, Notice(body.topic, "gap", {"lost": body.gap})]
@@ -131,7 +131,7 @@ class Forwarder(Node):
             asked.add(number, filter)
         for body in self.memory.replayed(neighbour):
             if body.gap or always or asked.match(body.attributes):
-                link.offer(body.id, body.topic)
+                link.offer(body.id, body.topic, len(body.payload))
         return self._transmit(neighbour, link)
 
     # Links that acknowledge

@@ -21,11 +21,13 @@ from planaria.protocols.routing.messages import ACKNOWLEDGED_MAX, ID_BYTES, SESS
 from planaria.protocols.routing.notifications import Notification
 
 WINDOW = 256  # notifications on their way over one link; more wait for acknowledgements
+WINDOW_BYTES = 1 << 20  # of their payloads, or one: half of what a live link holds; more is dropped
 RESEND_AFTER = 4  # timeouts: half an interval there, one to the receiver's timeout, half back
 RESEND_MAX = 16  # it doubles up to this while nothing comes back
 TRIES_MAX = 8  # counted: by then it has long been the longest
 EARLY_AGE_MAX = 2 * RESEND_MAX  # timeouts for which what came early waits: it is sent again
 ACKNOWLEDGE_AT_ONCE = 64  # ids; fewer wait for the timeout: a quarter of the window
+LARGE = 1 << 14  # bytes of a payload that is acknowledged at once: as many fill the other window
 
 _LENGTHS = {ID_BYTES}
 
@@ -35,11 +37,13 @@ Knows = Callable[[bytes], bool]
 
 
 class Sending(Struct):
-    """A notification in the queue: timeouts until it is sent again, how often it was, its topic."""
+    """A notification in the queue: timeouts until it is sent again, how often it was, its topic,
+    the bytes of its payload."""
 
     wait: int = 0
     tries: int = 0
     topic: str = ""
+    size: int = 0
 
 
 class Early(Struct):
@@ -77,17 +81,18 @@ class Link(Stateful):
 
     # The sending end
 
-    def offer(self, id: bytes, topic: str = "") -> None:
+    def offer(self, id: bytes, topic: str = "", size: int = 0) -> None:
         """Queue a notification, unless it is queued."""
         if id not in self.outgoing:
-            self.outgoing[id] = Sending(topic=topic)
+            self.outgoing[id] = Sending(topic=topic, size=size)
 
     def due(self) -> list[tuple[bytes, bytes]]:
         """What to send now, each with the id that it follows; then it waits to be acknowledged."""
-        found, after = [], b""
+        found, after, room = [], b"", WINDOW_BYTES
         for place, (id, it) in enumerate(self.outgoing.items()):
-            if place >= WINDOW:
+            if place >= WINDOW or (place and room < it.size):
                 break
+            room -= it.size
             if it.wait <= 0:
                 it.wait = min(RESEND_AFTER << it.tries, RESEND_MAX)
                 it.tries = min(it.tries + 1, TRIES_MAX)
@@ -188,4 +193,5 @@ class Link(Stateful):
         for it in self.outgoing.values():
             if not (0 <= it.wait <= RESEND_MAX and 0 <= it.tries <= TRIES_MAX):
                 it.wait = it.tries = 0
+            it.size = min(max(0, it.size), WINDOW_BYTES)
         del self.received[ACKNOWLEDGED_MAX:], self.stamps[ACKNOWLEDGED_MAX:]
