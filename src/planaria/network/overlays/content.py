@@ -50,8 +50,8 @@ class ContentPart(LivePart):
     has_conditions = True
     # First the ring and its fingers, then the tree over it, then what is known where.
     invariants = (
-        *("place", "ring", "fingers", "silence", "departure", "search", "parent", "children"),
-        *("degree", "links", "index", "missing", "stale", "clients", "cancelled"),
+        *("place", "ring", "handed", "fingers", "silence", "departure", "search", "parent"),
+        *("children", "degree", "links", "index", "missing", "stale", "clients", "cancelled"),
     )
     node: ContentBroker
 
