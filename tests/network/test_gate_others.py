@@ -161,9 +161,9 @@ def test_what_was_published_before_a_part_was_full_is_not_published_again() -> N
 
 
 class Crowd:
-    """A link that is full until it is told otherwise."""
+    """A link that is full until it is told otherwise, for so long that rings do not wait for it."""
 
-    crowded, behind = True, False
+    crowded, behind = True, True
 
 
 def test_what_links_have_no_room_for_waits_and_leaves_one_by_one() -> None:
@@ -185,3 +185,15 @@ def test_what_links_have_no_room_for_waits_and_leaves_one_by_one() -> None:
         lab.others.close()
 
     asyncio.run(main())
+
+
+def test_what_content_cannot_carry_is_refused_before_anything_of_its_record_is_published() -> None:
+    lab = OthersLab()
+    session = lab.session()
+    lab.put(session, 1, "content", b"good", b'{"": 1}')
+    (failure,) = heard(session)
+    assert isinstance(failure, Failed)
+    assert failure.code == "usage"
+    assert not [it for it in lab.commands if isinstance(it, Publish)]
+    lab.put(session, 2, "content", b"good", b'{"a": 1}')
+    assert len([it for it in lab.commands if isinstance(it, Publish)]) == 2

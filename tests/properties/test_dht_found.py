@@ -11,9 +11,11 @@ from planaria.protocols.dht.host_keys import KNOWN_MAX, RENEWAL_PERIOD
 from planaria.protocols.dht.keys import KeySpace
 from planaria.protocols.dht.legitimacy import RightRing
 from planaria.protocols.dht.lookups import Pending
+from planaria.protocols.dht.member import GROUP
 from planaria.protocols.dht.messages import AskFinger
 from planaria.protocols.dht.node import DhtNode
 from planaria.protocols.dht.overlay import DhtOverlay, give_places
+from planaria.protocols.ring.messages import Check
 from planaria.protocols.ring.sorted_ring import SILENCE_MAX
 from planaria.simulator.delays import parse_delay
 from planaria.simulator.engine import Simulator
@@ -170,3 +172,22 @@ def test_neighbour_on_the_wrong_side_is_not_legitimate_although_it_is_before_and
             assert (node.dht.predecessor, node.dht.successor) == (1 - node.id, 1 - node.id)
     wrong = overlay.violations({node.id: node.state() for node in nodes}, [])
     assert [it.invariant for it in wrong] == ["ring"]
+
+
+def test_who_remembers_somebody_who_is_no_member_is_not_legitimate() -> None:
+    """Should its neighbour go, it would ask nobody, and take that for an answer to come."""
+    overlay = DhtOverlay()
+    nodes = overlay.legitimate(4, stream(1, "handed"))
+    states = {node.id: node.state() for node in nodes}
+    assert not overlay.violations(states, [])
+    assert isinstance(nodes[2], DhtNode)
+    nodes[2].dht.ring.handed = {0: b"", 99: b""}
+    states[2] = nodes[2].state()
+    assert [(it.invariant, it.node) for it in overlay.violations(states, [])] == [("handed", 2)]
+
+
+def test_whom_it_handed_on_it_asks_where_it_is_and_not_where_a_fault_put_it() -> None:
+    node = DhtNode(3, TINY, ())
+    node.dht.ring.handed = {7: b"\xff", -1: b""}
+    asked = [it.message for it in node.on_timeout() if isinstance(it, Send) and it.target == 7]
+    assert asked == [Check(GROUP, TINY.ref(3), TINY.ref(7)[0], False)]

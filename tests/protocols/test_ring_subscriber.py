@@ -314,6 +314,16 @@ def test_window_fits_the_wire_however_long_the_labels(label: int) -> None:
     assert 1 <= one.window <= WINDOW_MAX
 
 
+def test_an_orphan_remembers_only_those_who_could_be_beside_it() -> None:
+    one = usual()
+    one.inquiry.waiting = one.inquiry.version_age = one.inquiry.waiting_max
+    one.on_timeout()
+    assert one.orphan is not None
+    one.orphan.handed = {-1: 3, one.id: 1, 98: 1 << 70, 99: 2, 97: b"x"}
+    one.repair()
+    assert one.orphan.handed == {99: 2}
+
+
 def test_orphan_that_is_none_any_more_forgets_it() -> None:
     one = usual()
     one.inquiry.waiting = one.inquiry.version_age = one.inquiry.waiting_max

@@ -10,6 +10,7 @@ from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Publish
 from planaria.network.client.drafting import bytes_of, draft_of
 from planaria.network.client.events import Ack
+from planaria.network.client.messages import TOKEN_BYTES
 from planaria.network.client.overlays import RING
 from planaria.network.client.requests import FULL_SECONDS
 from planaria.network.embedded import Embedded, Subscription
@@ -18,7 +19,6 @@ from planaria.records.packing import PACKED_BYTES, PACKED_PUBLICATIONS, weigh
 from planaria.records.record import Draft
 
 RING_BYTES = 8 << 20  # in several records; of more, a store would refuse what others publish
-TOKEN_BYTES = 16
 FULL_TRIES = 40  # at a part that takes no more now: 10 s
 
 
