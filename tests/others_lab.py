@@ -50,6 +50,8 @@ class OthersLab:
         self.number = self.published = 0
         self.disk: str | None = None  # what prevents that something is written
         self.room: int | None = None  # for so many publications; None: for any number
+        self.topics_full = False
+        self.refused = 0  # how many are refused next, room or not
         self.full: Callable[[], None] = lambda: None  # what happens with each of them
         self.others = Others(
             self.node,
@@ -68,11 +70,15 @@ class OthersLab:
 
     def _command(self, command: Command) -> None:
         if isinstance(command, InOverlay) and isinstance(command.command, Publish):
-            if self.room is not None and self.published >= self.room:
+            self.refused -= 1
+            if self.refused >= 0 or (self.room is not None and self.published >= self.room):
                 raise CapacityExceeded("publish later")
             self.published += 1
             self.full()
-        self.commands.append(command.command if isinstance(command, InOverlay) else command)
+        found = command.command if isinstance(command, InOverlay) else command
+        if isinstance(found, Subscribe) and self.topics_full:
+            raise CapacityExceeded("64 topics: leave one first")
+        self.commands.append(found)
 
     def session(self, peer: int = PUBLISHER) -> Session:
         return Session(cast(Connection, Wire(peer)))

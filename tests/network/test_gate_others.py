@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from others_lab import OthersLab, heard, passed
-from planaria.core.node import Publish
-from planaria.network.client.messages import Failed, Put, Stored, Told
+from planaria.core.node import Publish, Subscribe
+from planaria.network.client.messages import Failed, Put, Stored, Tail, Told
 from planaria.network.connection import Connection
 from planaria.network.gate import followers, held
 from planaria.records.record import decode
@@ -197,3 +197,25 @@ def test_what_content_cannot_carry_is_refused_before_anything_of_its_record_is_p
     assert not [it for it in lab.commands if isinstance(it, Publish)]
     lab.put(session, 2, "content", b"good", b'{"a": 1}')
     assert len([it for it in lab.commands if isinstance(it, Publish)]) == 2
+
+
+@pytest.mark.parametrize("overlay", ["gossip", "mobile"])
+def test_a_node_with_too_many_topics_sends_clients_to_others(overlay: str) -> None:
+    lab = OthersLab()
+    lab.topics_full = True
+    session = lab.session()
+    lab.put(session, 1, overlay, b"x")
+    tail = Tail(2, "more", {}, floor=1, overlay=overlay)
+    session.open += 1
+    session.attempt(2, lambda: lab.others.follow(session, tail, "more", overlay))
+    for failed in heard(session):
+        assert isinstance(failed, Failed)
+        assert (failed.code, failed.reason) == (
+            "elsewhere",
+            f"{overlay}: 64 topics: leave one first: ask another node",
+        )
+    assert len(heard(session)) == 2
+    assert (session.open, len(lab.others)) == (0, 0)
+    lab.topics_full = False
+    lab.put(session, 3, overlay, b"x")
+    assert [it for it in lab.commands if isinstance(it, Subscribe)], "it looked joined"

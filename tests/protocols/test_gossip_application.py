@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import (
@@ -125,6 +125,21 @@ def test_nobody_is_told_of_a_subscription_that_was_taken_back_or_never_made() ->
     node.joining += ["a", "+", "", *(f"b{number}" for number in range(2 * GROUPS_MAX))]
     assert [joined(node) for _ in range(20)] == [[]] * 20
     assert node.joining == []
+
+
+def test_a_process_has_so_many_topics_each_of_which_counts_once() -> None:
+    node = process("#")
+    for number in range(GROUPS_MAX - 1):
+        node.on_command(Subscribe(f"t{number}"))
+    node.on_command(Publish("t0", b""))
+    assert node.publishing == ["t0"], "who reads what is above is in no group below"
+    for command in Publish("more", b""), Subscribe("more"):
+        with pytest.raises(CapacityExceeded, match="64 topics"):
+            node.on_command(command)
+    assert "more" not in [*node.subscribed, *node.publishing]
+    node.on_command(Unsubscribe("t0/#"))
+    node.on_command(Publish("more", b""))
+    assert list(node.groups) == ["", "more"]
 
 
 def test_all_members_of_a_fresh_network_are_told() -> None:

@@ -13,6 +13,7 @@ from planaria.network.client.messages import (
     ClientMessage,
     Failed,
     Passing,
+    Put,
     PutNew,
     Stored,
     Tail,
@@ -119,6 +120,9 @@ class Insider(Session):
             self._others.stop(self, number)
 
     # What the node tells
+
+    def check_turn(self, message: Put | PutNew) -> None:
+        """Who is told that something is refused offers it again, or not, as it likes."""
 
     def answer(self, message: ClientMessage) -> None:
         """A request is answered."""

@@ -2,10 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 
-from planaria.core.errors import CapacityExceeded
+from planaria.core.errors import CapacityExceeded, UsageError
+from planaria.core.ids import NodeId
 from planaria.network.client.messages import Put, PutNew
 from planaria.network.gate.session import Session
+from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, decode, seal
 
 HELD_MAX = 1024  # of them
 HELD_BYTES_MAX = 64 << 20
@@ -67,3 +70,25 @@ def size_of(message: Put | PutNew) -> int:
     if isinstance(message, Put):
         return max(1, len(message.record))
     return max(1, sum(len(it.payload) for it in message.drafts))
+
+
+def record_of(message: Put | PutNew, publisher: NodeId) -> Record:
+    """What a client publishes, sealed if it did not do that: the same bytes through any node.
+
+    Raises UsageError if it is nothing that can be published.
+    """
+    if isinstance(message, Put):
+        try:
+            record = decode(message.record)
+        except MalformedRecord as error:
+            raise UsageError(str(error)) from None
+        if record.publisher != publisher:
+            raise UsageError(
+                f"a record of {record.publisher}: this client publishes as {publisher}"
+            )
+        return record
+    if not message.drafts:
+        raise UsageError("nothing to publish")
+    stamp = message.drafts[0].timestamp
+    token = blake2b(message.token, digest_size=INCARNATION_BYTES).digest()
+    return seal((publisher, token), 0, message.drafts, time=(stamp or 0) // 1_000_000)

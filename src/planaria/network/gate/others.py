@@ -8,7 +8,6 @@ node, because the first did not answer, publishes nothing twice.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from hashlib import blake2b
 from itertools import count
 from time import time
 
@@ -16,7 +15,6 @@ from msgspec.structs import replace
 
 from planaria.core.composite import Composite, InOverlay
 from planaria.core.errors import CapacityExceeded, UsageError
-from planaria.core.ids import NodeId
 from planaria.core.node import (
     Command,
     Deliver,
@@ -44,12 +42,12 @@ from planaria.network.client.messages import (
 )
 from planaria.network.connection import Connection
 from planaria.network.gate.followers import Follower, Lost, Refusal, Unjudged
-from planaria.network.gate.held import Held, Place
-from planaria.network.gate.session import TAILS_MAX, Session
+from planaria.network.gate.held import Held, Place, record_of
+from planaria.network.gate.session import TAILS_MAX, Elsewhere, Session
 from planaria.network.overlays.part import LivePart
 from planaria.network.pace import Pacing
 from planaria.network.status import OverlayStatus
-from planaria.records.record import INCARNATION_BYTES, MalformedRecord, Record, decode, seal
+from planaria.records.record import Record
 
 SEEN_MAX = 1 << 16  # keys of records that were handed out or in; then the oldest is forgotten
 HERE = -1  # in place of a client who was handed it: published here
@@ -160,9 +158,8 @@ class Others:
         self._sessions.setdefault(session, {})[one.request] = one
         self._groups.setdefault((overlay, client), []).append(one)
         try:
-            wanted = Subscribe(one.wish, where=message.where, client=client)
-            self._command(InOverlay(overlay, wanted))
-        except (UsageError, CapacityExceeded):
+            self._subscribe(overlay, Subscribe(one.wish, where=message.where, client=client))
+        except UsageError:
             self._forget(one)
             raise
         if not client:
@@ -207,6 +204,7 @@ class Others:
     def put(self, session: Session, message: Put | PutNew, overlay: str) -> None:
         """Publish a record; raises UsageError or CapacityExceeded if it cannot be."""
         check_topic(message.topic)
+        session.check_turn(message)
         record = record_of(message, session.publisher)
         if message.strict or message.copies > COPIES:
             raise UsageError(f"{overlay} promises no copies: publish without strict and copies")
@@ -242,6 +240,7 @@ class Others:
 
     def _publish_held(self, session: Session, message: Put | PutNew, part: LivePart) -> None:
         self._check(session, message.topic)
+        session.check_turn(message)
         self._publish(session, message, record_of(message, session.publisher), part)
 
     def _publish(
@@ -268,8 +267,14 @@ class Others:
         """Be a member where only members publish."""
         if wish is not None:
             if (overlay, wish) not in self._used:
-                self._command(InOverlay(overlay, Subscribe(wish)))
+                self._subscribe(overlay, Subscribe(wish))
             self._used[overlay, wish] = self._clock()
+
+    def _subscribe(self, overlay: str, wanted: Subscribe) -> None:
+        try:
+            self._command(InOverlay(overlay, wanted))
+        except CapacityExceeded as error:
+            raise Elsewhere(f"{overlay}: {error}: ask another node") from None
 
     # What the parts tell
 
@@ -370,28 +375,6 @@ def _answer(session: Session, stored: Stored, error: str | None) -> None:
     else:
         reason = f"on its way, but not on the disk of this node: {error}"
         session.fail(stored.request, "full", reason)
-
-
-def record_of(message: Put | PutNew, publisher: NodeId) -> Record:
-    """What a client publishes, sealed if it did not do that: the same bytes through any node.
-
-    Raises UsageError if it is nothing that can be published.
-    """
-    if isinstance(message, Put):
-        try:
-            record = decode(message.record)
-        except MalformedRecord as error:
-            raise UsageError(str(error)) from None
-        if record.publisher != publisher:
-            raise UsageError(
-                f"a record of {record.publisher}: this client publishes as {publisher}"
-            )
-        return record
-    if not message.drafts:
-        raise UsageError("nothing to publish")
-    stamp = message.drafts[0].timestamp
-    token = blake2b(message.token, digest_size=INCARNATION_BYTES).digest()
-    return seal((publisher, token), 0, message.drafts, time=(stamp or 0) // 1_000_000)
 
 
 def _no_history(overlay: str) -> str:

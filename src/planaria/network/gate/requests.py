@@ -104,7 +104,7 @@ class Requests:
             other = laid is None or laid.overlay != RING or message.overlay not in ("", RING)
             if other or refusal != "":
                 size = size_of(message)
-                if session.admit(message.request, size):
+                if session.in_turn(message) and session.admit(message.request, size):
                     act = partial(self._put_in, session, message)
                     self._where(session, message, message.topic, act, size)
                 return

@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import MsgspecError, msgpack
@@ -15,10 +16,13 @@ from planaria.network.client.messages import (
     ClientMessage,
     Failed,
     Position,
+    Put,
+    PutNew,
     Tail,
     Vectors,
 )
 from planaria.network.connection import Connection
+from planaria.network.gate.turns import Turns
 from planaria.records.record import Record, Stream
 
 if TYPE_CHECKING:
@@ -30,12 +34,17 @@ POSITIONS_MAX = 1 << 20  # of one client, given before the tails that they belon
 PUT_BYTES_MAX = 32 << 20  # of one client, not yet held by as many members as it wants
 PUBLISHED_MAX = 256  # streams of one client that its node counts; then the oldest is forgotten
 CONTROL_BYTES = 4096  # an answer that is larger goes with the publications
+OUT_OF_TURN = "what was published before it is to come first: publish it again after that"
 
 CODEC = Codec(MESSAGES)
 log = logging.getLogger("planaria.network")
 
 
-class Unsure(UsageError):
+class Elsewhere(UsageError):
+    """This node cannot do it; another may."""
+
+
+class Unsure(Elsewhere):
     """Nobody has said yet what is laid down: another node may know."""
 
 
@@ -53,6 +62,7 @@ class Session:
         self.requests = 0  # since it connected
         self.published: dict[tuple[str, str, Stream], int] = {}  # by overlay and topic
         self.closed = False
+        self._turns = Turns(monotonic)
         self._waiting: deque[tuple[ClientMessage, bytes]] = deque()
 
     @property
@@ -79,6 +89,19 @@ class Session:
         else:
             return True
         return False
+
+    def in_turn(self, message: Put | PutNew) -> bool:
+        """Is it a publication's turn on its topic? If not, it is refused for now."""
+        if self._turns.begin(message.request, message.topic):
+            return True
+        if self.admit(message.request):
+            self.fail(message.request, "full", OUT_OF_TURN)
+        return False
+
+    def check_turn(self, message: Put | PutNew) -> None:
+        """Raise CapacityExceeded if meanwhile something was refused that comes before it."""
+        if self._turns.waits(message.request, message.topic):
+            raise CapacityExceeded(OUT_OF_TURN)
 
     def keep(self, part: Vectors) -> None:
         """Keep part of the vectors of a tail to come; raises UsageError if that is too much."""
@@ -121,7 +144,7 @@ class Session:
         """Do what a client asks, or tell it why that cannot be."""
         try:
             act()
-        except Unsure as error:
+        except Elsewhere as error:
             self.fail(request, "elsewhere", str(error))
         except UsageError as error:
             self.fail(request, "usage", str(error))
@@ -142,6 +165,8 @@ class Session:
 
     def answer(self, message: ClientMessage) -> None:
         """Answer a request; if the client takes nothing now, as soon as it does."""
+        refused = isinstance(message, Failed) and message.code == "full"
+        self._turns.end(message.request, refused=refused)
         if self.closed:
             return
         try:

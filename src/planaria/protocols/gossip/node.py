@@ -185,8 +185,8 @@ class GossipNode(Node):
     def join(self, interests: list[str], topic: str) -> None:
         """Begin to look for a group; a topic is among those subscribed or `publishing`."""
         if topic not in interests:
-            if len(self.subscribed) + len(self.publishing) >= GROUPS_MAX:
-                raise CapacityExceeded(f"at most {GROUPS_MAX} topics of one process")
+            if len({*self.subscribed, *self.publishing, topic}) > GROUPS_MAX:
+                raise CapacityExceeded(f"{GROUPS_MAX} topics of one process: leave one first")
             interests.append(topic)
         self._repair()
 
