@@ -102,7 +102,10 @@ def test_what_content_cannot_do_it_refuses_in_one_line(tmp_path: Path) -> None:
     run(main)
 
 
-def test_two_networks_meet_and_a_node_that_was_away_is_a_broker_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leave", [False, True])
+def test_two_networks_meet_and_a_node_that_was_away_is_a_broker_again(
+    leave: bool, tmp_path: Path
+) -> None:
     async def main() -> None:
         first, second = (network(tmp_path / it, 2, interval=0.05) for it in "ab")
         async with (
@@ -121,8 +124,9 @@ def test_two_networks_meet_and_a_node_that_was_away_is_a_broker_again(tmp_path: 
             assert not [it for it in found.findings if it.invariant.startswith(CONTENT)]
             await one.publish("x", flight(n=2), overlay=CONTENT)
             assert await payloads(events, 1) == [flight(n=2)]
-            await left[0].host.stop()  # as if it was killed
-            await left[0].stop(leave=False)
+            if not leave:
+                await left[0].host.stop()  # as if it was killed
+            await left[0].stop(leave=leave)
             again = LiveNode(config(tmp_path / "a" / "n0", join=(right[1].listen,), interval=0.05))
             left[0] = again
             await again.start()

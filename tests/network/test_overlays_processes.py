@@ -88,5 +88,19 @@ def test_a_killed_node_comes_back_in_every_overlay(processes: Processes) -> None
 
     asyncio.run(asyncio.wait_for(main(), 3 * PATIENCE))
     assert "mobile" in status(network.ready[2]["http"])["overlays"]
+    assert network.running[2].end() == 0
+    network.start(2)
+    asyncio.run(asyncio.wait_for(published_from(network, 2, explicit), 3 * PATIENCE))
     network.tool("pub", "gossip", "from the tool")
     assert network.running[3].end() == 0
+
+
+async def published_from(network: Network, number: int, explicit: dict[str, str]) -> None:
+    """A node that left in good order and came back serves all overlays."""
+    async with network.at(number) as one, network.at(3) as reader:
+        for overlay in OVERLAYS:
+            async with reader.subscribe(overlay, overlay=explicit.get(overlay)) as events:
+                await events.ready()
+                await network.heal()
+                await one.publish(overlay, b"again", overlay=explicit.get(overlay))
+                assert await payloads(events, 1) == [b"again"], overlay

@@ -84,8 +84,13 @@ class ContentPart(LivePart):
             yield command, sealed
 
     def resume(self) -> None:
-        """Clients went with the process; what they wanted is told no more, and runs out."""
+        """Clients went with the process; what they wanted is told no more, and runs out.
+
+        Who left in good order is a broker again.
+        """
         self.node.clients = {}
+        dht = self.node.host.dht
+        dht.leaving, dht.heirs = False, ()
 
     def leaving(self) -> bool:
         """Does it still say who was beside it?"""
@@ -131,6 +136,8 @@ class ContentPart(LivePart):
 
     def doubts(self) -> Iterator[str]:
         """What is being looked for, and who must still be told."""
+        if self.node.host.dht.leaving:
+            yield "leaves: clients are to ask another node"
         if self.node.host.place.asked:
             yield "looks for its neighbours in the tree"
         waiting = len(self.node.joining.waiting)
