@@ -12,6 +12,7 @@ from planaria.protocols.routing.link import (
     EARLY_AGE_MAX,
     RESEND_AFTER,
     RESEND_MAX,
+    TRIES_MAX,
     UNKNOWN,
     WINDOW,
     WINDOW_BYTES,
@@ -82,8 +83,9 @@ class Wire:
             self.send()
 
     def timeout(self) -> None:
-        self.sender.repair()
-        self.receiver.repair()
+        for end in (self.sender, self.receiver):
+            end.repair()
+            end.repair_queue()
         self.sender.tick()
         self.receiver.tick()
         self.sender.give_up([id for id in self.sender.underway() if id not in self.kept])
@@ -236,8 +238,17 @@ def test_a_size_that_a_fault_made_opens_no_window_and_one_always_goes(size: int,
     link = Link(1)
     for number in range(4):
         link.offer(name(number), size=WINDOW_BYTES if number else size)
-    link.repair()
+    link.repair_queue()
     assert [id for id, _ in link.due()] == [name(number) for number in range(most)]
+
+
+@pytest.mark.parametrize("tries", [-1, TRIES_MAX + 1, 1 << 70])
+def test_a_count_that_a_fault_made_is_none_before_it_is_repaired(tries: int) -> None:
+    link = Link(1)
+    link.offer(name(0))
+    link.outgoing[name(0)].tries = tries
+    assert link.due() == [(name(0), b"")]
+    assert (link.outgoing[name(0)].tries, link.outgoing[name(0)].wait) == (1, RESEND_AFTER)
 
 
 def test_what_is_not_acknowledged_is_sent_again_ever_more_rarely() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from planaria.network.connection import Connection
 
 PACE_SECONDS = 0.25  # for which a publisher waits for a link that is half full
+ROOM_SECONDS = 0.02  # after which one that waits for something else than links asks again
 
 
 def crowded(links: Iterable[Connection], *, patient: bool = False) -> list[Connection]:
@@ -39,7 +40,7 @@ class Pacing:
         *,
         patient: bool = False,
     ) -> None:
-        """`publish` goes on until links are crowded, and says whether something waits for them.
+        """`publish` goes on while there is room, and says whether something waits for more of it.
 
         `patient`: nobody catches up with what a link drops, so that slow ones are waited for.
         """
@@ -65,4 +66,6 @@ class Pacing:
         while waits:
             await room(self._links(), patient=self._patient)
             waits = self._publish()
+            if waits and not self.crowded:
+                await asyncio.sleep(ROOM_SECONDS)
         self._task = None

@@ -29,6 +29,9 @@ class Held:
     def __contains__(self, place: Place) -> bool:
         return place in self._held
 
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._held)
+
     def __len__(self) -> int:
         return self._count
 
@@ -40,10 +43,14 @@ class Held:
         self._held.setdefault(place, deque()).append((self._clock(), session, message))
         self._change(session, size)
 
-    def due(self, ready: Callable[[Place], bool]) -> Iterator[tuple[Place, Session, Put | PutNew]]:
-        """Take out what needs to wait no longer, or has waited for long enough."""
+    def due(
+        self, has_room: Callable[[Place], bool], has_way: Callable[[Place], bool]
+    ) -> Iterator[tuple[Place, Session, Put | PutNew]]:
+        """Take out what there is room for, and a way, or has waited for that for long enough."""
         for place, waiting in [*self._held.items()]:
-            while waiting and (ready(place) or self._clock() - waiting[0][0] > HELD_SECONDS):
+            while (waiting and has_room(place)) and (
+                has_way(place) or self._clock() - waiting[0][0] > HELD_SECONDS
+            ):
                 _, session, message = waiting.popleft()
                 self._change(session, -size_of(message))
                 yield place, session, message

@@ -214,29 +214,33 @@ class Others:
             raise UsageError(f"{overlay}: {why}: publish with durability 'memory'")
         place = (overlay, message.topic)
         self._join(overlay, part.joins(message.topic))
-        if place in self._held or not self._has_way(place):
+        if place in self._held or not (self._has_room(place) and self._has_way(place)):
             self._held.add(place, session, message)
-            if self._pacing.crowded:
+            if not self._has_room(place):
                 self._pacing.begin()
         else:
             self._publish(session, message, record, part)
 
     def _has_way(self, place: Place) -> bool:
-        """Would what is published now reach anybody? A link that is full drops it."""
-        return self.part(place[0]).acquainted(place[1]) and not self._pacing.crowded
+        """Would what is published now reach anybody?"""
+        return self.part(place[0]).acquainted(place[1])
+
+    def _has_room(self, place: Place) -> bool:
+        """Would it be sent? A link that is full drops it."""
+        return not self._pacing.crowded and self.part(place[0]).has_room(place[1])
 
     def close(self) -> None:
         """Give the node nothing more."""
         self._pacing.close()
 
     def _release(self) -> bool:
-        """Publish what waited, of those who still may; does more wait for links to have room?"""
-        due = self._held.due(self._has_way)
+        """Publish what waited, of those who still may; does more wait for room?"""
+        due = self._held.due(self._has_room, self._has_way)
         for (overlay, _), session, message in due:
             if not session.closed:
                 act = partial(self._publish_held, session, message, self.part(overlay))
                 session.attempt(message.request, act)
-        return len(self._held) > 0 and self._pacing.crowded
+        return any(not self._has_room(place) for place in self._held)
 
     def _publish_held(self, session: Session, message: Put | PutNew, part: LivePart) -> None:
         self._check(session, message.topic)

@@ -14,7 +14,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Publish
 from planaria.core.overlay import Violation
-from planaria.core.state import State
+from planaria.core.state import State, encode_state
 from planaria.filters.filters import TOPIC, Filter, witness
 from planaria.filters.values import INTEGER_MAX, INTEGER_MIN, Value
 from planaria.filters.wording import to_sql
@@ -38,6 +38,8 @@ BROKERS = 64  # for which leases and memories are made; with more, healing takes
 STRATEGY = "merging"  # which covers too
 SHOWN = 100  # conditions in a status
 GOODBYE = 4  # timeouts for which a leaver says who was beside it
+UNSENT_MAX = 1024  # publications that wait for one neighbour; then the next ones wait outside
+KEPT_MAX = 1000  # publications on disk
 OVERLAY = ContentOverlay(strategy=STRATEGY)
 
 
@@ -82,6 +84,20 @@ class ContentPart(LivePart):
             command = Publish(topic, sealed.data, _attributes(topic, one))
             check_notification(notified_attributes(command), command.payload)
             yield command, sealed
+
+    def has_room(self, topic: str) -> bool:
+        """Not while a neighbour has to get so many first: what is not sent in time is lost."""
+        return all(len(link.outgoing) < UNSENT_MAX for link in self.node.links.values())
+
+    def kept(self) -> bytes:
+        """Everything, but for publications when they are many: to write those takes too long."""
+        found = self.node.state()
+        assert isinstance(found, ContentBrokerState)
+        if sum(map(len, found.memory.recent)) > KEPT_MAX:
+            memory = replace(found.memory, recent=[])
+            links = {peer: _bare(link) for peer, link in self.node.links.items()}
+            found = replace(found, memory=memory, links=links)
+        return encode_state(found)
 
     def resume(self) -> None:
         """Clients went with the process; what they wanted is told no more, and runs out.

@@ -65,7 +65,8 @@ class Keeping:
 
     def snapshots(self) -> dict[str, bytes]:
         """What is to be written now."""
-        return {part.overlay: part.node.snapshot() for part in self._node.awake()}
+        awake = [part for part in self._node.awake() if isinstance(part, LivePart)]
+        return {part.overlay: part.kept() for part in awake}
 
     def write(self, snapshots: dict[str, bytes], *, durable: bool = False) -> dict[str, str]:
         """Write what has changed; a full disk is told, and tried again.

@@ -38,6 +38,7 @@ from planaria.protocols.mobile.overlay import MobileOverlay, members
 from planaria.records.record import INCARNATION_BYTES, Draft, Record, seal
 
 PADDING = 256  # bytes: publications that take less of them look alike
+UNSENT_MAX = 512  # publications of a topic that wait here; a turn takes 64 to each neighbour
 HEAD_BYTES = 128  # of a record around one payload, at most
 
 
@@ -58,6 +59,7 @@ class MobilePart(LivePart):
     def __init__(self, id: NodeId, rng: Random) -> None:
         Part.__init__(self, MobileNode(id, rng, padding=PADDING), self.kinds)
         self.near: set[NodeId] | None = None
+        self._room: dict[str, tuple[int, int]] = {}  # by topic: at its time, for so many
 
     @staticmethod
     def copies(message: Message) -> int:
@@ -90,8 +92,25 @@ class MobilePart(LivePart):
         """Only members of a layer speak in it."""
         return topic
 
+    def has_room(self, topic: str) -> bool:
+        """Not while so many wait for a turn or a neighbour: relays that get more forget some.
+
+        Who has no neighbour keeps what it can, and then refuses.
+        """
+        layer = self.node.layers.get(topic)
+        if layer is None or not layer.neighbours():
+            return True
+        now, room = self._room.get(topic, (-1, 0))
+        if now != layer.news.now:
+            now, room = layer.news.now, UNSENT_MAX - layer.news.unsent(layer.outboxes())
+            self._room = {it: at for it, at in self._room.items() if it in self.node.layers}
+            self._room[topic] = (now, room)
+        return room > 0
+
     def published(self, topic: str, record: Record) -> Publications:
         """Each publication by itself, with nothing of its publisher and its time."""
+        now, room = self._room.get(topic, (-1, 0))
+        self._room[topic] = (now, room - record.count)
         for one in record.publications(record.first, record.end):
             if one.key is not None or any(name != TOKEN_HEADER for name, _ in one.headers):
                 raise UsageError("mobile has no keys and headers, which may name a publisher")

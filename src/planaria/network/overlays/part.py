@@ -69,6 +69,10 @@ class LivePart(Part):
         is published."""
         return True
 
+    def has_room(self, topic: str) -> bool:
+        """Does it take what is published? With much that waits to be sent, some would be lost."""
+        return True
+
     def joins(self, topic: str) -> str | None:
         """What a node must subscribe to before it can publish on a topic; None: nothing."""
         return None
@@ -86,6 +90,10 @@ class LivePart(Part):
             return decode(delivery.payload)
         except MalformedRecord:
             return None
+
+    def kept(self) -> bytes:
+        """What is worth to be on disk when the process begins again."""
+        return self.node.snapshot()
 
     def resume(self) -> None:
         """The process began again with a stored state: nobody's wishes are left but its own."""

@@ -4,6 +4,7 @@ Table 4 sends on everything it received, for ever (erratum 13). Here a publicati
 is forwarded once, and is remembered for longer than any copy of it can live.
 """
 
+from itertools import islice
 from random import Random
 
 from msgspec import Struct
@@ -29,7 +30,8 @@ REPLAY_TIMEOUTS = 128
 # wait as long again to be sent by each: after that no copy is left to be taken for a new one.
 MEMORY_TIMEOUTS = 2 * (GENERATIONS_MAX + 1) * REPLAY_TIMEOUTS
 MEMORY_MAX = 1 << 17  # ids: 32 per timeout for the whole time, as many as the store takes
-# Publications kept for replay. The oldest goes first; unsent only when others' fill the store.
+# Publications kept for replay, and twice as many within a timeout. The oldest that all neighbours
+# have goes first; one that waits only when such fill the store.
 STORE_MAX = 4096
 LOCAL_MAX = 1024  # own publications that wait for a turn; then publishing says no
 # Timeouts, drawn from here to twice as many, that a node which handed a publication over waits for
@@ -135,8 +137,11 @@ class Dissemination(Stateful):
             raise CapacityExceeded(f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}")
         if len(self.local) + len(self.walking) >= LOCAL_MAX:
             raise CapacityExceeded(f"{LOCAL_MAX} publications wait for a turn: try again later")
-        if len(self.store) >= STORE_MAX and self._waits(next(iter(self.store)), outboxes):
-            raise CapacityExceeded(f"{STORE_MAX} publications wait to be sent: try again later")
+        if len(self.store) >= STORE_MAX:
+            oldest = next(iter(self.store))
+            if self._waits(oldest, outboxes):
+                raise CapacityExceeded(f"{STORE_MAX} publications wait to be sent: try again later")
+            self._forget(oldest)
         id = rng.getrandbits(8 * ITEM_ID_BYTES).to_bytes(ITEM_ID_BYTES, "big")
         item = Item(id, GENERATIONS_MAX, padded(payload, self.padding))
         if self.walk:
@@ -260,9 +265,9 @@ class Dissemination(Stateful):
         for table in (self.store, self.input, self.local, self.walking, self.hidden):
             table.pop(id, None)
 
-    def age(self, outboxes: list[Outbox]) -> None:
+    def age(self, outboxes: list[Outbox]) -> int:
         """One timeout passed: forget what is old enough and waits neither for a turn nor, behind
-        others, in an outbox.
+        others, in an outbox. Returns how many had to be forgotten that do.
 
         A time in the future, or so long ago that it should have been forgotten, is a corrupted
         one and becomes the present: to forget what was delivered would be worse than to remember
@@ -286,6 +291,26 @@ class Dissemination(Stateful):
             if age != REPLAY_TIMEOUTS or self._waits(id, outboxes):
                 self.store[id] = Kept(kept.generation, kept.body, self.now)
         self._end_embargo()
+        return self._trim(outboxes)
+
+    def _trim(self, outboxes: list[Outbox]) -> int:
+        """Forget what is too much: first what all neighbours have; returns how much else."""
+        excess = max(0, len(self.store) - STORE_MAX)
+        sent = (id for id in [*self.store] if excess and not self._waits(id, outboxes))
+        for id in islice(sent, excess):
+            self._forget(id)
+        lost = [*islice(self.store, max(0, len(self.store) - STORE_MAX))]
+        for id in lost:
+            self._forget(id)
+        return len(lost)
+
+    def unsent(self, outboxes: list[Outbox]) -> int:
+        """How many wait for a turn, or for the neighbour that lacks most; replays aside."""
+        waiting = [
+            len(it.sent) + sum(not self._replayed(one) for one in it.waiting.items())
+            for it in outboxes
+        ]
+        return len(self.input) + len(self.local) + len(self.walking) + max(waiting, default=0)
 
     def _waits(self, id: bytes, outboxes: list[Outbox]) -> bool:
         buffered = id in self.input or id in self.local or id in self.hidden
@@ -304,5 +329,5 @@ class Dissemination(Stateful):
         self.store[item.id] = Kept(item.generation, item.body, self.now)
         while len(self.seen) > MEMORY_MAX:
             del self.seen[next(iter(self.seen))]
-        while len(self.store) > STORE_MAX:
+        while len(self.store) > 2 * STORE_MAX:
             self._forget(next(iter(self.store)))

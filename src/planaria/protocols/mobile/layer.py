@@ -10,7 +10,7 @@ from random import Random
 from typing import ClassVar
 
 from planaria.core.ids import NodeId
-from planaria.core.node import Effect, Send
+from planaria.core.node import Effect, Notice, Send
 from planaria.core.state import State, Stateful
 from planaria.protocols.mobile.dissemination import Dissemination, DisseminationState, Outbox
 from planaria.protocols.mobile.heights import Heights, HeightsState
@@ -92,7 +92,7 @@ class Layer(Stateful):
 
     def publish(self, payload: bytes, rng: Random) -> Item:
         """To all members, from the next turn on."""
-        return self.news.publish(payload, rng, self._outboxes())
+        return self.news.publish(payload, rng, self.outboxes())
 
     def leave(self) -> None:
         """Go in good order: first hand over, then say request_link_down."""
@@ -247,9 +247,11 @@ class Layer(Stateful):
     def on_timeout(self, reach: Mapping[NodeId, None], rng: Random) -> list[Effect]:
         """Forget the silent, ask for links, take a turn if it is one, and beat."""
         self.repair()
-        self.news.age(self._outboxes())
+        lost = self.news.age(self.outboxes())
         self._forget(reach)
         effects = self._ask(reach, rng)
+        if lost:
+            effects.append(Notice(self.topic, "gap", {"lost": lost}))
         peers = self.neighbours()
         self._replay(peers)
         turn = self._takes_turn(rng)
@@ -277,7 +279,8 @@ class Layer(Stateful):
         if word != self.said[0] or not reached(self.serial, since):
             self.said = (word, self.serial)
 
-    def _outboxes(self) -> list[Outbox]:
+    def outboxes(self) -> list[Outbox]:
+        """What each neighbour is still to get."""
         return [link.outbox for link in self.links.values()]
 
     def _forget(self, reach: Mapping[NodeId, None]) -> None:

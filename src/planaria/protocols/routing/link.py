@@ -94,8 +94,9 @@ class Link(Stateful):
                 break
             room -= it.size
             if it.wait <= 0:
-                it.wait = min(RESEND_AFTER << it.tries, RESEND_MAX)
-                it.tries = min(it.tries + 1, TRIES_MAX)
+                tries = it.tries if 0 <= it.tries <= TRIES_MAX else 0
+                it.wait = min(RESEND_AFTER << tries, RESEND_MAX)
+                it.tries = min(tries + 1, TRIES_MAX)
                 found.append((id, after))
             after = id
         return found
@@ -182,16 +183,19 @@ class Link(Stateful):
         self.early = {id: it for id, it in self.early.items() if it.waited <= EARLY_AGE_MAX}
 
     def repair(self) -> None:
-        """Bring variables that a fault changed back into their ranges."""
+        """Bring variables that a fault changed back into their ranges, but for the queue."""
         self.session %= SESSIONS
         early = self.early
         if early and (len(early) > WINDOW or any(not it.waited >= 0 for it in early.values())):
             fine = [(id, it) for id, it in self.early.items() if it.waited >= 0]
             self.early = dict(fine[:WINDOW])
+        del self.received[ACKNOWLEDGED_MAX:], self.stamps[ACKNOWLEDGED_MAX:]
+
+    def repair_queue(self) -> None:
+        """The queue may have many thousands: it is looked through once in a timeout."""
         if self.outgoing and {*map(len, self.outgoing)} != _LENGTHS:
             self.outgoing = {id: it for id, it in self.outgoing.items() if len(id) == ID_BYTES}
         for it in self.outgoing.values():
             if not (0 <= it.wait <= RESEND_MAX and 0 <= it.tries <= TRIES_MAX):
                 it.wait = it.tries = 0
             it.size = min(max(0, it.size), WINDOW_BYTES)
-        del self.received[ACKNOWLEDGED_MAX:], self.stamps[ACKNOWLEDGED_MAX:]

@@ -168,6 +168,8 @@ class Broker(Forwarder):
     def on_timeout(self) -> Effects:
         """Clients renew, leases run out, and once in rho everything is told again."""
         self._repair()
+        for link in self.links.values():
+            link.repair_queue()
         self._renew_clients()
         if self.table.tick() is not None:
             self.announcer.renew(self.links)  # every cover and merge is found anew
