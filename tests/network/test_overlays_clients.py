@@ -6,6 +6,7 @@ from time import time
 
 import pytest
 
+import planaria
 from live_lab import run
 from overlays_lab import at, network, payloads, until
 from planaria.core.errors import UsageError
@@ -80,6 +81,32 @@ def test_a_slow_reader_loses_what_exceeds_its_bound_and_is_told(
                     got += 1
             assert got * len(payload) >= 1 << 19  # what was kept for it came
             assert lost == node.overlays()["gossip"].lost > 0
+
+    run(main)
+
+
+@pytest.mark.parametrize("overlay", OTHERS)
+def test_what_a_client_has_of_a_node_that_dies_is_read_all_the_same(
+    tmp_path: Path, overlay: str
+) -> None:
+    count = 20
+
+    async def main() -> None:
+        async with network(tmp_path, 3) as nodes, at(nodes[0]) as writer:
+            servers = [nodes[2].listen, nodes[1].listen]
+            async with planaria.connect(servers, insecure=True) as reader:
+                events = reader.subscribe("news", overlay=overlay)
+                await events.ready()
+                sent = [b"%02d" % number for number in range(count)]
+                for payload in sent:
+                    await writer.publish("news", payload, overlay=overlay)
+                await until(lambda: sum(it.passed for it in events._parcels) == count)
+                await nodes[2].stop(leave=False)
+                await until(lambda: events.channel.address == nodes[1].listen and events._tails)
+                assert await payloads(events, count) == sent
+                await until(lambda: not events._asked)  # and it goes on, without repeats
+                await writer.publish("news", b"last", overlay=overlay)
+                assert await payloads(events, 1) == [b"last"]
 
     run(main)
 

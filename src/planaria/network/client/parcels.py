@@ -1,13 +1,13 @@
 """What waits for an application, and what it must not get twice."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
 
 from planaria.core.node import Notice
 from planaria.network.client.events import Event, events_of
-from planaria.network.client.messages import Passing, Piece, Position
+from planaria.network.client.messages import Piece, Position
 from planaria.network.client.publishing import TOKEN_HEADER
 from planaria.network.connection import Connection
 from planaria.network.link import Task
@@ -15,6 +15,7 @@ from planaria.records.record import HEADERS, Record
 
 TOKEN_MILLISECONDS = 600_000  # within which a repeated token is the same publication
 TOKENS_MAX = 1 << 16  # remembered; then the oldest is forgotten
+KEPT_BYTES_MAX = 8 << 20  # of frames that passed before a node was left: nodes keep as much
 
 
 class Parcel(NamedTuple):
@@ -26,8 +27,28 @@ class Parcel(NamedTuple):
     frame: tuple[Connection, Task] | None = None
     notice: Notice | None = None
     retained: bool = False  # the last one before the places begin: it moves none
-    passing: Passing | None = None  # it came in an overlay without positions
+    passed: bool = False  # in an overlay without positions: nobody can be asked for it again
+    anonymous: bool = False  # its record names no publisher
     restart: bool = False  # begin the tails anew after it: the places moved without the node
+
+
+def sorted_out(parcels: Iterable[Parcel], most: int) -> tuple[list[Parcel], list[Parcel]]:
+    """What stays when a node is asked anew, or another one is: our own, and what passed before.
+
+    And what goes: whatever can be asked for again, and what passed last of more than `most` bytes.
+    """
+    stays, goes, size = list[Parcel](), list[Parcel](), 0
+    for parcel in parcels:
+        if parcel.frame is not None and parcel.passed:
+            size += parcel.frame[1].size
+        kept = parcel.frame is None or (parcel.passed and size <= most)
+        (stays if kept else goes).append(parcel)
+    return stays, goes
+
+
+def lost_in(parcels: Iterable[Parcel]) -> int:
+    """How many publications of these will not come again."""
+    return sum(it.hi - it.lo for parcel in parcels if parcel.passed for it in parcel.pieces)
 
 
 class Ids:

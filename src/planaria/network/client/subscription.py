@@ -37,7 +37,7 @@ from planaria.network.client.messages import (
     to_wire,
 )
 from planaria.network.client.overlays import RING
-from planaria.network.client.parcels import Parcel
+from planaria.network.client.parcels import KEPT_BYTES_MAX, Parcel, lost_in, sorted_out
 from planaria.network.client.patterns import Patterns
 from planaria.network.client.places import Beginning, Places
 from planaria.network.client.requests import ANSWER_SECONDS, FULL_SECONDS_MAX
@@ -81,7 +81,7 @@ class Subscription(Iterating[T]):
         self._verifier = access.verifier()
         self._unpacking = Unpacking(self._verifier, where, compacted=compacted)
         self._distrust = Distrust(self.channel)
-        self._passing = ""  # the overlay without positions in which a pattern of ours is, if any
+        self._passing: dict[str, str] = {}  # patterns to the overlays without positions they are in
         self._lacking = Lacking(self, servers, access, self._verifier)
         self._wake = asyncio.Event()
         self._ready = asyncio.Event()
@@ -120,7 +120,8 @@ class Subscription(Iterating[T]):
         Raises UsageError while no node has said where `now`, `last` or a time is: await `ready`.
         """
         if self._passing:
-            raise UsageError(f"{self._passing} has no positions: there is no vector to go on from")
+            overlay = next(iter(self._passing.values()))
+            raise UsageError(f"{overlay} has no positions: there is no vector to go on from")
         if self._resolving:
             raise UsageError(f"since {self._begin.word!r} has no vector yet: await ready() first")
         places = self._places.copy()
@@ -210,12 +211,13 @@ class Subscription(Iterating[T]):
     def _unpack(self, parcel: Parcel) -> list[Event]:
         """What is new in a parcel; who sends what is no record is left for another node."""
         events, error = self._unpacking.unpack(parcel, self._places)
-        if error is not None:
+        left = parcel.passed and parcel.frame and parcel.frame[0] is not self.channel.connection
+        if error is not None and not left:
             self._leave(error)
         return events
 
     def _leave(self, error: MalformedRecord) -> None:
-        self._void()
+        self._void(trusted=False)
         self._error = self._error or self._distrust.leave_at(error, self._places)
 
     def put(self, parcel: Parcel) -> None:
@@ -267,12 +269,14 @@ class Subscription(Iterating[T]):
         self._began = asyncio.get_running_loop().time()
         self._send()
 
-    def _void(self) -> None:
+    def _void(self, *, trusted: bool = True) -> None:
         """Take nothing more of what the node sends us for what it was asked so far."""
-        kept = [parcel for parcel in self._parcels if parcel.frame is None]
-        for parcel in self._parcels:
+        stays, goes = sorted_out(self._parcels, KEPT_BYTES_MAX if trusted else 0)
+        for parcel in goes:
             self._finish(parcel)
-        self._parcels = deque(kept)
+        self._parcels = deque(stays)
+        if lost := lost_in(goes):
+            self._tell("gap", lost=lost)
         self._asked, self._tails, self.topics = {}, {}, []
 
     def _send(self) -> None:
@@ -329,14 +333,15 @@ class Subscription(Iterating[T]):
     def _arrived(
         self, message: Pieces | Passing | Told, connection: Connection, task: Task
     ) -> None:
-        frame = (connection, task)
+        frame, passed = (connection, task), self._tails[message.request] in self._passing
         if isinstance(message, Told):
             notice = Notice(message.topic, message.kind, message.detail)
-            self.put(Parcel(message.topic, frame=frame, notice=notice))
+            self.put(Parcel(message.topic, frame=frame, notice=notice, passed=passed))
         elif self.patterns.of(message.topic) != self._tails[message.request]:
             connection.finish(task)  # another pattern of ours brings it
         elif isinstance(message, Passing):
-            self.put(Parcel(message.topic, message.pieces, frame=frame, passing=message))
+            made = Parcel(message.topic, message.pieces, frame=frame, passed=True)
+            self.put(made._replace(anonymous=message.anonymous))
         else:
             self._lacking.note(message.topic, message.lacks)
             self.put(Parcel(message.topic, message.pieces, message.after, frame))
@@ -344,7 +349,7 @@ class Subscription(Iterating[T]):
     def _tailing(self, message: Tailing) -> None:
         self._asked.pop(message.request, None)
         if message.overlay != RING:
-            self._passing = message.overlay
+            self._passing[self._tails[message.request]] = message.overlay
             if self._begin.word is None:
                 self.failed(UsageError(f"since a vector: {message.overlay} has no positions"))
                 return

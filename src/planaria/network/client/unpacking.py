@@ -41,13 +41,12 @@ class Unpacking:
         for piece in parcel.pieces:
             try:
                 if record is None or piece.record not in (SAME_RECORD, record.data):
-                    passing = parcel.passing is not None
-                    read = decode_unnamed if passing else partial(self._verifier.read, parcel.topic)
-                    record = read(piece.record)
+                    verified = partial(self._verifier.read, parcel.topic)
+                    record = (decode_unnamed if parcel.passed else verified)(piece.record)
             except MalformedRecord as error:
                 return events, error
             lo, hi = max(piece.lo, record.first), min(piece.hi, record.end)
-            if parcel.passing is not None:
+            if parcel.passed:
                 events += self._passed(parcel, record, lo, hi)
             elif parcel.retained:
                 events += self._chosen(parcel.topic, [Slice(record, lo, hi)])
@@ -77,8 +76,7 @@ class Unpacking:
 
     def _passed(self, parcel: Parcel, record: Record, lo: int, hi: int) -> list[Event]:
         """What came in an overlay without positions: new unless its id was seen before."""
-        assert parcel.passing is not None
         events = self._tokens.events(parcel.topic, record, lo, hi)
-        if parcel.passing.anonymous:
+        if parcel.anonymous:
             events = [*map(anonymous, events)]
         return [it for it in events if self._seen.is_new((it.topic, it.id))]

@@ -1,0 +1,147 @@
+"""What passed in an overlay without positions, in a client whose node is lost: no other has it."""
+
+import asyncio
+from time import time
+from typing import Any
+
+import pytest
+
+from client_lab import client_of, serve, until
+from planaria.core.node import Notice
+from planaria.network.client import messages as m
+from planaria.network.client import subscription
+from planaria.network.client.channel import CODEC
+from planaria.network.client.events import Event
+from planaria.network.client.subscription import Subscription
+from planaria.network.connection import OWED_SECONDS
+from planaria.records.record import INCARNATION_BYTES, Draft, seal
+from reference_gate import ReferenceGate, ReferenceTail
+
+TOPIC = "news"
+SIZE = 1000  # of a payload
+STREAM = (7, bytes(INCARNATION_BYTES))
+
+
+def say(tail: ReferenceTail, message: m.ClientMessage) -> None:
+    assert tail.connection.send(CODEC.encode(message), message, bulk=True)
+
+
+def passing(tail: ReferenceTail, *numbers: int) -> None:
+    """Hand a client these, one by one, as nodes do in an overlay without positions."""
+    for number in numbers:
+        draft = Draft(b"%d" % number + bytes(SIZE))
+        record = seal(STREAM, number, [draft], time=int(time()))
+        piece = m.Piece(record.data, number, number + 1)
+        say(tail, m.Passing(tail.ask.request, TOPIC, [piece], False))
+
+
+async def tail_at(gate: ReferenceGate) -> ReferenceTail:
+    """The one tail of a gate, of a topic that is not in a ring."""
+    await until(lambda: gate.tails)
+    (tail,) = gate.tails.values()
+    say(tail, m.Tailing(tail.ask.request, [TOPIC], "gossip"))
+    return tail
+
+
+async def received(events: Subscription[Any], count: int) -> None:
+    await until(lambda: sum(it.frame is not None for it in events._parcels) == count)
+
+
+async def read(events: Subscription[Any], count: int) -> list[int | tuple[str, Any]]:
+    """The numbers of publications, and of what is lost."""
+    found: list[int | tuple[str, Any]] = []
+    while len(found) < count:
+        one = await anext(events)
+        if isinstance(one, Event):
+            found.append(int(one.payload.rstrip(b"\0")))
+        elif isinstance(one, Notice) and one.kind == "gap":
+            found.append(("gap", one.detail["lost"]))
+    return found
+
+
+def test_what_passed_and_what_was_told_of_it_outlives_the_node_and_comes_once() -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            events = client.subscribe(TOPIC, notices=True)
+            await events.ready()
+            first = await tail_at(gates[0])
+            await until(lambda: events._passing)
+            passing(first, 0, 1)
+            say(first, m.Told(first.ask.request, "", "gap", {"lost": 5}))
+            passing(first, 7)
+            await received(events, 4)
+            gates[0].die()
+            second = await tail_at(gates[1])
+            passing(second, 7, 8)
+            assert await read(events, 5) == [0, 1, ("gap", 5), 7, 8]
+
+    serve(test)
+
+
+def test_what_is_kept_of_nodes_that_die_is_bounded_and_what_is_lost_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subscription, "KEPT_BYTES_MAX", 4 * SIZE)
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            events = client.subscribe(TOPIC, notices=True)
+            await events.ready()
+            for at in range(2):
+                passing(await tail_at(gates[at]), *range(2 * at, 2 * at + 2))
+                await received(events, 2 * at + 2)
+                gates[at].die()
+            passing(await tail_at(gates[2]), 4)
+            assert await read(events, 5) == [0, 1, 2, ("gap", 1), 4]
+
+    serve(test, gates=3)
+
+
+def test_what_is_read_later_is_acknowledged_to_whom_it_came_from_alone() -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            events = client.subscribe(TOPIC)
+            await events.ready()
+            first = await tail_at(gates[0])
+            passing(first, 0, 1)
+            await received(events, 2)
+            events._tail()  # anew, at the same node: what waits is not done with
+            await asyncio.sleep(2 * OWED_SECONDS)
+            assert first.connection.link.bulk.bytes > 2 * SIZE
+            gates[0].die()
+            second = await tail_at(gates[1])
+            passing(second, 2)
+            await received(events, 3)
+            assert await read(events, 2) == [0, 1]
+            await asyncio.sleep(2 * OWED_SECONDS)
+            assert second.connection.link.bulk.bytes > SIZE
+            assert await read(events, 1) == [2]
+            reading = asyncio.ensure_future(anext(events))  # which is done with the one before
+            await until(lambda: not second.connection.link.bulk.bytes)
+            reading.cancel()
+            assert events.channel.address == gates[1].address
+
+    serve(test)
+
+
+def test_a_node_is_not_left_for_what_another_one_sent() -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            events = client.subscribe(TOPIC, notices=True)
+            await events.ready()
+            first = await tail_at(gates[0])
+            rubbish = [m.Piece(b"rubbish", 0, 1)]
+            say(first, m.Passing(first.ask.request, TOPIC, rubbish, False))
+            passing(first, 1)
+            await received(events, 2)
+            gates[0].die()
+            second = await tail_at(gates[1])
+            passing(second, 2)
+            assert await read(events, 2) == [1, 2]
+            say(second, m.Passing(second.ask.request, TOPIC, rubbish, False))
+            passing(second, 3, 4)  # of who lies nothing more is taken, and that is told
+            await received(events, 3)
+            assert await read(events, 1) == [("gap", 2)]
+            await until(lambda: events.channel.address == gates[2].address)
+
+    serve(test, gates=3)
