@@ -79,6 +79,16 @@ def test_topics_without_members_have_charters_too(ask: Ask) -> None:
     assert json.loads(out)["count"] == 5
 
 
+def test_where_nothing_is_kept_nothing_is_laid_down_of_it(ask: Ask) -> None:
+    assert ask("set", "gossip/one", "--overlay", "gossip")[0] == 0
+    for words in (("--keep", "7d"), ("--overlay", "mobile", "--count", "all")):
+        code, _, error = ask("set", "gossip/one", *words)
+        assert (code, error.count("\n")) == (2, 1)
+        assert "keeps no history: say nothing of what 'gossip/one' keeps" in error
+    assert json.loads(ask("show", "gossip/one", "--json")[1])[0]["version"] == 1
+    assert ask("set", "gossip/one", "--overlay", "ring", "--keep", "7d")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -92,6 +102,7 @@ def test_topics_without_members_have_charters_too(ask: Ask) -> None:
         (("set", "x", "--allow", "publish=alice"), "--allow needs certificates"),
         (("show", "nothing"), "has no charter"),
         (("set", "x", "--count", "1", "--overlay", "star"), "--overlay"),
+        (("set", "x", "--keep", "7d", "--overlay", "gossip"), "gossip keeps no history"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(

@@ -133,6 +133,11 @@ async def _set(
         blank = next_charter(name, before, int(time.time()), version)
         charter = replace(blank, retention=replace(blank.retention, **wanted))
         charter = replace(charter, overlay=overlay or charter.overlay)
+        if wanted and charter.overlay != RING:
+            raise UsageError(
+                f"{charter.overlay} keeps no history: say nothing of what {name!r} keeps, "
+                f"or --overlay {RING}"
+            )
         credentials = surveyor.access.credentials
         if allow and credentials is None:
             raise UsageError(
