@@ -18,6 +18,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from planaria.core.node import Notice
 from planaria.network.client import client as asynchronous
+from planaria.network.client.access import seconds_of
 from planaria.network.client.client import Batch, Vector
 from planaria.network.client.drafting import packed, wish_of
 from planaria.network.client.events import Ack, Event
@@ -56,6 +57,7 @@ class Subscription(Generic[T]):
 
         Whatever interrupts it takes nothing: an event is taken here, in the thread that wants it.
         """
+        timeout = _limit(timeout)
         if not self._turn.acquire(timeout=-1 if timeout is None else timeout):
             raise TimeoutError
         try:
@@ -68,7 +70,7 @@ class Subscription(Generic[T]):
 
     def ready(self, timeout: float | None = None) -> None:
         """Wait until whatever is published from now on will come."""
-        self._loop.run(_within(self._inner.ready, timeout))
+        self._loop.run(_within(self._inner.ready, _limit(timeout)))
 
     def vector(self) -> dict[str, Any]:
         """How far the application is, in plain values: give it to `since` to go on from there."""
@@ -169,6 +171,11 @@ def connect(servers: str | Sequence[str] | None = None, **options: Any) -> Clien
     Options as of `planaria.connect`. Raises Unreachable if no node lets it in.
     """
     return Client(servers, **options)
+
+
+def _limit(timeout: float | None) -> float | None:
+    """None is no limit; to locks so is -1, which to a caller is no time at all."""
+    return None if timeout is None else seconds_of("timeout", timeout)
 
 
 async def _called(function: Any, *arguments: Any, **named: Any) -> Any:

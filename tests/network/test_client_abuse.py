@@ -8,6 +8,7 @@ import pytest
 
 from client_lab import client_of, numbers, payloads, serve
 from planaria.core.errors import UsageError
+from planaria.network.client.client import connect
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.events import Event
 from planaria.network.client.messages import Tail
@@ -95,7 +96,58 @@ def test_headers_and_keys_that_are_none(options: dict[str, Any], complaint: str)
     serve(test)
 
 
-@pytest.mark.parametrize("topic", [5, b"news", None])
+@pytest.mark.parametrize("overlay", [5, 1.5, ["ring"], b"ring", "rings"])
+def test_an_overlay_that_is_none(overlay: Any) -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            with pytest.raises(UsageError, match=r"unknown overlay .*one of ring, gossip"):
+                await client.publish(TOPIC, b"0", overlay=overlay)
+            with pytest.raises(UsageError, match=r"unknown overlay .*one of ring, gossip"):
+                client.subscribe(TOPIC, overlay=overlay)
+
+    serve(test)
+
+
+@pytest.mark.parametrize("payloads", [5, None, "text", b"bytes", Draft(b"one")])
+def test_many_are_several(payloads: Any) -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            with pytest.raises(UsageError, match=r"payloads of type .* give a list"):
+                await client.publish_many(TOPIC, payloads)
+        assert not gates[0].memory.payloads(TOPIC)
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"servers": 5}, "servers 5: text such as HOST:PORT"),
+        ({"servers": b"localhost"}, "servers b'localhost': text such as HOST:PORT"),
+        ({"servers": ["localhost", 5]}, "servers .* text such as HOST:PORT"),
+        *(
+            ({"patience": it}, "patience .* give seconds, 0 or more")
+            for it in ("nope", None, -1, float("nan"))
+        ),
+        ({"context": 5}, "context 5: give text, not int"),
+        ({"credentials": 5}, "credentials 5: give text, not int"),
+        ({"name": 5}, "name 5: give text, not int"),
+        ({"insecure": "no"}, "insecure 'no': True or False"),
+    ],
+)
+def test_whom_to_talk_to_and_how_is_checked_at_once(
+    options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        connect(**{"servers": "localhost:1", "insecure": True, **options})
+
+
+def test_patience_may_be_endless() -> None:
+    for patience in (0, float("inf"), 10**400):
+        assert connect("localhost:1", insecure=True, patience=patience).access.patience >= 0
+
+
+@pytest.mark.parametrize("topic", [5, b"news", None, ["news"], {}])
 def test_a_topic_is_text(topic: Any) -> None:
     async def test(gates: list[ReferenceGate]) -> None:
         async with client_of(*gates) as client:

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -97,6 +97,8 @@ def test_what_an_overlay_cannot_do_is_refused_in_a_line(tmp_path: Path) -> None:
         node = LiveNode(config(tmp_path / "a", overlay=("ring", "gossip")))
         with pytest.raises(UsageError, match="unknown overlay"):
             node.subscribe("weather", overlay="carrier pigeons")
+        with pytest.raises(UsageError, match="unknown overlay 5"):
+            node.subscribe("weather", overlay=cast(str, 5))
         with pytest.raises(UsageError, match="no conditions within a node"):
             node.subscribe("weather", where="unit = 'C'")
         async with node:
@@ -111,6 +113,9 @@ def test_what_an_overlay_cannot_do_is_refused_in_a_line(tmp_path: Path) -> None:
             assert ack.count == 2
             with pytest.raises(UsageError, match="wildcard"):
                 await node.publish("weather/#", b"", overlay="gossip")
+            for overlay in ("ring", "gossip"):
+                with pytest.raises(UsageError, match="payloads of type int: give a list"):
+                    await node.publish_many("weather", cast(list[bytes], 5), overlay=overlay)
 
     run(main)
 

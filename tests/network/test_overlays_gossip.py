@@ -60,7 +60,7 @@ def test_what_gossip_cannot_do_it_refuses_in_one_line(tmp_path: Path) -> None:
             for options, words in (
                 ({"since": "all"}, "keeps no history"),
                 ({"since": "last"}, "keeps no history"),
-                ({"since": 5}, "keeps no history"),
+                ({"since": 5}, "since 5: gossip keeps no history"),
                 ({"where": "a = 1"}, "topic alone"),
                 ({"since": {"floor": 7, "topics": {}}}, "no positions"),
             ):

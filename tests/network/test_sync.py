@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -238,6 +239,25 @@ def test_a_timeout_takes_nothing(gates: list[ReferenceGate]) -> None:
         publishing.join()
         assert found == list(range(400))
         assert waits
+
+
+@pytest.mark.parametrize("timeout", [-5, -1, float("nan"), "a", b"1"])
+def test_a_timeout_that_is_none(gates: list[ReferenceGate], timeout: Any) -> None:
+    with (
+        planaria.sync.connect(servers(gates), insecure=True) as client,
+        client.subscribe(TOPIC, since="all") as events,
+    ):
+        waits: list[Any] = [events.ready, events.next]
+        for wait in waits:
+            with pytest.raises(UsageError, match=r"timeout .* give seconds, 0 or more"):
+                wait(timeout=timeout)
+        events.ready(timeout=float("inf"))
+        with pytest.raises(UsageError, match="payloads of type int: give a list"):
+            client.publish_many(TOPIC, cast(Any, 5))
+        client.publish(TOPIC, b"0")
+        assert events.next(timeout=10**400).payload == b"0"
+        with pytest.raises(TimeoutError):
+            events.next(timeout=0)
 
 
 def test_threads_that_share_a_subscription_get_each_event_once(gates: list[ReferenceGate]) -> None:

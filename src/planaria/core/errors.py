@@ -28,7 +28,7 @@ class UsageError(PlanariaError, ValueError):
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist: the nearest one, and all there are."""
     names = list(known)
-    near = get_close_matches(name, names, n=1)
+    near = get_close_matches(name, names, n=1) if isinstance(name, str) else []
     meant = f"; did you mean {near[0]}?" if near else ""
     return UsageError(f"unknown {what} {name!r}{meant} (one of {', '.join(names)})")
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.core.node import Publish
-from planaria.network.client.drafting import bytes_of, draft_of
+from planaria.network.client.drafting import bytes_of, draft_of, each_of
 from planaria.network.client.events import Ack
 from planaria.network.client.messages import TOKEN_BYTES
 from planaria.network.client.overlays import RING
@@ -107,7 +107,7 @@ def _portions(payloads: Iterable[bytes | str], most: int) -> Iterator[list[bytes
 
     Should the source raise, or one be none, those before it come first.
     """
-    source, some, size = iter(payloads), list[bytes](), 0
+    source, some, size = each_of(payloads), list[bytes](), 0
     while True:
         try:
             payload = bytes_of(next(source))

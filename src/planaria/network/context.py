@@ -11,7 +11,7 @@ that of a running `planaria up`, the one chosen with `planaria context use`, 127
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,9 @@ def find_context(
 def split_servers(text: str | Sequence[str]) -> tuple[str, ...]:
     """The addresses in `a:1,b:2` or in a list; raises UsageError for one that is no address."""
     parts = text.split(",") if isinstance(text, str) else text
+    parts = [*parts] if isinstance(parts, Iterable) else [parts]
+    if not all(isinstance(part, str) for part in parts):
+        raise UsageError(f"servers {text!r:.60}: text such as HOST:PORT,HOST:PORT, or a list of it")
     found = tuple(part.strip() for part in parts if part.strip())
     if not 0 < len(found) <= SERVERS_MAX:
         raise UsageError(f"{len(found)} servers: name 1 to {SERVERS_MAX}, as HOST:PORT,HOST:PORT")
@@ -240,6 +243,8 @@ def _with(
         context = replace(context, servers=split_servers(servers))
     if credentials is not None:  # which say their cluster themselves
         context = replace(context, credentials=credentials, insecure=False, cluster=None)
+    if insecure not in (None, True, False):  # 'no' is as true as any text
+        raise UsageError(f"insecure {insecure!r:.60}: True or False")
     if insecure is not None:
         kept = None if insecure else context.credentials
         context = replace(context, insecure=insecure, credentials=kept)

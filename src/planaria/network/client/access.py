@@ -2,6 +2,7 @@
 
 import os
 from hashlib import blake2b
+from pathlib import Path
 from typing import NamedTuple
 
 from planaria.core.errors import UsageError
@@ -13,6 +14,7 @@ from planaria.network.tls import Credentials
 from planaria.records.evidence import Sealer
 
 PATIENCE_SECONDS = 30.0  # for which a client that had a node looks for another
+SECONDS_MAX = 1e9  # of any wait: clocks and locks take no more, and nobody lives to see it
 
 
 class Access(NamedTuple):
@@ -40,7 +42,7 @@ def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None
             "or a context, or say insecure"
         )
     if context.credentials is None:
-        given = os.urandom(ID_BYTES) if name is None else name.encode()
+        given = os.urandom(ID_BYTES) if name is None else text_of("name", name).encode()
         id = blake2b(given, digest_size=ID_BYTES).digest()
         return Hello(VERSIONS, id, context.cluster or CLUSTER, (), CLIENT), None
     credentials = Credentials(context.credentials)
@@ -53,3 +55,17 @@ def shown(context: Context, name: str | None) -> tuple[Hello, Credentials | None
             f"issue one with `planaria keys issue NAME --role {CLIENT}`"
         )
     return Hello(VERSIONS, who.id, context.cluster or credentials.cluster, (), CLIENT), credentials
+
+
+def text_of(what: str, given: str | Path) -> str:
+    """A name or a path as text; raises UsageError for what is neither."""
+    if not isinstance(given, str | Path):
+        raise UsageError(f"{what} {given!r:.60}: give text, not {type(given).__name__}")
+    return str(given)
+
+
+def seconds_of(what: str, given: float) -> float:
+    """For how long to wait; raises UsageError for what is no length of time."""
+    if not (isinstance(given, int | float) and given >= 0):
+        raise UsageError(f"{what} {given!r:.60}: give seconds, 0 or more")
+    return min(given, SECONDS_MAX)

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Self, overload
 from planaria.core.errors import CapacityExceeded, PlanariaError, UsageError
 from planaria.core.node import Notice
 from planaria.core.topics import check_filter, check_topic
-from planaria.network.client.access import PATIENCE_SECONDS, Access, shown
+from planaria.network.client.access import PATIENCE_SECONDS, Access, seconds_of, shown, text_of
 from planaria.network.client.distrust import Distrust
 from planaria.network.client.drafting import draft_of, packs, wish_of
 from planaria.network.client.events import Ack, Event
@@ -205,7 +205,7 @@ class Client:
         return Many(self._outbox(topic, wish.overlay), wish)
 
     def _outbox(self, topic: str, overlay: str) -> Outbox:
-        outbox = self._outboxes.get((topic, overlay))
+        outbox = self._outboxes.get((topic, overlay)) if isinstance(topic, str) else None
         if self._closed:
             raise UsageError("this client is closed: connect again")
         self._requests.revive()
@@ -387,10 +387,10 @@ def connect(
     believe no node, where there are credentials, but the signatures of publishers of rings.
     """
     found = find_context(
-        None if context is None else str(context),
+        None if context is None else text_of("context", context),
         servers=servers,
-        credentials=None if credentials is None else Path(credentials),
+        credentials=None if credentials is None else Path(text_of("credentials", credentials)),
         insecure=insecure,
     )
-    access = Access(*shown(found, name), patience, verify)
+    access = Access(*shown(found, name), seconds_of("patience", patience), verify)
     return Client(Servers(found.servers), access, oneshot=oneshot)

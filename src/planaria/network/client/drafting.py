@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from operator import index
 from time import time_ns
+from typing import TypeVar
 
 from planaria.core.errors import UsageError
 from planaria.network.client.messages import COPIES, COPIES_MAX
@@ -12,6 +13,8 @@ from planaria.network.client.publishing import RESERVED, Wish
 from planaria.records import packing
 from planaria.records.record import Draft
 from planaria.records.tables import Headers
+
+P = TypeVar("P")
 
 
 def draft_of(
@@ -95,7 +98,18 @@ async def packs(
 
 def packed(payloads: Iterable[bytes | str | Draft]) -> Iterator[list[Draft]]:
     """What is to be published, a record at a time. Should one be bad, those before come first."""
-    return packing.packed(map(_stamped, payloads))
+    return packing.packed(map(_stamped, each_of(payloads)))
+
+
+def each_of(payloads: Iterable[P]) -> Iterator[P]:
+    """One after the other; raises UsageError for what is no list, and for one that is a payload."""
+    try:
+        if not isinstance(payloads, str | bytes | bytearray | memoryview | Draft):
+            return iter(payloads)
+    except TypeError:
+        pass
+    kind = type(payloads).__name__
+    raise UsageError(f"payloads of type {kind}: give a list or another iterable of bytes or text")
 
 
 def _stamped(payload: bytes | str | Draft) -> Draft:

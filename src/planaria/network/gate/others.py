@@ -137,7 +137,8 @@ class Others:
     def resolve(self, session: Session, message: Resolve, overlay: str) -> None:
         """There is no beginning but now."""
         if message.since != "now":
-            raise UsageError(f"since {message.since!r}: {_no_history(overlay)}")
+            given = message.time if message.since == "time" else message.since
+            raise UsageError(f"since {given!r}: {_no_history(overlay)}")
         session.answer(Resolved(message.request, {}, max(1, int(time())), {}))
 
     def follow(self, session: Session, message: Tail, pattern: str, overlay: str) -> None:
