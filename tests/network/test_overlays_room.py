@@ -2,13 +2,15 @@
 
 import asyncio
 from random import Random
+from typing import cast
 
 import pytest
 
 from others_lab import OthersLab, heard
 from planaria.core.node import Publish, Subscribe
-from planaria.network.client.messages import Put, Stored
+from planaria.network.client.messages import Failed, Put, Stored
 from planaria.network.connection import Connection
+from planaria.network.gate.held import HELD_SECONDS
 from planaria.network.overlays import content, mobile
 from planaria.network.overlays.content import ContentPart
 from planaria.network.overlays.mobile import MobilePart
@@ -120,7 +122,7 @@ def test_mobile_counts_what_a_neighbour_lacks_but_for_what_is_only_shown_again()
 
 
 @pytest.mark.parametrize("overlay", ["content", "mobile"])
-def test_what_a_part_has_no_room_for_waits_however_long(
+def test_what_a_part_has_no_room_for_waits_for_it(
     overlay: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And leaves in its order, as soon as there is room: nobody waits for a timeout."""
@@ -135,7 +137,7 @@ def test_what_a_part_has_no_room_for_waits_however_long(
         for request in (1, 2, 3):
             lab.put(session, request, overlay, b"%d" % request)
         for _ in range(3):
-            lab.now += 1000.0
+            lab.now += HELD_SECONDS / 3
             lab.others.on_timeout()
             await asyncio.sleep(0.03)
         assert heard(session) == []
@@ -147,6 +149,29 @@ def test_what_a_part_has_no_room_for_waits_however_long(
         message = Put(4, "news", lab.record(b"4").data, overlay=overlay)
         lab.others.put(session, message, overlay)
         assert len(heard(session)) == 4, "nothing waits any more"
+        lab.others.close()
+
+    asyncio.run(main())
+
+
+def test_what_finds_no_room_for_long_is_refused_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that hears nothing for half a minute would leave its node."""
+    lab = OthersLab()
+    session = lab.session()
+    monkeypatch.setattr(lab.others.part("mobile"), "has_room", lambda _: False)
+
+    async def main() -> None:
+        lab.put(session, 1, "mobile", b"1")
+        lab.now = HELD_SECONDS / 2
+        lab.put(session, 2, "mobile", b"2")
+        lab.now = HELD_SECONDS + 1
+        lab.others.on_timeout()
+        assert [(it.request, cast(Failed, it).code) for it in heard(session)] == [(1, "full")]
+        assert session.put_bytes > 0
+        lab.now = 2 * HELD_SECONDS
+        lab.others.on_timeout()
+        assert [it.request for it in heard(session)] == [1, 2]
+        assert (session.put_bytes, session.open) == (0, 0)
         lab.others.close()
 
     asyncio.run(main())

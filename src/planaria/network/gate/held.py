@@ -57,6 +57,16 @@ class Held:
             if not waiting and self._held.get(place) is waiting:
                 del self._held[place]
 
+    def overdue(self) -> Iterator[tuple[Session, Put | PutNew]]:
+        """Take out what has found no room for long."""
+        for place, waiting in [*self._held.items()]:
+            while waiting and self._clock() - waiting[0][0] > HELD_SECONDS:
+                _, session, message = waiting.popleft()
+                self._change(session, -size_of(message))
+                yield session, message
+            if not waiting:
+                del self._held[place]
+
     def gone(self, session: Session) -> None:
         """A client is gone: it publishes again elsewhere."""
         for place, waiting in [*self._held.items()]:

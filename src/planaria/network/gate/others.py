@@ -346,6 +346,8 @@ class Others:
         """Publish what waited, and leave what nobody has used for long."""
         now = self._clock()
         self._release()
+        for session, message in self._held.overdue():  # or its client would take us for dead
+            session.fail(message.request, "full", "neighbours have no room: publish more slowly")
         self.judge_anew()
         for one in self._followers:
             one.flush()
