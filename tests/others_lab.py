@@ -84,7 +84,7 @@ class OthersLab:
         return Session(cast(Connection, Wire(peer)))
 
     def follow(self, session: Session, request: int, pattern: str = "#", **options: Any) -> None:
-        asked = Tail(request, pattern, {}, floor=1, overlay="gossip", **options)
+        asked = Tail(request, pattern, {}, floor=1, **{"overlay": "gossip", **options})
         session.open += 1
         self.others.follow(session, asked, pattern, "gossip")
 

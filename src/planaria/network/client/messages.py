@@ -267,7 +267,8 @@ class BatchIs(ClientMessage, frozen=True, gc=False, tag="client.batch_is"):
 
 
 class Failed(ClientMessage, frozen=True, gc=False, tag="client.failed"):
-    """It cannot be done, and why; `code` is `usage`, `full` (try again) or `elsewhere`."""
+    """It cannot be done, and why; `code` is `usage`, `full` (try again), `elsewhere`, or, of a tail
+    that a charter put into another overlay, `moved` (ask again here)."""
 
     code: str
     reason: str

@@ -119,8 +119,7 @@ class Subscription(Iterating[T]):
 
         Raises UsageError while no node has said where `now`, `last` or a time is: await `ready`.
         """
-        if self._passing:
-            overlay = next(iter(self._passing.values()))
+        for overlay in self._passing.values():
             raise UsageError(f"{overlay} has no positions: there is no vector to go on from")
         if self._resolving:
             raise UsageError(f"since {self._begin.word!r} has no vector yet: await ready() first")
@@ -248,26 +247,25 @@ class Subscription(Iterating[T]):
         if self._resolving:
             self._places, self._parcels = Places(), deque()
         for pattern in self.patterns:
-            number = next(self._numbers)
-            self._asked[number] = pattern
-            if self._resolving:
-                word, time = self._begin.word or "", self._begin.time
-                ask: ClientMessage = Resolve(number, pattern, word, time, self.overlay)
-            else:
-                vectors = {
-                    topic: to_wire(marks)
-                    for topic, marks in self._places.topics.items()
-                    if self.patterns.of(topic) == pattern
-                }
-                *before, rest = in_parts(vectors)
-                self._unsent += [Vectors(number, part) for part in before]
-                floor = self._places.floor
-                how = (self.where, self.notices, self.overlay, self._unpacking.whole)
-                ask = Tail(number, pattern, rest, floor, *how, self.compacted)
-                self._tails[number] = pattern
-            self._unsent.append(ask)
-        self._began = asyncio.get_running_loop().time()
+            self._ask(pattern)
         self._send()
+
+    def _ask(self, pattern: str) -> None:
+        """Ask for all of one pattern that follows our places, or first where that is."""
+        number = next(self._numbers)
+        self._asked[number] = pattern
+        self._began = asyncio.get_running_loop().time()
+        if self._resolving:
+            word, time = self._begin.word or "", self._begin.time
+            self._unsent.append(Resolve(number, pattern, word, time, self.overlay))
+            return
+        topics, of = self._places.topics.items(), self.patterns.of
+        vectors = {topic: to_wire(marks) for topic, marks in topics if of(topic) == pattern}
+        *before, rest = in_parts(vectors)
+        self._unsent += [Vectors(number, part) for part in before]
+        how = (self.where, self.notices, self.overlay, self._unpacking.whole, self.compacted)
+        self._unsent.append(Tail(number, pattern, rest, self._places.floor, *how))
+        self._tails[number] = pattern
 
     def _void(self, *, trusted: bool = True) -> None:
         """Take nothing more of what the node sends us for what it was asked so far."""
@@ -348,6 +346,7 @@ class Subscription(Iterating[T]):
 
     def _tailing(self, message: Tailing) -> None:
         self._asked.pop(message.request, None)
+        self._passing.pop(self._tails[message.request], None)
         if message.overlay != RING:
             self._passing[self._tails[message.request]] = message.overlay
             if self._begin.word is None:
@@ -386,12 +385,17 @@ class Subscription(Iterating[T]):
     def _refused(self, message: Failed) -> None:
         loop = asyncio.get_running_loop()
         self._unserved = self._unserved or loop.time()
-        if message.code not in ("full", "elsewhere"):
+        if message.code not in ("full", "elsewhere", "moved"):
             self.failed(UsageError(message.reason))
         elif loop.time() - self._unserved > self._patience:
             self.failed(Unreachable(dict.fromkeys(self.channel.servers, message.reason)))
         elif message.code == "full":
             self._again = loop.time() + FULL_SECONDS_MAX
+        elif message.code == "moved" and message.request in self._tails:
+            self._tell("moved", reason=message.reason)
+            self._asked.pop(message.request, None)
+            self._ask(self._tails.pop(message.request))  # what came before it is still to be read
+            self._send()
         else:
             self.channel.leave(message.reason)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from planaria.network.client.conditions import Condition
 from planaria.network.client.messages import Tail as Asked
+from planaria.network.client.overlays import RING
 from planaria.network.gate.pieces import vector_of
 from planaria.network.gate.session import Session
 from planaria.records.positions import Mark
@@ -30,16 +31,17 @@ class Tail:
 
     __slots__ = (
         "behind", "compacted", "condition", "cursors", "floor", "grown", "held_back", "looked",
-        "missed", "notices", "pattern", "request", "session", "tailing", "vectors", "where",
-        "whole",
+        "missed", "notices", "pattern", "request", "session", "tailing", "vectors", "wanted",
+        "where", "whole",
     )  # fmt: skip
+    overlay = RING
 
     def __init__(self, session: Session, asked: Asked, pattern: str) -> None:
         """Raises UsageError for a condition or positions that are none."""
         self.session, self.request, self.pattern = session, asked.request, pattern
         self.floor, self.notices, self.where = asked.floor, asked.notices, asked.where
         self.condition = None if asked.where is None else Condition(asked.where)
-        self.compacted, self.whole = asked.compacted, asked.whole
+        self.compacted, self.whole, self.wanted = asked.compacted, asked.whole, asked.overlay
         self.vectors = {topic: vector_of(places) for topic, places in asked.vectors.items()}
         self.cursors: dict[str, Cursor] = {}
         self.grown: dict[str, None] = {}  # topics to read, the one that waited for longest first
@@ -48,6 +50,11 @@ class Tail:
         self.tailing = False  # was the client told that whatever is published now comes?
         self.missed = 0  # notices that the client did not take
         self.looked = 0.0  # when all streams were last looked at
+
+    @property
+    def even(self) -> bool:
+        """Was the client sent all that there is?"""
+        return not self.grown
 
 
 def hole(stream: Stream, marks: Mapping[Stream, Mark], floor: int, store: Store) -> int | None:

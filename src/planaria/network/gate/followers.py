@@ -20,16 +20,22 @@ class Follower:
 
     __slots__ = (
         "behind", "bytes", "client", "lost", "notices", "overlay", "pattern", "request",
-        "session", "tailing", "where", "wish",
+        "session", "tailing", "wanted", "where", "wish",
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: Tail, pattern: str, part: LivePart, client: int):
         self.session, self.request, self.pattern = session, asked.request, pattern
         self.overlay, self.wish = part.overlay, part.wish(pattern)
         self.where, self.notices, self.client = asked.where, asked.notices, client
+        self.wanted = asked.overlay
         self.behind: deque[Passing] = deque()
         self.bytes = self.lost = 0
         self.tailing = False  # was the client told that whatever is published now comes?
+
+    @property
+    def even(self) -> bool:
+        """Was the client sent all that there is?"""
+        return not self.behind
 
     def pass_on(self, message: Passing, size: int) -> int:
         """Send, or keep for when there is room; returns how many publications were lost."""

@@ -11,6 +11,7 @@ from planaria.core.node import Deliver, Effect, Joined, Notice
 from planaria.network.chaos.agent import Agent
 from planaria.network.connection import Connection, Hello
 from planaria.network.gate.laid import Overlays
+from planaria.network.gate.moves import Moves
 from planaria.network.gate.others import Keep, Others
 from planaria.network.gate.publishing import Publishing
 from planaria.network.gate.queries import Queries
@@ -76,6 +77,7 @@ class Gate:
         others = (host.command, loop.time, keep, self.warden.unreadable, self.warden.check_put)
         links = host.links.values
         self.others = None if node is None else Others(node, *others, links)
+        self._moves = Moves(self.overlays, self.tails, self.others, loop.time)
         self._requests = Requests(self, chaos)
         self._clock = loop.time
         host.clients = self
@@ -121,6 +123,7 @@ class Gate:
         self.overlays.on_timeout()
         if self.others is not None:
             self.others.on_timeout()
+        self._moves.on_timeout()
         self.memberships.release(self.tails.patterns(), self._keeps)
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from planaria.core.errors import UsageError
 from planaria.core.node import Command
 from planaria.core.topics import ancestors, check_filter
 from planaria.protocols.skipring.charter import Charter, rank_of
+from planaria.protocols.skipring.charter_messages import HINTS_MAX
 from planaria.protocols.skipring.charters import Charters, LaidDown, SeekOverlays
 
 FRESH_SECONDS = 10.0  # for which an answer is believed
@@ -85,6 +86,24 @@ class Overlays:
             both = (self._charters.best(name), self._known.get(name, (None, 0.0))[0])
             charter = max((it for it in both if it is not None), key=rank_of, default=None)
             found += [] if charter is None else [charter]
+        return found
+
+    def look(self, patterns: Iterable[str]) -> dict[str, Laid]:
+        """Where supervisors say that these are; nothing is assumed of those that none told of.
+
+        They are asked for the rest in one question, which has room for the first of them.
+        """
+        now, found = self._clock(), dict[str, Laid]()
+        asked: dict[str, None] = {}
+        for pattern in patterns:
+            names = _names(pattern)
+            unknown = dict.fromkeys(name for name in names if not self._is_known(name, now))
+            if not unknown:
+                laid = self._find(pattern, names, now)
+                found |= {} if laid is None else {pattern: laid}
+            elif len(asked | unknown) <= HINTS_MAX:
+                asked |= unknown
+        self._ask([*asked], now)
         return found
 
     def when(self, pattern: str, act: Act, size: int = 0) -> bool:

@@ -94,6 +94,9 @@ class Others:
     def __len__(self) -> int:
         return len(self._followers)
 
+    def __iter__(self) -> Iterator[Follower]:
+        return iter(self._followers)
+
     def statuses(self) -> dict[str, OverlayStatus]:
         """How the parts are that are awake, and what went through them."""
         return {

@@ -5,7 +5,7 @@ deliveries only say which streams have grown. Nothing is queued beyond the windo
 link: what it did not take is read again when it does.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
@@ -58,6 +58,9 @@ class Tails:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def __iter__(self) -> Iterator[Tail]:
+        return iter(self._all)
 
     def of(self, topic: str) -> list[Tail]:
         """The tails that follow a topic."""
