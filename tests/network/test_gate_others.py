@@ -6,10 +6,11 @@ from typing import cast
 import pytest
 
 from others_lab import OthersLab, heard, passed
-from planaria.core.node import Publish, Subscribe
+from planaria.core.node import Publish, Subscribe, Unsubscribe
 from planaria.network.client.messages import Failed, Put, Stored, Tail, Told
 from planaria.network.connection import Connection
 from planaria.network.gate import followers, held
+from planaria.protocols.mobile.messages import RequestLinkDown, RequestLinkUp
 from planaria.records.record import decode
 
 
@@ -199,8 +200,17 @@ def test_what_content_cannot_carry_is_refused_before_anything_of_its_record_is_p
     assert len([it for it in lab.commands if isinstance(it, Publish)]) == 2
 
 
-@pytest.mark.parametrize("overlay", ["gossip", "mobile"])
-def test_a_node_with_too_many_topics_sends_clients_to_others(overlay: str) -> None:
+CARRIED = (
+    "64 topics are carried in this part of the network, by all nodes within reach: "
+    "one is free 10 minutes after it was last used"
+)
+
+
+@pytest.mark.parametrize(
+    ("overlay", "reason"),
+    [("gossip", "64 topics: leave one first: ask another node"), ("mobile", CARRIED)],
+)
+def test_a_node_with_too_many_topics_sends_clients_to_others(overlay: str, reason: str) -> None:
     lab = OthersLab()
     lab.topics_full = True
     session = lab.session()
@@ -210,12 +220,25 @@ def test_a_node_with_too_many_topics_sends_clients_to_others(overlay: str) -> No
     session.attempt(2, lambda: lab.others.follow(session, tail, "more", overlay))
     for failed in heard(session):
         assert isinstance(failed, Failed)
-        assert (failed.code, failed.reason) == (
-            "elsewhere",
-            f"{overlay}: 64 topics: leave one first: ask another node",
-        )
+        assert (failed.code, failed.reason) == ("elsewhere", f"{overlay}: {reason}")
     assert len(heard(session)) == 2
     assert (session.open, len(lab.others)) == (0, 0)
     lab.topics_full = False
     lab.put(session, 3, overlay, b"x")
     assert [it for it in lab.commands if isinstance(it, Subscribe)], "it looked joined"
+
+
+def test_what_is_carried_for_neighbours_alone_is_left_with_them() -> None:
+    lab = OthersLab()
+    lab.node.wake("mobile")
+    session = lab.session()
+    lab.put(session, 1, "mobile", b"x")  # on "news"
+    part = lab.others.part("mobile")
+    for topic in ("news", "carried", "stays"):
+        lab.node.on_message(RequestLinkUp(topic, 9, ()), 9)
+    lab.others.on_timeout()
+    for topic in ("news", "carried"):
+        lab.node.on_message(RequestLinkDown(topic, 9), 9)
+    lab.others.on_timeout()
+    assert [it.pattern for it in lab.commands if isinstance(it, Unsubscribe)] == ["carried"]
+    assert part.let_go() == set()

@@ -1,5 +1,6 @@
 """`mobile` on the live network: neighbours, carried topics, anonymity on the wire, partitions."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from planaria.network.chaos.parts import breakable
 from planaria.network.live import LiveNode
 from planaria.network.overlays.mobile import MobilePart
 from planaria.protocols.mobile.dissemination import Kept
-from planaria.protocols.mobile.messages import MobileMessage
+from planaria.protocols.mobile.messages import MobileMessage, RequestLinkDown
 from planaria.protocols.publications.deliveries import position_id
 
 
@@ -129,6 +130,64 @@ def test_what_mobile_cannot_do_it_refuses_in_one_line(tmp_path: Path) -> None:
                 async with client.subscribe(pattern, overlay="mobile", **options) as events:
                     with pytest.raises(UsageError, match=words):
                         await events.ready()
+
+    run(main)
+
+
+def test_a_topic_that_was_read_once_is_let_go_by_all_though_a_node_came_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each asked the others for it again whenever they had left it, for ever."""
+    monkeypatch.setattr(MobilePart, "release_seconds", 3.0)
+
+    async def main() -> None:
+        async with network(tmp_path, 2) as nodes:
+            async with at(nodes[0]) as client, client.subscribe("t", overlay="mobile") as events:
+                await events.ready()
+                await until(lambda: "t" in part_of(nodes[1], "mobile").layers)
+            await asyncio.sleep(1.5)  # so that it wants to leave when the others are back
+            settings = config(tmp_path / "late", join=(nodes[0].listen,), supervise=False)
+            async with LiveNode(settings) as late:
+                await until(lambda: "t" in part_of(late, "mobile").layers)
+                parts = [part_of(it, "mobile") for it in (*nodes, late)]
+                await until(lambda: not any(it.layers for it in parts))
+                await asyncio.sleep(2.0)
+                assert not any(it.layers for it in parts)
+
+    run(main)
+
+
+def test_a_quiet_topic_is_carried_again_for_who_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MobilePart, "release_seconds", 0.5)
+
+    async def main() -> None:
+        async with line(tmp_path, 3) as nodes, at(nodes[0]) as reader, at(nodes[2]) as publisher:
+            events = reader.subscribe("quiet", overlay="mobile")
+            await events.ready()
+            layers = part_of(nodes[1], "mobile").layers
+            for number in range(3):
+                for expected in (True, False):
+                    await until(lambda here=expected: ("quiet" in layers) == here)  # type: ignore[misc]
+                await publisher.publish("quiet", b"%d" % number, overlay="mobile")
+                assert await payloads(events, 1) == [b"%d" % number]
+
+    run(main)
+
+
+def test_what_a_node_has_to_hand_on_keeps_it_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with network(tmp_path, 1) as (node,), at(node) as client:
+            await client.publish("t", b"", overlay="mobile")
+            part = node.node.parts["mobile"]
+            assert isinstance(part, MobilePart)
+            part.admits(RequestLinkDown("t", 7), 7)
+            assert part.let_go() == set()
+            part.node.layers["t"].news.store.clear()
+            part.admits(RequestLinkDown("t", 7), 7)
+            part.admits(RequestLinkDown("unknown", 7), 7)
+            assert (part.let_go(), part.let_go()) == ({"t"}, set())
 
     run(main)
 

@@ -82,10 +82,10 @@ class Others:
         self._followers: dict[Follower, None] = {}
         self._sessions: dict[Session, dict[int, Follower]] = {}  # the same by request
         self._groups: dict[tuple[str, int], list[Follower]] = {}  # by overlay and client
-        # Joined for clients, now or before this process began, and when last used.
-        self._used: dict[Wish, float] = {
-            (part.overlay, wish): clock() for part in self._parts() for wish in part.wishes()
-        }
+        self._used: dict[Wish, float] = {}  # by clients here, or by what passed: when last
+        # The rest of what the parts are in, and since when: carried for a neighbour that asked,
+        # joined before this process began, or left by a fault.
+        self._carried: dict[Wish, float] = {}
         self._seen: dict[tuple[str, int, bytes], None] = {}
         self._counts: dict[str, Counter[str]] = {}
         self._held = Held(clock)
@@ -282,7 +282,8 @@ class Others:
         try:
             self._command(InOverlay(overlay, wanted))
         except CapacityExceeded as error:
-            raise Elsewhere(f"{overlay}: {error}: ask another node") from None
+            full = self.part(overlay).full or f"{error}: ask another node"
+            raise Elsewhere(f"{overlay}: {full}") from None
 
     # What the parts tell
 
@@ -356,13 +357,21 @@ class Others:
             one.flush()
             if not one.client:
                 self._used[one.overlay, one.wish] = now
-        for part in self._parts():
-            for wish in part.wishes():  # also what it carries for neighbours, or a fault left
-                self._used.setdefault((part.overlay, wish), now)
-        for (overlay, wish), last in [*self._used.items()]:
-            if now - last > self.part(overlay).release_seconds:
-                del self._used[overlay, wish]
-                self._command(InOverlay(overlay, Unsubscribe(wish)))
+        places = [(part.overlay, wish) for part in self._parts() for wish in part.wishes()]
+        unused = [place for place in places if place not in self._used]
+        self._carried = {place: self._carried.get(place, now) for place in unused}
+        for part in self._parts():  # or those who carry it for each other alone never let it go
+            for wish in part.let_go():
+                if (part.overlay, wish) in self._carried:
+                    self._leave((part.overlay, wish))
+        for place, last in [*self._used.items(), *self._carried.items()]:
+            if now - last > self.part(place[0]).release_seconds:
+                self._leave(place)
+
+    def _leave(self, place: Wish) -> None:
+        for places in (self._used, self._carried):
+            places.pop(place, None)
+        self._command(InOverlay(place[0], Unsubscribe(place[1])))
 
     def _of(self, overlay: str) -> list[Follower]:
         return [it for it in self._followers if it.overlay == overlay]

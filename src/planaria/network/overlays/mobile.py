@@ -31,9 +31,10 @@ from planaria.protocols.mobile.messages import (
     Beat,
     LinkUpKo,
     MobileMessage,
+    RequestLinkDown,
     RequestLinkUp,
 )
-from planaria.protocols.mobile.node import MobileNode, MobileState
+from planaria.protocols.mobile.node import LAYERS_MAX, MobileNode, MobileState
 from planaria.protocols.mobile.overlay import MobileOverlay, members
 from planaria.records.record import INCARNATION_BYTES, Draft, Record, seal
 
@@ -53,13 +54,21 @@ class MobilePart(LivePart):
     anonymous = True
     carries = True
     durable = True
-    release_seconds = 3600.0
+    # Every topic costs one of 64 places at all nodes within reach, so it is not kept for long: ten
+    # minutes are many times the 128 intervals (64 s) for which a publication is handed to nodes
+    # that come later. Who publishes less often joins again; a carrier comes back when it is asked.
+    release_seconds = 600.0
+    full = (
+        f"{LAYERS_MAX} topics are carried in this part of the network, by all nodes within reach: "
+        f"one is free {release_seconds / 60:.0f} minutes after it was last used"
+    )
     node: MobileNode
 
     def __init__(self, id: NodeId, rng: Random) -> None:
         Part.__init__(self, MobileNode(id, rng, padding=PADDING), self.kinds)
         self.near: set[NodeId] | None = None
         self._room: dict[str, tuple[int, int]] = {}  # by topic: at its time, for so many
+        self._goodbyes: set[str] = set()  # layers that a neighbour has left
 
     @staticmethod
     def copies(message: Message) -> int:
@@ -73,6 +82,8 @@ class MobilePart(LivePart):
             return False
         if sender not in self.node.reach:
             self.node.on_command(LinkUp(sender))
+        if isinstance(message, RequestLinkDown) and message.layer in self.node.layers:
+            self._goodbyes.add(message.layer)
         if isinstance(message, RequestLinkUp) and message.layer not in self.node.layers:
             try:
                 self.node.on_command(Subscribe(message.layer))
@@ -129,6 +140,12 @@ class MobilePart(LivePart):
     def leaving(self) -> bool:
         """Has it a neighbour that has not let it go?"""
         return any(it.leaving is not None and it.links for it in self.node.layers.values())
+
+    def let_go(self) -> set[str]:
+        """The layers that neighbours said goodbye in, but for those with something to hand on."""
+        left, self._goodbyes = self._goodbyes, set()
+        layers = self.node.layers
+        return {it for it in left if it in layers and not layers[it].news.store}
 
     def wishes(self) -> list[str]:
         """All topics that it carries."""

@@ -37,6 +37,7 @@ class LivePart(Part):
     durable: ClassVar[bool] = False  # is what this node holds worth a disk before it is told?
     # For which nobody must use what was joined for clients, before it is left.
     release_seconds: ClassVar[float] = 60.0
+    full: ClassVar[str] = ""  # what who wants one topic too many is told; empty: ask another node
     invariants: ClassVar[tuple[str, ...]]  # all that `violations` may name
     received = forwarded = 0  # copies of publications, from and to other nodes
 
@@ -101,6 +102,11 @@ class LivePart(Part):
     def leaving(self) -> bool:
         """Was it told to leave, and do others still need it?"""
         return False
+
+    def let_go(self) -> set[str]:
+        """What neighbours have left since this was last asked: who is in it for them alone leaves
+        as well."""
+        return set()
 
     @abstractmethod
     def wishes(self) -> list[str]:
