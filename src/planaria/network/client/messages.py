@@ -267,8 +267,7 @@ class BatchIs(ClientMessage, frozen=True, gc=False, tag="client.batch_is"):
 
 
 class Failed(ClientMessage, frozen=True, gc=False, tag="client.failed"):
-    """It cannot be done, and why; `code` is `usage`, `full` (try again), `elsewhere`, or, of a tail
-    that a charter put into another overlay, `moved` (ask again here)."""
+    """Why it cannot be; `code`: `usage`, `full`, `elsewhere`, or of a tail `moved`: ask again."""
 
     code: str
     reason: str
