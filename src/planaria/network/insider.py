@@ -32,6 +32,8 @@ NOW = 1  # a floor: none of these overlays knows what was before
 class Insider(Session):
     """The application as a client of its own node; of a session it has all but the connection."""
 
+    obeys = False  # it names its overlays, and asks no charter
+
     def __init__(self, publisher: NodeId) -> None:
         self._publisher = publisher
         self.closed = False

@@ -33,7 +33,8 @@ class Moves:
         """End what is elsewhere, of those that can be looked at now."""
         served: dict[str, list[Tail | Follower]] = {}
         for one in (*self._tails, *(self._others or ())):
-            if self._others is not None or one.session.name is not None:  # as `Requests` judges
+            asks = self._others is not None or one.session.name is not None  # as `Requests` does
+            if asks and one.session.obeys:
                 served.setdefault(one.pattern, []).append(one)
         due = sorted(served, key=lambda it: self._told.get(it, 0.0))[:PATTERNS_MAX]
         found, now = self._overlays.look(due), self._clock()

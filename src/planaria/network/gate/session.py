@@ -51,6 +51,8 @@ class Unsure(Elsewhere):
 class Session:
     """A client's connection. An answer that its link does not take waits, and counts as open."""
 
+    obeys = True  # is it served where charters say?
+
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.tails: dict[int, Followed] = {}
