@@ -83,12 +83,10 @@ class Subscription(Iterating[T]):
         self._distrust = Distrust(self.channel)
         self._passing: dict[str, str] = {}  # patterns to the overlays without positions they are in
         self._lacking = Lacking(self, servers, access, self._verifier)
-        self._wake = asyncio.Event()
-        self._ready = asyncio.Event()
+        self._wake, self._ready = asyncio.Event(), asyncio.Event()
         self._error: PlanariaError | None = None
         self._starting: asyncio.Task[None] | None = None
-        self._closed = False
-        self._on_closed = closed
+        self._closed, self._on_closed = False, closed
         self._began = 0.0  # when the tails were last asked for
         self._unserved: float | None = None  # since when no node serves us
         self._again: float | None = None  # when to ask a node that is full once more
@@ -256,8 +254,8 @@ class Subscription(Iterating[T]):
         self._asked[number] = pattern
         self._began = asyncio.get_running_loop().time()
         if self._resolving:
-            word, time = self._begin.word or "", self._begin.time
-            self._unsent.append(Resolve(number, pattern, word, time, self.overlay))
+            since = (self._begin.word or "", self._begin.time)
+            self._unsent.append(Resolve(number, pattern, *since, self.overlay))
             return
         topics, of = self._places.topics.items(), self.patterns.of
         vectors = {topic: to_wire(marks) for topic, marks in topics if of(topic) == pattern}
@@ -366,16 +364,14 @@ class Subscription(Iterating[T]):
         if flaw := self._verifier.flaw(message.last.items()):
             self._leave(flaw)
             return
-        for topic, positions in message.vectors.items():
-            if self.patterns.of(topic) == pattern:
-                for position in positions:
-                    self._places.move(topic, position)
+        ours = [it for it in message.vectors.items() if self.patterns.of(it[0]) == pattern]
+        for topic, position in ((topic, it) for topic, positions in ours for it in positions):
+            self._places.move(topic, position)
         for topic, piece in message.last.items():
             mine = self.patterns.of(topic) == pattern
             if mine and self._unpacking.is_read(topic, piece, self._places):
                 self.put(Parcel(topic, [piece], retained=True))
-        floor = self._places.floor
-        self._places.floor = min(floor, message.floor) if floor else message.floor
+        self._places.floor = min(self._places.floor or message.floor, message.floor)
         if not message.more:
             del self._asked[message.request]
         if not self._asked:
