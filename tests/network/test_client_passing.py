@@ -9,7 +9,7 @@ import pytest
 from client_lab import client_of, serve, until
 from planaria.core.node import Notice
 from planaria.network.client import messages as m
-from planaria.network.client import subscription
+from planaria.network.client import parcels
 from planaria.network.client.channel import CODEC
 from planaria.network.client.events import Event
 from planaria.network.client.subscription import Subscription
@@ -81,7 +81,7 @@ def test_what_passed_and_what_was_told_of_it_outlives_the_node_and_comes_once() 
 def test_what_is_kept_of_nodes_that_die_is_bounded_and_what_is_lost_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(subscription, "KEPT_BYTES_MAX", 4 * SIZE)
+    monkeypatch.setattr(parcels, "KEPT_BYTES_MAX", 4 * SIZE)
 
     async def test(gates: list[ReferenceGate]) -> None:
         async with client_of(*gates) as client:

@@ -15,7 +15,7 @@ from planaria.network.client.messages import Failed, Put, Stored
 from planaria.network.gate import session as sessions
 from planaria.network.gate import turns
 from planaria.network.gate.gate import Gate
-from planaria.network.gate.held import HELD_SECONDS
+from planaria.network.gate.held import HELD_SECONDS, Held
 from planaria.network.gate.laid import Overlays
 from planaria.network.gate.requests import Requests
 from planaria.network.gate.turns import TURN_SECONDS, Turns
@@ -30,8 +30,12 @@ class Clock:
         return self.now
 
 
+def at(topic: str) -> tuple[str, str]:
+    return ("content", topic)
+
+
 def offered(it: Turns, *requests: int, topic: str = "news") -> list[bool]:
-    return [it.begin(request, topic) for request in requests]
+    return [it.begin(request, at(topic)) for request in requests]
 
 
 def test_what_comes_after_something_refused_is_refused_until_that_is_offered_again() -> None:
@@ -39,8 +43,8 @@ def test_what_comes_after_something_refused_is_refused_until_that_is_offered_aga
     assert offered(it, 1, 2, 3) == [True] * 3
     it.end(1, refused=False)
     it.end(2, refused=True)
-    assert not it.waits(2, "news")
-    assert it.waits(3, "news")
+    assert not it.waits(2, at("news"))
+    assert it.waits(3, at("news"))
     assert offered(it, 3, 4) == [False] * 2
     it.end(3, refused=True)
     it.end(4, refused=True)
@@ -77,7 +81,7 @@ def test_what_is_answered_is_over() -> None:
     assert offered(it, 1) == [True]
     it.end(1, refused=False)
     it.end(1, refused=True)
-    assert not it.waits(2, "news")
+    assert not it.waits(2, at("news"))
 
 
 def test_what_cannot_be_published_at_all_holds_nothing_up() -> None:
@@ -92,16 +96,16 @@ def test_what_a_client_is_remembered_for_is_bounded(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(turns, "REFUSED_MAX", 3)
     it = Turns(Clock())
     for request in range(5):
-        it.begin(request, str(request))
+        it.begin(request, at(str(request)))
         it.end(request, refused=True)
         for _ in range(2):  # again and again, before its turn
-            it.begin(request + 5, str(request))
+            it.begin(request + 5, at(str(request)))
             it.end(request + 5, refused=request < 1)
-    assert [it.waits(9, str(topic)) for topic in range(5)] == [True] * 2 + [False] * 3
+    assert [it.waits(9, at(str(topic))) for topic in range(5)] == [True] * 2 + [False] * 3
     assert offered(it, 0, topic="0") == [True]
-    it.begin(9, "9")
+    it.begin(9, at("9"))
     it.end(9, refused=True)
-    assert it.waits(10, "9"), "there is room again"
+    assert it.waits(10, at("9")), "there is room again"
 
 
 def test_a_client_that_offers_again_in_its_order_is_taken_in_its_order(
@@ -126,7 +130,7 @@ def _exchange(rng: Random) -> tuple[list[int], int]:
             up.append(unsent.popleft())
         elif act == 1 and up:
             request = up.popleft()
-            if it.begin(request, "news") and rng.random() < 0.5:
+            if it.begin(request, at("news")) and rng.random() < 0.5:
                 taken.append(request)
                 it.end(request, refused=False)
             else:
@@ -203,3 +207,68 @@ def test_what_waited_for_a_charter_behind_something_refused_is_refused_too() -> 
     session.fail(1, "full", "the node has no room for it")
     session.attempt(2, partial(lab.others.put, session, messages[1], "mobile"))
     assert [cast(Failed, it).code for it in heard(session)] == ["full", "full"]
+
+
+def test_what_found_no_room_for_long_is_refused_with_all_that_its_client_published_after_it() -> (
+    None
+):
+    """It came again behind what had come later and still waited."""
+    now, order = Clock(), list[int]()
+    held = Held(now)
+    one, other = OthersLab().session(), OthersLab().session()
+    place = ("content", "news")
+
+    def put(session: sessions.Session, *requests: int) -> None:
+        for it in requests:
+            message = Put(it, "news", b"x", overlay="content")
+            if session.in_turn(message):
+                session.open += 1
+                held.add(place, session, message)
+
+    put(one, 1, 2)
+    now.now = HELD_SECONDS / 2
+    put(other, 7)
+    put(one, 3)
+    now.now = HELD_SECONDS + 1
+    late = [*held.overdue()]
+    assert [(it is one, message.request) for it, message in late] == [
+        (True, 1),
+        (True, 2),
+        (True, 3),
+    ]
+    assert (len(held), one.put_bytes, other.put_bytes) == (1, 0, 1)
+    for session, message in late:
+        session.fail(message.request, "full", "no room")
+    put(one, 1, 2, 3)
+    for _, session, message in held.due(lambda _: True, lambda _: True):
+        session.check_turn(message)
+        order.append(message.request)
+    assert order == [7, 1, 2, 3]
+    assert len(held) == 0
+
+
+def test_rings_keep_no_turns() -> None:
+    """What a ring refused stood in the way of all that followed while nobody knew of a charter."""
+    session = OthersLab().session()
+    first, second = Put(1, "news", b"x"), Put(2, "news", b"x")
+    assert session.in_turn(first)
+    session.fail(1, "full", "too few members")
+    assert not session.in_turn(second)
+    asked = list[Put]()
+    gate = SimpleNamespace(
+        **dict.fromkeys(("host", "memberships", "overlays", "warden", "settling", "tails")),
+        queries=None, showing=None, others=None,
+        publishing=SimpleNamespace(put=lambda _, message: asked.append(message)),
+    )  # fmt: skip
+    requests = Requests(cast(Gate, gate), None)
+    requests.handle(session, first)
+    session.fail(1, "full", "too few members")
+    assert session.in_turn(second)
+    assert asked == [first]
+
+
+def test_a_topic_of_another_overlay_has_its_own_order() -> None:
+    session = OthersLab().session()
+    for request, overlay in (1, "mobile"), (2, "gossip"):
+        assert session.in_turn(Put(request, "news", b"x", overlay=overlay))
+        session.fail(request, "full", "no room")

@@ -251,6 +251,13 @@ def test_a_count_that_a_fault_made_is_none_before_it_is_repaired(tries: int) -> 
     assert (link.outgoing[name(0)].tries, link.outgoing[name(0)].wait) == (1, RESEND_AFTER)
 
 
+def test_an_id_that_a_fault_made_is_neither_sent_nor_named() -> None:
+    link = Link(1)
+    for id in (name(0), b"long" * 9, name(1)):
+        link.offer(id)
+    assert link.due() == [(name(0), b""), (name(1), name(0))]
+
+
 def test_what_is_not_acknowledged_is_sent_again_ever_more_rarely() -> None:
     wire, sent = Wire(), []
     wire.offer()

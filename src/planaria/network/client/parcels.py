@@ -32,16 +32,20 @@ class Parcel(NamedTuple):
     restart: bool = False  # begin the tails anew after it: the places moved without the node
 
 
-def sorted_out(parcels: Iterable[Parcel], most: int) -> tuple[list[Parcel], list[Parcel]]:
+def sorted_out(
+    parcels: Iterable[Parcel], distrusted: Connection | None
+) -> tuple[list[Parcel], list[Parcel]]:
     """What stays when a node is asked anew, or another one is: our own, and what passed before.
 
-    And what goes: whatever can be asked for again, and what passed last of more than `most` bytes.
+    And what goes: whatever can be asked for again, what comes from somebody `distrusted`, and what
+    passed last of too many bytes.
     """
     stays, goes, size = list[Parcel](), list[Parcel](), 0
     for parcel in parcels:
         if parcel.frame is not None and parcel.passed:
             size += parcel.frame[1].size
-        kept = parcel.frame is None or (parcel.passed and size <= most)
+        own, passed = parcel.frame is None, parcel.passed and size <= KEPT_BYTES_MAX
+        kept = own or (passed and parcel.frame is not None and parcel.frame[0] is not distrusted)
         (stays if kept else goes).append(parcel)
     return stays, goes
 

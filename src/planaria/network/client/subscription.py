@@ -37,7 +37,7 @@ from planaria.network.client.messages import (
     to_wire,
 )
 from planaria.network.client.overlays import RING
-from planaria.network.client.parcels import KEPT_BYTES_MAX, Parcel, lost_in, sorted_out
+from planaria.network.client.parcels import Parcel, lost_in, sorted_out
 from planaria.network.client.patterns import Patterns
 from planaria.network.client.places import Beginning, Places
 from planaria.network.client.requests import ANSWER_SECONDS, FULL_SECONDS_MAX
@@ -214,7 +214,7 @@ class Subscription(Iterating[T]):
         return events
 
     def _leave(self, error: MalformedRecord) -> None:
-        self._void(trusted=False)
+        self._void(self.channel.connection)
         self._error = self._error or self._distrust.leave_at(error, self._places)
 
     def put(self, parcel: Parcel) -> None:
@@ -265,9 +265,9 @@ class Subscription(Iterating[T]):
         self._unsent.append(Tail(number, pattern, rest, self._places.floor, *how))
         self._tails[number] = pattern
 
-    def _void(self, *, trusted: bool = True) -> None:
+    def _void(self, distrusted: Connection | None = None) -> None:
         """Take nothing more of what the node sends us for what it was asked so far."""
-        stays, goes = sorted_out(self._parcels, KEPT_BYTES_MAX if trusted else 0)
+        stays, goes = sorted_out(self._parcels, distrusted)
         for parcel in goes:
             self._finish(parcel)
         self._parcels = deque(stays)

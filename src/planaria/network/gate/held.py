@@ -58,13 +58,16 @@ class Held:
                 del self._held[place]
 
     def overdue(self) -> Iterator[tuple[Session, Put | PutNew]]:
-        """Take out what has found no room for long."""
+        """Take out what has found no room for long, and what its client published after it."""
         for place, waiting in [*self._held.items()]:
-            while waiting and self._clock() - waiting[0][0] > HELD_SECONDS:
-                _, session, message = waiting.popleft()
+            limit = self._clock() - HELD_SECONDS
+            late = dict.fromkeys(session for since, session, _ in waiting if since < limit)
+            kept = deque(it for it in waiting if it[1] not in late)
+            self._held[place] = kept
+            for _, session, message in [it for it in waiting if it[1] in late]:
                 self._change(session, -size_of(message))
                 yield session, message
-            if not waiting:
+            if not kept:
                 del self._held[place]
 
     def gone(self, session: Session) -> None:

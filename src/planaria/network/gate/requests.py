@@ -121,6 +121,7 @@ class Requests:
             self.others.put(session, message, overlay)
 
     def _put_in_ring(self, session: Session, message: Put | PutNew) -> None:
+        session.no_turn(message)
         if isinstance(message, Put):
             self.publishing.put(session, message)
         else:

@@ -94,15 +94,19 @@ class Session:
 
     def in_turn(self, message: Put | PutNew) -> bool:
         """Is it a publication's turn on its topic? If not, it is refused for now."""
-        if self._turns.begin(message.request, message.topic):
+        if self._turns.begin(message.request, (message.overlay, message.topic)):
             return True
         if self.admit(message.request):
             self.fail(message.request, "full", OUT_OF_TURN)
         return False
 
+    def no_turn(self, message: Put | PutNew) -> None:
+        """It goes into a ring, where numbers keep the order."""
+        self._turns.forget(message.request, (message.overlay, message.topic))
+
     def check_turn(self, message: Put | PutNew) -> None:
         """Raise CapacityExceeded if meanwhile something was refused that comes before it."""
-        if self._turns.waits(message.request, message.topic):
+        if self._turns.waits(message.request, (message.overlay, message.topic)):
             raise CapacityExceeded(OUT_OF_TURN)
 
     def keep(self, part: Vectors) -> None:

@@ -4,7 +4,7 @@ A client has many of them on their way. If a node is full for one and has room f
 next would be published first. Readers of rings put that right by their numbers; others cannot.
 """
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,8 +12,11 @@ REFUSED_MAX = 4096  # requests of one client that are to come again; of more, or
 TURN_SECONDS = 30.0  # for which others wait for one that does not come again
 
 
+Place = tuple[str, str]  # the overlay that a client named, if any, and a topic
+
+
 class Refused(NamedTuple):
-    """What is to come again on one topic, by request, and when its first was last heard of."""
+    """What is to come again at one place, by request, and when its first was last heard of."""
 
     requests: list[int]
     since: float
@@ -24,26 +27,33 @@ class Turns:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._topics: dict[int, str] = {}  # of what is not answered
-        self._refused: dict[str, Refused] = {}
+        self._places: dict[int, Place] = {}  # of what is not answered
+        self._refused: dict[Place, Refused] = {}
         self._count = 0  # in it
 
-    def begin(self, request: int, topic: str) -> bool:
+    def begin(self, request: int, place: Place) -> bool:
         """Is it the turn of a publication? If not, it is refused, and to come again."""
-        self._topics[request] = topic
-        if self.waits(request, topic):
+        self._places[request] = place
+        if self.waits(request, place):
             return False
-        found = self._refused.pop(topic, None)
+        found = self._refused.pop(place, None)
         if found is not None:
-            later = [it for it in found.requests if it > request]
-            self._count -= len(found.requests) - len(later)
-            if later:
-                self._refused[topic] = Refused(later, self._clock())
+            taken = bisect_right(found.requests, request)
+            del found.requests[:taken]
+            self._count -= taken
+            if found.requests:
+                self._refused[place] = Refused(found.requests, self._clock())
         return True
 
-    def waits(self, request: int, topic: str) -> bool:
+    def forget(self, request: int, place: Place) -> None:
+        """Whoever takes it keeps no turns."""
+        self._places.pop(request, None)
+        found = self._refused.pop(place, None)
+        self._count -= 0 if found is None else len(found.requests)
+
+    def waits(self, request: int, place: Place) -> bool:
         """Is something to come again that was published before this?"""
-        found = self._refused.get(topic)
+        found = self._refused.get(place)
         return (
             found is not None
             and request > found.requests[0]
@@ -52,10 +62,10 @@ class Turns:
 
     def end(self, request: int, *, refused: bool) -> None:
         """A request is answered; `refused`: its client offers it again."""
-        topic = self._topics.pop(request, None)
-        if topic is None or not refused or self._count >= REFUSED_MAX:
+        place = self._places.pop(request, None)
+        if place is None or not refused or self._count >= REFUSED_MAX:
             return
-        found = self._refused.setdefault(topic, Refused([], self._clock()))
+        found = self._refused.setdefault(place, Refused([], self._clock()))
         if request not in found.requests:
             insort(found.requests, request)
             self._count += 1

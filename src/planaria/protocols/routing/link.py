@@ -93,6 +93,8 @@ class Link(Stateful):
             if place >= WINDOW or (place and room < it.size):
                 break
             room -= it.size
+            if len(id) != ID_BYTES:  # a fault's, which is repaired soon: it cannot be said
+                continue
             if it.wait <= 0:
                 tries = it.tries if 0 <= it.tries <= TRIES_MAX else 0
                 it.wait = min(RESEND_AFTER << tries, RESEND_MAX)
