@@ -67,7 +67,8 @@ def test_nobody_waits_for_ever_for_what_does_not_come_again() -> None:
 def test_time_counts_from_when_the_first_of_them_came_again() -> None:
     clock = Clock()
     it = Turns(clock)
-    for request in offered(it, 1, 2) and (1, 2):
+    assert offered(it, 1, 2) == [True, True]
+    for request in (1, 2):
         it.end(request, refused=True)
     clock.now = TURN_SECONDS - 1
     assert offered(it, 1) == [True]
@@ -106,6 +107,10 @@ def test_what_a_client_is_remembered_for_is_bounded(monkeypatch: pytest.MonkeyPa
     it.begin(9, at("9"))
     it.end(9, refused=True)
     assert it.waits(10, at("9")), "there is room again"
+    it.forget(9, at("9"))
+    it.begin(11, at("11"))
+    it.end(11, refused=True)
+    assert it.waits(12, at("11")), "what is forgotten makes room too"
 
 
 def test_a_client_that_offers_again_in_its_order_is_taken_in_its_order(

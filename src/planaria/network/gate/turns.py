@@ -11,7 +11,6 @@ from typing import NamedTuple
 REFUSED_MAX = 4096  # requests of one client that are to come again; of more, order is not kept
 TURN_SECONDS = 30.0  # for which others wait for one that does not come again
 
-
 Place = tuple[str, str]  # the overlay that a client named, if any, and a topic
 
 
