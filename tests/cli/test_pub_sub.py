@@ -64,7 +64,7 @@ def test_what_is_published_is_printed_unchanged() -> None:
         options = at(gates)
         said = await run("pub", TOPIC, "mild", "--key", "oslo", "--header", "unit=C", *options)
         assert said == (0, b"", "")
-        assert await run("pub", TOPIC, *options, stdin=b"\xff\0\n") == (0, b"", "")
+        assert await run("pub", TOPIC, "-", *options, stdin=b"\xff\0\n") == (0, b"", "")
         lines = b"\n".join(numbers(300))
         assert await run("pub", TOPIC, "--lines", *options, stdin=lines) == (0, b"", "")
         assert gates[0].memory.payloads(TOPIC)[2:] == numbers(300)

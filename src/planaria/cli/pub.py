@@ -58,10 +58,11 @@ def pub(
     durability: str,
     overlay: str | None,
 ) -> None:
-    """Publish PAYLOAD on TOPIC; without it, the standard input, whole or by --lines.
+    """Publish PAYLOAD on TOPIC; without it or for "-", the standard input, whole or by --lines.
 
     Returns when as many members hold it as --copies says, or all that there are.
     """
+    payload = None if payload == "-" else payload
     if lines and payload is not None:
         raise UsageError("give a payload or --lines, not both")
     check_topic(topic)
