@@ -15,9 +15,9 @@ from overlays_lab import PATIENCE, at, network, payloads, until
 from planaria.core.errors import UsageError
 from planaria.core.node import Command, Notice
 from planaria.network.charters import seal_locally
-from planaria.network.client.messages import Failed
+from planaria.network.client.messages import Failed, Told
 from planaria.network.client.subscription import Subscription
-from planaria.network.gate import laid
+from planaria.network.gate import followers, laid
 from planaria.network.gate.laid import Overlays
 from planaria.network.gate.moves import Moves
 from planaria.network.gate.session import Session
@@ -136,6 +136,36 @@ def test_what_came_in_the_former_overlay_goes_first() -> None:
     watch.look()
     assert [type(it).__name__ for it in heard(session)] == ["Passing", "Failed"]
     assert heard(session)[-1] == MOVED
+
+
+def test_nor_is_what_nobody_has_said_yet_who_may_read_left_behind() -> None:
+    watch = Watch()
+    session = watch.follow("ch/g")
+    watch.lab.verdict = lambda _: None
+    watch.lab.arrives("ch/g", b"unjudged")
+    for _ in range(4):
+        watch.look({"ch/g": ("content", 1)})
+    assert heard(session) == [], "its rights are not known yet"
+    watch.lab.verdict = lambda _: ""
+    watch.lab.others.judge_anew()
+    watch.look()
+    assert [type(it).__name__ for it in heard(session)] == ["Passing", "Failed"]
+
+
+def test_what_was_lost_is_told_before_a_tail_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Watch()
+    session = watch.lab.session()
+    watch.lab.follow(session, 1, "ch/g", overlay="", notices=True)
+    monkeypatch.setattr(followers, "BEHIND_BYTES_MAX", 0)
+    session.connection.link.busy = True
+    watch.lab.arrives("ch/g", b"too much")
+    session.connection.link.busy = False
+    for _ in range(4):
+        watch.look({"ch/g": ("content", 1)})
+    assert heard(session) == []
+    watch.lab.others.ready(session)
+    watch.look()
+    assert heard(session) == [Told(1, "", "gap", {"lost": 1}), MOVED]
 
 
 def test_one_question_at_a_time_comes_to_all_that_is_followed() -> None:

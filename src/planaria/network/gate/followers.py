@@ -20,7 +20,7 @@ class Follower:
 
     __slots__ = (
         "behind", "bytes", "client", "lost", "notices", "overlay", "pattern", "request",
-        "session", "tailing", "wanted", "where", "wish",
+        "session", "tailing", "unjudged", "wanted", "where", "wish",
     )  # fmt: skip
 
     def __init__(self, session: Session, asked: Tail, pattern: str, part: LivePart, client: int):
@@ -30,12 +30,13 @@ class Follower:
         self.wanted = asked.overlay
         self.behind: deque[Passing] = deque()
         self.bytes = self.lost = 0
+        self.unjudged = 0  # how many parcels wait for what rights say
         self.tailing = False  # was the client told that whatever is published now comes?
 
     @property
     def even(self) -> bool:
         """Was the client sent all that there is?"""
-        return not self.behind
+        return not (self.behind or self.unjudged or (self.notices and self.lost))
 
     def pass_on(self, message: Passing, size: int) -> int:
         """Send, or keep for when there is room; returns how many publications were lost."""
@@ -85,6 +86,7 @@ class Unjudged:
     def add(self, one: Follower, message: Passing) -> Lost:
         """Keep one more; returns how many were lost for want of room, by overlay."""
         self._kept.setdefault(one, {}).setdefault(message.topic, deque()).append(message)
+        one.unjudged += 1
         self._count += 1
         self._bytes += size_of(message)
         lost: Lost = Counter()
@@ -114,6 +116,7 @@ class Unjudged:
     def _first(self, one: Follower, topic: str) -> Passing:
         topics = self._kept[one]
         message = topics[topic].popleft()
+        one.unjudged -= 1
         self._count -= 1
         self._bytes -= size_of(message)
         if not topics[topic]:
