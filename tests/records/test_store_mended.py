@@ -6,6 +6,7 @@ from planaria.lab.incidents.disk_ring import commit
 from planaria.protocols.publications.holdings import Holdings
 from planaria.records.memory import MemoryStore
 from planaria.records.positions import Mark
+from planaria.records.record import RECORD_KEY_BITS
 from planaria.records.store import Store
 from planaria.records.window import Window
 from records_lab import NOW, A, B, numbers, record
@@ -82,3 +83,46 @@ def test_what_an_entry_says_falsely_of_its_record_is_not_read(store: Store, chan
     assert found.sequence == 6
     falsify()
     assert store.at(A, 12) is None
+
+
+@pytest.mark.parametrize("window", [Window(limit=4), Window(lo=NOW + 5), Window(per_publisher=4)])
+@pytest.mark.parametrize("hidden", [True, False])
+def test_numbers_that_a_fault_gave_an_entry_are_not_taken_for_gone(
+    store: Store, window: Window, *, hidden: bool
+) -> None:
+    """Readers would pass all that its publisher has yet to say."""
+    holdings = Holdings(store)
+    holdings.append([record(A, 4 * n, 4, time=NOW + n) for n in range(8)])
+    commit(store)
+    entry = store.index.lanes[A].entries[1]
+    if hidden:
+        holdings.purge([Window()])
+        holdings.show(window)
+        entry.end += 1 << 40
+    else:
+        entry.end += 1 << 40
+        holdings.show(window)
+    holdings.purge([])
+    assert holdings.mended == 1
+    assert holdings.ask(Store.vector) == {A: Mark(32)}
+    holdings.append([record(A, 32, 4, time=NOW + 9)])
+    assert holdings.read({A: Mark(32)}).vector == {A: Mark(36)}
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_an_entry_that_a_fault_made_older_is_not_taken_for_aged(
+    store: Store, *, hidden: bool
+) -> None:
+    holdings = Holdings(store)
+    holdings.append([record(A, n, time=NOW + n) for n in range(8)])
+    commit(store)
+    entry = store.index.lanes[A].entries[0 if hidden else 6]
+    if hidden:
+        holdings.purge([Window()])
+        holdings.show(Window(lo=NOW - 9, limit=7))
+    entry.place -= 100 << RECORD_KEY_BITS
+    holdings.show(Window(lo=NOW - 9, limit=7))
+    assert holdings.mended == (not hidden)  # what is hidden is not read: it is seen when it goes
+    holdings.purge([])
+    assert holdings.mended == 1
+    assert numbers(holdings.read({A: Mark(1)})) == {A: [*range(1, 8)]}

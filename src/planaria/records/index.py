@@ -128,8 +128,11 @@ class Index:
         before = self.window
         if window == before:
             return
+        aged = window[1:] == before[1:] and window.lo > before.lo
+        if not aged:
+            self._check()
         self.judge_by(window, self.windows)
-        if window[1:] == before[1:] and window.lo > before.lo:
+        if aged:
             while self.order and self.order[0] < window.lowest:
                 lowest = self.shown[self.order[0]]
                 self._unshow(lowest)
@@ -143,6 +146,22 @@ class Index:
         if self.windows != (self.window, *windows):
             self.judge_by(self.window, (self.window, *windows))
             self._purge()
+
+    def _check(self) -> None:
+        """Raise ValueError if an entry contradicts what was derived of it when it came.
+
+        Derived anew that would be believed: of one that a fault made older or larger readers would
+        pass numbers that may still come.
+        """
+        for place, entry in self.shown.items():
+            if place != entry.place or not self.lane(entry.stream).covers(entry):
+                raise ValueError("an entry has numbers that its stream does not have here")
+        for place, entry in self.hidden.items():
+            self._check_hidden(place, entry)
+
+    def _check_hidden(self, place: Place, entry: Entry) -> None:
+        if place != entry.place or not self.lane(entry.stream).hides(entry):
+            raise ValueError("what is hidden of a stream was changed by a fault")
 
     def sort(self) -> None:
         """Divide anew all that is held."""
@@ -226,6 +245,8 @@ class Index:
             self._count(entry, 1)
 
     def _unshow(self, entry: Entry) -> None:
+        if not self.lane(entry.stream).covers(entry):
+            raise ValueError("an entry has numbers that its stream does not have here")
         del self.shown[entry.place]
         self.unshown.append(entry.place)
         del self.order[bisect_left(self.order, entry.place)]
@@ -301,7 +322,9 @@ class Index:
             held = [*self.hidden.values(), *self.shown.values()]
             keep = {place for window in self.windows for place in kept(held, window)}
         for place in sorted(place for place in self.hidden if place not in keep):
-            entry = self.hidden.pop(place)
+            entry = self.hidden[place]
+            self._check_hidden(place, entry)
+            del self.hidden[place]
             self.lane(entry.stream).erase(entry, aged=place < self.window.lowest)
             self.erased.append(entry)
         self._note_hidden()

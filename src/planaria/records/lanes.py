@@ -188,6 +188,19 @@ class Lane:
         for other in list(self.overlapping(entry.first, entry.end)):
             self.covered.add(other.first, other.end)
 
+    def covers(self, entry: Entry) -> bool:
+        """Are the numbers that an entry says it has among those shown?
+
+        Asked before it is dropped: what a fault added to them readers would pass.
+        """
+        numbers = (entry.first, entry.end)
+        return self.covered.common(*numbers) == [numbers]
+
+    def hides(self, entry: Entry) -> bool:
+        """The same of an entry that is hidden."""
+        numbers = (max(entry.first, self.hid.firm), entry.end)
+        return numbers[0] >= entry.end or self.hid.last.common(*numbers) == [numbers]
+
     def vouch(self, low: int) -> None:
         """The publisher vouches for nothing below `low`: so the topic is bounded."""
         if low > self.gone.firm:
