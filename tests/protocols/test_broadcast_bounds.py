@@ -35,9 +35,9 @@ def test_hand_offs_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_view_divides_an_arc_once_and_anew_for_other_neighbours() -> None:
     here = Cluster(16).view(BASE)
     whole = (position(0), position(0), INSIDE)
-    assert here.divide(*whole) is here.divide(*whole)
+    assert here.divide(whole) is here.divide(whole)
     fewer = here.beside(here.neighbours[1:])
-    assert [it.id for it in fewer.divide(*whole)] != [it.id for it in here.divide(*whole)]
+    assert [it.id for it in fewer.divide(whole)] != [it.id for it in here.divide(whole)]
     for at in range(3 * module.SPLITS_MAX):
-        here.divide(at, at + 7, INSIDE)
+        here.divide((at, at + 7, INSIDE))
     assert len(here._splits) <= module.SPLITS_MAX

@@ -96,7 +96,20 @@ class Index:
         if window.lo and entry.place < window.lowest:
             lane.erase(entry, aged=True)
             return False
-        self._show(entry, lane)
+        place, order, count = entry.place, self.order, entry.end - entry.first
+        self.shown[place] = entry
+        if order and place < order[-1]:
+            insort(order, place)
+        else:
+            order.append(place)
+        self.publications += count
+        self.bytes += entry.size
+        self.sums.add(place, 1)
+        lane.show(entry)
+        if window.per_publisher is None:
+            self.capped += count
+        else:
+            self._count(entry, 1)
         if window.limit == LIMIT_MAX and window.per_publisher is None:
             return True  # whatever a damaged count says
         for surplus in self.surplus(entry.publisher):
@@ -226,23 +239,6 @@ class Index:
             if entry is not None:
                 self.discard(entry)
                 self.erased.append(entry)
-
-    def _show(self, entry: Entry, lane: Lane) -> None:
-        place, order = entry.place, self.order
-        self.shown[place] = entry
-        if order and place < order[-1]:
-            insort(order, place)
-        else:
-            order.append(place)
-        count = entry.end - entry.first
-        self.publications += count
-        self.bytes += entry.size
-        self.sums.add(place, 1)
-        lane.show(entry)
-        if self.window.per_publisher is None:
-            self.capped += count
-        else:
-            self._count(entry, 1)
 
     def _unshow(self, entry: Entry) -> None:
         if not self.lane(entry.stream).covers(entry):

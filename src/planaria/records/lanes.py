@@ -170,13 +170,14 @@ class Lane:
 
     def show(self, entry: Entry) -> None:
         """Take an entry up."""
-        if self.entries and entry.first <= self.entries[-1].first:
-            insort(self.entries, entry, key=number_of)
+        entries, first, end = self.entries, entry.first, entry.end
+        if entries and first <= entries[-1].first:
+            insort(entries, entry, key=number_of)
         else:
-            self.entries.append(entry)
-        if entry.end - entry.first > self.longest:
-            self.longest = entry.end - entry.first
-        self.covered.add(entry.first, entry.end)
+            entries.append(entry)
+        if end - first > self.longest:
+            self.longest = end - first
+        self.covered.add(first, end)
 
     def unshow(self, entry: Entry) -> None:
         """Take an entry out; what another one covers stays covered."""

@@ -133,11 +133,13 @@ class Packer(Stateful):
         due = self.due
         if due is None or now < due:
             return None
-        size = count = 0
-        for weight in self.weights[:PACKED_PUBLICATIONS]:
-            if count and size + weight > PACKED_BYTES:
-                break
-            size, count = size + weight, count + 1
+        size, count = sum(self.weights), len(self.weights)
+        if count > PACKED_PUBLICATIONS or size > PACKED_BYTES:
+            size = count = 0
+            for weight in self.weights[:PACKED_PUBLICATIONS]:
+                if count and size + weight > PACKED_BYTES:
+                    break
+                size, count = size + weight, count + 1
         self.time = max(self.time, time)
         drafts, low = self.waiting[:count], min(low, self.next)
         record = seal(self.stream, self.next, drafts, time=self.time, low=low, sign=self.sign)
@@ -179,6 +181,9 @@ def packed(drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
 def weigh(draft: Draft) -> int:
     """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
     payload, key, headers, timestamp = draft
+    plain = key is None and timestamp is None and not headers and isinstance(payload, bytes)
+    if plain and len(payload) <= PAYLOAD_BYTES_MAX:
+        return DRAFT_BYTES + len(payload)  # as nearly always
     if timestamp is not None and not (
         isinstance(timestamp, int) and -(1 << 63) <= timestamp < 1 << 63
     ):
@@ -186,8 +191,6 @@ def weigh(draft: Draft) -> int:
     if not isinstance(payload, bytes) or not isinstance(key, bytes | None):
         kinds = " and ".join(type(it).__name__ for it in (payload, key) if it is not None)
         raise UsageError(f"payload and key of type {kinds or None}: publish bytes")
-    if key is None and not headers and len(payload) <= PAYLOAD_BYTES_MAX:
-        return DRAFT_BYTES + len(payload)  # as nearly always
     if len(payload) > PAYLOAD_BYTES_MAX:
         raise UsageError(f"payload of {len(payload)} bytes: at most {PAYLOAD_BYTES_MAX}, split it")
     if key is not None and len(key) > PUBLICATION_KEY_BYTES_MAX:

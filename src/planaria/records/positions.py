@@ -13,13 +13,15 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, ValidationError, convert
 
 from planaria.core.errors import UsageError
-from planaria.core.ids import MODULUS, ODD, is_node_id
+from planaria.core.ids import MODULUS, is_node_id
 from planaria.core.state import State, Stateful
 from planaria.records.record import INCARNATION_BYTES, SEQUENCE_MAX, Stream
 
 STREAMS_MAX = 1 << 16  # remembered of one topic; then the one not heard of for longest is let go
 INTERVALS_MAX = 1 << 12  # of one stream; beyond it the lowest hole is taken for delivered
 SKIPPED_MAX = 1 << 10  # intervals that a reader may leave behind in one stream
+# What a check multiplies by: odd and below 2^30, which Python multiplies by in half the time.
+_A, _B, _C, _D = 0x1E3779B9, 0x2CB92BA7, 0x31B54A33, 0x3A942043
 
 Interval = tuple[int, int]
 Abandoned = tuple[Stream, int, int]  # an interval of a stream
@@ -253,14 +255,15 @@ class Delivered(Stateful):
         found = self._streams.pop(stream, None)
         if found is None or found[2] != _check(found[0], found[1]):
             found = (Intervals(), time, 0)
-        numbers = found[0]
+        numbers, newest, _ = found
         new = numbers.add(lo, hi)
         if len(numbers._starts) > INTERVALS_MAX:
             (_, end), (start, _) = list(numbers)[:2]
             numbers.add(end, start)
             self.given_up += start - end
             self.abandoned.append((stream, end, start))
-        newest = max(time, found[1])
+        if time > newest:
+            newest = time
         self._streams[stream] = (numbers, newest, _check(numbers, newest))
         return new
 
@@ -299,7 +302,5 @@ def _check(numbers: Intervals, newest: int) -> int:
     everywhere. It is asked for twice with every record: so it is not `mixed`."""
     starts, ends = numbers._starts, numbers._ends
     if len(starts) == len(ends) == 1:  # as nearly always
-        found = newest * ODD + 0x8CB92BA72F3D8DD7 + starts[0] * 0xD1B54A32D192ED03
-        return (found + ends[0] * 0xDA942042E4DD58B5) % MODULUS
-    found = newest * ODD + len(starts) * 0x8CB92BA72F3D8DD7
-    return (found + sum(starts) * 0xD1B54A32D192ED03 + sum(ends) * 0xDA942042E4DD58B5) % MODULUS
+        return (newest * _A + _B + starts[0] * _C + ends[0] * _D) % MODULUS
+    return (newest * _A + len(starts) * _B + sum(starts) * _C + sum(ends) * _D) % MODULUS

@@ -56,7 +56,7 @@ PUBLICATION_KEY_BYTES_MAX = 1024
 Stream = tuple[NodeId, bytes]  # publisher and incarnation: whoever numbers publications from 0
 Place = int  # a record's place in the order of retention: its time, then its key
 
-_HEAD = Layout("<2sBBIqqqq12sI")
+_HEAD, _READ = Layout("<2sBBIqqqq12sI"), Layout("<3xBIqqqq12sI")  # read without mark, version
 HEAD_BYTES = _HEAD.size
 _MARK, _PLAIN, _SIGNED = b"PR", 1, 2  # versions: without evidence, and with it
 BEGIN, _BEGIN_SIGNED = (_MARK + bytes([version]) for version in (_PLAIN, _SIGNED))
@@ -113,9 +113,9 @@ class Record:
         """Read the head of bytes known to be sound: sealed here, or decoded before."""
         self.data, self.key = data, key
         (
-            _, _, self.columns, self.count, self.publisher, self.first, self.low, self.time,
+            self.columns, self.count, self.publisher, self.first, self.low, self.time,
             self.incarnation, self.pairs,
-        ) = _HEAD.unpack_from(data)  # fmt: skip
+        ) = _READ.unpack_from(data)  # fmt: skip
         self.place = self.time << RECORD_KEY_BITS | int.from_bytes(key, "big")
 
     def __eq__(self, other: object) -> bool:
@@ -333,11 +333,12 @@ def decode(data: bytes) -> Record:
 def decode_unnamed(data: bytes, key: bytes = b"") -> Record:
     """The same without its key, which takes most of the time: for whoever only reads it."""
     begin = data[:3]
-    most = SIGNED_BYTES_MAX if begin == _BEGIN_SIGNED else RECORD_BYTES_MAX
-    if not HEAD_BYTES <= len(data) <= most:
-        raise MalformedRecord(f"record of {len(data)} bytes: at most {most}")
-    if begin not in (BEGIN, _BEGIN_SIGNED):
-        raise MalformedRecord(f"no record of version 1 or 2: begins with {begin.hex()}")
+    if begin != BEGIN or not HEAD_BYTES <= len(data) <= RECORD_BYTES_MAX:
+        most = SIGNED_BYTES_MAX if begin == _BEGIN_SIGNED else RECORD_BYTES_MAX
+        if not HEAD_BYTES <= len(data) <= most:
+            raise MalformedRecord(f"record of {len(data)} bytes: at most {most}")
+        if begin not in (BEGIN, _BEGIN_SIGNED):
+            raise MalformedRecord(f"no record of version 1 or 2: begins with {begin.hex()}")
     record = Record(data, key)
     if record.columns or record.pairs or not _is_plain(record):
         _check_head(record)

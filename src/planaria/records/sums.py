@@ -47,7 +47,9 @@ class Sums:
 
     def add(self, place: Place, sign: int) -> None:
         """Count a record in (+1) or out (-1)."""
-        time, key = place >> RECORD_KEY_BITS, sign * (place & KEY_MASK)
+        time, key = place >> RECORD_KEY_BITS, place & KEY_MASK
+        if sign < 0:
+            key = -key
         before = self._seconds.get(time)
         if before is None:
             keys = records = 0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from planaria.core.ids import NodeId, mixed
+from planaria.core.ids import MODULUS, NodeId, mixed
 from planaria.core.state import State, Stateful
 from planaria.records.evidence import Sealer
 from planaria.records.packing import LINGER_MICROSECONDS, Packer, PackerState
@@ -87,7 +87,9 @@ class Publisher(Stateful):
             incarnation = self._random.getrandbits(bits).to_bytes(INCARNATION_BYTES, "big")
             packer = Packer(self.id, incarnation, self._sign)
         number = packer.offer(*drafts)
-        self.packer, self.check = packer, self._check(packer)
+        fresh, self.packer = packer is not self.packer, packer
+        # How many wait stands last in the check, with weight one.
+        self.check = self._check(packer) if fresh else (self.check + len(drafts)) % MODULUS
         return packer.stream, number
 
     def seal(self, time: int, low: int | None) -> list[Record]:

@@ -52,6 +52,8 @@ class Reader(Stateful):
             if plain and (not self.ordered or self._next(record, new)):
                 if history and new:
                     self.quiet = 0
+                if len(new) == 1:
+                    return self._deliver((Slice(record, *new[0]),))
                 return self._deliver([Slice(record, lo, hi) for lo, hi in new])
         effects: list[Effect] = []
         for one in arrivals:

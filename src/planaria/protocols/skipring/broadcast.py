@@ -61,19 +61,20 @@ class View:
         """The same place with other neighbours."""
         return View(self.label, self.id, neighbours, self.doubt)
 
-    def divide(self, lo: int, hi: int, side: int) -> list[Share]:
+    def divide(self, arc: tuple[int, int, int]) -> list[Share]:
         """Who is to serve which part of an arc; nobody if this node has no place."""
         if self.label is None:
             return []
-        shares = self._splits.get((lo, hi, side))
+        shares = self._splits.get(arc)
         if shares is None:
+            lo, hi, side = arc
             if len(self._splits) >= SPLITS_MAX:
                 self._splits.clear()
             if lo == hi == position(self.label):
                 shares = split_arc(self.label, self.neighbours, lo, hi)
             else:
                 shares = approach(self.label, self.neighbours, lo, hi, side)
-            self._splits[lo, hi, side] = shares
+            self._splits[arc] = shares
         return shares
 
 
@@ -147,9 +148,10 @@ class Broadcast(Stateful):
         if view.doubt or view.label is None:
             return self._flood(view, seen, record.data, 0)
         here = position(view.label)
+        arc = (here, here, INSIDE)
         if seen is not None:
-            seen.arcs = ((here, here, INSIDE),)
-        return self._hand(view, record.key, record.data, view.divide(here, here, INSIDE), 1)
+            seen.arcs = (arc,)
+        return self._hand(view, record.key, record.data, view.divide(arc), 1)
 
     def on_arc(self, view: View, message: Arc, name: bytes) -> list[Effect]:
         """Serve an arc (R2), or give it back if it was meant for another label (R3).
@@ -262,7 +264,7 @@ class Broadcast(Stateful):
             if len(seen.arcs) >= ARCS_MAX:
                 return self._flood(view, seen, message.record, message.hops)
             seen.arcs += (arc,)
-        return self._hand(view, name, message.record, view.divide(*arc), message.hops + 1)
+        return self._hand(view, name, message.record, view.divide(arc), message.hops + 1)
 
     def _orphan(self, view: View, name: bytes, handed: Handed) -> list[Effect]:
         """Serve an orphaned arc otherwise (R4); one too many shows a broken overlay and floods."""

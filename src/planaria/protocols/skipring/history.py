@@ -381,8 +381,8 @@ class History(Stateful):
 
 
 def _full(effects: Sequence[Effect]) -> bool:
-    """Did the store refuse?"""
-    return any(isinstance(it, Notice) and it.kind == "full" for it in effects)
+    """Did the store refuse? Then that is the last to say."""
+    return any(isinstance(it, Notice) and it.kind == "full" for it in effects[-1:])
 
 
 _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {

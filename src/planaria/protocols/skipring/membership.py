@@ -243,8 +243,13 @@ class Membership(Stateful):
     def _view(self) -> View:
         """The view from my place, made anew when either has changed."""
         one, seen, place = self.subscriber, self._seen, self._here()
-        seems = (seen.id, seen.label, seen.doubt)
-        if place != self._place or seems != place[:3] or seen.neighbours != self._near:
+        if (
+            place != self._place
+            or seen.label != one.label
+            or seen.id != one.id
+            or seen.doubt != place[0]
+            or seen.neighbours != self._near
+        ):
             one.repair()
             self.former.repair()
             # In doubt everything is flooded, and no label is read: former neighbours need none.
@@ -257,7 +262,7 @@ class Membership(Stateful):
     def _here(self) -> tuple[object, ...]:
         one, former = self.subscriber, self.former.left
         doubt = one.alarmed or bool(former)
-        return (one.id, one.label, doubt, one.pred, one.succ, *one.shortcuts.items(), *former)
+        return (doubt, one.id, one.label, one.pred, one.succ, *one.shortcuts.items(), *former)
 
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {

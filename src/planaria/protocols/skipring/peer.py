@@ -103,7 +103,9 @@ class Peer(Node):
 
         Only who vouches for a message is heard, and nobody in another's name.
         """
-        if sender is None or speaker(message) not in (None, sender):
+        if sender is None:
+            return ()
+        if getattr(message, "sender", None) != sender and speaker(message) not in (None, sender):
             return ()
         topic = getattr(message, "group" if isinstance(message, RingMessage) else "topic", None)
         membership = None if topic is None else self.topics.get(topic)
@@ -305,8 +307,9 @@ def _draft(command: Publish) -> Draft:
     """What to publish, as records hold it."""
     if command.attributes:
         raise UsageError("ring has no conditions: put attributes into headers, or use content")
-    headers = command.headers
-    timestamp = command.timestamp
+    headers, timestamp = command.headers, command.timestamp
+    if not headers and timestamp is None:
+        return Draft(command.payload, command.key)
     return Draft(
         command.payload,
         command.key,
