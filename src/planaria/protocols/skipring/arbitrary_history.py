@@ -213,7 +213,7 @@ def corrupt_view(membership: Membership, ids: Sequence[NodeId], rng: Random) -> 
         share = Share(rng.randrange(16), rng.choice(ids), rng.randrange(CIRCLE), 0, 0)
         seen._splits[lo, hi, 0] = [share] * rng.randrange(3)
     membership._seen, membership._near = seen, [*near]
-    membership._place = membership._here()
+    membership.note_place()
 
 
 def corrupt_reader(reader: Reader, ids: Sequence[NodeId], rng: Random) -> None:

@@ -256,13 +256,18 @@ class Membership(Stateful):
             beside = (*one.neighbours(), *((0, id) for id in self.former.left))
             self._seen = view(one.label, one.id, beside, one.alarmed or bool(self.former))
             self._near = [*self._seen.neighbours]
-            self._place = self._here()
+            self.note_place()
         return self._seen
+
+    def note_place(self) -> None:
+        """The view is of this place from now on."""
+        # A copy of the shortcuts, last in it: they are changed in place.
+        self._place = (*self._here()[:-1], {**self.subscriber.shortcuts})
 
     def _here(self) -> tuple[object, ...]:
         one, former = self.subscriber, self.former.left
         doubt = one.alarmed or bool(former)
-        return (doubt, one.id, one.label, one.pred, one.succ, *one.shortcuts.items(), *former)
+        return (doubt, one.id, one.label, one.pred, one.succ, (*former,), one.shortcuts)
 
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
