@@ -87,6 +87,7 @@ def test_clocks_that_jump_delete_nothing_that_is_due(jump: int, wrong: tuple[int
     topic.read_clocks()
     topic.pass_time(HOUR)
     assert_all_there(topic, TEN)
+    topic.interval = HOUR  # of which 22 minutes count for the grace
     topic.pass_time(8 * DAY)
     assert not any(topic.shown(id) for id in range(5)), "and the age limit holds all the same"
     assert not any(topic.in_memory(id) for id in range(5))
@@ -163,6 +164,7 @@ def test_changed_age_hides_and_deletes_nothing_that_it_keeps(
     assert_all_there(topic, payloads)
 
 
+READINGS = 72  # in a grace: it wants 64 of them
 SHORTER = [Retention(age=HOUR), Retention(count=3), Retention(per_publisher=2, count=3)]
 
 
@@ -175,7 +177,8 @@ FULL = Retention(age=7 * DAY, count=len(TEN))  # what is published fills it
 def test_shortening_hides_at_once_and_lengthening_brings_back_until_the_grace_is_over(
     shorter: Retention, wide: Retention, restarted: bool
 ) -> None:
-    topic = Topic(2, wide, interval=MINUTE)
+    interval = max(MINUTE, shorter.grace // READINGS)  # all of a grace counts, and no faster
+    topic = Topic(2, wide, interval=interval)
     publish(topic, TEN)
     topic.pass_time(3 * HOUR)
     change = topic.restart if restarted else topic.retain

@@ -1,6 +1,6 @@
 """BuildRing as a protocol of its own: Lemma 4, from arbitrary states, over any ordered label."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from random import Random
 
@@ -25,6 +25,8 @@ from planaria.simulator.engine import Simulator
 from planaria.simulator.links import SCHEDULERS
 from planaria.simulator.schedule import load_schedule, parse_schedule
 from planaria.simulator.trial import Spec, must_heal
+
+SIZES = range(1, 13)
 
 
 class RingNodeState(State):
@@ -135,10 +137,13 @@ class RingOverlay(Overlay):
 
 
 @pytest.mark.parametrize("hashed", [True, False])
-def test_lemma_4_the_ring_is_sorted_from_any_connected_state(hashed: bool) -> None:
+def test_lemma_4_the_ring_is_sorted_from_any_connected_state(
+    hashed: bool, seeds: Callable[[int, int], int]
+) -> None:
+    """By day every size under every scheduler once."""
     overlay = RingOverlay(hashed=hashed)
-    for seed in range(150):
-        n, scheduler = combination(seed, range(1, 13), SCHEDULERS)
+    for seed in range(seeds(len(SIZES) * len(SCHEDULERS), 20_000)):
+        n, scheduler = combination(seed, SIZES, SCHEDULERS)
         must_heal(overlay, Spec(n=n, seed=seed, scheduler=scheduler))
 
 

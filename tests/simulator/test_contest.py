@@ -1,5 +1,7 @@
 """One workload for all contenders: what is drawn, what is counted, who keeps what."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from planaria.core.node import Command, Effects, Node, Publish, Published, Send
 from planaria.lab.contest.baseline_messages import Copy
 from planaria.lab.contest.baselines import SERVER, Spreader
 from planaria.lab.contest.contenders import CONTENDERS, OVERLAYS
-from planaria.lab.contest.contest import FAULTS, Contest, Figures, Refused
+from planaria.lab.contest.contest import FAULTS, HEAL, Contest, Figures, Refused
 from planaria.lab.contest.workload import (
     AFTER,
     CALM,
@@ -22,6 +24,8 @@ from planaria.lab.contest.workload import (
     number_of,
 )
 from planaria.simulator.engine import Simulator
+
+HEAL_BY_DAY = 75  # intervals: the slowest, content from arbitrary states, takes 51
 
 
 def run(name: str, fault: str, n: int = 8, events: int = 6, seed: int = 1) -> Figures:
@@ -166,7 +170,10 @@ def test_every_event_is_published_however_many_fall_into_one_tick() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CONTENDERS))
-def test_every_contender_delivers_all_once_in_calm(name: str) -> None:
+def test_every_contender_delivers_all_once_in_calm(
+    name: str, seeds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planaria.lab.contest.contest.HEAL", seeds(HEAL_BY_DAY, HEAL))
     figures = run(name, "none")
     assert (figures.lost, figures.lost_after, figures.twice) == (0, 0, 0)
     assert figures.settled is not None
@@ -181,7 +188,10 @@ def test_every_contender_delivers_all_once_in_calm(name: str) -> None:
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "none"])
 @pytest.mark.parametrize("name", OVERLAYS)
-def test_every_overlay_comes_back_from_every_fault(name: str, fault: str) -> None:
+def test_every_overlay_comes_back_from_every_fault(
+    name: str, fault: str, seeds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planaria.lab.contest.contest.HEAL", seeds(HEAL_BY_DAY, HEAL))
     figures = run(name, fault)
     assert figures.recovery is not None
     assert figures.lost_after == 0

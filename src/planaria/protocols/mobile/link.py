@@ -32,12 +32,16 @@ class Link(Struct):
 
     def repair(self) -> None:
         """Counters, and numbers that are said, in their range."""
-        self.quiet, self.stale = max(self.quiet, 0), max(self.stale, 0)
-        if self.heard is not None:
+        if self.quiet < 0:
+            self.quiet = 0
+        if self.stale < 0:
+            self.stale = 0
+        if self.heard is not None and not 0 <= self.heard < SERIALS:
             self.heard %= SERIALS
         if self.ack is not None and not 0 <= self.ack <= RECEIPT_MAX:
             self.ack = None
-        self.acks = min(max(self.acks, 0), ACKS)
+        if not 0 <= self.acks <= ACKS:
+            self.acks = min(max(self.acks, 0), ACKS)
 
     def in_order(self, serial: int) -> bool:
         """Is this beat newer than the last? Old words about an orientation must stay old."""
