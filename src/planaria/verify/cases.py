@@ -17,6 +17,7 @@ from planaria.verify.models.skipring import SkipRingModel
 from planaria.verify.models.sorted_ring import SortedRingModel
 from planaria.verify.models.tree import TreeModel
 from planaria.verify.space import Schedule
+from planaria.verify.wide import Wide
 
 MODELS: Mapping[str, type[Model]] = {
     it.name: it
@@ -48,6 +49,11 @@ class Case(Struct, frozen=True):
         """The search itself, or that of a part of the first states."""
         model = find_model(self.model)(self.n, self.start)
         return Search(model, Schedule(self.channel, self.delay, self.fifo), part)
+
+    def wide(self) -> Wide:
+        """The same without the ways to states."""
+        plain = self.search()
+        return Wide(plain.model, plain.schedule)
 
     def __str__(self) -> str:
         options = f"--n {self.n} --starts {self.start} --channel {self.channel}"
