@@ -14,6 +14,7 @@ from planaria.cli.main import main
 from planaria.core.errors import UsageError
 from planaria.core.node import Effects, Node
 from planaria.verify.cases import CASES, Case
+from planaria.verify.cells import Ways, once
 from planaria.verify.check import Result, Search
 from planaria.verify.coins import Coins
 from planaria.verify.fair import Steps, endless, livelocked
@@ -35,6 +36,7 @@ from verify_toys import Toy, ToyModel, ToyState
 
 SHIFTED = ("mobile", "leases")
 PACKED = [it for it in CASES if not (it.large or it.channel or it.model in SHIFTED)]
+PACKED.append(Case("sorted-ring", 3, "right", fifo=True))
 CAUGHT = [
     (it, it.caught)
     for it in MUTANTS
@@ -93,6 +95,25 @@ def test_a_finding_names_a_start_from_which_the_plain_search_shows_the_way() -> 
             part = case.search((int(first), int(end))).run()
             assert it.kind in {found.kind for found in part.findings}
             assert it.count > 0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=8))
+def test_outcomes_of_one_action_that_lead_to_one_state_count_once(
+    rows: list[tuple[bool, int]],
+) -> None:
+    rows[0] = (True, rows[0][1])
+    actions: list[list[int]] = []
+    for lead, code in rows:
+        actions += [[]] if lead else []
+        actions[-1].append(code)
+    leads, codes = (np.array(it) for it in zip(*rows, strict=True))
+    numbers = np.cumsum(leads) - 1
+    found = once(Ways(numbers, codes.astype(np.uint64), leads, numbers.astype(np.int8)))
+    assert [sorted(found.codes[found.rows == it].tolist()) for it in range(len(actions))] == [
+        sorted(set(it)) for it in actions
+    ]
+    assert found.leads.sum() == len(actions)
+    assert (found.whose == found.rows).all()
 
 
 @pytest.mark.parametrize("schedule", [Schedule(2), Schedule(2, 1)])
@@ -210,6 +231,12 @@ def test_a_sample_finds_as_many_faults_as_were_planted_among_what_it_drew() -> N
     found = taken("3", drawn)
     assert found.not_clean == sum(it < 3 for it in drawn)
     assert (found.drawn, found.of) == (60, 100)
+
+
+def test_the_size_that_is_expected_is_of_all_that_either_half_reaches() -> None:
+    """Whoever starts farther comes by all that who starts nearer comes by."""
+    far = Search(Paths(2, "0"), Schedule(0, 1), (99, 100)).run().states
+    assert taken("0", [10, 99]).size == taken("0", [99, 10]).size == far > 100
 
 
 def test_chosen_starts_are_those_of_the_model_with_these_numbers() -> None:

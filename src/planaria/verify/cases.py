@@ -92,6 +92,7 @@ CASES: Sequence[Case] = (
     Case("dht", 2, "dead", delay=1, large=True),
     Case("dht", 3, "living", delay=1, large=True),
     Case("tree", 1, "links", delay=1),
+    Case("tree", 2, "resting", delay=1),
     Case("tree", 2, "links", delay=1, large=True),
     Case("tree", 2, "searches", delay=1, large=True),
     Case("tree", 3, "links", delay=1, large=True),

@@ -165,7 +165,7 @@ class Cells:
         found = [self._hear(codes, every, at) for at in range(self.n)]
         quiet = np.flatnonzero(self.quiet(codes))
         found += [self._wake(codes[quiet], quiet, at) for at in range(self.n)]
-        return _once(
+        return once(
             Ways(
                 np.concatenate([it.rows for it in found]),
                 np.concatenate([it.codes for it in found]),
@@ -280,7 +280,7 @@ class Cells:
             self._adds[at][: table.shape[0], : table.shape[1]] = table
 
 
-def _once(ways: Ways) -> Ways:
+def once(ways: Ways) -> Ways:
     """Outcomes of one action that lead to the same state count once."""
     if ways.leads.all():
         return ways
