@@ -239,14 +239,13 @@ class Cells:
         place = np.repeat(np.arange(len(codes)), count)
         ends = np.cumsum(count)
         option = np.arange(len(place)) + np.repeat(firsts[cells] - (ends - count), count)
-        mail, start = mails[option], codes[place]
-        found = np.zeros(len(place), dtype=np.uint64)
-        if self.rounds:
-            found |= start & ~np.uint64((1 << (self.n * self.bits)) - 1)
+        mail, found = mails[option], codes[place]
         for to in range(self.n):
-            base = afters[option] if to == at else self.of(start, to)
             parts = np.array(self.part_of[to], dtype=np.int64)[mail]
-            found |= self._added(to, base, parts).astype(np.uint64) << np.uint64(to * self.bits)
+            told = np.arange(len(place)) if to == at else np.flatnonzero(parts)
+            before = self.of(found[told], to)
+            after = self._added(to, afters[option] if to == at else before, parts[told])
+            found[told] ^= (before ^ after).astype(np.uint64) << np.uint64(to * self.bits)
         whose = np.full(len(place), HEARD, dtype=np.int8)
         return Ways(place, found, leads[option].astype(np.bool_), whose)
 

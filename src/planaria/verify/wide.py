@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planaria.core.errors import UsageError
 from planaria.verify.cells import Cells, Codes, Ways
 from planaria.verify.check import Finding, Result
-from planaria.verify.fair import Flags, Steps, endless, livelocked
+from planaria.verify.fair import Flags, Steps, distinct, endless, livelocked
 from planaria.verify.model import First, Model, constants
 from planaria.verify.space import Schedule, Space
 
@@ -109,7 +109,7 @@ class Wide:
     def _explore(self, firsts: Iterable[First], most: int, tick: Callable[["Wide"], None]) -> None:
         space = self.cells.space
         self.starts = [self.cells.code(space.first(it)) for it in firsts]
-        level = np.unique(np.array(self.starts, dtype=np.uint64))
+        level = distinct(np.array(self.starts, dtype=np.uint64))
         while len(level):
             self.known.add(level)
             if len(self) > most:
@@ -119,9 +119,9 @@ class Wide:
                 ways = self.cells.ways(chunk)
                 self.expanded += len(chunk)
                 self.transitions += len(ways.codes)
-                found.append(self.known.fresh(np.unique(ways.codes)))
+                found.append(self.known.fresh(distinct(ways.codes)))
                 tick(self)
-            level = np.unique(np.concatenate(found))
+            level = distinct(np.concatenate(found))
 
     def _judged(self) -> Judged:
         """Judge every state, and look for what must not be."""
@@ -156,9 +156,8 @@ class Wide:
 
     def _good(self, codes: Codes) -> Flags:
         """Which states are legitimate. What is in flight only adds to what is wrong."""
-        kinds, first, kind_of = np.unique(
-            self.cells.owns(codes), return_index=True, return_inverse=True
-        )
+        owns = self.cells.owns(codes)
+        kinds, first, kind_of = np.unique(owns, return_index=True, return_inverse=True)
         right = np.zeros(len(kinds), dtype=np.bool_)
         for number, place in enumerate(first.tolist()):
             right[number] = not self._violations(int(codes[place]), ())
