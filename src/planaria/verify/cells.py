@@ -12,6 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from planaria.core.errors import UsageError
+from planaria.verify.model import Flying
 from planaria.verify.space import AGES, TIMEOUT, Raised, Space, State
 
 Codes = NDArray[np.uint64]
@@ -134,6 +135,11 @@ class Cells:
 
     def _places(self, code: int) -> list[int]:
         return [code >> (at * self.bits) & ((1 << self.bits) - 1) for at in range(self.n)]
+
+    def inbox(self, code: int, at: int) -> list[Flying]:
+        """What is in flight to one node in this state."""
+        _, inbox = self.cells[at][self._places(code)[at]]
+        return [self.space.messages[it // AGES] for it in inbox]
 
     def of(self, codes: Codes, at: int) -> Numbers:
         """The cell of one node in each of these states."""

@@ -72,6 +72,15 @@ class Steps:
         out = np.bincount(self.action[~within], minlength=int(self.action[-1]) + 1)
         return np.asarray(out[self.action] == 0)
 
+    def only(self, usable: Flags) -> "Steps":
+        """These steps alone; of each action all of them, or none."""
+        if self.action is None:
+            leads = np.ones(int(usable.sum()), dtype=np.bool_)
+        else:
+            leads = np.diff(self.action[usable], prepend=-1) != 0
+        sources, ends = self.sources[usable], self.ends[usable]
+        return Steps(self.size, sources, ends, leads, self.whose[usable])
+
 
 def distinct(numbers: NDArray[T]) -> NDArray[T]:
     """These numbers, sorted, each once; `np.unique` hashes them, and takes three times as long."""
@@ -85,9 +94,13 @@ def distinct(numbers: NDArray[T]) -> NDArray[T]:
 def livelocked(steps: Steps, bad: Flags, nodes: int) -> Flags:
     """From where a fair scheduler can stay among the bad states for ever, by timeouts of all."""
     left, before = bad.copy(), -1
+    steps = steps.only(steps.inside(left))
     while before != (before := int(left.sum())) and before:
         for node in range(nodes):
             usable = steps.inside(left)
+            if 4 * usable.sum() < 3 * len(steps):
+                steps = steps.only(usable)
+                usable = np.ones(len(steps), dtype=np.bool_)
             goal = np.zeros(steps.size, dtype=np.bool_)
             goal[steps.sources[usable & (steps.whose == node)]] = True
             left &= steps.reaching(goal, usable)
@@ -97,6 +110,7 @@ def livelocked(steps: Steps, bad: Flags, nodes: int) -> Flags:
 def endless(steps: Steps, states: Flags) -> Flags:
     """The states among which a scheduler can stay for ever, whatever the coins say."""
     left, before = states.copy(), -1
+    steps = steps.only(steps.inside(left))
     while before != (before := int(left.sum())) and before:
         usable = steps.inside(left)
         left = np.zeros(steps.size, dtype=np.bool_)

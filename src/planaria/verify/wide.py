@@ -155,16 +155,21 @@ class Wide:
         return Steps(len(codes), sources, ends, leads, whose)
 
     def _good(self, codes: Codes) -> Flags:
-        """Which states are legitimate. What is in flight only adds to what is wrong."""
+        """Which states are legitimate: nodes without what is in flight, then with that to each."""
         owns = self.cells.owns(codes)
         kinds, first, kind_of = np.unique(owns, return_index=True, return_inverse=True)
         right = np.zeros(len(kinds), dtype=np.bool_)
         for number, place in enumerate(first.tolist()):
             right[number] = not self._violations(int(codes[place]), ())
         good = right[kind_of]
-        for place in np.flatnonzero(good & ~self.cells.quiet(codes)).tolist():
-            state = self.cells.state(int(codes[place]))
-            good[place] = not self._violations(int(codes[place]), self.cells.space.channel(state))
+        for at in range(self.cells.n):
+            places = np.flatnonzero(good)
+            pairs = kind_of[places] * len(self.cells.cells[at]) + self.cells.of(codes[places], at)
+            _, first, pair_of = np.unique(pairs, return_index=True, return_inverse=True)
+            true = np.zeros(len(first), dtype=np.bool_)
+            for number, code in enumerate(codes[places[first]].tolist()):
+                true[number] = not self._violations(code, self.cells.inbox(code, at))
+            good[places] = true[pair_of]
         return good
 
     def _violations(self, code: int, channel: Any) -> list[Any]:
