@@ -12,7 +12,7 @@ from planaria.verify.cases import CASES, Case, cases_of, find_model
 from planaria.verify.model import constants
 from planaria.verify.models.gossip import ABOVE, BELOW, OLD
 from planaria.verify.mutants import MUTANTS
-from planaria.verify.mutation import mutated
+from planaria.verify.mutation import Mutant, mutated
 from planaria.verify.space import Schedule, Space
 
 SMALL = [it for it in CASES if not it.large]
@@ -78,6 +78,28 @@ def test_a_contact_that_is_given_up_next_is_not_legitimate_in_a_search() -> None
         below.groups[BELOW].links.contacts = {0: (ABOVE, age)}  # type: ignore[attr-defined]
         found = [it.detail for it in model.violations({0: above, 1: below}, ())]
         assert ("0 was not heard of for long" in found) is overdue
+
+
+AT_REST = (
+    ("_adopt", "= above, below", "= above, self.children"),
+    ("on_answer", "return self._go_on(self.searching)", "return []"),
+    ("on_message", "self.dirty = True", "pass"),
+    ("on_timeout", "if not 0 <= self.age < REFRESH_PERIOD:", "if False:"),
+)
+
+
+@pytest.mark.parametrize(("rule", "old", "new"), AT_REST, ids=[it[0] for it in AT_REST])
+def test_a_tree_over_a_dht_at_rest_fails_where_one_over_a_dht_that_speaks_does(
+    rule: str, old: str, new: str, seeds: Callable[[int, int], int]
+) -> None:
+    """By day what is found at rest is what is known to be; at night both are searched."""
+    bent = Mutant(rule, "", f"tree.place:TreePlace.{rule}", old, new, "")
+    expected = {"trap", "livelock"} if rule in ("_adopt", "on_answer") else set()
+    for start in ["resting", "links"][: seeds(1, 2)]:
+        with mutated(bent):
+            wide = Case("tree", 2, start, delay=1).wide()
+            judged = wide.run(wide.model.firsts(), 10_000_000)
+        assert {it for it, where in judged.wrong.items() if where.any()} == expected
 
 
 def test_verify_prints_what_was_covered(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from planaria.verify.cases import MODELS, Case, cases_of, find_model
 from planaria.verify.check import STATES_MAX, Result, code_version
 from planaria.verify.counterexample import counterexample
 from planaria.verify.graph import Graph
+from planaria.verify.sample import chosen, count, draws, sampled
+from planaria.verify.wide import Wide
 
 if TYPE_CHECKING:
     from planaria.spark.verify import Covered
@@ -52,6 +54,18 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
     "--parts", type=click.IntRange(1), help="Spread the starts over Spark in so many parts."
 )
 @click.option("--master", metavar="URL", help=MASTER_HELP)
+@click.option(
+    "--wide",
+    is_flag=True,
+    help="Many more states, without the ways to them; findings name a --part that has one.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(2),
+    metavar="K",
+    help="Search wide what K drawn starts reach: which share of all may lead to a fault?",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn.")
 @click.option("--large", is_flag=True, help="Search the cases of a campaign as well.")
 @click.option(
     "--tries",
@@ -86,14 +100,17 @@ def verify(model: str, **values: Any) -> int:
     if values["tries"]:
         return _attacked(model, values)
     cases = _cases(model, values)
-    for name in ("resume", "part", "parts"):
+    for name in ("resume", "part", "parts", "sample"):
         if values[name] is not None and len(cases) != 1:
             raise UsageError(f"--{name} needs one case: name --n and --starts")
+    if values["sample"] is not None:
+        return _sampled(cases[0], values)
     if values["parts"] is not None:
         return _spread(cases[0], values)
     if values["master"] is not None:
         raise UsageError("--master needs --parts: into how many the starts are divided")
-    results = [_searched(case, values) for case in cases]
+    searched = _searched_wide if values["wide"] else _searched
+    results = [searched(case, values) for case in cases]
     if values["as_json"]:
         click.echo(json.dumps([_as_json(it) for it in results]))
     else:
@@ -217,6 +234,36 @@ def _searched(case: Case, values: dict[str, Any]) -> Result:
     return result
 
 
+def _searched_wide(case: Case, values: dict[str, Any]) -> Result:
+    """All starts, without the ways to states."""
+    for name in ("resume", "part", "out"):
+        if values[name] is not None:
+            raise UsageError(f"--{name} is of searches that keep the ways to states: not --wide")
+    wide = case.wide()
+    judged = wide.run(wide.model.firsts(), values["states"], _ticking(case))
+    return wide.result(judged, range(len(wide.starts)))
+
+
+def _sampled(case: Case, values: dict[str, Any]) -> int:
+    """What a sample of the starts says of all of them."""
+    wide = case.wide()
+    total = count(wide.model)
+    numbers = draws(total, values["sample"], values["seed"])
+    judged = wide.run(chosen(wide.model, numbers), values["states"], _ticking(case))
+    result = wide.result(judged, sorted(set(numbers)))
+    said = sampled(judged, numbers, total)
+    if values["as_json"]:
+        click.echo(json.dumps([{**_as_json(result), "sample": to_builtins(said)}]))
+    else:
+        click.echo(f"{in_words(result)}\n{said}")
+    return 1 if result.findings else 0
+
+
+def _ticking(case: Case) -> Callable[[Wide], None]:
+    ticker = Ticker()
+    return lambda wide: ticker.show(f"planaria: {case}: {wide.expanded:,} of {len(wide):,} states")
+
+
 def _write(result: Result, examples: Iterable[tuple[str, dict[str, Any]]], directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for number, (kind, example) in enumerate(examples):
@@ -247,7 +294,9 @@ def in_words(result: Result) -> str:
         lines.append(f"  found      {said}")
     kinds: dict[str, int] = {}
     for it in result.findings:
-        if it.kind not in kinds:
+        if not it.stem:
+            lines.append(f"  FOUND      {it.kind}: {it.count:,} starts lead to one, as {it.detail}")
+        elif it.kind not in kinds:
             kinds[it.kind] = it.count
             lines.append(f"  FOUND      {counted(it.count, it.kind)}, one of them: {it.detail}")
     return "\n".join(lines)

@@ -17,6 +17,7 @@ from planaria.verify.models.skipring import SkipRingModel
 from planaria.verify.models.sorted_ring import SortedRingModel
 from planaria.verify.models.tree import TreeModel
 from planaria.verify.space import Schedule
+from planaria.verify.wide import Wide
 
 MODELS: Mapping[str, type[Model]] = {
     it.name: it
@@ -48,6 +49,11 @@ class Case(Struct, frozen=True):
         """The search itself, or that of a part of the first states."""
         model = find_model(self.model)(self.n, self.start)
         return Search(model, Schedule(self.channel, self.delay, self.fifo), part)
+
+    def wide(self) -> Wide:
+        """The same without the ways to states."""
+        plain = self.search()
+        return Wide(plain.model, plain.schedule)
 
     def __str__(self) -> str:
         options = f"--n {self.n} --starts {self.start} --channel {self.channel}"
@@ -86,6 +92,7 @@ CASES: Sequence[Case] = (
     Case("dht", 2, "dead", delay=1, large=True),
     Case("dht", 3, "living", delay=1, large=True),
     Case("tree", 1, "links", delay=1),
+    Case("tree", 2, "resting", delay=1),
     Case("tree", 2, "links", delay=1, large=True),
     Case("tree", 2, "searches", delay=1, large=True),
     Case("tree", 3, "links", delay=1, large=True),

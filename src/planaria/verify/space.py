@@ -79,7 +79,7 @@ class Space:
         self.message_of: dict[tuple[NodeId | None, NodeId, bytes], int] = {}
         self.steps: dict[tuple[int, int, int], tuple[Outcome, ...]] = {}
         self._firsts: dict[int, tuple[Any, int]] = {}  # with the state: an id must not come again
-        self._shifts = type(model).shifted is not Model.shifted
+        self.shifts = type(model).shifted is not Model.shifted
         self._shifted: dict[State, State] = {}
         self._decoded: dict[tuple[int, int], Any] = {}
         self._names: dict[tuple[bool, int], bytes] = {}
@@ -110,8 +110,8 @@ class Space:
         """The number of a first state."""
         own = [self._own(first.states[node.id]) for node in self.nodes]
         flying = {self.message(*it) * AGES for it in first.channel if it[1] in self.index}
-        state = (*own, *([0] if self.schedule.delay else []), *self._ordered(sorted(flying)))
-        return state if flying or not self._shifts else self._shift(state)
+        state = (*own, *([0] if self.schedule.delay else []), *self.ordered(sorted(flying)))
+        return state if flying or not self.shifts else self._shift(state)
 
     def _own(self, state: Any) -> int:
         """The number of a first state of a node; the same one stands in many first states."""
@@ -285,11 +285,11 @@ class Space:
 
     def name(self, state: State) -> str:
         """A name of all nodes' states; none for those that are counted from elsewhere later."""
-        if self._shifts and len(state) > self.head:
+        if self.shifts and len(state) > self.head:
             return ""
         return named(self.locals[own] for own in state[: self.n])
 
-    def _ordered(self, flying: list[int]) -> list[int]:
+    def ordered(self, flying: list[int]) -> list[int]:
         """Messages in flight as they stand in a state: a set, or of each link as they were sent."""
         if self.schedule.fifo:
             return sorted(flying, key=lambda it: self.links[it // AGES])
@@ -308,9 +308,9 @@ class Space:
                     self.cut += 1
                     return []
                 if fresh:
-                    new = tuple(self._ordered([*flying, *fresh]))
+                    new = tuple(self.ordered([*flying, *fresh]))
             after = (*start[:at], own, *start[at + 1 : head], *new)
-            reached.append(after if new or not self._shifts else self._shift(after))
+            reached.append(after if new or not self.shifts else self._shift(after))
         return list(dict.fromkeys(reached)) if len(reached) > 1 else reached
 
 

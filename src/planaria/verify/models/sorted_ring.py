@@ -97,8 +97,12 @@ class SortedRingModel(Model):
         """Silence never comes, unless it is what tells of the dead.
 
         What is handed to a dead neighbour is lost: the silent are called until others dropped it.
+        A reference under a wrong label may walk in a circle: for twice as many hops as there are
+        members.
         """
         small = {"SILENCE_MAX": FOREVER}
+        if self.start == "garbage":
+            small["HOPS_MAX"] = 2 * self.n
         if self.counts_silence:
             called = 8 if self.start in ("between", "handed") else LOST_AGE
             small = {"SILENCE_MAX": SILENT, "LOST_MAX": 2, "LOST_AGE_MAX": called}

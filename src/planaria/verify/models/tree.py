@@ -6,13 +6,19 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from planaria.core.ids import NodeId
+from planaria.core.message import Message
+from planaria.core.node import Effects, Send
 from planaria.core.state import State, decode_state
+from planaria.protocols.dht.messages import AskFinger
 from planaria.protocols.dht.overlay import give_places
+from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.tree.node import TreeHost, TreeHostState
 from planaria.protocols.tree.overlay import TreeOverlay
+from planaria.verify.model import Constants
 from planaria.verify.models.dht import DEAD, SMALL, HostsModel, plain_member
 
 REFRESH = 3
+FOREVER = 1 << 30  # a silence that never comes
 NONCES = 4  # more than questions are under way: an answer is never taken for another's
 SMALLER = {
     **SMALL,
@@ -25,29 +31,73 @@ SMALLER = {
 }
 
 
+class RestingHost(TreeHost):
+    """A host of a DHT that is right and says nothing of itself, but answers questions.
+
+    What it would say changes nothing there (lemma L6 of the DHT), and lets its hearer review its
+    place; that is tried after every input, and must change nothing either. Nothing is in flight at
+    a timeout, so questions are numbered anew from there when none is under way.
+    """
+
+    __slots__ = ()
+
+    def on_message(self, message: Message, sender: NodeId | None = None) -> Effects:
+        """As any host, and then looks whether one more word of the DHT would do anything."""
+        effects = super().on_message(message, sender)
+        if self.place.review():
+            raise AssertionError("a word of the DHT would have begun a search")
+        return effects
+
+    def on_timeout(self) -> Effects:
+        """As any host, without the words of the ring and of the fingers."""
+        if not self.dht.lookups.pending:
+            self.dht.lookups.nonce = 0
+        effects = super().on_timeout()
+        if self.place.review():
+            raise AssertionError("a word of the DHT would have begun a search")
+        return [it for it in effects if not (isinstance(it, Send) and _upkeep(it.message))]
+
+
+def _upkeep(message: Message) -> bool:
+    return isinstance(message, (RingMessage, AskFinger))
+
+
 class TreeModel(HostsModel):
     """Hosts 0 to n - 1 of a DHT that is right; parent and children of each are anybody.
 
     `links`: one child at most, no search under way. `searches`: and each believes that it searched
-    for its keyset, or searches now although nothing is asked.
+    for its keyset, or searches now although nothing is asked. `resting`: as `links`, of hosts whose
+    DHT says nothing of itself (only where messages are heard before timeouts).
     """
 
     name = "tree"
     messages = TreeOverlay.messages
-    starts = ("links", "searches")
+    starts = ("links", "searches", "resting")
     small = MappingProxyType({f"planaria.protocols.{name}": it for name, it in SMALLER.items()})
 
     overlay: ClassVar[TreeOverlay] = TreeOverlay()
 
     @property
+    def constants(self) -> Constants:
+        """With a DHT at rest silence never comes."""
+        if self.start != "resting":
+            return self.small
+        return {**self.small, "planaria.protocols.ring.sorted_ring:SILENCE_MAX": FOREVER}
+
+    @property
     def covered(self) -> str:
         """The starts, in one sentence."""
-        more = "" if self.start == "links" else ", its search done, under way or none"
+        more = {
+            "links": "",
+            "searches": ", its search done, under way or none",
+            "resting": ", their DHT at rest",
+        }[self.start]
         return f"{self.n} hosts, parent and child of each any other, a dead one or none{more}"
 
     def host(self, id: NodeId) -> TreeHost:
         """A host with a place in the tree."""
-        return TreeHost(id, self.overlay.space, self.overlay.tree, self.contacts)
+        made = RestingHost if self.start == "resting" else TreeHost
+        return made(id, self.overlay.space, self.overlay.tree, self.contacts)
 
     def choices(self) -> dict[NodeId, list[State]]:
         """Every choice of links and searches."""
@@ -74,6 +124,8 @@ class TreeModel(HostsModel):
         nonce = state.dht.lookups.nonce
         plain_member(state.dht)
         state.dht.lookups.nonce = nonce
+        if self.start == "resting":
+            state.dht.time, state.dht.ring.silence = 0, {}
         state.place.age = min(state.place.age, REFRESH)
         return state
 

@@ -1,0 +1,303 @@
+"""States as single numbers, and the steps of very many of them at once.
+
+While messages are heard before the next timeout, what a node does next depends on its own variables
+and on what is on its way to it: its *cell*. There are few cells, however many states there are. A
+state of the whole is a cell for each node, and (with rounds) who has had its timeout: 64 bits.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from planaria.core.errors import UsageError
+from planaria.verify.model import Flying
+from planaria.verify.space import AGES, TIMEOUT, Raised, Space, State
+
+Codes = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
+Cell = tuple[int, tuple[int, ...]]  # a node's state, and what is on its way to it
+UNKNOWN = -1
+HEARD = -1
+TABLE_MAX = 1 << 28  # entries of one table, of cells by what may come to them
+
+
+class Ways(Struct):
+    """Steps out of many states: out of which, where to, and where the outcomes of each begin."""
+
+    rows: Numbers
+    codes: Codes
+    leads: NDArray[np.bool_]  # the first outcome of an action; those after it are of the same
+    whose: NDArray[np.int8]  # the node whose timeout it is; HEARD: a message is heard
+
+
+class Trouble(Struct, frozen=True):
+    """A step that raised, or did what no step may do, of a node in one of its cells."""
+
+    at: int
+    cell: int
+    detail: str
+
+
+class Options:
+    """What may be next in each cell of one node: outcomes of actions, one after the other."""
+
+    def __init__(self) -> None:
+        self.first: list[int] = []  # of each cell; UNKNOWN: not asked yet
+        self.count: list[int] = []
+        self.cell: list[int] = []
+        self.mail: list[int] = []
+        self.lead: list[bool] = []
+        self.changed = True
+        self._arrays: tuple[Numbers, ...] = ()
+
+    def arrays(self) -> tuple[Numbers, ...]:
+        """All of it, made anew when something came to it."""
+        if self.changed:
+            every = (self.first, self.count, self.cell, self.mail, self.lead)
+            self._arrays = tuple(np.array(it, dtype=np.int64) for it in every)
+            self.changed = False
+        return self._arrays
+
+
+class Cells:
+    """The cells of every node of a space, with tables of what each may do and may be sent."""
+
+    def __init__(self, space: Space) -> None:
+        if space.schedule.channel or space.shifts:
+            raise UsageError(
+                "states are packed only where messages are heard before the next timeout, "
+                "and nothing is counted from elsewhere"
+            )
+        self.space, self.n = space, space.n
+        self.rounds = bool(space.schedule.delay)
+        self.bits = (64 - (space.n if self.rounds else 0)) // space.n
+        self.cells: list[list[Cell]] = [[] for _ in range(self.n)]
+        self.number_of: list[dict[Cell, int]] = [{} for _ in range(self.n)]
+        self.hears = [Options() for _ in range(self.n)]
+        self.wakes = [Options() for _ in range(self.n)]
+        self.mails: dict[tuple[int, ...], int] = {}
+        self.parts: list[dict[tuple[int, ...], int]] = [{(): 0} for _ in range(self.n)]
+        self.part_of: list[list[int]] = [[] for _ in range(self.n)]  # of a mail: this node's part
+        self._adds = [np.full((64, 64), UNKNOWN, dtype=np.int64) for _ in range(self.n)]
+        self.troubles: list[Trouble] = []
+        self._mail(())
+
+    # Numbers for values
+
+    def _cell(self, at: int, own: int, inbox: tuple[int, ...]) -> int:
+        """The number of a cell of a node."""
+        found = self.number_of[at].get((own, inbox))
+        if found is None:
+            found = self.number_of[at][own, inbox] = len(self.cells[at])
+            if found >> self.bits:
+                raise UsageError(f"more than {found:,} cells of one node: no room in 64 bits")
+            self.cells[at].append((own, inbox))
+            for options in (self.hears[at], self.wakes[at]):
+                options.first.append(UNKNOWN)
+                options.count.append(0)
+                options.changed = True
+        return found
+
+    def _mail(self, sends: tuple[int, ...]) -> int:
+        """The number of what one step sends, with the part that each node gets of it."""
+        found = self.mails.get(sends)
+        if found is None:
+            found = self.mails[sends] = len(self.mails)
+            for at in range(self.n):
+                part = tuple(it for it in sends if self.space.targets[it] == at)
+                self.part_of[at].append(self.parts[at].setdefault(part, len(self.parts[at])))
+        return found
+
+    def code(self, state: State) -> int:
+        """The number of a state of the whole."""
+        space, inboxes = self.space, self._sorted(state)
+        code = state[self.n] << (self.n * self.bits) if self.rounds else 0
+        for at in range(self.n):
+            code |= self._cell(at, state[at], inboxes[at]) << (at * self.bits)
+        assert space.head == self.n + self.rounds
+        return code
+
+    def _sorted(self, state: State) -> list[tuple[int, ...]]:
+        """What is in flight, by whom it is for; of each link it stays in order."""
+        inboxes: list[list[int]] = [[] for _ in range(self.n)]
+        for flying in state[self.space.head :]:
+            inboxes[self.space.targets[flying // AGES]].append(flying)
+        return [tuple(it) for it in inboxes]
+
+    def state(self, code: int) -> State:
+        """The state of the whole that has this number."""
+        cells = [self.cells[at][it] for at, it in enumerate(self._places(code))]
+        had = [code >> (self.n * self.bits)] if self.rounds else []
+        flying = self.space.ordered([it for _, inbox in cells for it in inbox])
+        return (*(own for own, _ in cells), *had, *flying)
+
+    def _places(self, code: int) -> list[int]:
+        return [code >> (at * self.bits) & ((1 << self.bits) - 1) for at in range(self.n)]
+
+    def inbox(self, code: int, at: int) -> list[Flying]:
+        """What is in flight to one node in this state."""
+        _, inbox = self.cells[at][self._places(code)[at]]
+        return [self.space.messages[it // AGES] for it in inbox]
+
+    def of(self, codes: Codes, at: int) -> Numbers:
+        """The cell of one node in each of these states."""
+        mask = np.uint64((1 << self.bits) - 1)
+        return (codes >> np.uint64(at * self.bits) & mask).astype(np.int64)
+
+    def quiet(self, codes: Codes) -> NDArray[np.bool_]:
+        """In which of these states is nothing in flight?"""
+        found = np.ones(len(codes), dtype=np.bool_)
+        for at in range(self.n):
+            empty = np.array([not inbox for _, inbox in self.cells[at]], dtype=np.bool_)
+            found &= empty[self.of(codes, at)]
+        return found
+
+    def owns(self, codes: Codes) -> Codes:
+        """These states without what is in flight and who has had its timeout."""
+        found = np.zeros(len(codes), dtype=np.uint64)
+        for at in range(self.n):
+            own = np.array([own for own, _ in self.cells[at]], dtype=np.int64)
+            _, small = np.unique(own, return_inverse=True)
+            found |= small[self.of(codes, at)].astype(np.uint64) << np.uint64(at * self.bits)
+        return found
+
+    # Steps
+
+    def ways(self, codes: Codes) -> Ways:
+        """Every step out of these states."""
+        every = np.arange(len(codes))
+        found = [self._hear(codes, every, at) for at in range(self.n)]
+        quiet = np.flatnonzero(self.quiet(codes))
+        found += [self._wake(codes[quiet], quiet, at) for at in range(self.n)]
+        return once(
+            Ways(
+                np.concatenate([it.rows for it in found]),
+                np.concatenate([it.codes for it in found]),
+                np.concatenate([it.leads for it in found]),
+                np.concatenate([it.whose for it in found]),
+            )
+        )
+
+    def _hear(self, codes: Codes, rows: Numbers, at: int) -> Ways:
+        """What comes of each message to one node."""
+        cells, options = self.of(codes, at), self.hears[at]
+        for cell in self._unasked(options, cells):
+            self._ask(options, at, cell, list(self._next(self.cells[at][cell][1])))
+        found = self._led(codes, at, options, cells)
+        return Ways(rows[found.rows], found.codes, found.leads, found.whose)
+
+    def _next(self, inbox: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Each message that may be heard next, and what is in flight to the node then."""
+        before = None
+        for place, flying in enumerate(inbox):
+            number = flying // AGES
+            if self.space.schedule.fifo:
+                if self.space.links[number] == before:
+                    continue
+                before = self.space.links[number]
+            yield number, inbox[:place] + inbox[place + 1 :]
+
+    def _wake(self, codes: Codes, rows: Numbers, at: int) -> Ways:
+        """What comes of one node's timeout where it is due; nothing is in flight."""
+        options = self.wakes[at]
+        if self.rounds:
+            bit = np.uint64(1 << (self.n * self.bits + at))
+            due = (codes & bit) == 0
+            codes, rows = codes[due] | bit, rows[due]
+            over = np.uint64(((1 << self.n) - 1) << (self.n * self.bits))
+            codes = np.where(codes & over == over, codes & ~over, codes)
+        cells = self.of(codes, at)
+        for cell in self._unasked(options, cells):
+            self._ask(options, at, cell, [(TIMEOUT, ())])
+        found = self._led(codes, at, options, cells)
+        found.whose[:] = at
+        return Ways(rows[found.rows], found.codes, found.leads, found.whose)
+
+    def _unasked(self, options: Options, cells: Numbers) -> list[int]:
+        first = options.arrays()[0]
+        return np.unique(cells[first[cells] == UNKNOWN]).tolist() if len(cells) else []
+
+    def _ask(
+        self, options: Options, at: int, cell: int, inputs: list[tuple[int, tuple[int, ...]]]
+    ) -> None:
+        """Take each input in this cell, by the real class, and note what comes of it."""
+        own, _ = self.cells[at][cell]
+        first = len(options.cell)
+        for input, rest in inputs:
+            try:
+                outcomes = self.space.step(at, own, input)
+            except Raised as raised:
+                self.troubles.append(Trouble(at, cell, str(raised)))
+                continue
+            for place, (after, sends) in enumerate(outcomes):
+                options.cell.append(self._cell(at, after, rest))
+                options.mail.append(self._mail(sends))
+                options.lead.append(not place)
+        options.first[cell], options.count[cell] = first, len(options.cell) - first
+        options.changed = True
+
+    def _led(self, codes: Codes, at: int, options: Options, cells: Numbers) -> Ways:
+        """Where all options of one node in these states lead."""
+        firsts, counts, afters, mails, leads = options.arrays()
+        count = counts[cells]
+        place = np.repeat(np.arange(len(codes)), count)
+        ends = np.cumsum(count)
+        option = np.arange(len(place)) + np.repeat(firsts[cells] - (ends - count), count)
+        mail, found = mails[option], codes[place]
+        for to in range(self.n):
+            parts = np.array(self.part_of[to], dtype=np.int64)[mail]
+            told = np.arange(len(place)) if to == at else np.flatnonzero(parts)
+            before = self.of(found[told], to)
+            after = self._added(to, afters[option] if to == at else before, parts[told])
+            found[told] ^= (before ^ after).astype(np.uint64) << np.uint64(to * self.bits)
+        whose = np.full(len(place), HEARD, dtype=np.int8)
+        return Ways(place, found, leads[option].astype(np.bool_), whose)
+
+    def _added(self, at: int, cells: Numbers, parts: Numbers) -> Numbers:
+        """The cells of a node after something more is on its way to it."""
+        self._grow(at)
+        found = self._adds[at][cells, parts]
+        if (found == UNKNOWN).any():
+            missing = found == UNKNOWN
+            pairs = np.unique(np.stack([cells[missing], parts[missing]], axis=1), axis=0)
+            named = list(self.parts[at])
+            for cell, part in pairs.tolist():
+                self._adds[at][cell, part] = self._add(at, cell, named[part])
+            found[missing] = self._adds[at][cells[missing], parts[missing]]
+        return found
+
+    def _add(self, at: int, cell: int, part: tuple[int, ...]) -> int:
+        own, inbox = self.cells[at][cell]
+        known = set(inbox)
+        fresh = [it * AGES for it in part if it * AGES not in known]
+        return self._cell(at, own, tuple(self.space.ordered([*inbox, *fresh])))
+
+    def _grow(self, at: int) -> None:
+        """Room for every cell and every part that there is."""
+        table, need = self._adds[at], (len(self.cells[at]), len(self.parts[at]))
+        if need[0] > table.shape[0] or need[1] > table.shape[1]:
+            size = [2 * it if it > has else has for it, has in zip(need, table.shape, strict=True)]
+            if size[0] * size[1] > TABLE_MAX:
+                raise UsageError(f"{need[0]:,} cells and {need[1]:,} kinds of mail: no such table")
+            self._adds[at] = np.full(size, UNKNOWN, dtype=np.int64)
+            self._adds[at][: table.shape[0], : table.shape[1]] = table
+
+
+def once(ways: Ways) -> Ways:
+    """Outcomes of one action that lead to the same state count once."""
+    if ways.leads.all():
+        return ways
+    action = np.cumsum(ways.leads) - 1
+    several = np.flatnonzero(np.bincount(action)[action] > 1)
+    order = several[np.lexsort((ways.codes[several], action[several]))]
+    ways.codes[several] = ways.codes[order]
+    same = np.zeros(len(action), dtype=np.bool_)
+    same[several[1:]] = (ways.codes[several[1:]] == ways.codes[several[:-1]]) & (
+        action[several[1:]] == action[several[:-1]]
+    )
+    kept, action = ~same, action[~same]
+    leads = np.ones(len(action), dtype=np.bool_)
+    leads[1:] = action[1:] != action[:-1]
+    return Ways(ways.rows[kept], ways.codes[kept], leads, ways.whose[kept])

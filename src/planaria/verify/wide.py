@@ -1,0 +1,212 @@
+"""A search of states that are single numbers: many more of them, and without the ways to them.
+
+Level by level, each as one array; then all steps once more, between places in the array of all
+states. What it finds it knows by the first states that lead there: from one of those the plain
+search (`planaria.verify.check`) finds it again, with a counterexample.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from planaria.core.errors import UsageError
+from planaria.verify.cells import Cells, Codes, Ways
+from planaria.verify.check import Finding, Result
+from planaria.verify.fair import Flags, Steps, distinct, endless, livelocked
+from planaria.verify.model import First, Model, constants
+from planaria.verify.space import Schedule, Space
+
+CHUNK = 1 << 18  # states whose steps are taken at once
+
+
+class Known:
+    """A set of numbers as sorted arrays, each at most half as long as the one before it."""
+
+    def __init__(self) -> None:
+        self.runs: list[Codes] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
+    def fresh(self, codes: Codes) -> Codes:
+        """Those of these (sorted) that are not in it."""
+        for run in self.runs:
+            place = np.searchsorted(run, codes)
+            place[place == len(run)] = 0
+            codes = codes[run[place] != codes]
+        return codes
+
+    def add(self, codes: Codes) -> None:
+        """Put in sorted numbers that are not in it."""
+        if len(codes):
+            self.runs.append(codes)
+        while len(self.runs) > 1 and 2 * len(self.runs[-1]) > len(self.runs[-2]):
+            last = self.runs.pop()
+            self.runs[-1] = np.concatenate([self.runs[-1], last])
+            self.runs[-1].sort(kind="stable")
+
+    def all(self) -> Codes:
+        """Every number, sorted."""
+        found = np.concatenate([np.zeros(0, dtype=np.uint64), *self.runs])
+        found.sort(kind="stable")
+        return found
+
+
+class Judged(Struct):
+    """What is true of each state of a search that was run to its end."""
+
+    codes: Codes
+    starts: NDArray[np.int64]  # the place of each first state
+    good: Flags
+    steps: Steps
+    wrong: dict[str, Flags]  # of each kind of finding: the states that show it
+
+
+class Wide:
+    """A model under a schedule in which messages are heard before the next timeout."""
+
+    def __init__(self, model: Model, schedule: Schedule) -> None:
+        self.model = model
+        self.cells = Cells(Space(model, schedule))
+        self.known = Known()
+        self.starts: list[int] = []
+        self.expanded = self.transitions = 0
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def run(
+        self, firsts: Iterable[First], most: int, tick: Callable[["Wide"], None] = lambda _: None
+    ) -> Judged:
+        """Search all that these first states reach. Raises UsageError if it is more than `most`."""
+        with constants(self.model.constants):
+            self._explore(firsts, most, tick)
+            return self._judged()
+
+    def result(self, judged: Judged, numbers: Sequence[int]) -> Result:
+        """What was covered and found, of first states with these numbers."""
+        model, space = self.model, self.cells.space
+        return Result(
+            model.name,
+            model.n,
+            model.covered,
+            str(space.schedule),
+            dict(model.constants),
+            len(self.starts),
+            len(self),
+            self.expanded,
+            self.transitions,
+            len(space.steps),
+            int(judged.good.sum()),
+            space.cut,
+            space.coins.thinned,
+            list(_findings(judged, numbers)),
+        )
+
+    def _explore(self, firsts: Iterable[First], most: int, tick: Callable[["Wide"], None]) -> None:
+        space = self.cells.space
+        self.starts = [self.cells.code(space.first(it)) for it in firsts]
+        level = distinct(np.array(self.starts, dtype=np.uint64))
+        while len(level):
+            self.known.add(level)
+            if len(self) > most:
+                raise UsageError(f"more than --states {most:,}: nothing is judged before the end")
+            found = [np.zeros(0, dtype=np.uint64)]
+            for chunk in _chunks(level):
+                ways = self.cells.ways(chunk)
+                self.expanded += len(chunk)
+                self.transitions += len(ways.codes)
+                found.append(self.known.fresh(distinct(ways.codes)))
+                tick(self)
+            level = distinct(np.concatenate(found))
+
+    def _judged(self) -> Judged:
+        """Judge every state, and look for what must not be."""
+        codes = self.known.all()
+        starts = np.searchsorted(codes, np.array(self.starts, dtype=np.uint64))
+        good = self._good(codes)
+        steps = self._steps(codes)
+        bad = ~good
+        wrong = {"exception": self._raising(codes), "safety": self._broken(codes)}
+        out = good[steps.sources] & bad[steps.ends]
+        wrong["closure"] = _marked(len(codes), steps.sources[out])
+        wrong["trap"] = ~steps.reaching(good)
+        busy = bad & ~self.cells.quiet(codes)
+        wrong["livelock"] = livelocked(steps, bad, self.cells.n) | endless(steps, busy)
+        return Judged(codes, starts, good, steps, wrong)
+
+    def _steps(self, codes: Codes) -> Steps:
+        """All steps, between places of states in `codes`."""
+        count = self.transitions
+        sources, ends = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int32)
+        leads, whose = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.int8)
+        at = 0
+        for number, chunk in enumerate(_chunks(codes)):
+            ways: Ways = self.cells.ways(chunk)
+            end = at + len(ways.codes)
+            sources[at:end] = ways.rows + number * CHUNK
+            ends[at:end] = np.searchsorted(codes, ways.codes)
+            leads[at:end], whose[at:end] = ways.leads, ways.whose
+            at = end
+        assert at == count
+        return Steps(len(codes), sources, ends, leads, whose)
+
+    def _good(self, codes: Codes) -> Flags:
+        """Which states are legitimate: nodes without what is in flight, then with that to each."""
+        owns = self.cells.owns(codes)
+        kinds, first, kind_of = np.unique(owns, return_index=True, return_inverse=True)
+        right = np.zeros(len(kinds), dtype=np.bool_)
+        for number, place in enumerate(first.tolist()):
+            right[number] = not self._violations(int(codes[place]), ())
+        good = right[kind_of]
+        for at in range(self.cells.n):
+            places = np.flatnonzero(good)
+            pairs = kind_of[places] * len(self.cells.cells[at]) + self.cells.of(codes[places], at)
+            _, first, pair_of = np.unique(pairs, return_index=True, return_inverse=True)
+            true = np.zeros(len(first), dtype=np.bool_)
+            for number, code in enumerate(codes[places[first]].tolist()):
+                true[number] = not self._violations(code, self.cells.inbox(code, at))
+            good[places] = true[pair_of]
+        return good
+
+    def _violations(self, code: int, channel: Any) -> list[Any]:
+        return self.model.violations(self.cells.space.states(self.cells.state(code)), channel)
+
+    def _raising(self, codes: Codes) -> Flags:
+        """States in which a step raises or does what no step may."""
+        found = np.zeros(len(codes), dtype=np.bool_)
+        for it in self.cells.troubles:
+            found |= self.cells.of(codes, it.at) == it.cell
+        return found
+
+    def _broken(self, codes: Codes) -> Flags:
+        """States that are never so."""
+        found = np.zeros(len(codes), dtype=np.bool_)
+        if type(self.model).broken is not Model.broken:
+            space = self.cells.space
+            for place, code in enumerate(codes.tolist()):
+                found[place] = bool(self.model.broken(space.states(self.cells.state(code))))
+        return found
+
+
+def _findings(judged: Judged, numbers: Sequence[int]) -> Iterator[Finding]:
+    """Of each kind how many starts lead to one, and the first of them."""
+    for kind, wrong in judged.wrong.items():
+        leads = judged.steps.reaching(wrong)[judged.starts]
+        if leads.any():
+            number = numbers[int(leads.argmax())]
+            yield Finding(kind, int(leads.sum()), f"--part {number}:{number + 1}", [])
+
+
+def _chunks(codes: Codes) -> Iterator[Codes]:
+    for at in range(0, len(codes), CHUNK):
+        yield codes[at : at + CHUNK]
+
+
+def _marked(size: int, places: NDArray[np.int32]) -> Flags:
+    found = np.zeros(size, dtype=np.bool_)
+    found[places] = True
+    return found
