@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from client_lab import client_of, serve, until
+from planaria.core.message import Message
 from planaria.core.node import Notice
 from planaria.network.client import messages as m
 from planaria.network.client import parcels
 from planaria.network.client.channel import CODEC
 from planaria.network.client.events import Event
 from planaria.network.client.subscription import Subscription
-from planaria.network.connection import OWED_SECONDS
+from planaria.network.connection import OWED_SECONDS, Connection
 from planaria.records.record import INCARNATION_BYTES, Draft, seal
 from reference_gate import ReferenceGate, ReferenceTail
 
@@ -145,3 +146,23 @@ def test_a_node_is_not_left_for_what_another_one_sent() -> None:
             await until(lambda: events.channel.address == gates[2].address)
 
     serve(test, gates=3)
+
+
+def test_a_tail_that_moves_before_it_was_served_is_ready_when_it_is_served_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        gate, usual, moved = gates[0], gates[0]._answer, list[int]()
+
+        def answer(connection: Connection, message: Message) -> Message | None:
+            if isinstance(message, m.Tail) and not moved:
+                moved.append(message.request)
+                return m.Failed(message.request, "moved", "it is elsewhere now")
+            return usual(connection, message)
+
+        monkeypatch.setattr(gate, "_answer", answer)
+        async with client_of(gate) as client, client.subscribe(TOPIC) as events:
+            await asyncio.wait_for(events.ready(), 10)  # before the node is left for its silence
+            assert moved
+
+    serve(test, gates=1)
