@@ -1,10 +1,11 @@
 """Publications wait outside of a part that has much to send, and none of them is lost in it."""
 
 import asyncio
+import gc
 from asyncio import Event
 from random import Random
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -194,6 +195,36 @@ def test_who_waits_for_room_elsewhere_than_on_links_does_not_spin() -> None:
 
     asyncio.run(main())
     assert 1 <= asked <= 10
+
+
+def test_one_exception_does_not_stop_all_that_is_published_later() -> None:
+    asked, reported = 0, list[Any]()
+
+    def publish() -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise ValueError("a fault")
+        return False
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, error: reported.append(error["exception"]))
+        pacing = Pacing(lambda: list[Connection](), publish)
+        for _ in range(2):
+            pacing.begin()
+            await asyncio.sleep(0.01)
+        gc.collect()
+        assert asked == 2
+        assert [str(it) for it in reported] == ["a fault"], "nobody was told"
+        pacing.begin()
+        pacing.close()
+        await asyncio.sleep(0.01)
+        pacing.begin()
+        await asyncio.sleep(0.01)
+        assert asked == 2, "it is closed"
+
+    asyncio.run(main())
 
 
 def test_a_link_that_is_left_behind_is_waited_for_where_nobody_catches_up(
