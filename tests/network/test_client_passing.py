@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 from client_lab import client_of, serve, until
+from planaria.core.message import Message
 from planaria.core.node import Notice
 from planaria.network.client import messages as m
 from planaria.network.client import parcels
 from planaria.network.client.channel import CODEC
 from planaria.network.client.events import Event
+from planaria.network.client.places import Places
 from planaria.network.client.subscription import Subscription
-from planaria.network.connection import OWED_SECONDS
+from planaria.network.client.unpacking import Unpacking
+from planaria.network.client.verifying import Verifier
+from planaria.network.connection import OWED_SECONDS, Connection
 from planaria.records.record import INCARNATION_BYTES, Draft, seal
 from reference_gate import ReferenceGate, ReferenceTail
 
@@ -145,3 +149,36 @@ def test_a_node_is_not_left_for_what_another_one_sent() -> None:
             await until(lambda: events.channel.address == gates[2].address)
 
     serve(test, gates=3)
+
+
+def test_a_tail_that_moves_before_it_was_served_is_ready_when_it_is_served_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        gate, usual, moved = gates[0], gates[0]._answer, list[int]()
+
+        def answer(connection: Connection, message: Message) -> Message | None:
+            if isinstance(message, m.Tail) and not moved:
+                moved.append(message.request)
+                return m.Failed(message.request, "moved", "it is elsewhere now")
+            return usual(connection, message)
+
+        monkeypatch.setattr(gate, "_answer", answer)
+        async with client_of(gate) as client, client.subscribe(TOPIC) as events:
+            await asyncio.wait_for(events.ready(), 10)  # before the node is left for its silence
+            assert moved
+
+    serve(test, gates=1)
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_what_is_published_again_after_its_topic_moved_comes_once(*, passed: bool) -> None:
+    """As a client does that had no answer in the former overlay."""
+    unpacking, places, found = Unpacking(Verifier(None), None), Places(), list[int]()
+    for kind, first in (passed, 3), (not passed, 3), (not passed, 4), (passed, 4), (passed, 5):
+        record = seal(STREAM, first, [Draft(b"x")], time=1)
+        parcel = parcels.Parcel(TOPIC, [m.Piece(record.data, first, first + 1)], passed=kind)
+        events, error = unpacking.unpack(parcel, places)
+        assert error is None
+        found += [it.sequence for it in events if it.sequence is not None]
+    assert found == [3, 4, 5]

@@ -182,3 +182,15 @@ def test_tails_in_rings_tell_of_no_topic_that_a_client_may_not_read() -> None:
         ("open", "unstable"),
         ("known", "refused"),
     ]
+    assert not tail.even, "nobody has said who may read one of them"
+    verdicts["new"] = "no right"
+    tails.judge_anew()
+    tails._may_read(tail, "new")
+    assert tail.even, "what it may not read is not still to come"
+    tail.grown["open"] = None
+    assert not tail.even
+    tail.held_back["gone"] = None
+    tail.cursors, tail.grown = {"gone": Cursor({})}, {"gone": None}
+    session.connection.link.busy = False
+    assert not tails._send(tail)
+    assert tail.even, "there is nothing to read"

@@ -51,9 +51,10 @@ def test_who_waits_for_the_disk_is_told_what_is_not_on_it(
 ) -> None:
     lab = OthersLab()
     lab.node.wake("mobile")
-    full = {"gossip"}
+    full, synced = {"gossip"}, list[bool]()
 
     def write(path: Path, data: bytes, *, durable: bool = False) -> None:
+        synced.append(durable)
         if path.name in full:
             raise UsageError(f"no space for {path.name}")
 
@@ -69,5 +70,6 @@ def test_who_waits_for_the_disk_is_told_what_is_not_on_it(
             full.add("mobile")
             lab.node.parts["mobile"].node.on_command(Subscribe("news"))
         task.cancel()
+        assert all(synced), "or it may be lost with the power"
 
     asyncio.run(main())

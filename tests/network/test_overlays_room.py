@@ -1,20 +1,24 @@
 """Publications wait outside of a part that has much to send, and none of them is lost in it."""
 
 import asyncio
+import gc
+from asyncio import Event
 from random import Random
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from others_lab import OthersLab, heard
 from planaria.core.node import Publish, Subscribe
+from planaria.network import pace
 from planaria.network.client.messages import Failed, Put, Stored
 from planaria.network.connection import Connection
 from planaria.network.gate.held import HELD_SECONDS
 from planaria.network.overlays import content, mobile
 from planaria.network.overlays.content import ContentPart
 from planaria.network.overlays.mobile import MobilePart
-from planaria.network.pace import Pacing
+from planaria.network.pace import Pacing, room
 from planaria.protocols.mobile.dissemination import Outbox
 from planaria.protocols.mobile.link import UP, Link
 from planaria.protocols.routing.messages import ID_BYTES, Beat
@@ -191,6 +195,52 @@ def test_who_waits_for_room_elsewhere_than_on_links_does_not_spin() -> None:
 
     asyncio.run(main())
     assert 1 <= asked <= 10
+
+
+def test_one_exception_does_not_stop_all_that_is_published_later() -> None:
+    asked, reported = 0, list[Any]()
+
+    def publish() -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise ValueError("a fault")
+        return False
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, error: reported.append(error["exception"]))
+        pacing = Pacing(lambda: list[Connection](), publish)
+        for _ in range(2):
+            pacing.begin()
+            await asyncio.sleep(0.01)
+        gc.collect()
+        assert asked == 2
+        assert [str(it) for it in reported] == ["a fault"], "nobody was told"
+        pacing.begin()
+        pacing.close()
+        await asyncio.sleep(0.01)
+        pacing.begin()
+        await asyncio.sleep(0.01)
+        assert asked == 2, "it is closed"
+
+    asyncio.run(main())
+
+
+def test_a_link_that_is_left_behind_is_waited_for_where_nobody_catches_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pace, "PACE_SECONDS", 0.01)
+
+    async def main() -> None:
+        link = cast(Connection, SimpleNamespace(crowded=True, behind=False, eased=Event().wait))
+        for patient in True, False:
+            await room([link], patient=patient)
+            assert link.behind is not patient
+        crowded = [Pacing(lambda: [link], bool, patient=it).crowded for it in (True, False)]
+        assert crowded == [True, False]
+
+    asyncio.run(main())
 
 
 def test_a_queue_is_looked_through_at_timeouts_only(monkeypatch: pytest.MonkeyPatch) -> None:

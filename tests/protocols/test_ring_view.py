@@ -60,3 +60,14 @@ def test_any_view_raises_nothing_and_is_right_after_a_timeout() -> None:
         peer.on_timeout()
         assert spread(peer.on_command(Publish(TOPIC, b"found"))) == right
     assert false > 5
+
+
+def test_a_shortcut_that_changes_in_its_place_is_seen_at_once() -> None:
+    peer = settled_peer()
+    shortcuts = peer.topics[TOPIC].subscriber.shortcuts
+    slot, former = next(it for it in shortcuts.items() if it[1] is not None)
+    before = spread(peer.on_command(Publish(TOPIC, b"before")))
+    assert (Arc, former) in before
+    shortcuts[slot] = 77
+    after = spread(peer.on_command(Publish(TOPIC, b"after")))
+    assert after == [(kind, 77 if id == former else id) for kind, id in before]

@@ -242,6 +242,16 @@ def test_a_size_that_a_fault_made_opens_no_window_and_one_always_goes(size: int,
     assert [id for id, _ in link.due()] == [name(number) for number in range(most)]
 
 
+def test_what_is_larger_than_the_window_goes_alone_and_at_once() -> None:
+    """As a record does with a payload of a mebibyte."""
+    link = Link(1)
+    for number, size in enumerate((WINDOW_BYTES + 1, 1)):
+        link.offer(name(number), size=size)
+    assert [id for id, _ in link.due()] == [name(0)]
+    link.acknowledge([name(0)])
+    assert [id for id, _ in link.due()] == [name(1)]
+
+
 @pytest.mark.parametrize("tries", [-1, TRIES_MAX + 1, 1 << 70])
 def test_a_count_that_a_fault_made_is_none_before_it_is_repaired(tries: int) -> None:
     link = Link(1)

@@ -53,8 +53,13 @@ class Pacing:
         return bool(crowded(self._links(), patient=self._patient))
 
     def begin(self) -> None:
-        """Something waits from now on."""
-        self._task = self._task or asyncio.ensure_future(self._run())
+        """Something waits from now on.
+
+        What raised is let go, so that the loop reports it; what waits goes on.
+        """
+        failed = self._task is not None and self._task.done() and not self._task.cancelled()
+        if self._task is None or failed:
+            self._task = asyncio.ensure_future(self._run())
 
     def close(self) -> None:
         """Publish nothing more."""

@@ -63,6 +63,12 @@ class Ids:
     def __init__(self) -> None:
         self._seen: dict[tuple[str, bytes], None] = {}
 
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def __contains__(self, name: tuple[str, bytes]) -> bool:
+        return name in self._seen
+
     def is_new(self, name: tuple[str, bytes]) -> bool:
         """Was this one never seen, as far as it is remembered? Then it is from now on."""
         if name in self._seen:

@@ -47,7 +47,7 @@ class Unpacking:
                 return events, error
             lo, hi = max(piece.lo, record.first), min(piece.hi, record.end)
             if parcel.passed:
-                events += self._passed(parcel, record, lo, hi)
+                events += self._passed(parcel, places, record, lo, hi)
             elif parcel.retained:
                 events += self._chosen(parcel.topic, [Slice(record, lo, hi)])
             else:
@@ -66,7 +66,7 @@ class Unpacking:
         events = self._chosen(topic, new)
         if lo < hi:
             places.take(topic, stream, lo, hi)
-        return events
+        return [it for it in events if (topic, it.id) not in self._seen] if self._seen else events
 
     def _chosen(self, topic: str, parts: list[Slice]) -> list[Event]:
         events = list[Event]()
@@ -74,9 +74,16 @@ class Unpacking:
             events += self._tokens.events(topic, *part[:3], late=part.late)
         return events
 
-    def _passed(self, parcel: Parcel, record: Record, lo: int, hi: int) -> list[Event]:
-        """What came in an overlay without positions: new unless its id was seen before."""
-        events = self._tokens.events(parcel.topic, record, lo, hi)
+    def _passed(
+        self, parcel: Parcel, places: Places, record: Record, lo: int, hi: int
+    ) -> list[Event]:
+        """What came in an overlay without positions: new unless its id was seen before.
+
+        Or it was read in a ring in which the topic was before: a client that had no answer there
+        publishes the same in the other overlay.
+        """
+        unread = [it[:2] for it in places.unread(parcel.topic, record.stream, lo, hi)]
+        events = [it for of in unread for it in self._tokens.events(parcel.topic, record, *of)]
         if parcel.anonymous:
             events = [*map(anonymous, events)]
         return [it for it in events if self._seen.is_new((it.topic, it.id))]

@@ -46,15 +46,16 @@ class Tail:
         self.cursors: dict[str, Cursor] = {}
         self.grown: dict[str, None] = {}  # topics to read, the one that waited for longest first
         self.behind: dict[str, None] = {}  # topics with holes, or of which something is unsaid
-        self.held_back: dict[str, bool] = {}  # topics it may not read now, and was it told?
+        # Topics it may not read now, and was it told? None: nobody has said yet who may.
+        self.held_back: dict[str, bool | None] = {}
         self.tailing = False  # was the client told that whatever is published now comes?
         self.missed = 0  # notices that the client did not take
         self.looked = 0.0  # when all streams were last looked at
 
     @property
     def even(self) -> bool:
-        """Was the client sent all that there is?"""
-        return not self.grown
+        """Was the client sent all that there is, and that it may read? What is not judged waits."""
+        return all(self.held_back.get(it) is not None for it in (*self.grown, *self.held_back))
 
 
 def hole(stream: Stream, marks: Mapping[Stream, Mark], floor: int, store: Store) -> int | None:

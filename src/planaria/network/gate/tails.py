@@ -251,6 +251,8 @@ class Tails:
             readable = cursor.grown and topic in self.memberships.ring.peer.topics
             if readable and self._may_read(tail, topic):
                 return self._read(tail, topic, cursor)
+            if not readable:  # nobody needs a verdict
+                tail.held_back.pop(topic, None)
             del tail.grown[topic]
         return False
 
@@ -261,8 +263,11 @@ class Tails:
         if refusal == "":
             tail.held_back.pop(topic, None)
             return True
-        knows = tail.held_back.setdefault(topic, False)
-        if refusal and tail.notices and not knows and self._hears(tail.session, topic):
+        knows = tail.held_back.setdefault(topic, None)
+        if refusal is None or knows:
+            return False
+        tail.held_back[topic] = False
+        if tail.notices and self._hears(tail.session, topic):
             message = Told(tail.request, topic, "refused", {"reason": refusal})
             tail.held_back[topic] = tail.session.send(message)
         return False
