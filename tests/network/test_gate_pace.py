@@ -1,5 +1,7 @@
 """Clients publish as fast as the links of their node take it, and wait for no slow one."""
 
+import pytest
+
 from gate_lab import TOPIC, Lab, run, until
 from planaria.network.client.client import connect
 
@@ -14,7 +16,10 @@ def narrow(lab: Lab) -> None:
             link.link.bulk.bytes_max = WINDOW
 
 
-def test_what_clients_publish_is_dropped_on_no_link() -> None:
+def test_what_clients_publish_is_dropped_on_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A stall of the machine would count as a slow link, of which the next test is.
+    monkeypatch.setattr("planaria.network.pace.PACE_SECONDS", 30.0)
+
     async def publish(lab: Lab) -> None:
         narrow(lab)
         async with connect(lab.hosts[0].hello.addresses[0], insecure=True) as client:
