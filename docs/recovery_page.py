@@ -1,18 +1,15 @@
-"""Write the tables of docs/recovery.md from what hunts, and runs of chaos on processes, said.
+"""Write the tables of docs/recovery.md from docs/hunts, and from runs of chaos on processes.
 
-    planaria hunt ring --seeds 5000 --json > hunts/ring.json
-    planaria hunt ring --seeds 500 --n 9:64 --json > hunts/ring-large.json
-    python docs/recovery_page.py hunts
+    python docs/recovery_page.py
 
     planaria chaos --up 4 --overlay ring --faults 50 --seed 7 --json > runs/ring-7.json
     python docs/recovery_page.py --processes runs
 
-Hunts are files or directories of them; an empty file is of one that runs still. Of several hunts
-that differ in the number of starts alone the largest counts. Hunts of more than eight nodes have
-tables of their own; without any of them those tables stay as they are. Beside the report of a run
-of chaos there may be `ring-7.info`, an object with its `exit` status and the `code`, and
-`ring-7.rss`: lines of second, process, age in seconds, KiB. Only what stands between the markers
-changes, and what docs/proofs/index.md quotes, so that every figure on a page is one that was run.
+`docs/recovery_hunts.py` puts into docs/hunts what hunts said. Hunts of more than eight nodes have
+tables of their own. Beside the report of a run of chaos there may be `ring-7.info`, an object with
+its `exit` status and the `code`, and `ring-7.rss`: lines of second, process, age in seconds, KiB.
+Only what stands between the markers changes, and what docs/proofs/index.md quotes, so that every
+figure on a page is one that was run.
 """
 
 import json
@@ -26,6 +23,7 @@ from typing import Any
 from planaria.simulator.links import SCHEDULERS
 
 PAGE = Path(__file__).with_name("recovery.md")
+HUNTS = Path(__file__).with_name("hunts")
 BOUNDS = Path(__file__).parent / "proofs" / "index.md"
 SMALL_MAX = 8  # nodes; hunts of more have tables of their own
 SLOWEST = "priority"  # the scheduler whose times stand beside the bounds
@@ -53,25 +51,9 @@ def is_large(hunt: dict[str, Any]) -> bool:
     return int(hunt["n"].rpartition(":")[2]) > SMALL_MAX
 
 
-def read_hunts(places: Iterable[Path]) -> list[dict[str, Any]]:
-    """The hunts in files and directories: the largest of each overlay, its options and n.
-
-    Two versions of the code would be two tables: one of them is out of date, and only who ran
-    them knows which.
-    """
-    largest: dict[tuple[str, str], dict[str, Any]] = {}
-    for place in places:
-        for file in sorted(place.glob("*.json")) if place.is_dir() else [place]:
-            if not (text := file.read_text()):
-                continue
-            hunt = json.loads(text)
-            best = largest.setdefault((hunt["asked"], hunt["n"]), hunt)
-            if best["code"] != hunt["code"]:
-                versions = f"{best['code']} and {hunt['code']}"
-                raise SystemExit(f"{file}: hunts of {hunt['asked']} by {versions}; leave one out")
-            if hunt["starts"] > best["starts"]:
-                largest[hunt["asked"], hunt["n"]] = hunt
-    return list(largest.values())
+def read_hunts(directory: Path) -> list[dict[str, Any]]:
+    """The hunts that were run, by overlay and n."""
+    return [json.loads(file.read_text()) for file in sorted(directory.glob("*.json"))]
 
 
 def failed_of(hunt: dict[str, Any]) -> int:
@@ -80,14 +62,17 @@ def failed_of(hunt: dict[str, Any]) -> int:
 
 
 def runs(hunts: Sequence[dict[str, Any]]) -> str:
-    """How many starts of each overlay there were, how much of its bound the slowest took, and by
-    which code; then what failed.
+    """How many starts of each overlay there were, from which seeds, how much of its bound the
+    slowest took, and by which code; then what failed.
     """
     rows = []
     for it in hunts:
-        slowest = max((row["of_bound"] or 0.0 for row in it["recovery"]), default=0.0)
-        rows.append([it["asked"], it["n"], it["starts"], failed_of(it), slowest, it["code"]])
-    listed = table(["overlay", "n", "starts", "failed", "of bound", "code"], rows)
+        seeds = ", ".join(part["seeds"] for part in it["instalments"])
+        code = ", ".join(dict.fromkeys(part["code"] for part in it["instalments"]))
+        rows.append(
+            [it["asked"], it["n"], it["starts"], seeds, failed_of(it), it["of_bound"], code]
+        )
+    listed = table(["overlay", "n", "starts", "seeds", "failed", "of bound", "code"], rows)
     return f"{listed}\n{failures(hunts)}"
 
 
@@ -263,20 +248,18 @@ def written(page: str, parts: dict[str, str]) -> str:
     return page
 
 
-def main(files: Sequence[str]) -> None:
-    """Read hunts, write the page."""
-    if not files:
-        raise SystemExit(__doc__)
-    if files[0] == "--processes":
-        runs = read_runs(Path(files[1]))
+def main(words: Sequence[str]) -> None:
+    """Read hunts, or runs on processes; write the page."""
+    if not words:
+        hunts = read_hunts(HUNTS)
+        PAGE.write_text(written(PAGE.read_text(), parts_of(hunts)))
+        BOUNDS.write_text(with_measured(BOUNDS.read_text(), hunts))
+    elif len(words) == 2 and words[0] == "--processes":
+        runs = read_runs(Path(words[1]))
         parts = {"processes": processes(runs), "process faults": process_faults(runs)}
         PAGE.write_text(written(PAGE.read_text(), parts))
-        return
-    hunts = read_hunts(map(Path, files))
-    if not hunts:
-        raise SystemExit(f"no hunt in {' '.join(files)}")
-    PAGE.write_text(written(PAGE.read_text(), parts_of(hunts)))
-    BOUNDS.write_text(with_measured(BOUNDS.read_text(), hunts))
+    else:
+        raise SystemExit(__doc__)
 
 
 if __name__ == "__main__":

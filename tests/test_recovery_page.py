@@ -11,7 +11,7 @@ from toys import ROOT
 
 page = runpy.run_path(str(ROOT / "docs" / "recovery_page.py"))
 
-ROW = {"starts": 1200, "failed": 1, "void": 0, "p50": 3.0, "p99": 7.25, "max": 9, "of_bound": 0.4}
+ROW = {"starts": 1200, "failed": 1, "void": 0, "p50": 3.0, "p99": 7.25, "max": 9}
 CONDITION = {**ROW, "delay": "fixed:23", "silent_failures": True, "publish": 4}
 HUNT: dict[str, Any] = {
     "overlay": "ring",
@@ -19,7 +19,12 @@ HUNT: dict[str, Any] = {
     "n": "1:8",
     "conditions": [CONDITION],
     "starts": 2400,
-    "code": "1+abc",
+    "instalments": [
+        {"seeds": "0:999", "code": "1+abc"},
+        {"seeds": "2000:2999", "code": "1+def"},
+        {"seeds": "3000:3399", "code": "1+abc"},
+    ],
+    "of_bound": 0.4,
     "recovery": [{**ROW, "start": "corrupt", "nemesis": it} for it in ("crash", "none")],
     "schedulers": [{**ROW, "scheduler": it} for it in page["SCHEDULERS"]],
     "findings": [],
@@ -30,7 +35,8 @@ FINDING = {"checker": "closure", "detail": "labels at 3", "replay": "sim 1", "sm
 
 def test_tables_say_what_the_hunts_said() -> None:
     name = "ring --supervisors 2"
-    assert page["runs"]([HUNT]).splitlines()[2] == f"| {name} | 1:8 | 2,400 | 2 | 0.4 | 1+abc |"
+    first = f"| {name} | 1:8 | 2,400 | 0:999, 2000:2999, 3000:3399 | 2 | 0.4 | 1+abc, 1+def |"
+    assert page["runs"]([HUNT]).splitlines()[2] == first
     assert page["schedulers"]([HUNT]).splitlines()[2].startswith(f"| {name} | 3 / 7.25 / 9 |")
     condition = f"| {name} | fixed:23 | yes | 4 | 1,200 | 1 | 3 | 7.25 | 9 |"
     assert page["conditions"]([HUNT]).splitlines()[2] == condition
@@ -64,16 +70,13 @@ def test_broken_promises_stand_below_the_runs_with_a_command() -> None:
     assert text.endswith("- ring --supervisors 2, not run: MemoryError: `sim 3`\n")
 
 
-def test_of_a_directory_the_largest_hunt_of_each_counts(tmp_path: Path) -> None:
-    large = {**HUNT, "n": "9:64", "starts": 500}
-    for name, hunt in (("a", {**HUNT, "starts": 5000}), ("b", HUNT), ("c", large)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(hunt))
-    (tmp_path / "d.json").write_text("")  # it runs still
-    assert [it["starts"] for it in page["read_hunts"]([tmp_path])] == [5000, 500]
-    assert [it["starts"] for it in page["read_hunts"]([tmp_path / "b.json"])] == [2400]
-    (tmp_path / "e.json").write_text(json.dumps({**HUNT, "code": "1+def"}))
-    with pytest.raises(SystemExit, match=r"by 1\+abc and 1\+def; leave one out"):
-        page["read_hunts"]([tmp_path])
+def test_the_page_says_what_the_files_of_hunts_say() -> None:
+    """Of all hunts, those too whose times were not kept: nobody edits the tables."""
+    text, hunts = page["PAGE"].read_text(), page["read_hunts"](page["HUNTS"])
+    assert len(hunts) >= len({hunt["overlay"] for hunt in hunts}) == 6
+    assert page["written"](text, page["parts_of"](hunts)) == text
+    bounds = page["BOUNDS"].read_text()
+    assert page["with_measured"](bounds, hunts) == bounds
 
 
 def test_what_is_quoted_beside_the_bounds_follows() -> None:

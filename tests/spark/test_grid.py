@@ -52,6 +52,10 @@ def test_more_seeds_leave_the_cells_of_the_first_ones_alone() -> None:
     assert rotated(GRID, range(50))[:7] == rotated(GRID, range(7))
 
 
+def test_a_part_of_the_seeds_has_the_cells_that_it_has_in_the_whole() -> None:
+    assert rotated(GRID, range(50))[31:40] == rotated(GRID, range(31, 40))
+
+
 def test_a_key_depends_on_experiment_parameters_and_seed_alone() -> None:
     cell = Cell({"a": 1, "b": "x"}, 5)
     assert cell.key("e") == Cell({"b": "x", "a": 1}, 5).key("e") == "48dddb233aedb7e0"

@@ -174,7 +174,7 @@ def _run(campaign: "Hunt", master: str | None, shrunk_max: int) -> dict[str, Any
 
 
 def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[str, Any]:
-    from planaria.spark.hunt import raised, recovery
+    from planaria.spark.hunt import head, raised, recovery
 
     fresh = campaign.sweep.run(spark)
     click.echo("planaria: every start is done; reading the results", err=True)
@@ -184,6 +184,9 @@ def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[st
         click.echo(f"planaria: {counted(broken, 'finding')}; making {smaller:,} smaller", err=True)
     findings = campaign.findings(spark, rows, shrunk_max)
     return {
+        "seeds": f"{campaign.seeds[0]}:{campaign.seeds[-1]}",
+        "grid": {name: [*values] for name, values in campaign.grid.items()},
+        "head": head(rows),
         "starts": len(campaign.sweep.cells),
         "fresh": fresh,
         "starts_per_minute": round(campaign.sweep.rate),

@@ -5,6 +5,7 @@ property is a finding; a second sweep shrinks the findings to minimal scenarios.
 healed give the time to legitimacy per class of faults.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from planaria import __version__
 from planaria.core.chance import stream
 from planaria.core.errors import InvariantViolation, UsageError, unknown
+from planaria.core.ids import stable_hash
 from planaria.simulator.delays import parse_delay
 from planaria.simulator.engine import Observer
 from planaria.simulator.links import SCHEDULERS
@@ -41,6 +43,7 @@ from planaria.spark.store import code_version
 from planaria.spark.sweep import Result, Sweep, Work, batch_file
 
 SHARE = 50  # trials of few nodes take some 10 to 250 ms each: a task is a matter of seconds
+HEAD = 100  # rows that a hunt by other code must repeat to be counted with this one
 PUBLICATIONS_MAX = 10_000  # more than any table holds; each is a broadcast
 COLUMNS = {
     "legitimate": "bool",
@@ -186,7 +189,7 @@ class Hunt:
         sources: Sequence[Path] = (),
     ) -> None:
         _check(target, grid)
-        self.target, self.sources = target, sources
+        self.target, self.grid, self.seeds, self.sources = target, grid, seeds, sources
         work = Work("hunt", COLUMNS, target.try_cell, target.replay, target.modules)
         self.sweep = Sweep(work, rotated(grid, seeds), out, share=SHARE, sources=sources)
         self.version = version_of(target, sources)
@@ -232,7 +235,10 @@ def diverse(broken: Sequence[tuple[str, str]]) -> list[int]:
 
 
 def recovery(rows: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Intervals to legitimacy of the trials that healed, per start and class of faults, say."""
+    """Intervals to legitimacy of the trials that healed, per start and class of faults, say.
+
+    `times`, how many of them took how many intervals, can be added to those of other seeds.
+    """
     share = sql.col("healed_in") / sql.col("bound")
     counted = rows.groupBy(*by).agg(
         sql.count("*").alias("starts"),
@@ -241,7 +247,22 @@ def recovery(rows: DataFrame, by: Sequence[str]) -> DataFrame:
         sql.round(sql.max(sql.when(sql.col("legitimate"), share)), 2).alias("of_bound"),
     )
     healed = percentiles(rows.where("legitimate"), by, "healed_in").drop("runs")
-    return counted.join(healed, [*by], "left").orderBy(*by)
+    times = sql.array_sort(sql.collect_list(sql.struct("healed_in", "count")))
+    timed = (
+        rows.where("legitimate")
+        .groupBy(*by, "healed_in")
+        .count()
+        .groupBy(*by)
+        .agg(sql.map_from_entries(times).alias("times"))
+    )
+    return counted.join(healed, [*by], "left").join(timed, [*by], "left").orderBy(*by)
+
+
+def head(rows: DataFrame) -> dict[str, str]:
+    """The first seeds and a hash of what they gave: the same by all code with the same trials."""
+    first = rows.orderBy("seed").limit(HEAD).select("seed", *COLUMNS).collect()
+    digest = stable_hash(*(json.dumps([*row]) for row in first), bits=64)
+    return {"seeds": f"{first[0].seed}:{first[-1].seed}", "rows": f"{digest:016x}"}
 
 
 def raised(rows: DataFrame) -> list[dict[str, Any]]:
