@@ -96,6 +96,13 @@ def test_missed_member_is_asked_and_removed_when_it_does_not_answer() -> None:
     assert served.database.entries == [10, 11]
 
 
+def test_damage_that_nobody_looks_at_is_repaired_at_the_next_timeout() -> None:
+    served = topic(*range(10, 18))
+    served.database._entries[4] = 10
+    served.on_timeout()
+    assert served.database._entries == [10, 11, 12, 13, 17, 15, 16]
+
+
 def test_no_fault_makes_patience_endless() -> None:
     served = topic(10, 11, 12)
     served.suspects[12] = 1 << 70

@@ -347,3 +347,36 @@ def test_hops_that_no_reference_can_have_made_are_garbage(hops: int) -> None:
     ring = SortedRing("test", 1, 10)
     assert ring.on_message(Introduce("test", (5, 2), False, hops)) == []
     assert ring.neighbours() == []
+
+
+def chain(ids: Sequence[NodeId], claims: NodeId) -> list[SortedRing]:
+    """A sorted list of these members; its last has the ring edge to somebody, as a maximum has."""
+    rings = [SortedRing("test", id, id) for id in ids]
+    for one, other in pairwise(rings):
+        one.right, other.left = (other.id, other.id), (one.id, one.id)
+    rings[-1].ring = (claims, claims)
+    return rings
+
+
+def steps_until_sorted(rings: Sequence[SortedRing]) -> int:
+    """How far a chain of messages goes until all of them are one list, after one timeout of each.
+
+    What is sent in one step is heard in the next.
+    """
+    member = {it.id: it for it in rings}
+    sent = [it for ring in rings for it in ring.on_timeout()]
+    line = sorted(member)
+    for step in range(10 * len(rings)):
+        if all(member[a].right == (b, b) and member[b].left == (a, a) for a, b in pairwise(line)):
+            return step
+        heard = [(it.target, it.message) for it in sent if isinstance(it.message, RingMessage)]
+        sent = [new for to, message in heard for new in member[to].on_message(message)]
+    raise AssertionError(f"{[it.neighbours() for it in rings]}")
+
+
+@pytest.mark.parametrize("n", [5, 50])
+def test_e1_two_lists_with_one_minimum_are_tied_at_once_however_long_they_are(n: int) -> None:
+    """Whoever loses the contest hears of the winner, and not of each of its list in turn."""
+    rings = [*chain(range(n), 0), *chain([n, n + 1], 0)]
+    rings[0].ring = (n - 1, n - 1)
+    assert steps_until_sorted(rings) <= 5  # n + 2 without the rule

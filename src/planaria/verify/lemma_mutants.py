@@ -148,6 +148,14 @@ SKIP_RING: Sequence[Mutant] = (
         f"{LEMMAS}test_lemma_6_unsubscribed_node_is_left_by_everybody",
     ),
     Mutant(
+        "L10, repair",
+        "the database is repaired within an interval, though nobody asks",
+        f"{TOPIC}.on_timeout",
+        "if self.database.repair():",
+        "if False:",
+        f"{SUPERVISOR}test_damage_that_nobody_looks_at_is_repaired_at_the_next_timeout",
+    ),
+    Mutant(
         "T1",
         "a level neighbour is the end of the chain",
         "skipring.place:Place._end",
@@ -264,6 +272,14 @@ PUBLICATIONS: Sequence[Mutant] = (
         "(take or self.holdings.append)(sound(message.records))",
         "pass",
         f"{EXCHANGES}test_any_two_stores_become_their_union",
+    ),
+    Mutant(
+        "T1, both ways",
+        "one exchange brings what either side lacks",
+        f"{ANTI_ENTROPY}._name_difference",
+        "want = [id >> (ID_BITS - WANT_BITS) for id in theirs[:IDS_MAX]]",
+        "want = []",
+        f"{EXCHANGES}test_one_digest_brings_both_sides_everything",
     ),
     Mutant(
         "T2",

@@ -147,6 +147,14 @@ HOSTS: Sequence[Mutant] = (
         Case("dht", 2, "living", delay=1),
     ),
     Mutant(
+        "levels",
+        "a finger that is no farther than that of the level below is dropped on any input",
+        "dht.fingers:Fingers.repair",
+        "if there > far:",
+        "if True:",
+        "protocols/test_dht_lookup.py::test_absurd_levels_of_fingers_are_dropped_on_any_input",
+    ),
+    Mutant(
         "tree 3",
         "a host searches when its keyset changed",
         "tree.place:TreePlace.review",

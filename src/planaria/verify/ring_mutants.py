@@ -155,6 +155,14 @@ BUILD_RING: Sequence[Mutant] = (
         Case("sorted-ring", 3, "right"),
     ),
     Mutant(
+        "E1",
+        "who loses the contest for the ring edge is told of the winner",
+        f"{RING}._contest",
+        "effects = [Send(loser[1], Introduce(self.group, winner, False, hops + 1))]",
+        "effects = []",
+        f"{SORTED}test_e1_two_lists_with_one_minimum_are_tied_at_once_however_long_they_are",
+    ),
+    Mutant(
         "hops",
         "a reference that wandered too far is garbage",
         f"{RING}._introduce",
