@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from planaria.core.codec import FRAME_BYTES_MAX
 from planaria.core.errors import MalformedMessage, UsageError
-from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
+from planaria.core.ids import NodeId, is_node_id
 from planaria.records.evidence import EVIDENCE_BYTES_MAX, Sealer, evidence_size
 from planaria.records.tables import (
     Headers,
@@ -348,16 +348,16 @@ def decode_unnamed(data: bytes, key: bytes = b"") -> Record:
 
 def _is_plain(record: Record) -> bool:
     """Is this clearly a sound record of payloads alone, as nearly all are?"""
-    data, count = record.data, record.count
+    data, count, first, low, time = record.data, record.count, record.first, record.low, record.time
     end = len(data) if data[2] == _PLAIN else record.columns_end
-    start = HEAD_BYTES + 4 * (count + 1)
-    fits = 1 <= count <= PUBLICATIONS_MAX and start <= end <= PAYLOAD_BYTES_MAX
-    fits = fits and 0 <= record.publisher <= NODE_ID_MAX and 0 <= record.time <= TIME_MAX
-    if not fits or not 0 <= record.low <= record.first <= SEQUENCE_MAX - count:
+    size = end - HEAD_BYTES - 4 * (count + 1)
+    fits = size >= 0 and end <= PAYLOAD_BYTES_MAX and 0 < count <= PUBLICATIONS_MAX
+    least = record.publisher | first | low | time  # of 64 bits each: below 0 if one of them is
+    if not fits or least < 0 or low > first or first > SEQUENCE_MAX - count or time > TIME_MAX:
         return False
     if count == 1:
-        return _ONE.unpack_from(data, HEAD_BYTES) == (0, end - start)
-    return ascends(data, HEAD_BYTES, count, end - start)
+        return _ONE.unpack_from(data, HEAD_BYTES) == (0, size)
+    return ascends(data, HEAD_BYTES, count, size)
 
 
 def _check_head(record: Record) -> None:
