@@ -17,13 +17,7 @@ from typing import Any, Self
 from planaria.core.composite import FromOverlay
 from planaria.core.errors import CapacityExceeded
 from planaria.core.message import Message
-from planaria.core.node import (
-    Effect,
-    Joined,
-    Leave,
-    Notice,
-    Restarted,
-)
+from planaria.core.node import Deliver, Effect, Joined, Leave, Notice, Restarted
 from planaria.network.admission import Admissions
 from planaria.network.application import Application
 from planaria.network.belongings import load_credentials, local_id, take_directory
@@ -318,6 +312,12 @@ class LiveNode(Application):
 
     def _application(self, effect: Effect) -> None:
         """Every effect that is not for the network; a join is told when it is on disk."""
+        if isinstance(effect, Deliver):  # as nearly always
+            self.monitor.on_effect(effect)
+            self.embedded.on_deliver(effect)
+            if self.gate is not None:
+                self.gate.on_deliver(effect)
+            return
         if isinstance(effect, Joined):
             if self.noting.joined(effect):
                 self._spawn(self.noting.try_to_note())
