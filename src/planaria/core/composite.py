@@ -24,6 +24,8 @@ from planaria.core.node import (
     LinkUp,
     Node,
     Persist,
+    Publish,
+    PublishMany,
     Ready,
     Restarted,
     Send,
@@ -162,6 +164,8 @@ class Composite(Node):
     def on_command(self, command: Command) -> Effects:
         """What the application asks is for one part, what the driver senses for all."""
         match command:
+            case PublishMany() | Publish():
+                return self.main.on_command(command)
             case InOverlay(overlay, inner):
                 woken = self.wake(overlay)
                 part = self.parts[overlay]

@@ -142,6 +142,7 @@ class Publishing:
 
     def __init__(self, host: Host, commit: Commit | None, join: Callable[[str], None]) -> None:
         self._host, self._commit, self._join = host, commit, join
+        self._topic = ""  # the last one that was asked for
         self._waiting: dict[str, list[Waiting]] = {}
         self._count = 0
         self._flushing: asyncio.Handle | None = None
@@ -159,7 +160,8 @@ class Publishing:
         CapacityExceeded if they cannot be now; then none is. Raises UsageError if the node stops;
         then they may be published all the same.
         """
-        check_topic(topic)
+        if topic != self._topic:
+            self._topic = check_topic(topic)
         for command in commands:
             plain = command.key is None and not command.headers
             if not plain or len(command.payload) > PAYLOAD_BYTES_MAX:

@@ -44,13 +44,14 @@ class Window:
 
     def take(self, bytes_max: int) -> list[bytes]:
         """Heads and bodies of frames for the socket: what waits, until it is so much."""
-        frames, size = [], 0
-        while self.waiting and size < bytes_max:
-            data, message = self.waiting.popleft()
-            self.sent.append((len(data), message))
-            frames.append(HEAD.pack(len(data) + 1, self.kind))
-            frames.append(data)
-            size += len(data)
+        frames: list[bytes] = []
+        size, waiting = 0, self.waiting
+        while waiting and size < bytes_max:
+            data, message = waiting.popleft()
+            length = len(data)
+            self.sent.append((length, message))
+            frames += (HEAD.pack(length + 1, self.kind), data)
+            size += length
         return frames
 
     def acknowledge(self, count: int) -> bool:
@@ -135,8 +136,11 @@ class Link:
         if self.processed != self._acknowledged:
             self._acknowledged, self.owed = list(self.processed), 0
             frames.append(frame(Kind.ACKNOWLEDGE, ACKNOWLEDGED.pack(*self.processed)))
-        frames += self.control.take(CONTROL_BYTES_MAX)
-        return b"".join(frames + self.bulk.take(BULK_BYTES_WRITTEN))
+        if self.control.waiting:
+            frames += self.control.take(CONTROL_BYTES_MAX)
+        if self.bulk.waiting:
+            frames += self.bulk.take(BULK_BYTES_WRITTEN)
+        return b"".join(frames)
 
     def unacknowledged(self) -> tuple[Message, ...]:
         """What may not have arrived, upkeep first."""

@@ -29,7 +29,7 @@ def draft_of(
     microseconds = time_ns() // 1000 if timestamp is None else timestamp * 1000
     if not isinstance(headers, Mapping | None):
         raise UsageError(f"headers of type {type(headers).__name__}: a mapping of names to values")
-    pairs = _pairs((headers or {}).items())
+    pairs = _pairs(headers.items()) if headers else ()
     return Draft(bytes_of(payload), None if key is None else bytes_of(key), pairs, microseconds)
 
 

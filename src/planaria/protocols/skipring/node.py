@@ -14,6 +14,8 @@ from planaria.core.node import (
     Effects,
     Leave,
     Node,
+    Publish,
+    PublishMany,
     Subscribe,
     Supervisors,
 )
@@ -120,6 +122,8 @@ class RingNode(Node):
 
     def on_command(self, command: Command) -> Effects:
         """What the application asks is for the peer; what the driver reports, for all parts."""
+        if isinstance(command, PublishMany | Publish):
+            return self.peer.on_command(command)
         if isinstance(command, Subscribe):
             return self._subscribe(command)
         if isinstance(command, StopSubscribing):
