@@ -87,6 +87,26 @@ def test_what_cannot_be_erased_is_not_abandoned(tmp_path: Path) -> None:
         patched.undo()
 
 
+@pytest.mark.parametrize(
+    ("code", "damaged"), [(sqlite3.SQLITE_BUSY, False), (sqlite3.SQLITE_CORRUPT, True)]
+)
+def test_topics_that_cannot_be_read_are_damage_only_if_they_are(
+    tmp_path: Path, code: int, *, damaged: bool
+) -> None:
+    error = sqlite3.OperationalError("cannot be read")
+    error.sqlite_errorcode = code
+
+    def execute(_: str) -> None:
+        raise error
+
+    with Database(tmp_path, lambda _: None) as database:
+        with pytest.MonkeyPatch.context() as patched:
+            reading = SimpleNamespace(execute=execute, close=database.reading.close)
+            patched.setattr(database, "reading", reading)
+            assert database.unopened() == []
+        assert database.damaged == damaged
+
+
 def test_a_topic_that_is_joined_again_while_it_is_erased_keeps_what_comes_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

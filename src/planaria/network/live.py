@@ -192,7 +192,6 @@ class LiveNode(Application):
             self.rights,
         )
         self.listen = await self.host.start(self.config.listen, self.config.advertise)
-        save_config(self.config, self.listen)
         self._resume()
         if not self.memberships.new:
             self.host.command(Restarted())
@@ -203,6 +202,7 @@ class LiveNode(Application):
         await self.several.start(self.host, self._spawn)
         if self.config.http is not None:
             self.http = await self._pages.start(self.config.http)
+        save_config(self.config, self.listen)  # what it cannot run with it need not remember
         log.info("%s listens on %s", self.name, self.listen)
         await self.joining.first()
         self._spawn(self.joining.ever())

@@ -200,10 +200,8 @@ class Subscription(Iterating[T]):
     # Parcels
 
     def _finish(self, parcel: Parcel) -> None:
-        if parcel.frame is not None:
-            connection, task = parcel.frame
-            if not task.done:
-                connection.finish(task)
+        if parcel.frame is not None and not parcel.frame[1].done:
+            parcel.frame[0].finish(parcel.frame[1])
 
     def _unpack(self, parcel: Parcel) -> list[Event]:
         """What is new in a parcel; who sends what is no record is left for another node."""
@@ -306,10 +304,11 @@ class Subscription(Iterating[T]):
         self._send()
 
     def lost(self, reason: str) -> None:
-        """Another node is looked for."""
-        if self._ready.is_set() and self._unserved is None:
+        """Nobody serves us: another node is looked for, or this one asked again."""
+        if self._unserved is None:
             self._unserved = asyncio.get_running_loop().time()
-            self._tell("unstable", reason=reason)
+            if self._ready.is_set():
+                self._tell("unstable", reason=reason)
 
     def failed(self, error: PlanariaError) -> None:
         """Nothing more will come."""
@@ -379,14 +378,15 @@ class Subscription(Iterating[T]):
             self._tail()
 
     def _refused(self, message: Failed) -> None:
-        loop = asyncio.get_running_loop()
-        self._unserved = self._unserved or loop.time()
         if message.code not in ("full", "elsewhere", "moved"):
             self.failed(UsageError(message.reason))
-        elif loop.time() - self._unserved > self._patience:
+            return
+        self.lost(message.reason)
+        now = asyncio.get_running_loop().time()
+        if now - (self._unserved or now) > self._patience:
             self.failed(Unreachable(dict.fromkeys(self.channel.servers, message.reason)))
         elif message.code == "full":
-            self._again = loop.time() + FULL_SECONDS_MAX
+            self._again = now + FULL_SECONDS_MAX
         elif message.code == "moved" and message.request in self._tails:
             self._tell("moved", reason=message.reason)
             self._asked.pop(message.request, None)
