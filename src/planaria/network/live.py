@@ -17,13 +17,7 @@ from typing import Any, Self
 from planaria.core.composite import FromOverlay
 from planaria.core.errors import CapacityExceeded
 from planaria.core.message import Message
-from planaria.core.node import (
-    Effect,
-    Joined,
-    Leave,
-    Notice,
-    Restarted,
-)
+from planaria.core.node import Effect, Joined, Leave, Notice, Restarted
 from planaria.network.admission import Admissions
 from planaria.network.application import Application
 from planaria.network.belongings import load_credentials, local_id, take_directory
@@ -43,7 +37,7 @@ from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.insider import Insider
 from planaria.network.joining import Joining
-from planaria.network.memberships import MATCHED, NAMED, RELEASED, Memberships, Noting
+from planaria.network.memberships import MATCHED, NAMED, RELEASED, SERVED, Memberships, Noting
 from planaria.network.monitor import Monitor
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
@@ -298,7 +292,9 @@ class LiveNode(Application):
         """Join again, some at a time, what this node took part in; its records are in the store."""
         if self.resuming.left:
             topics = self.ring.peer.topics.values()
-            self.resuming.step(sum(one.awaited for one in topics))
+            for name in self.resuming.step(sum(one.awaited for one in topics)):
+                assert self.gate is not None
+                self.gate.memberships.serves(name)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a part of this node; if it fails, the node is broken, and says so."""
@@ -388,12 +384,14 @@ class LiveNode(Application):
 
     def _wanted(self) -> dict[str, str]:
         """The patterns and topics that this node takes part in and does not leave, and why."""
-        found = {**self.resuming.left, **dict.fromkeys(self.ring.wildcards.patterns, NAMED)}
+        ours = None if self.gate is None else self.gate.memberships
+        served, released = (ours.served, ours.released) if ours else ({}, set[str]())
+        found = {**dict.fromkeys(released, RELEASED), **self.resuming.left}
+        found.update(dict.fromkeys(self.ring.wildcards.patterns, NAMED))
         for topic, one in self.ring.peer.topics.items():
             if not one.subscriber.leaving:
                 found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED
-        released = set() if self.gate is None else self.gate.memberships.released
-        return {**dict.fromkeys(released, RELEASED), **found}
+        return {**found, **{it: SERVED for it in served if found.get(it) == NAMED}}
 
 
 def _fail(error: OSError, done: Committed) -> None:

@@ -18,7 +18,9 @@ from planaria.core.topics import check_filter
 from planaria.network.files import write_atomically
 
 FILE = "memberships.jsonl"
-NAMED, MATCHED = "named", "matched"  # how a topic is wanted: by itself, by a pattern
+# How a topic is wanted: by itself, by a pattern, by clients alone (as is a pattern).
+NAMED, MATCHED, SERVED = "named", "matched", "served"
+WANTED = (NAMED, MATCHED, SERVED)
 LEFT, RELEASED = "left", "released"  # or not any more: others keep what was released
 RETRY_SECONDS = 1.0  # between attempts to write
 
@@ -26,7 +28,7 @@ log = logging.getLogger("planaria.node")
 
 
 class Memberships:
-    """The topics and patterns that were joined, each `NAMED` or `MATCHED`, as the file has them."""
+    """The topics and patterns that were joined, each with the reason, as the file has them."""
 
     def __init__(self, directory: Path, stored: Collection[str] = ()) -> None:
         """Read the file; lines that a crash or a fault damaged are told and left out.
@@ -77,7 +79,7 @@ class Memberships:
             check_filter(name)
         except (ValueError, AttributeError, TypeError, UsageError):
             return False
-        for words, said in (((NAMED, MATCHED), self.names), ((LEFT, RELEASED), self.left)):
+        for words, said in ((WANTED, self.names), ((LEFT, RELEASED), self.left)):
             if how in words:
                 self.names.pop(name, None)
                 self.left.pop(name, None)
