@@ -20,7 +20,7 @@ from planaria.network.client.distrust import Distrust
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.events import Event
 from planaria.network.client.iterating import Iterating, T
-from planaria.network.client.lacks import Lacking
+from planaria.network.client.lacks import Lacking, expired, gap
 from planaria.network.client.messages import (
     ClientMessage,
     Failed,
@@ -190,7 +190,8 @@ class Subscription(Iterating[T]):
             await self._woken()
         parcel = self._current = self._parcels.popleft()
         if parcel.notice is None:
-            self._events = self._unpack(parcel)
+            gaps = expired(parcel) if self.notices else []
+            self._events = [*gaps, *self._unpack(parcel)] if gaps else self._unpack(parcel)
         elif self.notices:
             self._events = [parcel.notice]
         if parcel.restart:
@@ -231,8 +232,7 @@ class Subscription(Iterating[T]):
         except UsageError as error:
             self.failed(error)
             return
-        detail = {"publisher": stream[0], "incarnation": stream[1].hex(), "from": lo, "to": hi}
-        self.put(Parcel(topic, notice=Notice(topic, "gap", detail), restart=True))
+        self.put(Parcel(topic, notice=gap(topic, *stream, lo, hi), restart=True))
 
     # Tails
 
@@ -339,7 +339,7 @@ class Subscription(Iterating[T]):
             self.put(made._replace(anonymous=message.anonymous))
         else:
             self._lacking.note(message.topic, message.lacks)
-            self.put(Parcel(message.topic, message.pieces, message.after, frame))
+            self.put(Parcel(message.topic, message.pieces, message.after, frame, message.lacks))
 
     def _tailing(self, message: Tailing) -> None:
         self._asked.pop(message.request, None)

@@ -14,7 +14,13 @@ from planaria.core.topics import matches
 from planaria.network.client.messages import LACKS_MAX, Lack, Pieces, Position, Tailing, Told
 from planaria.network.client.messages import Tail as Asked
 from planaria.network.gate.cursors import Cursor, Tail, hole
-from planaria.network.gate.pieces import PIECES_BYTES, PIECES_PUBLICATIONS, moved, pieces_of
+from planaria.network.gate.pieces import (
+    PIECES_BYTES,
+    PIECES_PUBLICATIONS,
+    moved,
+    passed_over,
+    pieces_of,
+)
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.protocols.publications.deliveries import Deliveries
@@ -281,11 +287,13 @@ class Tails:
         batch = self._ask(topic, streams, after, tail.floor)
         pieces = pieces_of(batch.slices, tail.condition, topic, retained, whole=tail.whole)
         places = moved(after, batch.vector)
-        if pieces and not tail.session.send(Pieces(tail.request, topic, pieces, places)):
+        lacks = passed_over(after, batch) if tail.notices else ()
+        said = bool(pieces or lacks)
+        if said and not tail.session.send(Pieces(tail.request, topic, pieces, places, lacks)):
             return False
         cursor.marks.update(batch.vector)
         del tail.grown[topic]
-        if not pieces and places:
+        if not said and places:
             tail.behind[topic] = None
             cursor.unsaid.update(dict.fromkeys((it.publisher, it.incarnation) for it in places))
         for stream in streams:
