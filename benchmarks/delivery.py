@@ -37,11 +37,11 @@ def run(n: int, publications: int, size: int, packed: int) -> tuple[float, int]:
         while queue:
             source, effects = queue.popleft()
             for effect in effects:
-                if isinstance(effect, Send):
+                if type(effect) is Send:  # this loop is in the figure: let it cost little
                     message = decode(encode(effect.message))
                     answer = nodes[effect.target].on_message(message, source)
                     queue.append((effect.target, answer))
-                elif isinstance(effect, Deliver):
+                elif type(effect) is Deliver:
                     deliveries += len(effect.publications)
     return process_time() - start, deliveries
 

@@ -66,7 +66,7 @@ def decoded_or_malformed(data: bytes) -> Message | None:
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: str(cls.__struct_config__.tag))
 @given(data=st.data())
-@settings(max_examples=EXAMPLES // 10)  # of each class, and there are many classes
+@settings(max_examples=EXAMPLES // 20)  # of each class, and there are many classes
 def test_every_message_comes_back_from_its_bytes(cls: type[Message], data: st.DataObject) -> None:
     message = data.draw(messages(cls))
     wire = CODEC.encode(message)

@@ -100,3 +100,16 @@ def test_a_table_comes_back_from_the_bytes_of_its_owner() -> None:
     again.load(decode_state(OwnerState, owner.snapshot()))
     assert again.state() == owner.state()
     assert (list(again.table), again.table.age) == (list(owner.table), owner.table.age)
+
+
+def test_an_entry_that_is_there_stays_what_it_was_and_a_full_table_takes_none() -> None:
+    table: Forgetful[str, int] = Forgetful(2, 9)
+    assert table.setdefault("a", 1) == 1
+    table.forget()
+    assert table.setdefault("a", 2) == 1, "of whatever generation"
+    assert table.setdefault("b", 3) == 3
+    assert table.setdefault("c", 4) is None
+    assert list(table) == ["a", "b"]
+    table.generations = table.generations[:1]  # a fault
+    table.setdefault("d", 5)
+    assert len(table.generations) == 2

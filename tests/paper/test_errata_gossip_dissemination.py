@@ -34,9 +34,9 @@ def literal(size: int, dials: Parameters = DIALS, seed: int = 1) -> LiteralProce
 
 
 @cache
-def runs_of(setting: Setting) -> list[list[GroupReach]]:
+def runs_of(setting: Setting, events: int = 600) -> list[list[GroupReach]]:
     """The experiment, once for all tests that look at it."""
-    return run(setting, 1200, Random(2))
+    return run(setting, events, Random(2))
 
 
 def p_reached(rows: list[GroupReach]) -> float:
@@ -185,7 +185,7 @@ def test_dials_chosen_for_a_target_keep_it() -> None:
     choice = reliability(target=0.99, loss=0.15)
     assert choice is not None
     assert 0.99 <= choice.predicted < 0.995
-    rows = runs_of(Setting(parameters=choice.parameters))
+    rows = runs_of(Setting(parameters=choice.parameters), 1200)
     everywhere = [float(all(row.p_all for row in event)) for event in zip(*rows, strict=True)]
     got = estimated(everywhere)
     assert abs(got.mean - choice.predicted) < 2 * got.half

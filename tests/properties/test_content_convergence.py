@@ -41,10 +41,10 @@ def test_changes_of_brokers_lose_nothing_and_duplicate_nothing(
     for seed in range(seeds(2, 200)):
         strategy = STRATEGIES[(first + 2 * seed) % len(STRATEGIES)]
         hierarchical = stream(seed, change, strategy).random() < 0.5
-        overlay = WatchedWorld(subscriptions=30, strategy=strategy, hierarchical=hierarchical)
+        overlay = WatchedWorld(subscriptions=20, strategy=strategy, hierarchical=hierarchical)
         faults = parse_schedule(CHANGES[change])
         asked = ("content", "--strategy", strategy)
-        spec = Spec(9, seed, "legitimate", faults, asked=asked, closure=RECONFIGURATION)
+        spec = Spec(seeds(7, 9), seed, "legitimate", faults, asked=asked, closure=RECONFIGURATION)
         outcome, book = run(overlay, spec)
         ended = [it.tick / INTERVAL for it in outcome.faults]
         end = max(it.time for it in book.published.values())
@@ -61,8 +61,8 @@ def test_all_layers_heal_after(nemesis: str, seeds: Callable[[int, int], int]) -
     """Every built-in nemesis; whatever it did meanwhile, from then on Definition 1 holds."""
     for seed in range(seeds(1, 40)):
         strategy = stream(seed, nemesis).choice(STRATEGIES)
-        overlay = WatchedWorld(subscriptions=30, strategy=strategy)
-        spec = Spec(9, seed, "legitimate", load_schedule(nemesis))
+        overlay = WatchedWorld(subscriptions=20, strategy=strategy)
+        spec = Spec(seeds(7, 9), seed, "legitimate", load_schedule(nemesis))
         outcome = Trial(overlay, spec).run()
         assert outcome.failure is None, spec.command(overlay)
         effective = [it for it in outcome.ineffective if "skew" not in it]  # brokers read no clock
@@ -91,7 +91,7 @@ def test_all_layers_heal_from_arbitrary_states(
     """
     for seed in range(seeds(1, 40)):
         strategy = stream(seed, scheduler).choice(STRATEGIES)
-        overlay = WatchedWorld(subscriptions=30, strategy=strategy)
+        overlay = WatchedWorld(subscriptions=20, strategy=strategy)
         spec = Spec(7, seed, scheduler=scheduler)
         outcome = Trial(overlay, spec).run()
         assert outcome.failure is None, spec.command(overlay)

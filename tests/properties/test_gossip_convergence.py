@@ -92,7 +92,7 @@ def test_converges_when_all_join_at_once(seeds: Seeds) -> None:
 def test_heals_after(nemesis: str, seeds: Seeds) -> None:
     for seed in range(seeds(1, 50)):
         faults = load_schedule(nemesis)
-        must_heal(GossipOverlay(), Spec(24, seed, "legitimate", faults=faults))
+        must_heal(GossipOverlay(), Spec(seeds(16, 24), seed, "legitimate", faults=faults))
 
 
 def test_legitimate_configuration_stays_legitimate(seeds: Seeds) -> None:

@@ -191,7 +191,7 @@ def test_whatever_the_judge_calls_legitimate_stays_so(
     batch: int, seeds: Callable[[int, int], int]
 ) -> None:
     """Theorem 2 of the proof: arbitrary values in all that the judge does not look at."""
-    for seed in range(batch, seeds(40, 10_000), 4):
+    for seed in range(batch, seeds(24, 10_000), 4):
         lab = any_legitimate(seed, running=False)
         assert lab.violations() == [], seed
         for _ in range(40):
@@ -204,7 +204,7 @@ def test_suspicions_and_waits_half_spent_cost_nobody_its_place(
     batch: int, seeds: Callable[[int, int], int]
 ) -> None:
     """They may be named while they run out; database, labels, ring and shortcuts stay."""
-    for seed in range(batch, seeds(40, 10_000), 4):
+    for seed in range(batch, seeds(24, 10_000), 4):
         lab = any_legitimate(seed, running=True)
         assert lab.violations() == [], seed
         for _ in range(30):

@@ -36,8 +36,11 @@ def test_types_held_back_for_four_intervals_cost_a_logarithm_not_a_multiple_of_n
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_large_ring_with_histories_agrees_under(scheduler: str) -> None:
-    assert healed(20, 900003, scheduler) <= RING + intervals_to_agree(20, SLOWEST)
+def test_large_ring_with_histories_agrees_under(
+    scheduler: str, seeds: Callable[[int, int], int]
+) -> None:
+    n = seeds(13, 20)
+    assert healed(n, 900003, scheduler) <= RING + intervals_to_agree(n, SLOWEST)
 
 
 def test_bound_grows_with_the_logarithm_and_with_the_delay() -> None:

@@ -45,7 +45,7 @@ def test_large_ring_with_its_histories_heals_from_arbitrary_states(
 def test_time_to_heal_grows_like_the_logarithm(
     start: str, seeds: Callable[[int, int], int]
 ) -> None:
-    for n in (16, seeds(128, 4096)):
+    for n in (16, seeds(64, 4096)):
         outcome = must_heal(RingOverlay(histories=False), Spec(n, 1, start, closure=3))
         assert 0 < outcome.intervals <= bound(n)
 
@@ -94,5 +94,5 @@ def test_large_ring_survives_every_named_nemesis(
     name: str, seeds: Callable[[int, int], int]
 ) -> None:
     for seed in range(seeds(1, 20)):
-        spec = Spec(seeds(40, 1000), seed, "legitimate", load_schedule(name), closure=3)
+        spec = Spec(seeds(24, 1000), seed, "legitimate", load_schedule(name), closure=3)
         must_heal(RingOverlay(supervisors=2), spec)

@@ -179,6 +179,16 @@ def test_an_arc_meant_for_another_label_is_delivered_but_given_back() -> None:
     assert [type(effect) for effect in effects[1:]] == [Deliver, Persist]
 
 
+def test_a_node_in_doubt_gives_an_arc_back_that_was_meant_for_another_label_and_floods() -> None:
+    cluster = Cluster(8)
+    here = cluster.view(3 + BASE)
+    doubting = View(here.label, here.id, here.neighbours, doubt=True)
+    effects = receive(cluster.nodes[3 + BASE], doubting, arc(to=5, lo=9, hi=77))
+    assert effects[0] == Send(1 + BASE, Nack("t", 3 + BASE, record().key, 9, 77, INSIDE, 3))
+    flooded = {it.target for it in effects if isinstance(it, Send) and type(it.message) is Flood}
+    assert flooded == {peer for _, peer in here.neighbours}
+
+
 def test_a_refusal_reroutes_the_arc_once() -> None:
     cluster = Cluster(8)
     origin = 0 + BASE

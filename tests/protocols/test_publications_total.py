@@ -40,7 +40,7 @@ RETENTIONS = [
 def test_arbitrary_memory_raises_nothing_and_ends_in_agreement(
     part: int, seeds: Callable[[int, int], int]
 ) -> None:
-    for seed in range(part, seeds(96, 10_000), 6):
+    for seed in range(part, seeds(60, 10_000), 6):
         chance = stream(seed, "arbitrary histories")
         topic = Topic(3, chance.choice(RETENTIONS))
         for number in range(chance.randrange(12)):

@@ -26,7 +26,7 @@ def test_without_faults_not_one_delivery_is_missed(
     """Clocks have random phases, and identical subscriptions are renewed at different times."""
     for seed in range(seeds(1, 200)):
         tree = ChangingTree(RoutingOverlay(strategy, up, subscriptions=40), 13, seed)
-        tree.run(60 * INTERVAL, every=25)
+        tree.run(seeds(40, 60) * INTERVAL, every=25)
         found = tree.book.summary(tree.now)
         assert found.delivered > 300
         assert found.due == found.once > 250
@@ -41,12 +41,12 @@ def test_join_crash_and_restart_of_any_broker_lose_and_duplicate_nothing(
     for seed in range(seeds(1, 500)):
         overlay = RoutingOverlay(strategy, up, subscriptions=40)
         tree = ChangingTree(overlay, 13, seed, within=REACH + NOTICE)
-        tree.run(5 * INTERVAL, every=10)
+        tree.run(5 * INTERVAL, every=15)
         for change in (tree.join, tree.crash, tree.restart, tree.crash, tree.join):
             change()
-            tree.run(12 * INTERVAL, every=10)
+            tree.run(12 * INTERVAL, every=15)
         tree.run(REACH + NOTICE, every=NEVER)
-        assert tree.book.summary(tree.now).due > 400
+        assert tree.book.summary(tree.now).due > 300
         assert tree.book.wrong() == []
         assert tree.missed() == []
 

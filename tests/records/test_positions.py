@@ -106,6 +106,10 @@ def test_delivered_numbers_are_new_once() -> None:
     assert delivered.add(B, 0, 9, NOW) == [(0, 9)]
     assert delivered.add(A, 0, 9, NOW) == []
     assert delivered.newest(A) == NOW
+    assert delivered.add(A, 9, 12, NOW + 5) == [(9, 12)]
+    assert delivered.newest(A) == NOW + 5, "what comes next may come later"
+    assert delivered.add(A, 12, 13, NOW) == [(12, 13)]
+    assert delivered.newest(A) == NOW + 5
     assert list(delivered.numbers(stream(5))) == []
 
 

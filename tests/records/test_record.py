@@ -146,6 +146,40 @@ def test_a_wrong_field_is_named(data: bytes, line: str) -> None:
         decode(data)
 
 
+PLAIN = seal(A, 5, [Draft(b"alone")], time=NOW).data
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "line"),
+    [
+        (4, bytes(4), "0 publications"),
+        (15, b"\x80", "cannot name a node"),
+        (16, b"\xff" * 8, "number -1 from low 0: out of range"),
+        (16, b"\xff" * 16, "number -1 from low -1: out of range"),
+        (16, b"\xff" * 7 + b"\x7f", "out of range"),
+        (24, b"\x06", "number 5 from low 6: out of range"),
+        (31, b"\x80", "out of range"),
+        (37, b"\x01", "time .* out of range"),
+        (39, b"\x80", "time .* out of range"),
+        (56, b"\x01", "do not ascend"),
+        (60, b"\x04", "columns end"),
+    ],
+)
+def test_a_wrong_field_of_a_record_of_payloads_alone_is_named(
+    at: int, value: bytes, line: str
+) -> None:
+    with pytest.raises(MalformedRecord, match=line):
+        decode(PLAIN[:at] + value + PLAIN[at + len(value) :])
+
+
+def test_a_payload_beyond_its_bound_is_refused_though_a_record_could_hold_it() -> None:
+    large = [Draft(bytes(PAYLOAD_BYTES_MAX + 1))]
+    data = record_module._encode(A, 0, large, NOW, 0)
+    assert len(data) < RECORD_BYTES_MAX
+    with pytest.raises(MalformedRecord, match="payload"):
+        decode(data)
+
+
 def test_keys_and_names_are_checked_where_bytes_could_lie() -> None:
     sealed = seal(A, 5, FULL, time=NOW)
     validity = sealed.offsets().validity

@@ -192,7 +192,7 @@ def test_every_overlay_comes_back_from_every_fault(
     name: str, fault: str, seeds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("planaria.lab.contest.contest.HEAL", seeds(HEAL_BY_DAY, HEAL))
-    figures = run(name, fault)
+    figures = run(name, fault, n=seeds(6, 8))
     assert figures.recovery is not None
     assert figures.lost_after == 0
     assert figures.twice == 0 or fault == "corrupt"

@@ -13,7 +13,7 @@ from planaria.core.chance import stream
 from planaria.literal.skipring.reference import skip_ring
 from planaria.spark.grid import Cell
 from planaria.spark.sweep import Result
-from planaria.studies.facts import Summary
+from planaria.studies.facts import Summary, summed
 from planaria.studies.judge import Sized, checks, claims
 from planaria.studies.skipring import graph as graphs
 from planaria.studies.skipring.facts import FORMULAS, SUMMED, facts
@@ -148,7 +148,7 @@ def test_check_does_not_hold_if_one_ring_never_heals(
         *(it for it in rows.columns if it != "intervals"), "cast(null as bigint) intervals"
     )
     start = one.collect()[0].start
-    spoiled = found_in(STUDY, {**some_rows, "recovery": rows.unionByName(one)})["recovery"]
+    spoiled = summed(rows.unionByName(one), SUMMED["recovery"])
     found = checks(ASKED.check, facts({**some, "recovery": spoiled}))
     bad = [row for row in found if row["holds"] != "yes"]
     assert [row["check"] for row in bad] == [
@@ -229,12 +229,14 @@ WORSE = {
 def test_checks_fail_when_a_promise_is_broken(
     some_rows: Mapping[str, DataFrame], some: Mapping[str, Summary]
 ) -> None:
-    rows = dict(some_rows)
+    sums = dict(some)
     for name, change in WORSE.items():
-        kinds = dict(rows[name].dtypes)
+        rows = some_rows[name]
+        kinds = dict(rows.dtypes)
         spoiled = {it: f"cast({value} as {kinds[it]}) {it}" for it, value in change.items()}
-        rows[name] = rows[name].selectExpr(*(spoiled.get(it, it) for it in rows[name].columns))
-    found = checks(ASKED.check, facts(found_in(STUDY, rows)))
+        worse = rows.selectExpr(*(spoiled.get(it, it) for it in rows.columns))
+        sums[name] = summed(worse, SUMMED[name])
+    found = checks(ASKED.check, facts(sums))
     assert [row["check"] for row in found if row["holds"] != "no"] == []
 
 

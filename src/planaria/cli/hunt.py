@@ -178,7 +178,7 @@ def _result(spark: "SparkSession", campaign: "Hunt", shrunk_max: int) -> dict[st
 
     fresh = campaign.sweep.run(spark)
     click.echo("planaria: every start is done; reading the results", err=True)
-    rows = campaign.sweep.rows(spark)
+    rows = campaign.sweep.rows(spark).cache()
     broken = rows.where("checker is not null").count()
     if smaller := min(broken, shrunk_max):
         click.echo(f"planaria: {counted(broken, 'finding')}; making {smaller:,} smaller", err=True)

@@ -70,6 +70,21 @@ class Forgetful(Stateful, Generic[K, V]):
                 return generation[name]
         return None
 
+    def setdefault(self, name: K, value: V) -> V | None:
+        """The entry of that name, kept from now on if there was none; None if the table is full."""
+        generations, size = self.generations, 0
+        for generation in generations:
+            if name in generation:
+                return generation[name]
+            size += len(generation)
+        if size >= self.entries_max:
+            return None
+        if len(generations) != self.count:
+            self.repair()
+            generations = self.generations
+        generations[0][name] = value
+        return value
+
     def put(self, name: K, value: V) -> bool:
         """Keep an entry; False, and nothing kept, if the table is full."""
         generations, size = self.generations, 0

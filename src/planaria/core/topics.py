@@ -58,6 +58,8 @@ def matches(pattern: str, topic: str) -> bool:
 
     A wildcard in the first level does not select topics that start with `$`.
     """
+    if pattern == topic:
+        return True
     wanted, levels = pattern.split("/"), topic.split("/")
     if levels[0].startswith("$") and wanted[0] in ("+", "#"):
         return False

@@ -85,6 +85,7 @@ class Connection(asyncio.Protocol):
         self.handler, self.dialled = handler, dialled
         self.link = Link()
         self.theirs: Hello | None = None
+        self.peer = 0  # the handle of the node at the other end, once it is known
         self.identity: Identity | None = None  # whom its certificate names
         self.heard = 0.0  # when the other end was last heard of, by the loop's clock
         self.since = 0.0  # when there was a socket, by the same clock
@@ -106,12 +107,6 @@ class Connection(asyncio.Protocol):
         self.refused = False  # did one end say that it will not have the other?
         self._reason = ""
         self._patience: asyncio.TimerHandle | None = None
-
-    @property
-    def peer(self) -> int:
-        """The handle of the node at the other end, once it is known."""
-        assert self.theirs is not None
-        return handle_of(self.theirs.id)
 
     @property
     def reason(self) -> str:
@@ -224,7 +219,8 @@ class Connection(asyncio.Protocol):
 
     def _work(self) -> None:
         """Handle what came in, for a while; nothing more is read before it is done."""
-        inbox, until = self._inbox, monotonic() + self._turn
+        inbox = self._inbox
+        until = monotonic() + self._turn if len(inbox) > 1 else 0.0
         while inbox and not self._reason:
             kind, body = inbox.popleft()
             self._frame(kind, body)
@@ -241,8 +237,10 @@ class Connection(asyncio.Protocol):
         self._rest(working=False)
 
     def _rest(self, *, working: bool) -> None:
+        if self._working == working:
+            return
         transport = self._transport
-        if self._working != working and transport is not None and not transport.is_closing():
+        if transport is not None and not transport.is_closing():
             if working:
                 transport.pause_reading()
             else:
@@ -325,7 +323,7 @@ class Connection(asyncio.Protocol):
             self.identity, self.roles = shown, shown.roles
         if self._patience is not None:
             self._patience.cancel()
-        self.theirs = theirs
+        self.theirs, self.peer = theirs, handle_of(theirs.id)
         self.handler.opened(self)
 
     # Writing

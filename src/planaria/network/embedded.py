@@ -49,7 +49,7 @@ class Subscription:
         self._slices: deque[tuple[str, Slice, bool]] = deque()
         self._bytes = 0
         self._tokens = Tokens()
-        self._changed = asyncio.Event()
+        self._coming: asyncio.Future[None] | None = None  # what its reader waits for
         self._known = asyncio.Event()  # whether it was joined, or closed before
         self._joined = False
         self._failed: CapacityExceeded | None = None
@@ -67,7 +67,7 @@ class Subscription:
     def close(self) -> None:
         """Take no more; what is queued can still be read."""
         self._closed = True
-        self._changed.set()
+        self._changed()
         self._known.set()
         self._close(self)
 
@@ -89,27 +89,43 @@ class Subscription:
                     raise self._failed
                 if self._closed:
                     raise StopAsyncIteration
-                self._changed.clear()
-                await self._changed.wait()
+                await self._come()
             slices, self._slices, self._bytes = self._slices, deque(), 0
             for topic, (record, lo, hi, late), nameless in slices:
                 some = self._tokens.events(topic, record, lo, hi, late=late)
                 events += map(anonymous, some) if nameless else some
         return events
 
+    async def _come(self) -> None:
+        """Return when something has changed; for one reader: two would share what comes."""
+        if self._coming is not None:
+            raise UsageError(f"subscription to {self.pattern!r}: another task reads it already")
+        self._coming = asyncio.get_running_loop().create_future()
+        try:
+            await self._coming
+        finally:
+            self._coming = None
+
+    def _changed(self) -> None:
+        coming = self._coming
+        if coming is not None and not coming.done():
+            coming.set_result(None)
+
     # What the node tells
 
     def take(self, topic: str, slices: Sequence[Slice], *, nameless: bool = False) -> None:
         """Queue what was delivered, up to the bound; `nameless`: its records name nobody."""
-        self._bytes += sum(len(part.record.data) for part in slices)
+        for part in slices:
+            self._bytes += len(part.record.data)
         if self._bytes > BEHIND_BYTES_MAX:
             self._failed = self._failed or CapacityExceeded(
                 f"subscription to {self.pattern!r}: {BEHIND_BYTES_MAX} bytes behind; read faster, "
                 f"or read from the store as a client does"
             )
         if self._failed is None:
-            self._slices.extend((topic, part, nameless) for part in slices)
-        self._changed.set()
+            for part in slices:
+                self._slices.append((topic, part, nameless))
+        self._changed()
 
     def joined(self) -> None:
         """The pattern is in force."""
@@ -276,9 +292,7 @@ class Embedded:
 
     def on_effect(self, effect: Effect) -> None:
         """Hand an effect to whoever it is for."""
-        if isinstance(effect, Deliver):
-            self._deliver(effect)
-        elif isinstance(effect, Joined):
+        if isinstance(effect, Joined):
             for one in self._subscriptions:
                 if one.pattern == effect.pattern:
                     one.joined()
@@ -296,7 +310,8 @@ class Embedded:
         for one in list(self._subscriptions):
             one.close()
 
-    def _deliver(self, effect: Deliver) -> None:
+    def on_deliver(self, effect: Deliver) -> None:
+        """Hand publications to the subscriptions that want them."""
         for one in self._subscriptions:
             if matches(one.pattern, effect.topic):
                 assert isinstance(effect.publications, Deliveries)

@@ -7,7 +7,6 @@
 A peer that announces more than `FRAME_BYTES_MAX` is cut off before anything is held for it.
 """
 
-from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct as Layout
 
@@ -15,6 +14,7 @@ from planaria.core.codec import FRAME_BYTES_MAX as MESSAGE_BYTES_MAX
 from planaria.core.errors import MalformedMessage
 
 HEAD = Layout(">IB")
+_HEAD_BYTES = HEAD.size
 FRAME_BYTES_MAX = MESSAGE_BYTES_MAX + 1  # the largest message and its kind
 
 
@@ -49,28 +49,30 @@ class Reader:
     def __len__(self) -> int:
         return self._held
 
-    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """The frames that are whole by now, as (kind, body); take all of them before the next call.
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """The frames that are whole by now, as (kind, body).
 
-        Raises MalformedMessage for a length that no frame has: nothing after it can be trusted.
+        Raises MalformedMessage for a length that no frame has: nothing around it can be trusted.
         """
         if self._parts:
             self._parts.append(data)
             self._held += len(data)
             if self._held < self._needed:
-                return
+                return []
             data = b"".join(self._parts)
-        start, end = 0, len(data)
-        self._parts, self._held, self._needed = [], 0, HEAD.size
-        while end - start >= HEAD.size:
+            self._parts, self._held = [], 0
+        found: list[tuple[int, bytes]] = []
+        start, end, needed = 0, len(data), _HEAD_BYTES
+        while end - start >= _HEAD_BYTES:
             length, kind = HEAD.unpack_from(data, start)
             if not 1 <= length <= FRAME_BYTES_MAX:
                 raise MalformedMessage(f"frame of {length} bytes: 1 to {FRAME_BYTES_MAX}")
-            stop = start + HEAD.size - 1 + length
+            stop = start + _HEAD_BYTES - 1 + length
             if stop > end:
-                self._needed = stop - start
+                needed = stop - start
                 break
-            yield kind, data[start + HEAD.size : stop]
+            found.append((kind, data[start + _HEAD_BYTES : stop]))
             start = stop
         if start < end:
-            self._parts, self._held = [data[start:]], end - start
+            self._parts, self._held, self._needed = [data[start:]], end - start, needed
+        return found

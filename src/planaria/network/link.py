@@ -107,10 +107,11 @@ class Link:
     def finish(self, task: "Task") -> None:
         """It is processed, and committed where that was asked. Counted in the order of arrival."""
         task.done = True
-        waiting, weight = self._open[task.bulk], 1 if task.bulk else CONTROL_WEIGHT
+        bulk = task.bulk
+        waiting, weight = self._open[bulk], 1 if bulk else CONTROL_WEIGHT
         while waiting and waiting[0].done:
             self.owed += waiting.popleft().size * weight
-            self.processed[task.bulk] += 1
+            self.processed[bulk] += 1
 
     def on_acknowledge(self, body: bytes) -> bool:
         """The other end says how far it is; False if it cannot be so far: hang up."""

@@ -17,7 +17,7 @@ from typing import Any, Self
 from planaria.core.composite import FromOverlay
 from planaria.core.errors import CapacityExceeded
 from planaria.core.message import Message
-from planaria.core.node import Effect, Joined, Leave, Notice, Restarted
+from planaria.core.node import Deliver, Effect, Joined, Leave, Notice, Restarted
 from planaria.network.admission import Admissions
 from planaria.network.application import Application
 from planaria.network.belongings import load_credentials, local_id, take_directory
@@ -37,7 +37,7 @@ from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.insider import Insider
 from planaria.network.joining import Joining
-from planaria.network.memberships import MATCHED, NAMED, RELEASED, SERVED, Memberships, Noting
+from planaria.network.memberships import RELEASED, Memberships, Noting, reasons
 from planaria.network.monitor import Monitor
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
@@ -314,6 +314,12 @@ class LiveNode(Application):
 
     def _application(self, effect: Effect) -> None:
         """Every effect that is not for the network; a join is told when it is on disk."""
+        if isinstance(effect, Deliver):  # as nearly always
+            self.monitor.on_effect(effect)
+            self.embedded.on_deliver(effect)
+            if self.gate is not None:
+                self.gate.on_deliver(effect)
+            return
         if isinstance(effect, Joined):
             if self.noting.joined(effect):
                 self._spawn(self.noting.try_to_note())
@@ -385,13 +391,9 @@ class LiveNode(Application):
     def _wanted(self) -> dict[str, str]:
         """The patterns and topics that this node takes part in and does not leave, and why."""
         ours = None if self.gate is None else self.gate.memberships
-        served, released = (ours.served, ours.released) if ours else ({}, set[str]())
-        found = {**dict.fromkeys(released, RELEASED), **self.resuming.left}
-        found.update(dict.fromkeys(self.ring.wildcards.patterns, NAMED))
-        for topic, one in self.ring.peer.topics.items():
-            if not one.subscriber.leaving:
-                found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED
-        return {**found, **{it: SERVED for it in served if found.get(it) == NAMED}}
+        served, released = (ours.served, ours.released) if ours else ((), ())
+        joined = reasons(self.ring, served)
+        return {**dict.fromkeys(released, RELEASED), **self.resuming.left, **joined}
 
 
 def _fail(error: OSError, done: Committed) -> None:

@@ -9,13 +9,14 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from pathlib import Path
 
 from planaria.core.errors import UsageError
 from planaria.core.node import Joined
 from planaria.core.topics import check_filter
 from planaria.network.files import write_atomically
+from planaria.protocols.skipring.node import RingNode
 
 FILE = "memberships.jsonl"
 # How a topic is wanted: by itself, by a pattern, by clients alone (as is a pattern).
@@ -144,6 +145,15 @@ class Noting:
         """Write for the last time: that a node leaves in order to stop is not to be resumed."""
         await self.try_to_note()
         self._over = True
+
+
+def reasons(ring: RingNode, served: Container[str]) -> dict[str, str]:
+    """The patterns and topics that a node takes part in and does not leave, and why."""
+    wildcards = ring.wildcards
+    staying = [name for name, one in ring.peer.topics.items() if not one.subscriber.leaving]
+    names = dict.fromkeys([*wildcards.patterns, *staying])
+    own = {name: SERVED if name in served else NAMED for name in names}
+    return {**own, **{name: MATCHED for name in staying if name in wildcards.joined}}
 
 
 def _lines(changes: Mapping[str, str]) -> bytes:

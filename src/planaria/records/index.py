@@ -90,13 +90,13 @@ class Index:
 
         What has no room beside it is hidden or erased.
         """
-        if self.window != UNBOUNDED:
-            self.doubt()
-        window = self.window
-        if window.lo and entry.place < window.lowest:
-            lane.erase(entry, aged=True)
-            return False
         place, order, count = entry.place, self.order, entry.end - entry.first
+        bounded = self.window != UNBOUNDED
+        if bounded:
+            self.doubt()
+            if self.window.lo and place < self.window.lowest:
+                lane.erase(entry, aged=True)
+                return False
         self.shown[place] = entry
         if order and place < order[-1]:
             insort(order, place)
@@ -106,6 +106,10 @@ class Index:
         self.bytes += entry.size
         self.sums.add(place, 1)
         lane.show(entry)
+        if not bounded:
+            self.capped += count
+            return True
+        window = self.window
         if window.per_publisher is None:
             self.capped += count
         else:

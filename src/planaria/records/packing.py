@@ -113,7 +113,7 @@ class Packer(Stateful):
         Raises UsageError if no record can hold one, and CapacityExceeded, both with nothing
         numbered, while too much is not acknowledged.
         """
-        weights = [weigh(draft) for draft in drafts]
+        weights = [*map(weigh, drafts)]
         weight = sum(weights)
         if self.bytes and self.bytes + weight > UNSETTLED_BYTES_MAX:
             raise CapacityExceeded(f"{self.bytes} bytes are not acknowledged yet: slow down")
@@ -181,9 +181,10 @@ def packed(drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
 def weigh(draft: Draft) -> int:
     """What a draft adds to a record at most; raises UsageError if it is beyond a bound."""
     payload, key, headers, timestamp = draft
-    plain = key is None and timestamp is None and not headers and isinstance(payload, bytes)
-    if plain and len(payload) <= PAYLOAD_BYTES_MAX:
-        return DRAFT_BYTES + len(payload)  # as nearly always
+    if key is None and timestamp is None and not headers and type(payload) is bytes:
+        size = len(payload)
+        if size <= PAYLOAD_BYTES_MAX:
+            return DRAFT_BYTES + size  # as nearly always
     if timestamp is not None and not (
         isinstance(timestamp, int) and -(1 << 63) <= timestamp < 1 << 63
     ):

@@ -253,9 +253,13 @@ class Delivered(Stateful):
     def add(self, stream: Stream, lo: int, hi: int, time: int) -> list[Interval]:
         """Mark numbers as delivered; returns those that were not before."""
         found = self._streams.pop(stream, None)
-        if found is None or found[2] != _check(found[0], found[1]):
-            found = (Intervals(), time, 0)
-        numbers, newest, _ = found
+        numbers, newest, check = (Intervals(), time, -1) if found is None else found
+        if check != _check(numbers, newest):
+            numbers, newest = Intervals(), time
+        elif (ends := numbers._ends) and ends[-1] == lo < hi and time <= newest:
+            ends[-1] = hi  # what follows the last, as nearly always: the check grows with it
+            self._streams[stream] = (numbers, newest, (check + (hi - lo) * _D) % MODULUS)
+            return [(lo, hi)]
         new = numbers.add(lo, hi)
         if len(numbers._starts) > INTERVALS_MAX:
             (_, end), (start, _) = list(numbers)[:2]

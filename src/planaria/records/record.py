@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from planaria.core.codec import FRAME_BYTES_MAX
 from planaria.core.errors import MalformedMessage, UsageError
-from planaria.core.ids import NODE_ID_MAX, NodeId, is_node_id
+from planaria.core.ids import NodeId, is_node_id
 from planaria.records.evidence import EVIDENCE_BYTES_MAX, Sealer, evidence_size
 from planaria.records.tables import (
     Headers,
@@ -157,8 +157,11 @@ class Record:
 
     def payloads(self, lo: int, hi: int) -> list[bytes]:
         """The payloads of the numbers from `lo` to before `hi`."""
+        lo, hi = lo - self.first, hi - self.first
+        if not self.columns:  # payloads alone, as nearly always
+            return cells_of(self.data, HEAD_BYTES, HEAD_BYTES + 4 * (self.count + 1), lo, hi)
         at = self.offsets()
-        return cells_of(self.data, at.payloads, at.payload_data, lo - self.first, hi - self.first)
+        return cells_of(self.data, at.payloads, at.payload_data, lo, hi)
 
     def timestamps(self, lo: int, hi: int) -> tuple[int, ...]:
         """The times of the numbers from `lo` to before `hi`, in microseconds since 1970."""
@@ -196,14 +199,6 @@ class Offsets:
     def __init__(self, columns: int, count: int, pairs: int, data: bytes) -> None:
         self.data = data
         self.timestamps = HEAD_BYTES
-        if not columns:  # payloads alone, as nearly always
-            at = self.payloads = HEAD_BYTES
-            at += 4 * (count + 1)
-            self.keys = self.header_rows = self.names = self.values = self.validity = at
-            self.payload_data = at
-            self.end = at + self._last(self.payloads, count)
-            self.key_data = self.name_data = self.value_data = self.end
-            return
         self.payloads = self.timestamps + 8 * count * bool(columns & TIMESTAMPS)
         at = self.payloads + 4 * (count + 1)
         self.keys = self.header_rows = self.names = self.values = at
@@ -348,16 +343,17 @@ def decode_unnamed(data: bytes, key: bytes = b"") -> Record:
 
 def _is_plain(record: Record) -> bool:
     """Is this clearly a sound record of payloads alone, as nearly all are?"""
-    data, count = record.data, record.count
+    data, count, first, low, time = record.data, record.count, record.first, record.low, record.time
+    least = record.publisher | first | low | time  # of 64 bits each: below 0 if one of them is
+    if least < 0 or low > first or first > SEQUENCE_MAX - count or time > TIME_MAX:
+        return False
     end = len(data) if data[2] == _PLAIN else record.columns_end
-    start = HEAD_BYTES + 4 * (count + 1)
-    fits = 1 <= count <= PUBLICATIONS_MAX and start <= end <= PAYLOAD_BYTES_MAX
-    fits = fits and 0 <= record.publisher <= NODE_ID_MAX and 0 <= record.time <= TIME_MAX
-    if not fits or not 0 <= record.low <= record.first <= SEQUENCE_MAX - count:
+    size = end - HEAD_BYTES - 4 * (count + 1)
+    if size < 0 or end > PAYLOAD_BYTES_MAX:
         return False
     if count == 1:
-        return _ONE.unpack_from(data, HEAD_BYTES) == (0, end - start)
-    return ascends(data, HEAD_BYTES, count, end - start)
+        return _ONE.unpack_from(data, HEAD_BYTES) == (0, size)
+    return 0 < count <= PUBLICATIONS_MAX and ascends(data, HEAD_BYTES, count, size)
 
 
 def _check_head(record: Record) -> None:

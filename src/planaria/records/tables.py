@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from operator import sub
+from struct import Struct as Layout
 from struct import pack, unpack_from
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 else:
     np = Later("numpy")
 
+_BOUNDS = Layout("<II")  # of one cell
 ARRAY_MIN = 512  # entries: below it a list is as fast, and numpy need not be loaded
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -20,6 +22,9 @@ Headers = tuple[tuple[str, bytes], ...]
 
 def cells_of(data: bytes, table: int, start: int, lo: int, hi: int) -> list[bytes]:
     """The cells `lo` to before `hi` of a column."""
+    if hi - lo == 1:
+        a, b = _BOUNDS.unpack_from(data, table + 4 * lo)
+        return [data[start + a : start + b]]
     bounds = unpack_from(f"<{hi - lo + 1}I", data, table + 4 * lo)
     return [data[start + a : start + b] for a, b in pairwise(bounds)]
 

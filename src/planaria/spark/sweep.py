@@ -6,6 +6,7 @@ of Spark reaches a simulation, so a cell gives the same bytes in a worker and in
 """
 
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ class Sweep:
 
     def missing(self) -> list[str]:
         """The cells that have no result yet."""
-        done = {key for batch in self.store.batches() for key in self.store.column(batch, "cell")}
+        done = self._done()
         return [key for key in self.cells if key not in done]
 
     def alone(self, key: str) -> Result:
@@ -112,10 +113,15 @@ class Sweep:
     def rows(self, spark: SparkSession) -> DataFrame:
         """The summary of all cells, after the data was found to be complete and without doubles.
 
-        Cached: whoever asks reads it more than once.
+        Every action reads it anew: whoever has several caches it.
         """
-        table = self.store.table(spark, SUMMARY, self.schema).cache()
-        return complete(spark, table, list(self.cells))
+        table = self.store.table(spark, SUMMARY, self.schema)
+        return complete(table, self._done(), list(self.cells))
+
+    def _done(self) -> Counter[str]:
+        """How often each cell has a result."""
+        batches = self.store.batches()
+        return Counter(key for it in batches for key in self.store.column(it, "cell"))
 
     def _batches(self, todo: Sequence[str], cores: int) -> list[list[Cell]]:
         size = max(1, min(self.share, -(-len(todo) // (BATCHES_PER_CORE * cores))))

@@ -103,7 +103,7 @@ class Comparison:
 
     def _verdict(self, spark: SparkSession, sweep: Sweep) -> Verdict:
         sweep.run(spark)
-        rows = sweep.rows(spark)
+        rows = sweep.rows(spark).cache()
         raised = raised_in(sweep.work.name, rows, len(sweep.cells))
         found = table(rows)
         made = pyarrow.Table.from_pylist(found, pyarrow.schema(list(TABLE.items())))

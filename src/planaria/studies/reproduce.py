@@ -7,13 +7,15 @@ DIR/sweeps/PAPER-NAME/      the rows of every simulation, from which all of it i
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pyarrow
 from msgspec import Struct
 from pyarrow import csv
+from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
 from planaria.core.errors import UsageError, unknown
@@ -26,6 +28,7 @@ from planaria.studies.report import Page, report
 from planaria.studies.study import SCALES, Experiment, Study, find_study, made
 
 REPORT = "report.html"
+Sums = tuple[Summary, list[dict[str, Any]]]  # of one sweep, and what its simulations raised
 
 
 class Verdict(Struct, frozen=True):
@@ -65,7 +68,13 @@ class Reproduction:
         return watched(spark, "reproduce", ended, lambda: progress_line(sweeps, self.store))
 
     def _verdict(self, spark: SparkSession) -> Verdict:
-        pages = [self._study(spark, study) for study in self.studies]
+        """A sweep is summed up, and a page is made, while the next sweep runs."""
+        beside = ThreadPoolExecutor(1)
+        try:
+            coming = [self._study(spark, study, beside) for study in self.studies]
+            pages = [it.result() for it in coming]
+        finally:
+            beside.shutdown(cancel_futures=True)
         self.store.write(REPORT, report(pages, self.scale, self.version).encode())
 
         def gathered(name: str) -> list[dict[str, Any]]:
@@ -82,17 +91,23 @@ class Reproduction:
         place = self.store.below(f"sweeps/{work.name}")
         return Sweep(work, experiment.cells, place, share=experiment.share)
 
-    def _study(self, spark: SparkSession, study: Study) -> Page:
-        found: dict[str, Summary] = {}
-        raised: list[dict[str, Any]] = []
+    def _study(self, spark: SparkSession, study: Study, beside: ThreadPoolExecutor) -> Future[Page]:
+        """Run the sweeps of a study; the rest is done beside the next ones."""
+        sums: dict[str, Future[Sums]] = {}
         for experiment in self.experiments[study.name]:
             sweep = self.sweeps[study.name][experiment.name]
+            for it in sums.values():
+                if it.done():
+                    it.result()  # raises if all its cells did: no need to run the others
             sweep.run(spark)
-            rows = sweep.rows(spark)
-            found[experiment.name] = summed(rows, experiment.summed)
-            if found[experiment.name].raised:
-                raised += raised_in(sweep.work.name, rows, len(sweep.cells))
-            rows.unpersist()
+            ours = inheritable_thread_target(spark)  # Ctrl-C cancels this, too
+            sums[experiment.name] = beside.submit(ours(partial(_sums, spark, sweep, experiment)))
+        return beside.submit(partial(self._page, study, sums))
+
+    def _page(self, study: Study, sums: Mapping[str, Future[Sums]]) -> Page:
+        """The page of a study that has been summed up; writes its tables and figures."""
+        found = {name: it.result()[0] for name, it in sums.items()}
+        raised = [error for it in sums.values() for error in it.result()[1]]
         tables = made(study, found)
         for name, table in tables.items():
             self._write(f"{study.name}/{name}", table)
@@ -107,6 +122,13 @@ class Reproduction:
         sink = io.BytesIO()
         csv.write_csv(table, sink)
         self.store.write(f"{name}.csv", sink.getvalue())
+
+
+def _sums(spark: SparkSession, sweep: Sweep, experiment: Experiment) -> Sums:
+    rows = sweep.rows(spark)
+    found = summed(rows, experiment.summed)
+    raised = raised_in(sweep.work.name, rows, len(sweep.cells)) if found.raised else []
+    return found, raised
 
 
 def version_of(studies: Sequence[Study], scale: str) -> str:

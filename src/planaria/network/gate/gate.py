@@ -84,14 +84,18 @@ class Gate:
 
     # What the node tells
 
+    def on_deliver(self, effect: Deliver) -> None:
+        """Something was published on a topic of this node."""
+        self.tails.on_deliver(effect)
+        self.queries.on_news(effect.topic)
+
     def on_effect(self, effect: Effect) -> None:
         """Something happened at this node."""
         if isinstance(effect, FromOverlay):
             if self.others is not None:
                 self.others.on_effect(effect.overlay, effect.effect)
         elif isinstance(effect, Deliver):
-            self.tails.on_deliver(effect)
-            self.queries.on_news(effect.topic)
+            self.on_deliver(effect)
         elif isinstance(effect, DepositAnswered):
             self.publishing.on_answer(effect)
             self.settling.on_refusal(effect)

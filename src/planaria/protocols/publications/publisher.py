@@ -99,7 +99,10 @@ class Publisher(Stateful):
             return []
         found: list[Record] = []
         vouched = packer.next if low is None else low
-        while record := packer.take(_now(packer), time=time, low=max(0, vouched)):
+        while len(packer):
+            record = packer.take(_now(packer), time=time, low=max(0, vouched))
+            if record is None:
+                break
             packer.acknowledge(record.end)  # it is in the store, where a retry finds it
             self._remember(record, 0)
             found.append(record)

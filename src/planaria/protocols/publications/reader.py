@@ -81,9 +81,10 @@ class Reader(Stateful):
 
         It need not be read from the store.
         """
-        stream, end, index = record.stream, record.end, self.holdings.store.index
+        first, end, index = record.first, record.first + record.count, self.holdings.store.index
+        stream = (record.publisher, record.incarnation)
         mark = self.marks.get(stream, START)
-        if mark.next != record.first or list(new) != [(record.first, end)]:
+        if mark.next != first or len(new) != 1 or new[0] != (first, end):
             return False
         if stream in self.holes or record.place not in index.shown:
             return False

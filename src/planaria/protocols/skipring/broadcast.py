@@ -168,10 +168,8 @@ class Broadcast(Stateful):
         if (seen is not None and seen.flooded) or not 0 <= message.hops < HOPS_MAX:
             return effects
         if view.doubt:
-            effects += self._flood(view, seen, message.record, message.hops)
-        elif not misdirected:
-            effects += self._serve(view, seen, name, message)
-        return effects
+            return effects + self._flood(view, seen, message.record, message.hops)
+        return effects if misdirected else self._serve(view, seen, name, message)
 
     def on_flood(self, view: View, message: Flood, name: bytes) -> list[Effect]:
         """Pass the first flood of a key on to all other neighbours (R6), stored or not (T7)."""
@@ -248,12 +246,7 @@ class Broadcast(Stateful):
         Then arcs are served all the same, since each is divided into smaller ones and so they end;
         a flood that nobody remembers would not.
         """
-        seen = self.seen.get(name)
-        if seen is None:
-            seen = Seen()
-            if not self.seen.put(name, seen):
-                return None
-        return seen
+        return self.seen.setdefault(name, Seen())
 
     def _serve(self, view: View, seen: Seen | None, name: bytes, message: Arc) -> list[Effect]:
         """Hand an arc on once; one arc too many shows a broken overlay and floods (R2)."""

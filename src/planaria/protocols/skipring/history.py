@@ -382,7 +382,7 @@ class History(Stateful):
 
 def _full(effects: Sequence[Effect]) -> bool:
     """Did the store refuse? Then that is the last to say."""
-    return any(isinstance(it, Notice) and it.kind == "full" for it in effects[-1:])
+    return bool(effects) and isinstance(effects[-1], Notice) and effects[-1].kind == "full"
 
 
 _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {

@@ -2,9 +2,9 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from html import escape
 from math import cos, pi, sin
 from typing import Any
-from xml.sax.saxutils import escape
 
 from planaria.core.ids import NodeId
 from planaria.core.state import State

@@ -1,7 +1,7 @@
 """A Lamport diagram of a piece of a trace, as SVG: a lane per node, time to the right."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from xml.sax.saxutils import escape
+from html import escape
 
 from msgspec import Struct
 
