@@ -2,9 +2,12 @@
 
 import pytest
 
-from client_lab import client_of, numbers, serve
+from client_lab import client_of, numbers, serve, until
+from planaria.core.node import Notice
 from planaria.network.client import lacks
+from planaria.network.client.channel import CODEC
 from planaria.network.client.events import Event
+from planaria.network.client.messages import Lack, Pieces, Position
 from planaria.records.positions import Mark, vector_to_json
 from reference_gate import ReferenceGate
 
@@ -46,5 +49,34 @@ def test_what_another_node_has_of_a_hole_satisfies_the_condition_too(
             events = client.subscribe(TOPIC, since="all", where="n = 1 OR n = 4 OR n = 7")
             found = [(await anext(events)).payload for _ in range(3)]
             assert found == [payloads[1], payloads[4], payloads[7]]
+
+    serve(test)
+
+
+@pytest.mark.parametrize("notices", [False, True])
+def test_what_its_node_has_let_go_is_a_gap_for_who_wants_notices(*, notices: bool) -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(gates[0]) as client:
+            await client.publish_many(TOPIC, numbers(4))
+            (stream,) = {row[1] for row in gates[0].memory.rows}
+            events = client.subscribe(TOPIC, since="all", notices=notices)
+            for _ in range(4):
+                await anext(events)
+            (tail,) = gates[0].tails.values()
+            dropped, coming = Lack(*stream, 4, 7, True), Lack(*stream, 9, 10, False)
+            after = [Position(*stream, 9)]
+            said = Pieces(tail.ask.request, TOPIC, [], after, (dropped, coming))
+            assert tail.connection.send(CODEC.encode(said), said, bulk=True)
+            await until(lambda: events._parcels)
+            if notices:
+                gap = await anext(events)
+                assert isinstance(gap, Notice)
+                detail = {"publisher": stream[0], "incarnation": stream[1].hex()}
+                assert (gap.kind, gap.detail) == ("gap", {**detail, "from": 4, "to": 7})
+                assert events.take() is None
+            else:
+                assert await events._advance()
+                assert events.take() is None
+            assert [*events.vector()["topics"][TOPIC].values()] == [9]
 
     serve(test)

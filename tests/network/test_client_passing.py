@@ -10,7 +10,7 @@ from client_lab import client_of, serve, until
 from planaria.core.message import Message
 from planaria.core.node import Notice
 from planaria.network.client import messages as m
-from planaria.network.client import parcels
+from planaria.network.client import parcels, subscription
 from planaria.network.client.channel import CODEC
 from planaria.network.client.events import Event
 from planaria.network.client.places import Places
@@ -169,6 +169,28 @@ def test_a_tail_that_moves_before_it_was_served_is_ready_when_it_is_served_elsew
             assert moved
 
     serve(test, gates=1)
+
+
+@pytest.mark.parametrize("code", ["moved", "full", "elsewhere"])
+def test_who_is_not_served_any_more_is_told_so_and_when_it_is_again(
+    monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.setattr(subscription, "FULL_SECONDS_MAX", 0.0)
+
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client, client.subscribe(TOPIC, notices=True) as events:
+            await events.ready()
+            tail = await tail_at(gates[0])
+            say(tail, m.Failed(tail.ask.request, code, "not here now"))
+            found = []
+            while "stable" not in found:
+                notice = await anext(events)
+                assert isinstance(notice, Notice)
+                found.append(notice.kind)
+            assert [it for it in found if it != "moved"] == ["unstable", "stable"]
+            assert ("moved" in found) == (code == "moved")
+
+    serve(test, gates=2)
 
 
 @pytest.mark.parametrize("passed", [True, False])

@@ -4,6 +4,7 @@ import asyncio
 import json
 import secrets
 from functools import partial
+from time import time
 
 import pytest
 
@@ -21,7 +22,13 @@ from planaria.network.client.messages import (
     to_wire,
 )
 from planaria.network.gate import session, tails
+from planaria.network.gate.pieces import passed_over
+from planaria.protocols.publications.retention import Retention
 from planaria.protocols.skipring.membership import Membership
+from planaria.records.batches import Batch, Slice
+from planaria.records.positions import Mark
+from records_lab import A, B
+from records_lab import record as made
 
 
 def test_a_tail_brings_history_and_then_what_comes_in_publisher_order() -> None:
@@ -98,6 +105,30 @@ def test_a_hole_stops_its_stream_alone_and_is_told_once_it_lasts(
         assert reader.payloads(tail)[3:] == [b"1", b"2"]
 
     run(read, 1, 1)
+
+
+def ended(reader: RawClient, tail: int, end: Position) -> bool:
+    return reader.vector(tail) == [end]
+
+
+@pytest.mark.parametrize("notices", [False, True])
+@pytest.mark.parametrize("where", [None, "never = 1"])
+def test_what_retention_drops_before_it_is_read_is_told_to_who_wants_notices(
+    *, notices: bool, where: str | None
+) -> None:
+    async def read(lab: Lab) -> None:
+        writer, reader, now = await lab.client(0), await lab.client(0), int(time())
+        for at in range(5):
+            await writer.ask(Put, Stored, TOPIC, writer.seal(b"%d" % at, at=now + at).data)
+        began = {TOPIC: [Position(*writer.stream, 1, ())]}
+        for vectors, expected in (began, [Lack(*writer.stream, 1, 3, True)]), ({}, []):
+            tail = await reader.tail(vectors=vectors, notices=notices, where=where)
+            await until(partial(ended, reader, tail, Position(*writer.stream, 5, ())))
+            assert reader.payloads(tail) == ([] if where else [b"3", b"4"])
+            lacks = [lack for it in reader.pieces(tail) for lack in it.lacks]
+            assert lacks == (expected if notices else [])
+
+    run(read, 1, 1, retention={TOPIC: Retention(count=2)})
 
 
 def test_numbers_that_a_reader_skipped_come_as_late() -> None:
@@ -306,3 +337,20 @@ def test_tails_that_are_as_far_are_read_for_once(monkeypatch: pytest.MonkeyPatch
         assert not lab.gates[0].tails._answers, "nothing is kept beyond a turn"
 
     run(read, 1, 1)
+
+
+def test_all_that_a_reader_passes_is_told_but_not_what_was_before_its_beginning() -> None:
+    parts = [Slice(made(A, 4, 2), 4, 6), Slice(made(A, 1), 1, 2, late=True)]
+    parts += [Slice(made(A, 8), 8, 9), Slice(made(B, 5), 5, 6)]
+    batch = Batch(parts, {A: Mark(10), B: Mark(7)}, more=False)
+    for before, expected in (
+        ({A: Mark(3)}, [(3, 4), (6, 8), (9, 10), (6, 7)]),
+        ({}, [(6, 8), (9, 10), (6, 7)]),
+        ({A: Mark(4), B: Mark(5)}, [(6, 8), (9, 10), (6, 7)]),
+    ):
+        lacks = passed_over(before, batch)
+        assert [(it.lo, it.hi) for it in lacks] == expected
+        assert all(it.expired for it in lacks)
+    idle = Batch([], {A: Mark(10), B: Mark(7)}, more=False)
+    assert passed_over({A: Mark(10)}, idle) == ()
+    assert passed_over({A: Mark(9)}, idle) == (Lack(*A, 9, 10, expired=True),)

@@ -5,15 +5,19 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
+from pathlib import Path
 from time import sleep
 
 import pytest
 from msgspec import json
 
 from http_lab import get, talk
+from live_lab import config
 from planaria.core.errors import UsageError
 from planaria.network import http
+from planaria.network.config import FILE
 from planaria.network.http import Answer, HttpServer, monitoring
+from planaria.network.live import LiveNode
 from planaria.network.monitor import Monitor
 from planaria.network.status import Status
 from watched import Watched, WatchedNetwork, ring_node, until
@@ -141,6 +145,18 @@ def test_a_port_in_use_is_a_clear_line() -> None:
             await HttpServer({}).start(address)
 
     serve({}, ask)
+
+
+def test_a_node_does_not_remember_where_it_could_not_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as other:
+            taken = f"127.0.0.1:{other.sockets[0].getsockname()[1]}"
+            with pytest.raises(UsageError, match="name another --http"):
+                async with LiveNode(config(tmp_path, http=taken)):
+                    pass
+        assert not (tmp_path / FILE).exists()
+
+    asyncio.run(main())
 
 
 def test_stablez_follows_the_network_and_states_the_age_of_its_evidence() -> None:

@@ -16,7 +16,7 @@ from planaria.network import releasing
 from planaria.network.client.client import connect
 from planaria.network.gate import ring
 from planaria.network.live import LiveNode
-from planaria.network.memberships import FILE, LEFT, NAMED, RELEASED, Memberships
+from planaria.network.memberships import FILE, LEFT, NAMED, RELEASED, SERVED, Memberships
 from planaria.network.releasing import RELEASED_SECONDS, Releasing
 from planaria.network.store import database as stores
 from planaria.network.store.database import Database
@@ -85,6 +85,26 @@ def test_what_cannot_be_erased_is_not_abandoned(tmp_path: Path) -> None:
         database.sweep()
         assert len(database.topic(TOPIC)) == 2
         patched.undo()
+
+
+@pytest.mark.parametrize(
+    ("code", "damaged"), [(sqlite3.SQLITE_BUSY, False), (sqlite3.SQLITE_CORRUPT, True)]
+)
+def test_topics_that_cannot_be_read_are_damage_only_if_they_are(
+    tmp_path: Path, code: int, *, damaged: bool
+) -> None:
+    error = sqlite3.OperationalError("cannot be read")
+    error.sqlite_errorcode = code
+
+    def execute(_: str) -> None:
+        raise error
+
+    with Database(tmp_path, lambda _: None) as database:
+        with pytest.MonkeyPatch.context() as patched:
+            reading = SimpleNamespace(execute=execute, close=database.reading.close)
+            patched.setattr(database, "reading", reading)
+            assert database.unopened() == []
+        assert database.damaged == damaged
 
 
 def test_a_topic_that_is_joined_again_while_it_is_erased_keeps_what_comes_then(
@@ -194,6 +214,46 @@ def test_a_node_that_is_not_needed_deletes_its_copy_and_can_come_back(
                 await asyncio.sleep(0.3)
                 assert TOPIC not in two.ring.peer.topics, "it was left, not lost"
                 assert await read(two, 5) == expected
+
+    run(main)
+
+
+@pytest.mark.parametrize("pattern", [TOPIC, "#"])
+def test_what_was_joined_for_clients_is_let_go_after_a_restart_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    monkeypatch.setattr(ring, "KEEPERS", 1)
+
+    async def main() -> None:
+        async with running(config(tmp_path / "a")) as one:
+            settings = config(tmp_path / "b", join=(one.listen,), supervise=False)
+            await one.publish(TOPIC, b"one")
+            async with running(settings) as two:
+                async with connect(two.listen, insecure=True) as client:
+                    await anext(client.subscribe(pattern, since="all"))
+                await until(lambda: two.memberships.names.get(pattern) == SERVED)
+            async with running(settings) as two:
+                await until(lambda: TOPIC in two.ring.peer.topics)
+                assert two._wanted()[pattern] == SERVED
+                monkeypatch.setattr(ring, "RELEASE_SECONDS", 0.3)
+                await until(lambda: not two.ring.peer.topics)
+                await until(lambda: two._wanted() == {TOPIC: RELEASED})
+            monkeypatch.setattr(ring, "RELEASE_SECONDS", 600.0)
+
+    run(main)
+
+
+def test_what_an_application_wants_as_well_is_no_longer_for_clients_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ring, "RELEASE_SECONDS", 0.3)
+
+    async def main() -> None:
+        (tmp_path / FILE).write_text(json.dumps({TOPIC: SERVED}))
+        live = LiveNode(config(tmp_path))
+        live.subscribe(TOPIC)
+        async with live:
+            await until(lambda: live.memberships.names.get(TOPIC) == NAMED)
 
     run(main)
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from planaria.cli.ls import topic_rows
 from planaria.core.errors import UsageError
@@ -213,6 +214,22 @@ def test_who_is_known_and_gone_is_told_with_those_who_know_it() -> None:
         assert (gone.node, gone.known_to) == (handle_of(id), (network.nodes[1].id,))
         assert "cannot reach 127.0.0.1:1: " in gone.reason
         assert "cannot reach 127.0.0.1:2: " in gone.reason
+
+    run(look)
+
+
+def test_a_server_that_is_a_known_node_and_gone_is_told_once() -> None:
+    async def look(network: WatchedNetwork) -> None:
+        id, gone = secrets.token_bytes(16), "127.0.0.1:1"
+        network.nodes[1].host.contacts.learn(Contact(id, (gone,), 5))
+        servers = (gone, *network.context.servers, "127.0.0.1:2")
+        async with Surveyor(replace(network.context, servers=servers)) as surveyor:
+            silent = (await surveyor.look()).silent
+        assert {(it.node, it.addresses) for it in silent} == {
+            (handle_of(id), (gone,)),
+            (None, ("127.0.0.1:2",)),
+        }
+        assert len(silent) == 2
 
     run(look)
 

@@ -37,7 +37,7 @@ from planaria.network.http import HttpServer, monitoring
 from planaria.network.identity import CLUSTER, handle_of
 from planaria.network.insider import Insider
 from planaria.network.joining import Joining
-from planaria.network.memberships import MATCHED, NAMED, RELEASED, Memberships, Noting
+from planaria.network.memberships import RELEASED, Memberships, Noting, reasons
 from planaria.network.monitor import Monitor
 from planaria.network.overlays.registry import BULK as OVERLAYS_BULK
 from planaria.network.overlays.registry import codec
@@ -186,7 +186,6 @@ class LiveNode(Application):
             self.rights,
         )
         self.listen = await self.host.start(self.config.listen, self.config.advertise)
-        save_config(self.config, self.listen)
         self._resume()
         if not self.memberships.new:
             self.host.command(Restarted())
@@ -197,6 +196,7 @@ class LiveNode(Application):
         await self.several.start(self.host, self._spawn)
         if self.config.http is not None:
             self.http = await self._pages.start(self.config.http)
+        save_config(self.config, self.listen)  # what it cannot run with it need not remember
         log.info("%s listens on %s", self.name, self.listen)
         await self.joining.first()
         self._spawn(self.joining.ever())
@@ -292,7 +292,9 @@ class LiveNode(Application):
         """Join again, some at a time, what this node took part in; its records are in the store."""
         if self.resuming.left:
             topics = self.ring.peer.topics.values()
-            self.resuming.step(sum(one.awaited for one in topics))
+            for name in self.resuming.step(sum(one.awaited for one in topics)):
+                assert self.gate is not None
+                self.gate.memberships.serves(name)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a part of this node; if it fails, the node is broken, and says so."""
@@ -388,12 +390,10 @@ class LiveNode(Application):
 
     def _wanted(self) -> dict[str, str]:
         """The patterns and topics that this node takes part in and does not leave, and why."""
-        found = {**self.resuming.left, **dict.fromkeys(self.ring.wildcards.patterns, NAMED)}
-        for topic, one in self.ring.peer.topics.items():
-            if not one.subscriber.leaving:
-                found[topic] = MATCHED if topic in self.ring.wildcards.joined else NAMED
-        released = set() if self.gate is None else self.gate.memberships.released
-        return {**dict.fromkeys(released, RELEASED), **found}
+        ours = None if self.gate is None else self.gate.memberships
+        served, released = (ours.served, ours.released) if ours else ((), ())
+        joined = reasons(self.ring, served)
+        return {**dict.fromkeys(released, RELEASED), **self.resuming.left, **joined}
 
 
 def _fail(error: OSError, done: Committed) -> None:

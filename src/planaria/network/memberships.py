@@ -9,16 +9,19 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from pathlib import Path
 
 from planaria.core.errors import UsageError
 from planaria.core.node import Joined
 from planaria.core.topics import check_filter
 from planaria.network.files import write_atomically
+from planaria.protocols.skipring.node import RingNode
 
 FILE = "memberships.jsonl"
-NAMED, MATCHED = "named", "matched"  # how a topic is wanted: by itself, by a pattern
+# How a topic is wanted: by itself, by a pattern, by clients alone (as is a pattern).
+NAMED, MATCHED, SERVED = "named", "matched", "served"
+WANTED = (NAMED, MATCHED, SERVED)
 LEFT, RELEASED = "left", "released"  # or not any more: others keep what was released
 RETRY_SECONDS = 1.0  # between attempts to write
 
@@ -26,7 +29,7 @@ log = logging.getLogger("planaria.node")
 
 
 class Memberships:
-    """The topics and patterns that were joined, each `NAMED` or `MATCHED`, as the file has them."""
+    """The topics and patterns that were joined, each with the reason, as the file has them."""
 
     def __init__(self, directory: Path, stored: Collection[str] = ()) -> None:
         """Read the file; lines that a crash or a fault damaged are told and left out.
@@ -77,7 +80,7 @@ class Memberships:
             check_filter(name)
         except (ValueError, AttributeError, TypeError, UsageError):
             return False
-        for words, said in (((NAMED, MATCHED), self.names), ((LEFT, RELEASED), self.left)):
+        for words, said in ((WANTED, self.names), ((LEFT, RELEASED), self.left)):
             if how in words:
                 self.names.pop(name, None)
                 self.left.pop(name, None)
@@ -142,6 +145,15 @@ class Noting:
         """Write for the last time: that a node leaves in order to stop is not to be resumed."""
         await self.try_to_note()
         self._over = True
+
+
+def reasons(ring: RingNode, served: Container[str]) -> dict[str, str]:
+    """The patterns and topics that a node takes part in and does not leave, and why."""
+    wildcards = ring.wildcards
+    staying = [name for name, one in ring.peer.topics.items() if not one.subscriber.leaving]
+    names = dict.fromkeys([*wildcards.patterns, *staying])
+    own = {name: SERVED if name in served else NAMED for name in names}
+    return {**own, **{name: MATCHED for name in staying if name in wildcards.joined}}
 
 
 def _lines(changes: Mapping[str, str]) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from planaria.core.errors import PlanariaError
 from planaria.core.node import Command, Subscribe, Unsubscribe
-from planaria.network.memberships import MATCHED
+from planaria.network.memberships import MATCHED, SERVED
 
 AT_A_TIME = 64  # topics that are being joined
 AT_LEAST = 8  # topics per interval, also while no supervisor answers for others
@@ -24,13 +24,20 @@ class Resuming:
         self.left = dict(sorted(names.items(), key=lambda it: it[1] == MATCHED))
         self._command = command
 
-    def step(self, joining: int) -> None:
-        """Join as many as there is room for, while `joining` others are not done."""
+    def step(self, joining: int) -> list[str]:
+        """Join as many as there is room for, while `joining` others are not done.
+
+        Returns those that were joined for clients: if none comes back, they are left.
+        """
+        served = []
         for name in list(self.left)[: max(AT_LEAST, AT_A_TIME - joining)]:
             how = self.left.pop(name)
             try:
                 self._command(Subscribe(name, ordered=True))
+                if how == SERVED:
+                    served.append(name)
                 if how == MATCHED:  # left by name it stays for the pattern, if that stays
                     self._command(Unsubscribe(name))
             except PlanariaError as error:
                 log.error("%s is not resumed: %s", name, error)
+        return served

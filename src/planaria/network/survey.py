@@ -125,9 +125,7 @@ class Surveyor:
             level = _next(survey, tried)
         if not survey.nodes:
             raise Unreachable({one.addresses[0]: one.reason for one in survey.silent})
-        seen = {address for it in survey.nodes.values() for address in it.status.listen}
-        survey.silent = [it for it in survey.silent if it.node not in survey.nodes]
-        survey.silent = [it for it in survey.silent if it.node or it.addresses[0] not in seen]
+        survey.silent = _named_once(survey)
         return survey
 
     async def list_topics(self, survey: Survey) -> None:
@@ -231,6 +229,14 @@ class Surveyor:
                 survey.nodes[handle].parts[overlay] = state
         except (Unanswered, MalformedState) as error:
             survey.complaints.append((handle, f"{overlay}: {error}"))
+
+
+def _named_once(survey: Survey) -> list[Silent]:
+    """The silent nodes, without the addresses of servers that turned out to be another's."""
+    silent = [one for one in survey.silent if one.node not in survey.nodes]
+    known = {address for seen in survey.nodes.values() for address in seen.status.listen}
+    known.update(address for one in silent if one.node is not None for address in one.addresses)
+    return [one for one in silent if one.node is not None or one.addresses[0] not in known]
 
 
 def _next(survey: Survey, tried: set[NodeId]) -> list[Silent]:

@@ -198,6 +198,9 @@ class Client:
         except Exception:
             await many.finish()
             raise
+        except BaseException:
+            many.give_up()
+            raise
         return await many.finish()
 
     def many(self, topic: str, wish: Wish) -> Many:

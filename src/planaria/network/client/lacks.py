@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from planaria.core.errors import PlanariaError
+from planaria.core.node import Notice
 from planaria.network.client.access import Access
 from planaria.network.client.messages import Lack, Pieces, Position, Read
 from planaria.network.client.parcels import Parcel
@@ -89,11 +90,24 @@ class Lacking:
                 continue
             moved = [it for it in found.after if (it.publisher, it.incarnation) == stream]
             if moved and moved[0].next > hole.lo:
-                self.owner.put(Parcel(topic, found.pieces, moved, restart=True))
+                parcel = Parcel(topic, found.pieces, moved, lacks=found.lacks, restart=True)
+                self.owner.put(parcel)
                 self._holes.pop((topic, stream), None)  # should it last, the node says so again
                 return
         if asyncio.get_running_loop().time() - hole.since > GIVE_UP_SECONDS:
             self.owner.skip(topic, stream, hole.lo, hole.hi)
+
+
+def gap(topic: str, publisher: int, incarnation: bytes, lo: int, hi: int) -> Notice:
+    """These numbers are passed over."""
+    detail = {"publisher": publisher, "incarnation": incarnation.hex(), "from": lo, "to": hi}
+    return Notice(topic, "gap", detail)
+
+
+def expired(parcel: Parcel) -> list[Notice]:
+    """What a parcel passes over that nobody has any more."""
+    lacks = [it for it in parcel.lacks if it.expired]
+    return [gap(parcel.topic, it.publisher, it.incarnation, it.lo, it.hi) for it in lacks]
 
 
 async def read_at(address: str, access: Access, *fields: Any) -> Pieces | None:

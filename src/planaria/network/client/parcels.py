@@ -7,7 +7,7 @@ from msgspec import structs
 
 from planaria.core.node import Notice
 from planaria.network.client.events import Event, events_of
-from planaria.network.client.messages import Piece, Position
+from planaria.network.client.messages import Lack, Piece, Position
 from planaria.network.client.publishing import TOKEN_HEADER
 from planaria.network.connection import Connection
 from planaria.network.link import Task
@@ -25,6 +25,7 @@ class Parcel(NamedTuple):
     pieces: Sequence[Piece] = ()
     after: Sequence[Position] = ()
     frame: tuple[Connection, Task] | None = None
+    lacks: Sequence[Lack] = ()  # what the node passes over
     notice: Notice | None = None
     retained: bool = False  # the last one before the places begin: it moves none
     passed: bool = False  # in an overlay without positions: nobody can be asked for it again

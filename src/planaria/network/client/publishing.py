@@ -83,6 +83,11 @@ class Receipt:
         self.wanted = wanted
         self._finish()
 
+    @property
+    def given_up(self) -> bool:
+        """Does whoever waited wait no more?"""
+        return self.future.cancelled()
+
     def failed(self, error: BaseException) -> None:
         """At least one of them cannot be stored."""
         if not self.future.done():
@@ -133,22 +138,45 @@ class Outbox(ABC):
                 except CapacityExceeded:
                     await self._room.wait()
 
-    def _send(self, kind: type[Put | PutNew], *fields: object, done: Done) -> None:
-        """Have it stored, then say `done`."""
+    def _send(
+        self,
+        kind: type[Put | PutNew],
+        *fields: object,
+        wish: Wish,
+        receipts: Sequence[Receipt],
+        done: Done,
+    ) -> None:
+        """Have it stored, then say `done`.
+
+        Once nobody waits for it any more it is asked for again without `strict`: else it would
+        take up room, and hold up the end of its client, for as long as there are too few members.
+        """
 
         def answered(answer: asyncio.Future[ClientMessage]) -> None:
+            if answer.cancelled():
+                return
             self._room.set()
-            error = UsageError("cancelled") if answer.cancelled() else answer.exception()
+            error = answer.exception()
             stored = None if error else answer.result()
             if isinstance(stored, Stored):
                 done(stored, None)
             else:
                 done(None, error or UsageError(f"the node answered {type(stored).__name__}"))
 
+        def given_up(_: object) -> None:
+            if not asked.done() and all(receipt.given_up for receipt in receipts):
+                asked.cancel()
+                enough = wish._replace(strict=False)
+                self._send(kind, *fields, wish=enough, receipts=receipts, done=done)
+
         try:
-            self.requests.begin(kind, self.topic, *fields).add_done_callback(answered)
+            asked = self.requests.begin(kind, self.topic, *fields, *wish)
         except PlanariaError as error:
             done(None, error)
+            return
+        asked.add_done_callback(answered)
+        for receipt in receipts if wish.strict else ():
+            receipt.future.add_done_callback(given_up)
 
 
 class Many:
@@ -163,6 +191,10 @@ class Many:
         await self._outbox.put(drafts, self._receipt, self._wish)
         self._count += len(drafts)
         return not self._receipt.future.done()
+
+    def give_up(self) -> None:
+        """Wait for none of them."""
+        self._receipt.future.cancel()
 
     async def finish(self) -> Ack | None:
         """Wait until all that were put are stored; None if there were none."""
@@ -263,7 +295,8 @@ class Stream(Outbox):
                 receipt.stored(number, count, stored)
                 number += count
 
-        self._send(Put, record.data, *wish, done=done)
+        waiting = [receipt for receipt, _ in receipts]
+        self._send(Put, record.data, wish=wish, receipts=waiting, done=done)
 
     def _acknowledge(self, record: Record) -> None:
         """Forget all records below the first that is not stored yet."""
@@ -313,7 +346,7 @@ class Notes(Outbox):
             elif error is not None:
                 receipt.failed(error)
 
-        self._send(PutNew, token, marked, *wish, done=done)
+        self._send(PutNew, token, marked, wish=wish, receipts=[receipt], done=done)
 
 
 def _microseconds() -> int:

@@ -20,7 +20,7 @@ from planaria.network.client.distrust import Distrust
 from planaria.network.client.errors import Unreachable
 from planaria.network.client.events import Event
 from planaria.network.client.iterating import Iterating, T
-from planaria.network.client.lacks import Lacking
+from planaria.network.client.lacks import Lacking, expired, gap
 from planaria.network.client.messages import (
     ClientMessage,
     Failed,
@@ -190,7 +190,8 @@ class Subscription(Iterating[T]):
             await self._woken()
         parcel = self._current = self._parcels.popleft()
         if parcel.notice is None:
-            self._events = self._unpack(parcel)
+            gaps = expired(parcel) if self.notices else []
+            self._events = [*gaps, *self._unpack(parcel)] if gaps else self._unpack(parcel)
         elif self.notices:
             self._events = [parcel.notice]
         if parcel.restart:
@@ -200,10 +201,8 @@ class Subscription(Iterating[T]):
     # Parcels
 
     def _finish(self, parcel: Parcel) -> None:
-        if parcel.frame is not None:
-            connection, task = parcel.frame
-            if not task.done:
-                connection.finish(task)
+        if parcel.frame is not None and not parcel.frame[1].done:
+            parcel.frame[0].finish(parcel.frame[1])
 
     def _unpack(self, parcel: Parcel) -> list[Event]:
         """What is new in a parcel; who sends what is no record is left for another node."""
@@ -233,8 +232,7 @@ class Subscription(Iterating[T]):
         except UsageError as error:
             self.failed(error)
             return
-        detail = {"publisher": stream[0], "incarnation": stream[1].hex(), "from": lo, "to": hi}
-        self.put(Parcel(topic, notice=Notice(topic, "gap", detail), restart=True))
+        self.put(Parcel(topic, notice=gap(topic, *stream, lo, hi), restart=True))
 
     # Tails
 
@@ -306,10 +304,11 @@ class Subscription(Iterating[T]):
         self._send()
 
     def lost(self, reason: str) -> None:
-        """Another node is looked for."""
-        if self._ready.is_set() and self._unserved is None:
+        """Nobody serves us: another node is looked for, or this one asked again."""
+        if self._unserved is None:
             self._unserved = asyncio.get_running_loop().time()
-            self._tell("unstable", reason=reason)
+            if self._ready.is_set():
+                self._tell("unstable", reason=reason)
 
     def failed(self, error: PlanariaError) -> None:
         """Nothing more will come."""
@@ -340,7 +339,7 @@ class Subscription(Iterating[T]):
             self.put(made._replace(anonymous=message.anonymous))
         else:
             self._lacking.note(message.topic, message.lacks)
-            self.put(Parcel(message.topic, message.pieces, message.after, frame))
+            self.put(Parcel(message.topic, message.pieces, message.after, frame, message.lacks))
 
     def _tailing(self, message: Tailing) -> None:
         self._asked.pop(message.request, None)
@@ -379,14 +378,15 @@ class Subscription(Iterating[T]):
             self._tail()
 
     def _refused(self, message: Failed) -> None:
-        loop = asyncio.get_running_loop()
-        self._unserved = self._unserved or loop.time()
         if message.code not in ("full", "elsewhere", "moved"):
             self.failed(UsageError(message.reason))
-        elif loop.time() - self._unserved > self._patience:
+            return
+        self.lost(message.reason)
+        now = asyncio.get_running_loop().time()
+        if now - (self._unserved or now) > self._patience:
             self.failed(Unreachable(dict.fromkeys(self.channel.servers, message.reason)))
         elif message.code == "full":
-            self._again = loop.time() + FULL_SECONDS_MAX
+            self._again = now + FULL_SECONDS_MAX
         elif message.code == "moved" and message.request in self._tails:
             self._tell("moved", reason=message.reason)
             self._asked.pop(message.request, None)

@@ -13,7 +13,7 @@ from planaria.network.client.messages import (
     Position,
     from_wire,
 )
-from planaria.records.batches import Lacks, Slice
+from planaria.records.batches import Batch, Lacks, Slice
 from planaria.records.positions import SKIPPED_MAX, Mark
 from planaria.records.record import (
     INCARNATION_BYTES,
@@ -95,6 +95,21 @@ def moved(before: Mapping[Stream, Mark], after: Mapping[Stream, Mark]) -> list[P
         for stream, mark in after.items()
         if before.get(stream) != mark
     ]
+
+
+def passed_over(before: Mapping[Stream, Mark], batch: Batch) -> tuple[Lack, ...]:
+    """What a reader passes that is not here any more; what was before its beginning is not told."""
+    at = {stream: mark.next for stream, mark in before.items() if stream in batch.vector}
+    found = list[Lack]()
+    for record, lo, hi, late in batch.slices:
+        if not late:
+            if lo > at.get(record.stream, lo):
+                found.append(Lack(*record.stream, at[record.stream], lo, True))
+            at[record.stream] = hi
+    for stream, number in at.items():
+        if number < batch.vector[stream].next:
+            found.append(Lack(*stream, number, batch.vector[stream].next, True))
+    return tuple(found[:LACKS_MAX])
 
 
 def vector_of(positions: list[Position]) -> dict[Stream, Mark]:

@@ -169,12 +169,22 @@ class Publishing:
         pending = Pending(message, record, copies, session)
         self._pending.setdefault(record.key, []).append(pending)
         self._topics.setdefault(pending.topic, {})[pending] = None
+        if not message.strict and len(self._pending[record.key]) > 1:
+            self._end_strict(pending, session)
         if self._paced or self._pacing.crowded:
             pending.paced = True
             self._paced.append(pending)
             self._pacing.begin()
         else:
             self._step(pending)
+
+    def _end_strict(self, again: Pending, session: Session) -> None:
+        """Whoever asks again without `strict` waits no more for what it asked before."""
+        for one in list(self._pending[again.record.key]):
+            if one.copies.strict and one.session is session and one.topic == again.topic:
+                one.release()
+                self._drop(one)
+                session.fail(one.request, "usage", "asked for again, without strict")
 
     def _go_on(self) -> bool:
         """Publish what waited for links; does more wait?"""

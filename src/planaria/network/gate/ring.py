@@ -23,7 +23,7 @@ class Memberships:
         self.ring, self._command, self._clock = ring, command, clock
         self._began = clock()
         self._joined: dict[str, float] = {}  # topics and patterns that are in force, since when
-        self._ours: dict[str, float] = {}  # of them, those joined for clients: when last wanted
+        self.served: dict[str, float] = {}  # those joined for clients: when last wanted
         self.released: set[str] = set()  # topics that were left and have members which stay
 
     @property
@@ -51,8 +51,12 @@ class Memberships:
         known = pattern in self.ring.wildcards.patterns or self.get(pattern) is not None
         if not known:
             self._command(Subscribe(pattern))
-        if not known or pattern in self._ours:
-            self._ours[pattern] = self._clock()
+        if not known or pattern in self.served:
+            self.served[pattern] = self._clock()
+
+    def serves(self, pattern: str) -> None:
+        """This was joined for clients, before this node was started again."""
+        self.served[pattern] = self._clock()
 
     def release(self, wanted: Collection[str], keeps: Callable[[str], bool]) -> None:
         """Leave what was joined for clients and nobody has wanted for long.
@@ -63,18 +67,18 @@ class Memberships:
         """
         now = self._clock()
         self.released -= {it for it in self.released if self.get(it)}
-        self._ours.update(dict.fromkeys((it for it in wanted if it in self._ours), now))
-        for pattern in [it for it, last in self._ours.items() if now - last > RELEASE_SECONDS]:
-            self._ours[pattern] = now
+        self.served.update(dict.fromkeys((it for it in wanted if it in self.served), now))
+        for pattern in [it for it, last in self.served.items() if now - last > RELEASE_SECONDS]:
+            self.served[pattern] = now
             if keeps(pattern):
-                del self._ours[pattern]
+                del self.served[pattern]
             elif has_wildcard(pattern):
                 matched = self.ring.wildcards.joined
                 for topic in [it for it in self.matching(pattern) if it in matched]:
                     followed = any(matches(it, topic) for it in wanted)
                     if followed or not self._may_leave(topic):
                         self._command(Subscribe(topic))  # by its name it stays
-                        self._ours.setdefault(topic, now)
+                        self.served.setdefault(topic, now)
                 self._leave(pattern)
             elif self.get(pattern) is None or self._may_leave(pattern):
                 self._leave(pattern)
@@ -88,7 +92,7 @@ class Memberships:
         before = self.matching(pattern)
         self._command(Unsubscribe(pattern))
         self.released.update(topic for topic in before if self.get(topic) is None)
-        del self._ours[pattern]
+        del self.served[pattern]
         self._joined.pop(pattern, None)
 
     def on_joined(self, effect: Joined) -> None:

@@ -14,7 +14,14 @@ from planaria.core.topics import matches
 from planaria.network.client.messages import LACKS_MAX, Lack, Pieces, Position, Tailing, Told
 from planaria.network.client.messages import Tail as Asked
 from planaria.network.gate.cursors import Cursor, Tail, hole
-from planaria.network.gate.pieces import PIECES_BYTES, PIECES_PUBLICATIONS, moved, pieces_of
+from planaria.network.gate.pieces import (
+    PIECES_BYTES,
+    PIECES_PUBLICATIONS,
+    moved,
+    passed_over,
+    pieces_of,
+)
+from planaria.network.gate.recent import Recent, in_order, is_counted
 from planaria.network.gate.ring import Memberships
 from planaria.network.gate.session import Session
 from planaria.protocols.publications.deliveries import Deliveries
@@ -55,6 +62,7 @@ class Tails:
         self._pumping = False
         self._answers: dict[object, Batch] = {}  # of this turn: who is as far gets the same
         self._replaced: dict[str, Retained | None] = {}  # of this turn: what others replaced
+        self._recent = Recent()
 
     def __len__(self) -> int:
         return len(self._all)
@@ -88,6 +96,7 @@ class Tails:
         if tail is not None:
             session.open -= not tail.tailing
             del self._all[tail]
+            self._recent = self._recent if self._all else Recent()
             self._awake.pop(tail, None)
             for topic in tail.cursors:
                 self._topics[topic].remove(tail)
@@ -117,6 +126,8 @@ class Tails:
         said = effect.publications
         if isinstance(said, Deliveries):
             grown = dict.fromkeys(part.record.stream for part in said.slices)
+            if is_counted(self._holdings(effect.topic).store.index.window):
+                self._recent.add(effect.topic, said.slices)
         else:
             grown = dict.fromkeys(self._holdings(effect.topic).store.index.names)
         for tail in tails:
@@ -279,13 +290,17 @@ class Tails:
         if tail.compacted and retained is None:
             return True
         batch = self._ask(topic, streams, after, tail.floor)
+        if self._recent and not tail.compacted:
+            batch = self._with_recent(topic, after, batch, tail.floor)
         pieces = pieces_of(batch.slices, tail.condition, topic, retained, whole=tail.whole)
         places = moved(after, batch.vector)
-        if pieces and not tail.session.send(Pieces(tail.request, topic, pieces, places)):
+        lacks = passed_over(after, batch) if tail.notices else ()
+        said = bool(pieces or lacks)
+        if said and not tail.session.send(Pieces(tail.request, topic, pieces, places, lacks)):
             return False
         cursor.marks.update(batch.vector)
         del tail.grown[topic]
-        if not pieces and places:
+        if not said and places:
             tail.behind[topic] = None
             cursor.unsaid.update(dict.fromkeys((it.publisher, it.incarnation) for it in places))
         for stream in streams:
@@ -299,6 +314,14 @@ class Tails:
         if cursor.grown:  # after the other topics
             tail.grown[topic] = None
         return True
+
+    def _with_recent(
+        self, topic: str, after: dict[Stream, Mark], batch: Batch, floor: int
+    ) -> Batch:
+        """What was read, and what came in between that the topic does not keep."""
+        began = {stream: after.get(stream, START) for stream in batch.vector}
+        found = self._recent.of(topic, passed_over(began, batch), floor)
+        return batch._replace(slices=in_order([*batch.slices, *found])) if found else batch
 
     def _retained(self, topic: str) -> Retained | None:
         """The last publication of each key; None if it takes another step to know, in the next

@@ -90,7 +90,8 @@ class Database:
         try:
             rows = self.reading.execute("SELECT name FROM topics").fetchall()
         except sqlite3.Error as error:
-            self.found_damage(error)
+            if is_damage(error):
+                self.found_damage(error)
             return []
         names = {name for (name,) in rows if isinstance(name, str)}
         return sorted(name for name in names if topic_id(name) in self._heads)
