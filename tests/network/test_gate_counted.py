@@ -44,6 +44,28 @@ def test_what_is_let_go_before_it_could_be_read_is_read_all_the_same(*, fresh: b
     run(publish, 1, 1, retention={TOPIC: Retention(count=2)})
 
 
+@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("members", [1, 2])
+def test_what_comes_within_a_second_is_stored_and_read_however_little_is_kept(
+    count: int, members: int
+) -> None:
+    async def publish(lab: Lab) -> None:
+        writer, reader, now = await lab.client(0), await lab.client(members - 1), int(time())
+        tail = await reader.tail(notices=True)
+        asked = [
+            writer.say(Put, TOPIC, writer.seal(payload, at=now).data, copies=members)
+            for payload in numbered(40)
+        ]
+        for request in asked:
+            assert (await writer.answer(request, Stored)).copies == members
+        await until(lambda: len(reader.payloads(tail)) >= 40)
+        assert reader.payloads(tail) == numbered(40)
+        assert not any(it.lacks for it in reader.pieces(tail))
+        assert len(lab.store(0)) == count
+
+    run(publish, 2, members, retention={TOPIC: Retention(count=count)})
+
+
 def test_what_came_lately_is_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     one = record(A, 0, 4, time=100)
     monkeypatch.setattr(recent, "RECENT_BYTES_MAX", 3 * len(one.data))

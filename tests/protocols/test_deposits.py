@@ -141,7 +141,7 @@ def test_who_is_no_member_is_no_copy() -> None:
         assert kinds(effects) == [NotHeld]
 
 
-def test_what_is_expired_or_has_no_room_is_not_held() -> None:
+def test_what_is_expired_is_not_held() -> None:
     peer = member()
     part = peer.topics[TOPIC].history
     part.retain(Retention(age=100))
@@ -149,13 +149,23 @@ def test_what_is_expired_or_has_no_room_is_not_held() -> None:
     assert answers(deposited(peer, record(time=1))) == [
         NotHeld(TOPIC, 0, record(time=1).key, EXPIRED)
     ]
-    part.retain(Retention(count=1))
-    part.read_clock(10_000)
-    newest, older = record(5, time=10_000), record(4, time=9_000)
-    assert isinstance(answers(deposited(peer, newest))[0], Held)
-    effects = deposited(peer, older)
-    assert answers(effects) == [NotHeld(TOPIC, 0, older.key, EXPIRED)]
-    assert Deliver in kinds(effects), "retention never decides what is delivered"
+
+
+@pytest.mark.parametrize("time", [9_000, 10_000])
+def test_what_a_count_lets_go_at_once_is_held_spread_and_delivered_all_the_same(time: int) -> None:
+    """In whatever order two come: within one second the order of retention is any."""
+    one, other = sorted([record(5, time=10_000), record(4, time=time)], key=lambda it: it.place)
+    for first, second in (one, other), (other, one):
+        peer = member()
+        part = peer.topics[TOPIC].history
+        part.retain(Retention(count=1))
+        part.read_clock(10_000)
+        for it in (first, second):
+            effects = deposited(peer, it, spread=True)
+            assert kinds(effects)[-3:] == [Deliver, Persist, Held]
+            assert Arc in kinds(effects)
+            assert answers(deposited(peer, it)) == [Held(TOPIC, 0, it.key)]
+        assert [*part.holdings.store.index.shown] == [other.place]
 
 
 def test_a_store_that_takes_nothing_is_full(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,8 @@ class History(Stateful):
     ) -> list[Effect]:
         """Hold a record for `sender`, and say so once it is on disk; a repeat delivers nothing.
 
-        Whoever has passed its broadcast on already does not begin it again.
+        Whoever has passed its broadcast on already does not begin it again. What the topic's count
+        lets go at once is as if it had come before what stands above it: held, and let go then.
         """
         if durable and self.holdings.store.volatile:
             return [deposits.answer(self.topic, self.id, sender, record.key, deposits.VOLATILE)]
@@ -155,9 +156,8 @@ class History(Stateful):
         if self._crowded(record.stream):
             return [deposits.answer(self.topic, self.id, sender, record.key, deposits.CROWDED)]
         taken = self._take([record])
-        if record.place not in self.holdings.store.index.shown:
-            reason = deposits.FULL if _full(taken) else deposits.EXPIRED
-            return [*taken, deposits.answer(self.topic, self.id, sender, record.key, reason)]
+        if _full(taken) and record.place not in self.holdings.store.index.shown:
+            return [*taken, deposits.answer(self.topic, self.id, sender, record.key, deposits.FULL)]
         unknown = spread and record.key not in self.broadcast.seen
         sent = self.broadcast.publish(view, record) if unknown else []
         held = deposits.answer(self.topic, self.id, sender, record.key)
