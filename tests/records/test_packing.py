@@ -141,6 +141,32 @@ def test_whatever_is_offered_can_be_sealed(packer: Packer) -> None:
     assert sum(one.count for one in sealed) == 3
 
 
+BAD = [
+    Draft(bytes(PAYLOAD_BYTES_MAX + 1)),
+    Draft("text"),  # type: ignore[arg-type]
+    Draft(b"", "text"),  # type: ignore[arg-type]
+    Draft(b"", None, (("name", "text"),)),  # type: ignore[arg-type]
+    Draft(b"", None, (), 1 << 63),
+]
+
+
+@pytest.mark.parametrize(
+    "odd", [*BAD, Draft(b"x", b"key"), Draft(b"x", None, (), 1), Draft(b"y" * 9)]
+)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_many_weigh_what_each_of_them_weighs(packer: Packer, odd: Draft, at: int) -> None:
+    drafts = [Draft(b"one"), Draft(b"three")]
+    drafts.insert(at, odd)
+    if odd in BAD:
+        with pytest.raises(UsageError):
+            packer.offer(*drafts)
+        assert (packer.weights, packer.bytes, len(packer)) == ([], 0, 0)
+    else:
+        packer.offer(*drafts)
+        assert packer.weights == [weigh(it) for it in drafts]
+        assert packer.bytes == sum(packer.weights)
+
+
 def test_an_incarnation_has_96_bits() -> None:
     with pytest.raises(UsageError, match="incarnation of 8 bytes"):
         Packer(1, bytes(8))
