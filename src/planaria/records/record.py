@@ -17,7 +17,7 @@ The record, not the publication, is hashed, stored, forwarded and reconciled. It
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import chain, pairwise
 from struct import Struct as Layout
 from struct import error as StructError  # noqa: N812
 from struct import pack, unpack_from
@@ -299,7 +299,7 @@ def _encode(stream: Stream, first: int, drafts: Sequence[Draft], time: int, low:
         cells = [key or b"" for key in keys]
         tables.append(table_of(cells))
         data += cells
-    pairs = [pair for row in headers for pair in row]
+    pairs = [*chain.from_iterable(headers)]
     validity = times = b""
     if columns & KEYS:
         bits = sum((key is not None) << row for row, key in enumerate(keys))

@@ -53,7 +53,7 @@ class Reader(Stateful):
                 if history and new:
                     self.quiet = 0
                 if len(new) == 1:
-                    return self._deliver((Slice(record, *new[0]),))
+                    return [Deliver(self.topic, Deliveries((Slice(record, *new[0]),)))]
                 return self._deliver([Slice(record, lo, hi) for lo, hi in new])
         effects: list[Effect] = []
         for one in arrivals:

@@ -320,7 +320,7 @@ class History(Stateful):
             rejectable[message.key] = before
         return spread
 
-    def _on_broadcast(self, view: View, message: Arc | Flood) -> list[Effect]:
+    def on_broadcast(self, view: View, message: Arc | Flood) -> list[Effect]:
         """Refuse what is expired to its publisher, else pass it on and deliver it.
 
         Whom it is passed on to need not wait for this node's disk.
@@ -387,8 +387,8 @@ def _full(effects: Sequence[Effect]) -> bool:
 
 _HANDLERS: dict[type[Message], Callable[[History, View, Any], list[Effect]]] = {
     **dict.fromkeys(EXCHANGED, History._on_antientropy),
-    Arc: History._on_broadcast,
-    Flood: History._on_broadcast,
+    Arc: History.on_broadcast,
+    Flood: History.on_broadcast,
     Deposit: History._on_deposit,
     Nack: History._on_nack,
     Refused: History._on_refused,

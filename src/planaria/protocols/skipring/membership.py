@@ -13,7 +13,7 @@ from planaria.protocols.ring.messages import Check, Introduce, Remove
 from planaria.protocols.skipring.batch_messages import Review, Reviewed, Settle
 from planaria.protocols.skipring.batches import Consult, Consulted, question
 from planaria.protocols.skipring.broadcast import View, view
-from planaria.protocols.skipring.broadcast_messages import Nack
+from planaria.protocols.skipring.broadcast_messages import Arc, Flood, Nack
 from planaria.protocols.skipring.deposit_messages import Deposit, Held, NotHeld
 from planaria.protocols.skipring.deposits import STRANGER, Entrust, answer, answered
 from planaria.protocols.skipring.former import Former, FormerState
@@ -213,6 +213,11 @@ class Membership(Stateful):
         self.subscriber.pace.reset()
         return self.history.on_message(self._view(), message)
 
+    def _on_broadcast(self, message: Arc | Flood) -> list[Effect]:
+        """A record on its way; so many come that they are not looked up a second time."""
+        self.subscriber.pace.reset()
+        return self.history.on_broadcast(self._view(), message)
+
     def _on_deposit(self, message: Deposit) -> list[Effect]:
         """Somebody publishes for others."""
         if self.holds:
@@ -272,6 +277,7 @@ class Membership(Stateful):
 
 _HANDLERS: dict[type[Message], Callable[[Membership, Any], list[Effect]]] = {
     **dict.fromkeys(PUBLICATION_MESSAGES, Membership._on_publication),
+    **dict.fromkeys((Arc, Flood), Membership._on_broadcast),
     **dict.fromkeys(
         (Moved, Wake, RemoveConnections, Check, Introduce, Remove), Membership._on_place
     ),

@@ -218,7 +218,7 @@ class Peer(Node):
     def _publish_many(self, command: PublishMany) -> Effects:
         """Publish several at once on a topic I am subscribed to."""
         membership = self._subscribed(command.topic)
-        drafts = [_draft(one) for one in command.publications]
+        drafts = [*map(_draft, command.publications)]
         return membership.publish(*drafts) if drafts else ()
 
     def _subscribed(self, topic: str) -> Membership:
