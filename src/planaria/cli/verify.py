@@ -60,10 +60,15 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
     help="Many more states, without the ways to them; findings name a --part that has one.",
 )
 @click.option(
+    "--bursts",
+    is_flag=True,
+    help="Wide, and only states with nothing in flight are kept: more still; not where coins fall.",
+)
+@click.option(
     "--sample",
     type=click.IntRange(2),
     metavar="K",
-    help="Search wide what K drawn starts reach: which share of all may lead to a fault?",
+    help="Search wide (or by --bursts) what K drawn starts reach: what share may lead to a fault?",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn.")
 @click.option("--large", is_flag=True, help="Search the cases of a campaign as well.")
@@ -109,7 +114,7 @@ def verify(model: str, **values: Any) -> int:
         return _spread(cases[0], values)
     if values["master"] is not None:
         raise UsageError("--master needs --parts: into how many the starts are divided")
-    searched = _searched_wide if values["wide"] else _searched
+    searched = _searched_wide if values["wide"] or values["bursts"] else _searched
     results = [searched(case, values) for case in cases]
     if values["as_json"]:
         click.echo(json.dumps([_as_json(it) for it in results]))
@@ -238,15 +243,16 @@ def _searched_wide(case: Case, values: dict[str, Any]) -> Result:
     """All starts, without the ways to states."""
     for name in ("resume", "part", "out"):
         if values[name] is not None:
-            raise UsageError(f"--{name} is of searches that keep the ways to states: not --wide")
-    wide = case.wide()
+            said = f"--{name} is of searches that keep the ways to states"
+            raise UsageError(f"{said}: neither --wide nor --bursts")
+    wide = case.bursts() if values["bursts"] else case.wide()
     judged = wide.run(wide.model.firsts(), values["states"], _ticking(case))
     return wide.result(judged, range(len(wide.starts)))
 
 
 def _sampled(case: Case, values: dict[str, Any]) -> int:
     """What a sample of the starts says of all of them."""
-    wide = case.wide()
+    wide = case.bursts() if values["bursts"] else case.wide()
     total = count(wide.model)
     numbers = draws(total, values["sample"], values["seed"])
     judged = wide.run(chosen(wide.model, numbers), values["states"], _ticking(case))
@@ -261,7 +267,13 @@ def _sampled(case: Case, values: dict[str, Any]) -> int:
 
 def _ticking(case: Case) -> Callable[[Wide], None]:
     ticker = Ticker()
-    return lambda wide: ticker.show(f"planaria: {case}: {wide.expanded:,} of {len(wide):,} states")
+
+    def tick(wide: Wide) -> None:
+        between = f", {wide.between:,} between them" if wide.between else ""
+        far = f"{wide.expanded:,} of {len(wide):,} states{between}"
+        ticker.show(f"planaria: {case}: {far}")
+
+    return tick
 
 
 def _write(result: Result, examples: Iterable[tuple[str, dict[str, Any]]], directory: Path) -> None:
@@ -283,6 +295,8 @@ def in_words(result: Result) -> str:
         f"  searched   {result.states:,} states ({whole}), {result.transitions:,} steps; "
         f"{result.legitimate:,} states are legitimate",
     ]
+    if result.between:
+        lines.append(f"  between    {result.between:,} more; those above have nothing in flight")
     if result.cut:
         lines.append(f"  left out   {result.cut:,} steps that the channel has no room for")
     if result.thinned:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from planaria.core.errors import unknown
+from planaria.verify.bursts import Bursts
 from planaria.verify.check import Search
 from planaria.verify.graph import Part
 from planaria.verify.model import Model
@@ -54,6 +55,11 @@ class Case(Struct, frozen=True):
         """The same without the ways to states."""
         plain = self.search()
         return Wide(plain.model, plain.schedule)
+
+    def bursts(self) -> Bursts:
+        """The same, and only states without messages are kept."""
+        plain = self.search()
+        return Bursts(plain.model, plain.schedule)
 
     def __str__(self) -> str:
         options = f"--n {self.n} --starts {self.start} --channel {self.channel}"
