@@ -1,7 +1,9 @@
 """The search that keeps states without messages alone finds what one that keeps all does."""
 
 from collections.abc import Callable, Iterator
-from itertools import permutations
+from functools import partial
+from itertools import count, permutations
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -20,6 +22,7 @@ from planaria.verify.coins import Coins
 from planaria.verify.model import constants
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import Mutant, mutated
+from planaria.verify.saved import SECONDS, Saved
 from planaria.verify.space import Schedule
 from planaria.verify.wide import Wide
 from verify_toys import Toy, ToyModel, Word
@@ -159,6 +162,61 @@ def test_sets_are_made_once_and_joined() -> None:
     assert len(set(sets.members)) == len(sets.members)
 
 
+def shown(bursts: Bursts) -> tuple[object, ...]:
+    judged = bursts.run(bursts.model.firsts(), ALL)
+    result = bursts.result(judged, range(len(bursts.starts)))
+    steps = zip(judged.steps.sources, judged.steps.whose, judged.steps.ends, strict=True)
+    names = [bursts.cells.space.digest(bursts.cells.state(it)) for it in judged.codes.tolist()]
+    ways = {(names[source], int(whose), names[end]) for source, whose, end in steps}
+    found = result.starts, result.states, result.expanded, result.legitimate, result.findings
+    return (*found, ways, [names[it] for it in judged.starts])
+
+
+def test_a_search_that_is_resumed_finds_what_one_that_was_not_stopped_does(tmp_path: Path) -> None:
+    case = Case("tree", 2, "links", delay=1)
+    whole = shown(case.bursts())
+
+    def saved() -> Saved:
+        return Saved(tmp_path, "same", partial(next, count(0, SECONDS)))
+
+    part = Bursts(case.bursts().model, Schedule(0, 1), saved())
+    with pytest.raises(UsageError, match="--states"):
+        part.run(part.model.firsts(), 30_000)
+    assert 0 < part.expanded < len(part) < 523
+    again = Bursts(part.model, Schedule(0, 1), saved())
+    assert shown(again) == whole
+    assert 0 < again.between - part.between < 75_711  # it went on where the other one was
+    done = Bursts(part.model, Schedule(0, 1), saved())
+    assert shown(done) == whole
+    assert not done.cells.space.steps
+
+
+def test_nothing_is_saved_before_it_is_time(tmp_path: Path) -> None:
+    part = Case("tree", 2, "links", delay=1).bursts(tmp_path)
+    with pytest.raises(UsageError, match="--states"):
+        part.run(part.model.firsts(), 30_000)
+    assert not list(tmp_path.iterdir())
+
+
+def test_faults_and_endless_messages_are_still_known_when_a_search_is_resumed(
+    tmp_path: Path,
+) -> None:
+    for rule in ("leaves", "chats", "raises"):
+        first = Bursts(ToyModel(2, rule), Schedule(), Saved(tmp_path / rule, rule))
+        again = Bursts(ToyModel(2, rule), Schedule(), Saved(tmp_path / rule, rule))
+        found = run(first)
+        assert run(again) == found != {}
+        assert again.cells.troubles == []  # nothing is taken again
+
+
+def test_another_search_is_not_taken_up(tmp_path: Path) -> None:
+    run(Case("tree", 1, "links", delay=1).bursts(tmp_path))
+    with pytest.raises(UsageError, match="holds another search: tree n=1"):
+        run(Case("tree", 2, "links", delay=1).bursts(tmp_path))
+    with pytest.raises(UsageError, match="holds another search"):
+        run(Case("tree", 1, "links", delay=1).bursts(tmp_path, "sample 2"))
+
+
 # Messages that pass
 
 
@@ -262,7 +320,8 @@ def test_bursts_are_printed_with_how_many_states_were_between(
     assert "more; those above have nothing in flight" in said
     assert main([*command, "--sample", "60", "--seed", "4"]) == 0
     assert "fewer than 4.87% of all do" in capsys.readouterr().out
-    assert main([*command, "--resume", "nowhere"]) == 2
+    assert main([*command, "--part", "0:1"]) == 2
+    assert main([*command[:-1], "--wide", "--resume", "nowhere"]) == 2
     with mutated(next(it for it in MUTANTS if it.name == "contest")):
         assert main(command) == 1
         assert "starts lead to one, as --part " in capsys.readouterr().out

@@ -16,7 +16,7 @@ from planaria.cli.tables import aligned, counted
 from planaria.cli.ticker import Ticker
 from planaria.core.errors import UsageError
 from planaria.spark.sessions import LABORATORY, MASTER_HELP, require, session
-from planaria.verify.adversary import attack
+from planaria.verify.adversary import IN_FLIGHT, attack
 from planaria.verify.cases import MODELS, Case, cases_of, find_model
 from planaria.verify.check import STATES_MAX, Result, code_version
 from planaria.verify.counterexample import counterexample
@@ -38,8 +38,7 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
 @click.option(
     "--channel",
     type=click.IntRange(0),
-    default=0,
-    help="Most messages in flight; 0: heard before the next timeout.",
+    help="Most messages in flight; 0: heard before the next timeout.  [default: 0; --tries: 64]",
 )
 @click.option(
     "--delay",
@@ -129,13 +128,22 @@ def _attacked(model: str, values: dict[str, Any]) -> int:
         raise UsageError("--tries needs --n")
     known = find_model(model)
     tried = known(values["n"], values["starts"] or known.starts[0])
-    outcomes = attack(tried, values["tries"], values["rounds"])
+    channel = IN_FLIGHT if values["channel"] is None else values["channel"]
+    outcomes = attack(tried, values["tries"], values["rounds"], channel=channel)
     if values["as_json"]:
         click.echo(json.dumps(to_builtins(outcomes)))
     else:
-        names = ["scheduler", "tries", "failed", "p50", "most"]
+        names = ["scheduler", "tries", "failed", "of all", "p50", "most", "states"]
         rows = [
-            [it.strategy, f"{it.tries:,}", str(len(it.failed)), f"{it.p50:g}", str(it.most)]
+            [
+                it.strategy,
+                f"{it.tries:,}",
+                f"{len(it.failed):,}",
+                f"< {it.share:.2%}",
+                f"{it.p50:g}",
+                f"{it.most:,}",
+                f"{it.states:,}",
+            ]
             for it in outcomes
         ]
         click.echo("\n".join([f"{model}, n = {tried.n}, drawn of: {tried.covered}", ""]))
@@ -154,8 +162,8 @@ def _cases(model: str, values: dict[str, Any]) -> list[Case]:
             raise UsageError("--starts needs --n")
         return cases_of(model, large=values["large"])
     start = values["starts"] or known.starts[0]
-    timing = {name: values[name] for name in ("channel", "delay", "fifo")}
-    return [Case(model, values["n"], start, **timing)]
+    channel = values["channel"] or 0
+    return [Case(model, values["n"], start, channel, values["delay"], fifo=values["fifo"])]
 
 
 def _spread(case: Case, values: dict[str, Any]) -> int:
@@ -239,20 +247,26 @@ def _searched(case: Case, values: dict[str, Any]) -> Result:
     return result
 
 
+def _wide(case: Case, values: dict[str, Any], of: str = "") -> Wide:
+    """A search without the ways to states."""
+    if not values["bursts"] and values["resume"] is not None:
+        raise UsageError("--resume goes with --bursts, or with neither --bursts nor --wide")
+    if values["part"] is not None or values["out"] is not None:
+        raise UsageError("--part and --out are of searches that keep the ways to states")
+    directory = None if values["resume"] is None else Path(values["resume"])
+    return case.bursts(directory, of) if values["bursts"] else case.wide()
+
+
 def _searched_wide(case: Case, values: dict[str, Any]) -> Result:
     """All starts, without the ways to states."""
-    for name in ("resume", "part", "out"):
-        if values[name] is not None:
-            said = f"--{name} is of searches that keep the ways to states"
-            raise UsageError(f"{said}: neither --wide nor --bursts")
-    wide = case.bursts() if values["bursts"] else case.wide()
+    wide = _wide(case, values)
     judged = wide.run(wide.model.firsts(), values["states"], _ticking(case))
     return wide.result(judged, range(len(wide.starts)))
 
 
 def _sampled(case: Case, values: dict[str, Any]) -> int:
     """What a sample of the starts says of all of them."""
-    wide = case.bursts() if values["bursts"] else case.wide()
+    wide = _wide(case, values, f"sample {values['sample']} seed {values['seed']}")
     total = count(wide.model)
     numbers = draws(total, values["sample"], values["seed"])
     judged = wide.run(chosen(wide.model, numbers), values["states"], _ticking(case))

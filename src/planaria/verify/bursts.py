@@ -17,6 +17,7 @@ from planaria.verify.cells import Cells, Codes, Numbers, Ways
 from planaria.verify.fair import Flags, Steps, distinct, livelocked
 from planaria.verify.model import First, Model
 from planaria.verify.passing import Passing
+from planaria.verify.saved import Saved
 from planaria.verify.space import Schedule, Space
 from planaria.verify.wide import CHUNK, Judged, Wide, chunks
 
@@ -72,14 +73,15 @@ class Layer(Struct):
 class Bursts(Wide):
     """A model under a schedule in which messages are heard before the next timeout."""
 
-    def __init__(self, model: Model, schedule: Schedule) -> None:
+    def __init__(self, model: Model, schedule: Schedule, saved: Saved | None = None) -> None:
         super().__init__(model, schedule)
+        self.saved = saved
         self.numbers: dict[int, int] = {}  # of the states without messages, as they were found
         self.codes: list[int] = []
         self.after: list[tuple[int, int, int]] = []  # from which one, whose timeout, to which set
         self.sets = Sets()
         self.longest = 0  # messages heard in one burst
-        self._faulty: dict[str, set[int]] = {it: set() for it in FAULTS}
+        self.faulty: dict[str, set[int]] = {it: set() for it in FAULTS}
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -89,11 +91,8 @@ class Bursts(Wide):
         return Cells(space, self.passing)
 
     def _explore(self, firsts: Iterable[First], most: int, tick: Callable[[Wide], None]) -> None:
-        self.starts = [self.cells.code(self.cells.space.first(it)) for it in firsts]
-        level = distinct(np.array(self.starts, dtype=np.uint64))
-        if not self.cells.quiet(level).all():
-            raise UsageError("bursts begin where nothing is in flight: not in all of these starts")
-        self._number(level)
+        if self.saved is None or not self.saved.resume(self):
+            self._begin(firsts)
         width = 1
         while self.expanded < len(self):
             batch = np.array(self.codes[self.expanded : self.expanded + width], dtype=np.uint64)
@@ -104,7 +103,16 @@ class Bursts(Wide):
             self.expanded += len(batch)
             each = (self.between - before) // len(batch) + 1
             width = max(1, min(2 * len(batch), ROOM // each))
+            if self.saved is not None:
+                self.saved.keep(self, at_once=self.expanded == len(self))
         self.passing.confirm()
+
+    def _begin(self, firsts: Iterable[First]) -> None:
+        self.starts = [self.cells.code(self.cells.space.first(it)) for it in firsts]
+        level = distinct(np.array(self.starts, dtype=np.uint64))
+        if not self.cells.quiet(level).all():
+            raise UsageError("bursts begin where nothing is in flight: not in all of these starts")
+        self._number(level)
 
     def _number(self, codes: Codes) -> Numbers:
         """The numbers of these states; new ones get the next."""
@@ -142,8 +150,8 @@ class Bursts(Wide):
         for layer in reversed(layers):
             sets = self._sets(layer, sets)
         rows = self._number(batch)
-        self._faulty["closure"].update(rows[left].tolist())
-        self._faulty["exception"].update(rows[self._raising(batch)].tolist())
+        self.faulty["closure"].update(rows[left].tolist())
+        self.faulty["exception"].update(rows[self._raising(batch)].tolist())
         for row, whose, to in zip(rows[woken.rows], woken.whose, sets[led], strict=True):
             self._note(int(row), int(whose), int(to))
 
@@ -152,7 +160,7 @@ class Bursts(Wide):
         self.after.append((state, whose, to))
         for it in self.sets.members[to]:
             if it < 0:
-                self._faulty[FAULTS[it]].add(state)
+                self.faulty[FAULTS[it]].add(state)
 
     def _fine(self, codes: Codes, judged: bool) -> Flags:
         """Which of these states are legitimate; all, where they are not judged."""
@@ -210,7 +218,7 @@ class Bursts(Wide):
         steps = Steps(len(self), table[:, 0].copy(), table[:, 1].copy(), leads, whose)
         codes = np.array(self.codes, dtype=np.uint64)
         good = self._good(codes)
-        wrong = {kind: self._marked(numbers) for kind, numbers in self._faulty.items()}
+        wrong = {kind: self._marked(numbers) for kind, numbers in self.faulty.items()}
         wrong["safety"] = self._broken(codes)
         wrong["trap"] = ~steps.reaching(good)
         wrong["livelock"] |= livelocked(steps, ~good, self.cells.n)

@@ -1,6 +1,7 @@
 """What is searched for each overlay: small cases in every test run, larger ones in a campaign."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ from planaria.verify.models.mobile import MobileModel
 from planaria.verify.models.skipring import SkipRingModel
 from planaria.verify.models.sorted_ring import SortedRingModel
 from planaria.verify.models.tree import TreeModel
+from planaria.verify.saved import Saved
 from planaria.verify.space import Schedule
 from planaria.verify.wide import Wide
 
@@ -56,10 +58,14 @@ class Case(Struct, frozen=True):
         plain = self.search()
         return Wide(plain.model, plain.schedule)
 
-    def bursts(self) -> Bursts:
-        """The same, and only states without messages are kept."""
+    def bursts(self, directory: Path | None = None, of: str = "") -> Bursts:
+        """The same, and only states without messages are kept; in this directory too.
+
+        `of` names the starts if they are not all.
+        """
         plain = self.search()
-        return Bursts(plain.model, plain.schedule)
+        saved = None if directory is None else Saved(directory, f"{plain.key} {of}")
+        return Bursts(plain.model, plain.schedule, saved)
 
     def __str__(self) -> str:
         options = f"--n {self.n} --starts {self.start} --channel {self.channel}"
