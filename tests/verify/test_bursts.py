@@ -22,7 +22,7 @@ from planaria.verify.coins import Coins
 from planaria.verify.model import constants
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import Mutant, mutated
-from planaria.verify.saved import SECONDS, Saved
+from planaria.verify.saved import SAVED, SECONDS, Saved
 from planaria.verify.space import Schedule
 from planaria.verify.wide import Wide
 from verify_toys import Toy, ToyModel, Word
@@ -110,6 +110,37 @@ def test_messages_without_end_are_a_livelock_however_they_begin() -> None:
     assert bursts.longest == LONGEST - 1
 
 
+class Fragile(Toy):
+    """Tells the other one its number, and raises where it hears 2."""
+
+    def on_timeout(self) -> Effects:
+        return [Send(1 - self.id, Word(self.value))]
+
+    def on_message(self, message: Message, sender: int | None = None) -> Effects:
+        assert isinstance(message, Word)
+        if message.value == 2:
+            raise ZeroDivisionError("two")
+        return []
+
+
+class Breaking(ToyModel):
+    def nodes(self, coins: Coins) -> list[Node]:
+        return [Fragile(id, self.start, coins) for id in (0, 1)]
+
+
+def test_who_raises_at_a_message_is_found_where_its_burst_begins() -> None:
+    assert run(Bursts(Breaking(2, "raises"), Schedule()))["exception"] == 5  # with a 2 in it
+
+
+def test_steps_are_of_the_same_states_however_many_are_taken_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = shown(Case("sorted-ring", 3, "right").bursts())
+    for module in ("wide", "bursts"):
+        monkeypatch.setattr(f"planaria.verify.{module}.CHUNK", 500)
+    assert shown(Case("sorted-ring", 3, "right").bursts()) == whole
+
+
 @pytest.mark.parametrize("name", CAUGHT)
 def test_rule_that_is_left_out_is_found_in_bursts(name: str) -> None:
     mutant = next(
@@ -183,9 +214,9 @@ def test_a_search_that_is_resumed_finds_what_one_that_was_not_stopped_does(tmp_p
     with pytest.raises(UsageError, match="--states"):
         part.run(part.model.firsts(), 30_000)
     assert 0 < part.expanded < len(part) < 523
+    assert (tmp_path / SAVED).exists()
     again = Bursts(part.model, Schedule(0, 1), saved())
     assert shown(again) == whole
-    assert 0 < again.between - part.between < 75_711  # it went on where the other one was
     done = Bursts(part.model, Schedule(0, 1), saved())
     assert shown(done) == whole
     assert not done.cells.space.steps
@@ -276,6 +307,13 @@ def test_a_question_is_heard_at_once_and_nothing_is_missed() -> None:
 def test_a_message_that_does_not_pass_is_noticed(rule: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         quiet_states(rule)
+
+
+def test_what_was_wrongly_heard_at_once_is_not_saved(tmp_path: Path) -> None:
+    saved = Saved(tmp_path, "other")
+    with pytest.raises(UsageError, match="same"):
+        run(Bursts(Asking(2, "other"), Schedule(0, 1), saved))
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_is_heard_before_what_was_sent_before_it_on_its_link() -> None:
