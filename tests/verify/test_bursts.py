@@ -22,6 +22,8 @@ from planaria.verify.coins import Coins
 from planaria.verify.model import constants
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import Mutant, mutated
+from planaria.verify.sample import chosen, draws, sampled
+from planaria.verify.sample import count as starts
 from planaria.verify.saved import SAVED, SECONDS, Saved
 from planaria.verify.space import Schedule
 from planaria.verify.wide import Wide
@@ -170,6 +172,23 @@ def test_a_bent_rule_of_the_tree_is_found_although_questions_are_heard_at_once(
         bursts = Case("tree", 2, "resting", delay=1).bursts()
         assert set(run(bursts)) == {"trap", "livelock"}
     assert bursts.passing.heard
+
+
+def test_drawn_starts_of_the_tree_of_three_heal(seeds: Callable[[int, int], int]) -> None:
+    drawn = seeds(0, 10)
+    bursts = Case("tree", 3, "resting", delay=1).bursts()
+    numbers = draws(starts(bursts.model), drawn, 1)
+    judged = bursts.run(chosen(bursts.model, numbers), 1_000 * ALL)
+    said = sampled(judged, numbers, 4_096)
+    assert (said.not_clean, len(bursts), said.size) == (0, 1_816, 1_816)
+
+
+def test_every_ring_of_four_unwinds(seeds: Callable[[int, int], int]) -> None:
+    seeds(0, 1)
+    wide = Case("sorted-ring", 4, "wound").wide()
+    judged = wide.run(wide.model.firsts(), ALL)
+    assert len(wide) == 5_289_307
+    assert not any(it.any() for it in judged.wrong.values())
 
 
 def test_what_is_in_flight_at_first_is_refused() -> None:
