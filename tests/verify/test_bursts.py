@@ -378,6 +378,7 @@ def test_bursts_are_printed_with_how_many_states_were_between(
     assert main([*command, "--sample", "60", "--seed", "4"]) == 0
     assert "fewer than 4.87% of all do" in capsys.readouterr().out
     assert main([*command, "--part", "0:1"]) == 2
+    assert main([*command, "--parts", "2"]) == 2
     assert main([*command[:-1], "--wide", "--resume", "nowhere"]) == 2
     with mutated(next(it for it in MUTANTS if it.name == "contest")):
         assert main(command) == 1

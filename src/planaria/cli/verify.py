@@ -168,6 +168,10 @@ def _cases(model: str, values: dict[str, Any]) -> list[Case]:
 
 def _spread(case: Case, values: dict[str, Any]) -> int:
     """The parts of one search on Spark; repeated, the command resumes."""
+    if values["wide"] or values["bursts"]:
+        raise UsageError(
+            "--parts are searched with the ways to states: neither --wide nor --bursts"
+        )
     require()
     from planaria.spark.sweep import progress_line
     from planaria.spark.verify import Share, Spread
