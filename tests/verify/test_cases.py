@@ -7,13 +7,17 @@ from random import Random
 import pytest
 
 from planaria.cli.main import main
+from planaria.core.node import Effects, Node
 from planaria.verify.adversary import IN_FLIGHT, Run, attack, restarts
 from planaria.verify.cases import CASES, Case, cases_of, find_model
-from planaria.verify.model import constants
+from planaria.verify.coins import Coins
+from planaria.verify.model import Model, constants
 from planaria.verify.models.gossip import ABOVE, BELOW, OLD
 from planaria.verify.mutants import MUTANTS
 from planaria.verify.mutation import Mutant, mutated
+from planaria.verify.sample import share_below
 from planaria.verify.space import Schedule, Space
+from verify_toys import Toy, ToyModel
 
 SMALL = [it for it in CASES if not it.large]
 LARGE = [it for it in CASES if it.large]
@@ -60,6 +64,14 @@ def test_restarts_take_the_longest_run_again_as_far_as_its_plan_goes() -> None:
     model = find_model("sorted-ring")(4, "right")
     found = {it.strategy: it for it in attack(model, 10, 100, ("drawn", "restarts"))}
     assert found["restarts"].most >= found["drawn"].p50
+    again_as_far_as_planned(model)
+
+
+def test_restarts_let_coins_fall_again_as_they_fell() -> None:
+    again_as_far_as_planned(Tossing(2, "coin"))
+
+
+def again_as_far_as_planned(model: Model) -> None:
     with constants(model.constants):
         space = Space(model, Schedule(IN_FLIGHT, 1))
         first = space.first(model.draw(model.choices(), Random(1)))
@@ -68,6 +80,39 @@ def test_restarts_take_the_longest_run_again_as_far_as_its_plan_goes() -> None:
         again.plan = whole.made
         assert again.rounds(first, restarts, 100) == rounds
         assert again.made == whole.made != []
+
+
+class Stubborn(Toy):
+    """Heals at every other timeout, by a coin of which the first side is the wrong one."""
+
+    def on_timeout(self) -> Effects:
+        self.value = self.value if self.rng.random() < 0.5 else 0
+        return []
+
+
+class Tossing(ToyModel):
+    def nodes(self, coins: Coins) -> list[Node]:
+        return [Stubborn(id, self.start, coins) for id in (0, 1)]
+
+
+def test_a_scheduler_chooses_the_action_and_not_how_coins_fall() -> None:
+    for outcome in attack(Tossing(2, "coin"), 40, 60):
+        assert outcome.failed == []
+        assert outcome.most > 1
+
+
+def test_an_attack_says_of_which_share_of_all_starts_it_speaks() -> None:
+    model = find_model("sorted-ring")(3, "right")
+    mutant = next(it for it in MUTANTS if it.name == "contest")
+    with mutated(mutant):
+        bent = attack(model, 12, 30, ("drawn",))[0]
+    whole = attack(model, 12, 30, ("drawn",), channel=0)[0]
+    assert bent.share == share_below(len(bent.failed), 12) > share_below(0, 12) == whole.share
+    with constants(model.constants):
+        space = Space(model, Schedule(0, 1))
+        firsts = {space.first(model.draw(model.choices(), Random(it))) for it in range(12)}
+        wrong = [it for it in firsts if Run(space, 0).badness(it)]
+    assert len(wrong) < whole.states
 
 
 def test_a_contact_that_is_given_up_next_is_not_legitimate_in_a_search() -> None:

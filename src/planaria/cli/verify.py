@@ -16,7 +16,7 @@ from planaria.cli.tables import aligned, counted
 from planaria.cli.ticker import Ticker
 from planaria.core.errors import UsageError
 from planaria.spark.sessions import LABORATORY, MASTER_HELP, require, session
-from planaria.verify.adversary import attack
+from planaria.verify.adversary import IN_FLIGHT, attack
 from planaria.verify.cases import MODELS, Case, cases_of, find_model
 from planaria.verify.check import STATES_MAX, Result, code_version
 from planaria.verify.counterexample import counterexample
@@ -38,8 +38,7 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
 @click.option(
     "--channel",
     type=click.IntRange(0),
-    default=0,
-    help="Most messages in flight; 0: heard before the next timeout.",
+    help="Most messages in flight; 0: heard before the next timeout.  [default: 0; --tries: 64]",
 )
 @click.option(
     "--delay",
@@ -60,10 +59,15 @@ SAVE_SECONDS = 120  # between two checkpoints of a search that can be resumed
     help="Many more states, without the ways to them; findings name a --part that has one.",
 )
 @click.option(
+    "--bursts",
+    is_flag=True,
+    help="Wide, and only states with nothing in flight are kept: more still; not where coins fall.",
+)
+@click.option(
     "--sample",
     type=click.IntRange(2),
     metavar="K",
-    help="Search wide what K drawn starts reach: which share of all may lead to a fault?",
+    help="Search wide (or by --bursts) what K drawn starts reach: what share may lead to a fault?",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of what is drawn.")
 @click.option("--large", is_flag=True, help="Search the cases of a campaign as well.")
@@ -109,7 +113,7 @@ def verify(model: str, **values: Any) -> int:
         return _spread(cases[0], values)
     if values["master"] is not None:
         raise UsageError("--master needs --parts: into how many the starts are divided")
-    searched = _searched_wide if values["wide"] else _searched
+    searched = _searched_wide if values["wide"] or values["bursts"] else _searched
     results = [searched(case, values) for case in cases]
     if values["as_json"]:
         click.echo(json.dumps([_as_json(it) for it in results]))
@@ -124,13 +128,22 @@ def _attacked(model: str, values: dict[str, Any]) -> int:
         raise UsageError("--tries needs --n")
     known = find_model(model)
     tried = known(values["n"], values["starts"] or known.starts[0])
-    outcomes = attack(tried, values["tries"], values["rounds"])
+    channel = IN_FLIGHT if values["channel"] is None else values["channel"]
+    outcomes = attack(tried, values["tries"], values["rounds"], channel=channel)
     if values["as_json"]:
         click.echo(json.dumps(to_builtins(outcomes)))
     else:
-        names = ["scheduler", "tries", "failed", "p50", "most"]
+        names = ["scheduler", "tries", "failed", "of all", "p50", "most", "states"]
         rows = [
-            [it.strategy, f"{it.tries:,}", str(len(it.failed)), f"{it.p50:g}", str(it.most)]
+            [
+                it.strategy,
+                f"{it.tries:,}",
+                f"{len(it.failed):,}",
+                f"< {it.share:.2%}",
+                f"{it.p50:g}",
+                f"{it.most:,}",
+                f"{it.states:,}",
+            ]
             for it in outcomes
         ]
         click.echo("\n".join([f"{model}, n = {tried.n}, drawn of: {tried.covered}", ""]))
@@ -149,12 +162,16 @@ def _cases(model: str, values: dict[str, Any]) -> list[Case]:
             raise UsageError("--starts needs --n")
         return cases_of(model, large=values["large"])
     start = values["starts"] or known.starts[0]
-    timing = {name: values[name] for name in ("channel", "delay", "fifo")}
-    return [Case(model, values["n"], start, **timing)]
+    channel = values["channel"] or 0
+    return [Case(model, values["n"], start, channel, values["delay"], fifo=values["fifo"])]
 
 
 def _spread(case: Case, values: dict[str, Any]) -> int:
     """The parts of one search on Spark; repeated, the command resumes."""
+    if values["wide"] or values["bursts"]:
+        raise UsageError(
+            "--parts are searched with the ways to states: neither --wide nor --bursts"
+        )
     require()
     from planaria.spark.sweep import progress_line
     from planaria.spark.verify import Share, Spread
@@ -234,19 +251,26 @@ def _searched(case: Case, values: dict[str, Any]) -> Result:
     return result
 
 
+def _wide(case: Case, values: dict[str, Any], of: str = "") -> Wide:
+    """A search without the ways to states."""
+    if not values["bursts"] and values["resume"] is not None:
+        raise UsageError("--resume goes with --bursts, or with neither --bursts nor --wide")
+    if values["part"] is not None or values["out"] is not None:
+        raise UsageError("--part and --out are of searches that keep the ways to states")
+    directory = None if values["resume"] is None else Path(values["resume"])
+    return case.bursts(directory, of) if values["bursts"] else case.wide()
+
+
 def _searched_wide(case: Case, values: dict[str, Any]) -> Result:
     """All starts, without the ways to states."""
-    for name in ("resume", "part", "out"):
-        if values[name] is not None:
-            raise UsageError(f"--{name} is of searches that keep the ways to states: not --wide")
-    wide = case.wide()
+    wide = _wide(case, values)
     judged = wide.run(wide.model.firsts(), values["states"], _ticking(case))
     return wide.result(judged, range(len(wide.starts)))
 
 
 def _sampled(case: Case, values: dict[str, Any]) -> int:
     """What a sample of the starts says of all of them."""
-    wide = case.wide()
+    wide = _wide(case, values, f"sample {values['sample']} seed {values['seed']}")
     total = count(wide.model)
     numbers = draws(total, values["sample"], values["seed"])
     judged = wide.run(chosen(wide.model, numbers), values["states"], _ticking(case))
@@ -261,7 +285,13 @@ def _sampled(case: Case, values: dict[str, Any]) -> int:
 
 def _ticking(case: Case) -> Callable[[Wide], None]:
     ticker = Ticker()
-    return lambda wide: ticker.show(f"planaria: {case}: {wide.expanded:,} of {len(wide):,} states")
+
+    def tick(wide: Wide) -> None:
+        between = f", {wide.between:,} between them" if wide.between else ""
+        far = f"{wide.expanded:,} of {len(wide):,} states{between}"
+        ticker.show(f"planaria: {case}: {far}")
+
+    return tick
 
 
 def _write(result: Result, examples: Iterable[tuple[str, dict[str, Any]]], directory: Path) -> None:
@@ -283,6 +313,8 @@ def in_words(result: Result) -> str:
         f"  searched   {result.states:,} states ({whole}), {result.transitions:,} steps; "
         f"{result.legitimate:,} states are legitimate",
     ]
+    if result.between:
+        lines.append(f"  between    {result.between:,} more; those above have nothing in flight")
     if result.cut:
         lines.append(f"  left out   {result.cut:,} steps that the channel has no room for")
     if result.thinned:

@@ -1,8 +1,8 @@
 """Schedulers that want a network to stay broken: for sizes at which not every state can be visited.
 
-Each run begins in a drawn first state and lets a strategy choose every step, within the schedule: a
-timeout of each node a round, nothing in flight for longer than the delay. How many rounds until
-every invariant holds?
+Each run begins in a drawn first state and lets a strategy choose every action, within the schedule:
+a timeout of each node a round, nothing in flight for longer than the delay. Coins fall by chance,
+afterwards. How many rounds until every invariant holds?
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,23 +15,30 @@ from msgspec import Struct
 from planaria.core.chance import stream
 from planaria.core.ids import NodeId
 from planaria.verify.model import Model, constants
+from planaria.verify.sample import share_below
 from planaria.verify.space import AGES, Raised, Schedule, Space, State
 
 IN_FLIGHT = 64
 RESTARTS = 4  # of one first state, each from within the run that lasted longest
 STEPS = 40  # for each node in a round, before the scheduler must be fair
-Step = tuple[int, State]
+Step = tuple[int, list[State]]  # an action, and what its coins may lead to
 Strategy = Callable[["Run", list[Step]], Step]
 
 
 class Outcome(Struct, frozen=True):
-    """What one strategy achieved: rounds until legitimate, and the seeds it held up for good."""
+    """What one strategy achieved: rounds until legitimate, and the seeds it held up for good.
+
+    `share`: with the confidence of samples it holds up fewer of all first states than this.
+    `states`: how many different ones it came by that are not legitimate.
+    """
 
     strategy: str
     tries: int
     failed: list[int]
     p50: float
     most: int
+    share: float
+    states: int
     raised: list[str] = []
 
 
@@ -44,8 +51,9 @@ class Run:
         self.priority: dict[int, float] = {}
         self.taken = 0  # steps so far
         self.since: dict[int, int] = {}  # in flight since which step
-        self.plan: list[int] = []  # choices to make again, and those made
+        self.plan: list[int] = []  # choices and coins to make again, and those made
         self.made: list[int] = []
+        self.seen: set[State] = set()
 
     def rank(self, action: int) -> float:
         """A fixed number for each node's timeout and for each link."""
@@ -71,13 +79,22 @@ class Run:
         while count < most:
             if not self.badness(state):
                 return count
-            able = [(action, it) for action, found in self.space.after(state) for it in found]
+            self.seen.add(state)
+            able = list(self.space.after(state))
             steps += 1
-            action, state = (strategy if steps < STEPS * self.space.n else fair)(self, able)
+            action, outcomes = (strategy if steps < STEPS * self.space.n else fair)(self, able)
+            state = outcomes[self.choose(len(outcomes)) if len(outcomes) > 1 else 0]
             self._note(action, state)
             if action < self.space.n and state[self.space.n] == 0:
                 count, steps = count + 1, 0
         return None
+
+    def choose(self, count: int) -> int:
+        """One of so many: what the plan says, as far as it goes; then any."""
+        at = len(self.made)
+        choice = self.plan[at] % count if at < len(self.plan) else self.rng.randrange(count)
+        self.made.append(choice)
+        return choice
 
     def _note(self, action: int, state: State) -> None:
         """Remember since when each message is in flight."""
@@ -102,9 +119,9 @@ def drawn(run: Run, steps: list[Step]) -> Step:
 
 
 def greedy(run: Run, steps: list[Step]) -> Step:
-    """The step after which most invariants fail; of equal ones any."""
+    """The step after which most invariants may fail; of equal ones any."""
     few = run.rng.sample(steps, min(8, len(steps)))
-    return max(few, key=lambda it: run.badness(it[1]))
+    return max(few, key=lambda it: max(map(run.badness, it[1])))
 
 
 def phases(run: Run, steps: list[Step]) -> Step:
@@ -123,10 +140,7 @@ def late(run: Run, steps: list[Step]) -> Step:
 
 def restarts(run: Run, steps: list[Step]) -> Step:
     """What an earlier run chose that lasted long, as far as the plan goes; then any step."""
-    at = len(run.made)
-    choice = run.plan[at] if at < len(run.plan) else run.rng.randrange(len(steps))
-    run.made.append(choice)
-    return steps[choice]
+    return steps[run.choose(len(steps))]
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -138,10 +152,15 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 
 
-def attack(model: Model, tries: int, rounds: int, names: Sequence[str] = ()) -> list[Outcome]:
-    """Let each strategy try so many first states for so many rounds."""
+def attack(
+    model: Model, tries: int, rounds: int, names: Sequence[str] = (), channel: int = IN_FLIGHT
+) -> list[Outcome]:
+    """Let each strategy try so many first states for so many rounds.
+
+    With no channel all is heard before the next timeout, as in searches that have none.
+    """
     with constants(model.constants):
-        space, choices = Space(model, Schedule(IN_FLIGHT, 1)), model.choices()
+        space, choices = Space(model, Schedule(channel, 1)), model.choices()
         return [_attack(space, choices, name, tries, rounds) for name in names or STRATEGIES]
 
 
@@ -151,10 +170,11 @@ def _attack(
     taken: list[int] = []
     failed: list[int] = []
     raised: list[str] = []
+    seen: set[State] = set()
     for seed in range(tries):
         first = space.first(space.model.draw(choices, Random(seed)))
         try:
-            found = _worst(space, first, name, seed, rounds)
+            found = _worst(space, first, name, seed, rounds, seen)
         except Raised as error:
             raised.append(f"{seed}: {error}")
             continue
@@ -162,17 +182,21 @@ def _attack(
             failed.append(seed)
         else:
             taken.append(found)
-    return Outcome(name, tries, failed, median(taken or [0]), max(taken, default=0), raised)
+    share = share_below(len(failed) + len(raised), tries)
+    times = median(taken or [0]), max(taken, default=0)
+    return Outcome(name, tries, failed, *times, share, len(seen), raised)
 
 
-def _worst(space: Space, first: State, name: str, seed: int, rounds: int) -> int | None:
+def _worst(
+    space: Space, first: State, name: str, seed: int, rounds: int, seen: set[State]
+) -> int | None:
     """Rounds of one run; with restarts, of the longest of several that learn from each other."""
     tries = RESTARTS if name == "restarts" else 1
     plan: list[int] = []
     worst = 0
     for number in range(tries):
         run = Run(space, seed * tries + number)
-        run.plan = plan[: run.rng.randrange(len(plan) + 1)]
+        run.plan, run.seen = plan[: run.rng.randrange(len(plan) + 1)], seen
         found = run.rounds(first, STRATEGIES[name], rounds)
         if found is None:
             return None

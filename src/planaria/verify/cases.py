@@ -1,10 +1,12 @@
 """What is searched for each overlay: small cases in every test run, larger ones in a campaign."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
 from planaria.core.errors import unknown
+from planaria.verify.bursts import Bursts
 from planaria.verify.check import Search
 from planaria.verify.graph import Part
 from planaria.verify.model import Model
@@ -16,6 +18,7 @@ from planaria.verify.models.mobile import MobileModel
 from planaria.verify.models.skipring import SkipRingModel
 from planaria.verify.models.sorted_ring import SortedRingModel
 from planaria.verify.models.tree import TreeModel
+from planaria.verify.saved import Saved
 from planaria.verify.space import Schedule
 from planaria.verify.wide import Wide
 
@@ -54,6 +57,15 @@ class Case(Struct, frozen=True):
         """The same without the ways to states."""
         plain = self.search()
         return Wide(plain.model, plain.schedule)
+
+    def bursts(self, directory: Path | None = None, of: str = "") -> Bursts:
+        """The same, and only states without messages are kept; in this directory too.
+
+        `of` names the starts if they are not all.
+        """
+        plain = self.search()
+        saved = None if directory is None else Saved(directory, f"{plain.key} {of}")
+        return Bursts(plain.model, plain.schedule, saved)
 
     def __str__(self) -> str:
         options = f"--n {self.n} --starts {self.start} --channel {self.channel}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from planaria.core.errors import UsageError
 from planaria.verify.model import Flying
+from planaria.verify.passing import Passing
 from planaria.verify.space import AGES, TIMEOUT, Raised, Space, State
 
 Codes = NDArray[np.uint64]
@@ -40,6 +41,24 @@ class Trouble(Struct, frozen=True):
     detail: str
 
 
+class Column:
+    """Numbers that only grow in number, as an array."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._array = np.zeros(0, dtype=np.int64)
+
+    def append(self, number: int) -> None:
+        """One more."""
+        self._numbers.append(number)
+
+    def array(self) -> Numbers:
+        """All of them, made anew when something came to it."""
+        if len(self._array) < len(self._numbers):
+            self._array = np.array(self._numbers, dtype=np.int64)
+        return self._array
+
+
 class Options:
     """What may be next in each cell of one node: outcomes of actions, one after the other."""
 
@@ -49,32 +68,39 @@ class Options:
         self.cell: list[int] = []
         self.mail: list[int] = []
         self.lead: list[bool] = []
+        self.urgent: list[bool] = []  # of each cell: is what passes heard before all else?
         self.changed = True
         self._arrays: tuple[Numbers, ...] = ()
 
     def arrays(self) -> tuple[Numbers, ...]:
         """All of it, made anew when something came to it."""
         if self.changed:
-            every = (self.first, self.count, self.cell, self.mail, self.lead)
+            every = (self.first, self.count, self.cell, self.mail, self.lead, self.urgent)
             self._arrays = tuple(np.array(it, dtype=np.int64) for it in every)
             self.changed = False
         return self._arrays
 
 
 class Cells:
-    """The cells of every node of a space, with tables of what each may do and may be sent."""
+    """The cells of every node of a space, with tables of what each may do and may be sent.
 
-    def __init__(self, space: Space) -> None:
+    With `passing` a message that changes nothing where it is heard is heard before all others.
+    """
+
+    def __init__(self, space: Space, passing: Passing | None = None) -> None:
         if space.schedule.channel or space.shifts:
             raise UsageError(
                 "states are packed only where messages are heard before the next timeout, "
                 "and nothing is counted from elsewhere"
             )
-        self.space, self.n = space, space.n
+        self.space, self.n, self.passing = space, space.n, passing
         self.rounds = bool(space.schedule.delay)
         self.bits = (64 - (space.n if self.rounds else 0)) // space.n
         self.cells: list[list[Cell]] = [[] for _ in range(self.n)]
         self.number_of: list[dict[Cell, int]] = [{} for _ in range(self.n)]
+        self.own_of = [Column() for _ in range(self.n)]  # of each cell: which state of its node
+        self.empty = [Column() for _ in range(self.n)]  # and is nothing in flight to it?
+        self._owns: list[dict[int, int]] = [{} for _ in range(self.n)]
         self.hears = [Options() for _ in range(self.n)]
         self.wakes = [Options() for _ in range(self.n)]
         self.mails: dict[tuple[int, ...], int] = {}
@@ -94,9 +120,12 @@ class Cells:
             if found >> self.bits:
                 raise UsageError(f"more than {found:,} cells of one node: no room in 64 bits")
             self.cells[at].append((own, inbox))
+            self.own_of[at].append(self._owns[at].setdefault(own, len(self._owns[at])))
+            self.empty[at].append(not inbox)
             for options in (self.hears[at], self.wakes[at]):
                 options.first.append(UNKNOWN)
                 options.count.append(0)
+                options.urgent.append(False)
                 options.changed = True
         return found
 
@@ -150,43 +179,46 @@ class Cells:
         """In which of these states is nothing in flight?"""
         found = np.ones(len(codes), dtype=np.bool_)
         for at in range(self.n):
-            empty = np.array([not inbox for _, inbox in self.cells[at]], dtype=np.bool_)
-            found &= empty[self.of(codes, at)]
+            found &= self.empty[at].array()[self.of(codes, at)].astype(np.bool_)
         return found
 
     def owns(self, codes: Codes) -> Codes:
         """These states without what is in flight and who has had its timeout."""
         found = np.zeros(len(codes), dtype=np.uint64)
         for at in range(self.n):
-            own = np.array([own for own, _ in self.cells[at]], dtype=np.int64)
-            _, small = np.unique(own, return_inverse=True)
-            found |= small[self.of(codes, at)].astype(np.uint64) << np.uint64(at * self.bits)
+            own = self.own_of[at].array()[self.of(codes, at)]
+            found |= own.astype(np.uint64) << np.uint64(at * self.bits)
         return found
 
     # Steps
 
     def ways(self, codes: Codes) -> Ways:
         """Every step out of these states."""
-        every = np.arange(len(codes))
-        found = [self._hear(codes, every, at) for at in range(self.n)]
         quiet = np.flatnonzero(self.quiet(codes))
-        found += [self._wake(codes[quiet], quiet, at) for at in range(self.n)]
-        return once(
-            Ways(
-                np.concatenate([it.rows for it in found]),
-                np.concatenate([it.codes for it in found]),
-                np.concatenate([it.leads for it in found]),
-                np.concatenate([it.whose for it in found]),
-            )
-        )
+        heard, woken = self.hear(codes), self.wake(codes[quiet])
+        return joined([heard, Ways(quiet[woken.rows], woken.codes, woken.leads, woken.whose)])
 
-    def _hear(self, codes: Codes, rows: Numbers, at: int) -> Ways:
-        """What comes of each message to one node."""
-        cells, options = self.of(codes, at), self.hears[at]
-        for cell in self._unasked(options, cells):
-            self._ask(options, at, cell, list(self._next(self.cells[at][cell][1])))
-        found = self._led(codes, at, options, cells)
-        return Ways(rows[found.rows], found.codes, found.leads, found.whose)
+    def hear(self, codes: Codes) -> Ways:
+        """What comes of each message in flight; or of one alone that passes."""
+        cells = [self.of(codes, at) for at in range(self.n)]
+        for at, options in enumerate(self.hears):
+            for cell in self._unasked(options, cells[at]):
+                self._hear(at, cell)
+        left, found = np.ones(len(codes), dtype=np.bool_), []
+        for at, options in enumerate(self.hears):
+            mine = left & options.arrays()[-1].astype(np.bool_)[cells[at]]
+            found.append(self._led(codes, np.flatnonzero(mine), at, options))
+            left &= ~mine
+        rest = np.flatnonzero(left)
+        return joined(found + [self._led(codes, rest, *it) for it in enumerate(self.hears)])
+
+    def _hear(self, at: int, cell: int) -> None:
+        """Take every message that may be next in this cell, or one alone that passes."""
+        own, inbox = self.cells[at][cell]
+        inputs = list(self._next(inbox))
+        passes = None if self.passing is None else self.passing.pick(at, own, inputs)
+        self._ask(self.hears[at], at, cell, inputs if passes is None else [passes])
+        self.hears[at].urgent[cell] = passes is not None
 
     def _next(self, inbox: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Each message that may be heard next, and what is in flight to the node then."""
@@ -199,21 +231,24 @@ class Cells:
                 before = self.space.links[number]
             yield number, inbox[:place] + inbox[place + 1 :]
 
-    def _wake(self, codes: Codes, rows: Numbers, at: int) -> Ways:
-        """What comes of one node's timeout where it is due; nothing is in flight."""
-        options = self.wakes[at]
+    def wake(self, codes: Codes) -> Ways:
+        """What comes of each timeout that is due, where nothing is in flight."""
+        return joined([self._wake(codes, at) for at in range(self.n)])
+
+    def _wake(self, codes: Codes, at: int) -> Ways:
+        """What comes of one node's timeout where it is due."""
+        options, rows = self.wakes[at], np.arange(len(codes))
         if self.rounds:
             bit = np.uint64(1 << (self.n * self.bits + at))
-            due = (codes & bit) == 0
-            codes, rows = codes[due] | bit, rows[due]
+            rows = np.flatnonzero((codes & bit) == 0)
+            codes = codes | bit
             over = np.uint64(((1 << self.n) - 1) << (self.n * self.bits))
             codes = np.where(codes & over == over, codes & ~over, codes)
-        cells = self.of(codes, at)
-        for cell in self._unasked(options, cells):
+        for cell in self._unasked(options, self.of(codes[rows], at)):
             self._ask(options, at, cell, [(TIMEOUT, ())])
-        found = self._led(codes, at, options, cells)
+        found = self._led(codes, rows, at, options)
         found.whose[:] = at
-        return Ways(rows[found.rows], found.codes, found.leads, found.whose)
+        return found
 
     def _unasked(self, options: Options, cells: Numbers) -> list[int]:
         first = options.arrays()[0]
@@ -238,9 +273,11 @@ class Cells:
         options.first[cell], options.count[cell] = first, len(options.cell) - first
         options.changed = True
 
-    def _led(self, codes: Codes, at: int, options: Options, cells: Numbers) -> Ways:
-        """Where all options of one node in these states lead."""
-        firsts, counts, afters, mails, leads = options.arrays()
+    def _led(self, every: Codes, rows: Numbers, at: int, options: Options) -> Ways:
+        """Where all options of one node lead in the states in these rows."""
+        codes = every[rows]
+        cells = self.of(codes, at)
+        firsts, counts, afters, mails, leads, _ = options.arrays()
         count = counts[cells]
         place = np.repeat(np.arange(len(codes)), count)
         ends = np.cumsum(count)
@@ -253,7 +290,7 @@ class Cells:
             after = self._added(to, afters[option] if to == at else before, parts[told])
             found[told] ^= (before ^ after).astype(np.uint64) << np.uint64(to * self.bits)
         whose = np.full(len(place), HEARD, dtype=np.int8)
-        return Ways(place, found, leads[option].astype(np.bool_), whose)
+        return Ways(rows[place], found, leads[option].astype(np.bool_), whose)
 
     def _added(self, at: int, cells: Numbers, parts: Numbers) -> Numbers:
         """The cells of a node after something more is on its way to it."""
@@ -272,6 +309,8 @@ class Cells:
         own, inbox = self.cells[at][cell]
         known = set(inbox)
         fresh = [it * AGES for it in part if it * AGES not in known]
+        if self.passing is not None and len(fresh) < len(part):
+            self.passing.merged |= {it for it in part if it * AGES in known}
         return self._cell(at, own, tuple(self.space.ordered([*inbox, *fresh])))
 
     def _grow(self, at: int) -> None:
@@ -283,6 +322,18 @@ class Cells:
                 raise UsageError(f"{need[0]:,} cells and {need[1]:,} kinds of mail: no such table")
             self._adds[at] = np.full(size, UNKNOWN, dtype=np.int64)
             self._adds[at][: table.shape[0], : table.shape[1]] = table
+
+
+def joined(parts: list[Ways]) -> Ways:
+    """All these steps."""
+    return once(
+        Ways(
+            np.concatenate([it.rows for it in parts]),
+            np.concatenate([it.codes for it in parts]),
+            np.concatenate([it.leads for it in parts]),
+            np.concatenate([it.whose for it in parts]),
+        )
+    )
 
 
 def once(ways: Ways) -> Ways:

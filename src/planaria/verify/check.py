@@ -60,6 +60,7 @@ class Result(Struct):
     cut: int
     thinned: bool
     findings: list[Finding]
+    between: int = 0  # states in bursts, visited and not kept; then only those without messages are
 
     @property
     def complete(self) -> bool:

@@ -40,6 +40,7 @@ class Model(ABC):
     messages: ClassVar[tuple[type[Message], ...]] = ()
     small: ClassVar[Constants] = {}
     starts: ClassVar[tuple[str, ...]] = ("all",)
+    passing: ClassVar[tuple[type[Message], ...]] = ()  # may leave their hearer as it is, always
 
     def __init__(self, n: int, start: str = "all") -> None:
         if start not in self.starts:

@@ -20,6 +20,7 @@ from planaria.verify.model import First, Model, constants
 from planaria.verify.space import Schedule, Space
 
 CHUNK = 1 << 18  # states whose steps are taken at once
+NOWHERE = -1
 
 
 class Known:
@@ -70,10 +71,15 @@ class Wide:
 
     def __init__(self, model: Model, schedule: Schedule) -> None:
         self.model = model
-        self.cells = Cells(Space(model, schedule))
+        self.cells = self._cells(Space(model, schedule))
         self.known = Known()
         self.starts: list[int] = []
         self.expanded = self.transitions = 0
+        self.between = 0  # states that were visited and forgotten
+        self._right: dict[tuple[int, int, int], bool] = {}  # of nodes and a cell of one
+
+    def _cells(self, space: Space) -> Cells:
+        return Cells(space)
 
     def __len__(self) -> int:
         return len(self.known)
@@ -104,6 +110,7 @@ class Wide:
             space.cut,
             space.coins.thinned,
             list(_findings(judged, numbers)),
+            self.between,
         )
 
     def _explore(self, firsts: Iterable[First], most: int, tick: Callable[["Wide"], None]) -> None:
@@ -115,7 +122,7 @@ class Wide:
             if len(self) > most:
                 raise UsageError(f"more than --states {most:,}: nothing is judged before the end")
             found = [np.zeros(0, dtype=np.uint64)]
-            for chunk in _chunks(level):
+            for chunk in chunks(level):
                 ways = self.cells.ways(chunk)
                 self.expanded += len(chunk)
                 self.transitions += len(ways.codes)
@@ -144,7 +151,7 @@ class Wide:
         sources, ends = np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int32)
         leads, whose = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.int8)
         at = 0
-        for number, chunk in enumerate(_chunks(codes)):
+        for number, chunk in enumerate(chunks(codes)):
             ways: Ways = self.cells.ways(chunk)
             end = at + len(ways.codes)
             sources[at:end] = ways.rows + number * CHUNK
@@ -157,20 +164,27 @@ class Wide:
     def _good(self, codes: Codes) -> Flags:
         """Which states are legitimate: nodes without what is in flight, then with that to each."""
         owns = self.cells.owns(codes)
-        kinds, first, kind_of = np.unique(owns, return_index=True, return_inverse=True)
-        right = np.zeros(len(kinds), dtype=np.bool_)
-        for number, place in enumerate(first.tolist()):
-            right[number] = not self._violations(int(codes[place]), ())
-        good = right[kind_of]
+        good = self._judge(owns, codes, owns, NOWHERE)
         for at in range(self.cells.n):
             places = np.flatnonzero(good)
-            pairs = kind_of[places] * len(self.cells.cells[at]) + self.cells.of(codes[places], at)
-            _, first, pair_of = np.unique(pairs, return_index=True, return_inverse=True)
-            true = np.zeros(len(first), dtype=np.bool_)
-            for number, code in enumerate(codes[places[first]].tolist()):
-                true[number] = not self._violations(code, self.cells.inbox(code, at))
-            good[places] = true[pair_of]
+            _, kinds = np.unique(owns[places], return_inverse=True)
+            pairs = kinds * len(self.cells.cells[at]) + self.cells.of(codes[places], at)
+            good[places] = self._judge(pairs, codes[places], owns[places], at)
         return good
+
+    def _judge(self, kinds: NDArray[Any], codes: Codes, owns: Codes, at: int) -> Flags:
+        """Which are legitimate with what is in flight to one node; one of each kind is judged."""
+        _, first, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
+        cells = np.zeros(len(first)) if at == NOWHERE else self.cells.of(codes[first], at)
+        right = np.zeros(len(first), dtype=np.bool_)
+        names = zip(owns[first].tolist(), cells.tolist(), codes[first].tolist(), strict=True)
+        for place, (own, cell, code) in enumerate(names):
+            known = self._right.get((own, at, cell))
+            if known is None:
+                heard = () if at == NOWHERE else self.cells.inbox(code, at)
+                known = self._right[own, at, cell] = not self._violations(code, heard)
+            right[place] = known
+        return right[kind_of]
 
     def _violations(self, code: int, channel: Any) -> list[Any]:
         return self.model.violations(self.cells.space.states(self.cells.state(code)), channel)
@@ -201,7 +215,8 @@ def _findings(judged: Judged, numbers: Sequence[int]) -> Iterator[Finding]:
             yield Finding(kind, int(leads.sum()), f"--part {number}:{number + 1}", [])
 
 
-def _chunks(codes: Codes) -> Iterator[Codes]:
+def chunks(codes: Codes) -> Iterator[Codes]:
+    """So many of them as are taken at once."""
     for at in range(0, len(codes), CHUNK):
         yield codes[at : at + CHUNK]
 

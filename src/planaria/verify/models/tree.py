@@ -9,7 +9,7 @@ from planaria.core.ids import NodeId
 from planaria.core.message import Message
 from planaria.core.node import Effects, Send
 from planaria.core.state import State, decode_state
-from planaria.protocols.dht.messages import AskFinger
+from planaria.protocols.dht.messages import AskFinger, Find
 from planaria.protocols.dht.overlay import give_places
 from planaria.protocols.ring.messages import RingMessage
 from planaria.protocols.tree.node import TreeHost, TreeHostState
@@ -73,6 +73,7 @@ class TreeModel(HostsModel):
     name = "tree"
     messages = TreeOverlay.messages
     starts = ("links", "searches", "resting")
+    passing = (Find,)
     small = MappingProxyType({f"planaria.protocols.{name}": it for name, it in SMALLER.items()})
 
     overlay: ClassVar[TreeOverlay] = TreeOverlay()
@@ -119,14 +120,17 @@ class TreeModel(HostsModel):
             yield _copied(host)
 
     def plain(self, state: State) -> State:
-        """As in the DHT; too old is too old."""
+        """As in the DHT; too old is too old; answers to a search count in whatever order."""
         assert isinstance(state, TreeHostState)
         nonce = state.dht.lookups.nonce
         plain_member(state.dht)
         state.dht.lookups.nonce = nonce
         if self.start == "resting":
             state.dht.time, state.dht.ring.silence = 0, {}
-        state.place.age = min(state.place.age, REFRESH)
+        place = state.place
+        place.age = min(place.age, REFRESH)
+        place.answers.sort(key=lambda it: (it.owner, it.predecessor))
+        place.asked.sort()
         return state
 
 
