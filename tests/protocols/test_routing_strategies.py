@@ -4,9 +4,13 @@ from random import Random
 
 import pytest
 
-from planaria.filters.filters import Filter, covers
+from planaria.filters.filters import Filter, conjunction, covers
 from planaria.filters.values import Values
-from planaria.protocols.routing.strategies import REMEMBERED_FILTERS_MAX, maximal
+from planaria.protocols.routing.strategies import (
+    PAIRS_MAX,
+    REMEMBERED_FILTERS_MAX,
+    maximal,
+)
 from planaria.protocols.routing.workload import random_filter
 
 
@@ -15,10 +19,23 @@ def numbered(*numbers: float) -> list[Filter]:
     return [Filter((("n", Values(numbers=(((it, 0), (it, 1)),))),)) for it in numbers]
 
 
+def on_topic(filter: Filter, rng: Random) -> Filter:
+    """What `filter` matches of one topic, or of some."""
+    pattern = rng.choice(("a/b", "a/+", "a/#", "#", "c/b"))
+    found = conjunction([*filter.constraints, ("topic", Values(topics=(pattern,)))])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("topics", [False, True])
+@pytest.mark.parametrize("count", [PAIRS_MAX, 3 * PAIRS_MAX])
 @pytest.mark.parametrize("seed", range(5))
-def test_those_stay_that_no_other_covers(seed: int) -> None:
+def test_those_stay_that_no_other_covers(seed: int, count: int, topics: bool) -> None:
     rng = Random(seed)
-    filters = list(dict.fromkeys(random_filter(rng) for _ in range(30)))
+    drawn = [random_filter(rng) for _ in range(count)]
+    if topics:
+        drawn = [on_topic(it, rng) if rng.random() < 0.7 else it for it in drawn]
+    filters = list(dict.fromkeys(drawn))
     right = [it for it in filters if not any(covers(by, it) for by in filters if by is not it)]
     for _ in range(2):  # from memory too
         assert maximal(filters) == right

@@ -80,7 +80,7 @@ class ContentOverlay(Overlay):
         self.timing = self.timing_of(2)
         self.members = 1
         self.seed = 0
-        self._judge = self.judge(UNIVERSE)
+        self._judge = _judge_of_small_world(strategy, hierarchical=hierarchical)
 
     def judge(self, universe: Sequence[Mapping[str, Any]]) -> Judge:
         """Who says whether the routing is right, by trying every notification of `universe`."""
@@ -245,6 +245,11 @@ class ContentOverlay(Overlay):
         source.announcer.announced[target.id] = found
         if found:
             target.table.entries[source.id] = {id: Lease(it) for id, it in found.items()}
+
+
+@lru_cache(maxsize=8)  # what filters mean in it is the same in every run
+def _judge_of_small_world(strategy: str, *, hierarchical: bool) -> Judge:
+    return Judge(UNIVERSE, strategy=strategy, hierarchical=hierarchical)
 
 
 @lru_cache(maxsize=64)  # every broker is asked for the same one, and a generator costs much

@@ -20,6 +20,7 @@ Filters = tuple[Filter, ...]
 Subscriptions = list[tuple[int, Filter]]
 
 REMEMBERED = 4_096  # groups of filters whose meaning is known; a trial sees some hundreds
+MASKS_MAX = 65_536  # filters of which it is known what they match, 0.1 kB each
 
 
 class Meaning:
@@ -202,6 +203,8 @@ class Judge:
         """Which notifications of the universe `filter` matches."""
         found = self._masks.get(filter)
         if found is None:
+            if len(self._masks) >= MASKS_MAX:
+                self._masks.clear()
             found = self._masks[filter] = self._try(filter)
         return found
 

@@ -5,10 +5,11 @@ afresh from the table whenever it changed. Nothing is forwarded that is not in t
 cover that expires uncovers what it covered, and a merge ends with its last constituent.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from planaria.filters.filters import (
+    TOPIC,
     Attributes,
     Filter,
     covers,
@@ -23,6 +24,7 @@ STRATEGIES = ("flooding", "simple", "identity", "covering", "merging")
 MERGE_ROUNDS_MAX = 4  # rounds over all attributes; more merges wait for the next change
 REMEMBERED = 64  # sequences of filters of which the maximal ones are known, of at most
 REMEMBERED_FILTERS_MAX = 256  # filters each: a megabyte of references in all
+PAIRS_MAX = 32  # filters that are compared pair by pair; an index of more is worth its making
 IMPERFECT_MAX = 200  # filters among which pairs are tried for imperfect merging: it is quadratic
 
 Subscriptions = Mapping[int, Filter]
@@ -61,21 +63,35 @@ def maximal(filters: Sequence[Filter]) -> list[Filter]:
 
 
 def _maximal_places(filters: Sequence[Filter]) -> tuple[int, ...]:
-    """Where those stand that no other one covers: the same places in equal sequences.
+    """Where those stand that no other one covers: the same places in equal sequences."""
+    named = [frozenset([name for name, _ in it.constraints]) for it in filters]
+    # Patterns of topics take several times as long to compare as other values.
+    pairs = len(filters) <= PAIRS_MAX and not any(TOPIC in names for names in named)
+    rivals = _frugal(named) if pairs else _matching(filters)
+    return tuple(
+        number
+        for number, (filter, others) in enumerate(zip(filters, rivals, strict=True))
+        if not any(covers(filters[it], filter) for it in others if it != number)
+    )
 
-    Whoever covers F matches every notification that F matches, so also one chosen example: the
-    index finds the few candidates.
+
+def _frugal(named: Sequence[frozenset[str]]) -> Iterator[Sequence[int]]:
+    """For each filter those that name no attribute beyond its own: another cannot cover it."""
+    for mine in named:
+        yield [place for place, names in enumerate(named) if names <= mine]
+
+
+def _matching(filters: Sequence[Filter]) -> Iterator[Sequence[int]]:
+    """For each filter those that match one chosen example of what it matches, by an index.
+
+    Whoever covers it matches all that it matches.
     """
     index = MatchingIndex()
     for number, filter in enumerate(filters):
         index.add(number, filter)
-    found = []
-    for number, filter in enumerate(filters):
+    for filter in filters:
         example = witness(filter)
-        rivals = range(len(filters)) if example is None else index.match(example)
-        if not any(covers(filters[it], filter) for it in rivals if it != number):  # type: ignore[call-overload]
-            found.append(number)
-    return tuple(found)
+        yield range(len(filters)) if example is None else index.match(example)  # type: ignore[misc]
 
 
 _remembered_places = lru_cache(maxsize=REMEMBERED)(_maximal_places)
