@@ -29,6 +29,21 @@ def test_trial_that_failed_heals(n: int, seed: int, start: str, faults: str) -> 
     must_heal(MeasuredGossip(), spec)
 
 
+def test_news_of_the_dead_handed_round_over_slow_links_dies_within_the_bound() -> None:
+    """From n = 49: it took 177 intervals where 172 were promised, as if ages grew in flight."""
+    faults = parse_schedule("at 1 crash share=0.33", "found")
+    spec = Spec(
+        n=24,
+        seed=1856,
+        start="legitimate",
+        scheduler="priority",
+        delay="fixed:23",
+        silent_failures=True,
+        faults=faults,
+    )
+    must_heal(MeasuredGossip(), spec)
+
+
 def legitimate(seed: int) -> Trial:
     """Eight processes whose links are slow, an interval after a legitimate start."""
     trial = Trial(MeasuredGossip(), Spec(n=8, seed=seed, start="legitimate", scheduler="priority"))

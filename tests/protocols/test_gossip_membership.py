@@ -284,6 +284,23 @@ def test_news_of_others_is_one_older_on_arrival_and_too_old_at_the_limit() -> No
     assert member.sketch == {50: 4}
 
 
+def test_news_handed_on_at_once_lives_for_as_many_hops_as_its_greatest_age() -> None:
+    """No age grows in flight, so in intervals it lives longer the slower the links are."""
+    ghost, hops, holder = 99, 0, Membership(1, "a", view={99: 0}, size=3)
+    while ghost in holder.view:
+        taker = Membership(holder.me + 100, "a", view={holder.me: 0}, size=3)
+        request = taker.call(holder.me, Random(1), ()).message
+        assert isinstance(request, Shuffle)
+        [answer] = holder.on_shuffle(request, DIALS, Random(2), ())
+        assert isinstance(answer, Send)
+        assert isinstance(answer.message, Shuffle)
+        taker.on_shuffle(answer.message, DIALS, Random(3), ())
+        holder, hops = taker, hops + 1
+    assert hops == AGE_MAX + 1  # the last one is handed nothing
+    for delay in (0.5, 1.0, float(SLOWEST)):
+        assert GossipOverlay().bound(1, delay) > AGE_MAX * (delay + 1)
+
+
 def test_exchange_swaps_entries_of_full_views() -> None:
     asker = Membership(1, "a", view=dict.fromkeys(range(10, 15), 1), size=3)
     asked = Membership(2, "a", view=dict.fromkeys(range(20, 25), 1), size=3)

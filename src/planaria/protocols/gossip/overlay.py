@@ -58,14 +58,17 @@ class GossipOverlay(Overlay):
     def bound(self, n: int, delay: float) -> int:
         """Intervals after the last fault within which `n` processes are legitimate.
 
-        What is false in views and links dies within AGE_MAX; only then does nobody renew it in
-        sketches, where it dies within SKETCH_AGE_MAX. A lonely process searches every GAP_MAX
-        intervals, longer the more strangers there are, and ten messages (an unanswered question,
-        a search, its answer, a subscription, an exchange) come one after the other. No message may
-        take longer than `delay` intervals, nor than SLOWEST, for which the patience is made.
+        False news dies when it is AGE_MAX old, in views and links; only then does nobody renew it
+        in sketches, where it may become SKETCH_AGE_MAX old. It is one older per hop, and a hop
+        takes `delay` and less than an interval until it is handed on or a timeout makes it older.
+        A lonely process searches every GAP_MAX intervals, longer the more strangers there are, and
+        ten messages (an unanswered question, a search, its answer, a subscription, an exchange)
+        come one after the other. No message may take longer than `delay` intervals, nor than
+        SLOWEST, for which the patience is made.
         """
         strangers = (sum(self.sizes) or n) // STRANGERS
-        return AGE_MAX + SKETCH_AGE_MAX + GAP_MAX + strangers + ceil(TRIPS * delay)
+        false = (AGE_MAX + SKETCH_AGE_MAX) * (1 + delay)
+        return ceil(false + TRIPS * delay) + GAP_MAX + strangers
 
     def interests(self, id: NodeId) -> list[str]:
         """What process `id` subscribes to: in a chain the place says, else a hash of the id."""
