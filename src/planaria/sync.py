@@ -82,6 +82,26 @@ class Subscription(Generic[T]):
             self._loop.run(self._inner.close())
 
 
+class Pending:
+    """An ack that has not come yet. Made by `Client.try_publish`."""
+
+    def __init__(self, loop: Loop, ack: asyncio.Future[Ack]) -> None:
+        self._loop, self._ack = loop, ack
+
+    def done(self) -> bool:
+        """Has it come, or is it known that it will not?"""
+        return self._ack.done()
+
+    def result(self, timeout: float | None = None) -> Ack:
+        """Wait for it; raises TimeoutError if it takes longer, and can be asked again."""
+        timeout = _limit(timeout)
+
+        async def wait() -> Ack:
+            return await asyncio.shield(self._ack)
+
+        return self._loop.run(_within(wait, timeout))
+
+
 class Client:
     """A client whose methods wait. Made by `connect`, which has found a node for it."""
 
@@ -119,6 +139,14 @@ class Client:
     def publish(self, topic: str, payload: bytes | str, **options: Any) -> Ack:
         """Publish, and return when it is held; options as of `planaria.Client.publish`."""
         return self._run(self._inner.publish(topic, payload, **options))
+
+    def try_publish(self, topic: str, payload: bytes | str, **options: Any) -> Pending:
+        """Publish without waiting; options as of `planaria.Client.try_publish`.
+
+        Raises CapacityExceeded when too much is not acknowledged yet.
+        """
+        publish = self._inner.try_publish
+        return Pending(self._loop, self._run(_called(publish, topic, payload, **options)))
 
     def publish_many(
         self, topic: str, payloads: Iterable[bytes | str | Draft], **options: Any

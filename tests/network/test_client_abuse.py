@@ -108,6 +108,19 @@ def test_an_overlay_that_is_none(overlay: Any) -> None:
     serve(test)
 
 
+@pytest.mark.parametrize("given", ["no", None, 1])
+def test_yes_and_no_are_not_words(given: Any) -> None:
+    async def test(gates: list[ReferenceGate]) -> None:
+        async with client_of(*gates) as client:
+            with pytest.raises(UsageError, match=r"strict .*: True or False"):
+                await client.publish(TOPIC, b"0", strict=given)
+            for name in ("compacted", "notices"):
+                with pytest.raises(UsageError, match=rf"{name} .*: True or False"):
+                    client.subscribe(TOPIC, **{name: given})
+
+    serve(test)
+
+
 @pytest.mark.parametrize("payloads", [5, None, "text", b"bytes", Draft(b"one")])
 def test_many_are_several(payloads: Any) -> None:
     async def test(gates: list[ReferenceGate]) -> None:
@@ -132,7 +145,10 @@ def test_many_are_several(payloads: Any) -> None:
         ({"context": 5}, "context 5: give text, not int"),
         ({"credentials": 5}, "credentials 5: give text, not int"),
         ({"name": 5}, "name 5: give text, not int"),
-        ({"insecure": "no"}, "insecure 'no': True or False"),
+        *(
+            ({name: "no"}, f"{name} 'no': True or False")
+            for name in ("insecure", "verify", "oneshot")
+        ),
     ],
 )
 def test_whom_to_talk_to_and_how_is_checked_at_once(

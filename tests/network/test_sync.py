@@ -14,9 +14,11 @@ import pytest
 
 import planaria
 from loop_lab import loop_in_thread
-from planaria.core.errors import UsageError
+from planaria.core.errors import CapacityExceeded, UsageError
 from planaria.network.client import looping
 from planaria.network.client.errors import Unreachable
+from planaria.records.packing import UNSETTLED_BYTES_MAX
+from planaria.records.record import PAYLOAD_BYTES_MAX
 from reference_gate import Memory, ReferenceGate
 
 TOPIC = "weather/europe"
@@ -75,6 +77,22 @@ def test_a_script_publishes_and_reads(gates: list[ReferenceGate]) -> None:
     with pytest.raises(UsageError, match="closed"):
         client.topics()
     assert not [it for it in threading.enumerate() if it.name == "planaria"]
+
+
+def test_a_script_publishes_without_waiting(gates: list[ReferenceGate]) -> None:
+    gates[0].refuse_all = gates[1].refuse_all = ("full", "the disk is full")
+    with planaria.sync.connect(servers(gates), insecure=True) as client:
+        large = bytes(PAYLOAD_BYTES_MAX // 2)
+        room = UNSETTLED_BYTES_MAX // (len(large) + 1000)
+        acks = [client.try_publish(TOPIC, large) for _ in range(room)]
+        with pytest.raises(CapacityExceeded, match="slow down"):
+            client.try_publish(TOPIC, large)
+        with pytest.raises(TimeoutError):
+            acks[0].result(timeout=0.1)
+        assert not acks[0].done()
+        gates[0].refuse_all = gates[1].refuse_all = None
+        assert [ack.result().sequence for ack in acks] == list(range(len(acks)))
+        assert acks[0].done()
 
 
 def test_a_script_goes_on_at_another_node(gates: list[ReferenceGate]) -> None:

@@ -243,10 +243,8 @@ def _with(
         context = replace(context, servers=split_servers(servers))
     if credentials is not None:  # which say their cluster themselves
         context = replace(context, credentials=credentials, insecure=False, cluster=None)
-    if insecure not in (None, True, False):  # 'no' is as true as any text
-        raise UsageError(f"insecure {insecure!r:.60}: True or False")
     if insecure is not None:
-        kept = None if insecure else context.credentials
+        kept = None if flag_of("insecure", insecure) else context.credentials
         context = replace(context, insecure=insecure, credentials=kept)
     return context
 
@@ -275,3 +273,10 @@ def _running_directory() -> Path:
     if named.startswith("/") and os.access(named, os.W_OK):
         return Path(named) / "planaria"
     return _home("XDG_STATE_HOME", ".local/state") / "running"
+
+
+def flag_of(what: str, given: bool) -> bool:
+    """Yes or no; raises UsageError for anything else, such as the word 'no', which is true."""
+    if not isinstance(given, bool):
+        raise UsageError(f"{what} {given!r:.60}: True or False")
+    return given

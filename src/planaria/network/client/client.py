@@ -53,7 +53,7 @@ from planaria.network.client.requests import Requests
 from planaria.network.client.servers import Servers, addresses_in
 from planaria.network.client.subscription import Subscription
 from planaria.network.client.verifying import Unsigned
-from planaria.network.context import find_context
+from planaria.network.context import find_context, flag_of
 from planaria.network.identity import handle_of
 from planaria.records.evidence import PUBLISHED
 from planaria.records.positions import vector_from_json, vector_to_json
@@ -288,8 +288,8 @@ class Client:
             patterns,
             beginning(since),
             where=where,
-            compacted=compacted,
-            notices=notices,
+            compacted=flag_of("compacted", compacted),
+            notices=flag_of("notices", notices),
             overlay=check_overlay(overlay),
             servers=self.servers,
             access=self.access,
@@ -395,5 +395,6 @@ def connect(
         credentials=None if credentials is None else Path(text_of("credentials", credentials)),
         insecure=insecure,
     )
-    access = Access(*shown(found, name), seconds_of("patience", patience), verify)
-    return Client(Servers(found.servers), access, oneshot=oneshot)
+    wait, doubt = seconds_of("patience", patience), flag_of("verify", verify)
+    access = Access(*shown(found, name), wait, doubt)
+    return Client(Servers(found.servers), access, oneshot=flag_of("oneshot", oneshot))

@@ -10,6 +10,7 @@ from planaria.core.errors import UsageError
 from planaria.network.client.messages import COPIES, COPIES_MAX
 from planaria.network.client.overlays import check_overlay
 from planaria.network.client.publishing import RESERVED, Wish
+from planaria.network.context import flag_of
 from planaria.records import packing
 from planaria.records.record import Draft
 from planaria.records.tables import Headers
@@ -80,7 +81,7 @@ def wish_of(
         raise UsageError(f"{wanted} copies: 1 to {COPIES_MAX}")
     if durability not in ("disk", "memory"):
         raise UsageError(f"durability {durability!r}: disk or memory")
-    return Wish(wanted, bool(strict), durability == "disk", check_overlay(overlay))
+    return Wish(wanted, flag_of("strict", strict), durability == "disk", check_overlay(overlay))
 
 
 async def packs(
