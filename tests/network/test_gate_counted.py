@@ -4,6 +4,7 @@ from collections.abc import Callable
 from time import time
 
 import pytest
+from msgspec.structs import replace
 
 from gate_lab import TOPIC, Lab, numbered, run, until
 from planaria.network.client.messages import Lack, Put, Stored
@@ -77,8 +78,8 @@ def test_what_came_lately_is_remembered_up_to_a_bound(monkeypatch: pytest.Monkey
     assert known.of("news", every, 0) == parts[:2]
     assert known.of("weather", every, 0) == parts[2:3]
     assert known.of("news", [Lack(*A, 3, 5, True)], 0) == [
-        parts[0]._replace(lo=3, hi=4),
-        parts[1]._replace(lo=4, hi=5),
+        replace(parts[0], lo=3, hi=4),
+        replace(parts[1], lo=4, hi=5),
     ]
     assert known.of("news", every, 101) == []
     known.add("news", parts[3:])

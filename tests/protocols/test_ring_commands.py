@@ -159,6 +159,21 @@ def test_many_that_are_published_at_once_leave_in_one_record_and_have_one_answer
     assert (after.sequence, after.count) == (5, 1)
 
 
+def test_of_many_each_keeps_what_it_has_beside_its_payload() -> None:
+    peer = peer_of(RingLab.legitimate(8))
+    many = [
+        Publish(TOPIC, b"plain"),
+        Publish(TOPIC, b"named", headers={"a": "b"}),
+        Publish(TOPIC, b"timed", key=b"k", timestamp=7),
+    ]
+    effects = peer.on_command(PublishMany(TOPIC, many))
+    (deliver,) = [it for it in effects if isinstance(it, Deliver)]
+    plain, named, timed = deliver.publications
+    assert (plain.key, plain.headers) == (None, {})
+    assert (named.headers, named.timestamp) == ({"a": "b"}, plain.timestamp)
+    assert (timed.key, timed.headers, timed.timestamp) == (b"k", {}, 7)
+
+
 def test_a_store_that_takes_nothing_refuses_the_publisher_and_numbers_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

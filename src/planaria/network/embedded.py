@@ -91,8 +91,8 @@ class Subscription:
                     raise StopAsyncIteration
                 await self._come()
             slices, self._slices, self._bytes = self._slices, deque(), 0
-            for topic, (record, lo, hi, late), nameless in slices:
-                some = self._tokens.events(topic, record, lo, hi, late=late)
+            for topic, part, nameless in slices:
+                some = self._tokens.events(topic, part.record, part.lo, part.hi, late=part.late)
                 events += map(anonymous, some) if nameless else some
         return events
 

@@ -22,7 +22,7 @@ class Arrival(Struct, frozen=True, gc=False):
     abandoned: Sequence[Abandoned] = ()
 
 
-class Slice(NamedTuple):
+class Slice(Struct, frozen=True, gc=False):
     """Part of a record: its numbers from `lo` to before `hi`; `late` if they were skipped."""
 
     record: Record

@@ -71,7 +71,7 @@ class Unpacking:
     def _chosen(self, topic: str, parts: list[Slice]) -> list[Event]:
         events = list[Event]()
         for part in parts if self._condition is None else self._condition.cut(topic, parts):
-            events += self._tokens.events(topic, *part[:3], late=part.late)
+            events += self._tokens.events(topic, part.record, part.lo, part.hi, late=part.late)
         return events
 
     def _passed(

@@ -45,18 +45,18 @@ def pieces_of(
     `whole` record for whoever wants to see its signature.
     """
     if condition is None and retained is None:
-        return [Piece(record.data, lo, hi, late) for record, lo, hi, late in parts]
+        return [Piece(it.record.data, it.lo, it.hi, it.late) for it in parts]
     left = [[part] if retained is None else retained.compacted(part) for part in parts]
     if condition is not None:
         left = [condition.cut(topic, runs) for runs in left]
     if not whole:
-        return [Piece(_excerpt(run), *run[1:]) for runs in left for run in runs]
+        return [Piece(_excerpt(it), it.lo, it.hi, it.late) for runs in left for it in runs]
     if retained is None:  # such a client selects by itself
         return [Piece(it[0].record.data, it[0].lo, it[-1].hi, it[0].late) for it in left if it]
     return [
-        Piece(SAME_RECORD if at else run.record.data, *run[1:])
+        Piece(SAME_RECORD if at else it.record.data, it.lo, it.hi, it.late)
         for runs in left
-        for at, run in enumerate(runs)
+        for at, it in enumerate(runs)
     ]
 
 
@@ -75,7 +75,7 @@ def _touches(part: Slice, since: int, before: int) -> bool:
 
 
 def _excerpt(part: Slice) -> bytes:
-    record, lo, hi, _ = part
+    record, lo, hi = part.record, part.lo, part.hi
     if (lo, hi) == (record.first, record.end):
         return record.data
     return sealed(record.publications(lo, hi), record.time)
@@ -101,8 +101,9 @@ def passed_over(before: Mapping[Stream, Mark], batch: Batch) -> tuple[Lack, ...]
     """What a reader passes that is not here any more; what was before its beginning is not told."""
     at = {stream: mark.next for stream, mark in before.items() if stream in batch.vector}
     found = list[Lack]()
-    for record, lo, hi, late in batch.slices:
-        if not late:
+    for part in batch.slices:
+        record, lo, hi = part.record, part.lo, part.hi
+        if not part.late:
             if lo > at.get(record.stream, lo):
                 found.append(Lack(*record.stream, at[record.stream], lo, True))
             at[record.stream] = hi

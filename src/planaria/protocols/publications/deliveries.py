@@ -35,8 +35,8 @@ class Deliveries(Sequence[Delivery]):
 
     def __len__(self) -> int:
         count = 0
-        for _, lo, hi, _ in self.slices:
-            count += hi - lo
+        for part in self.slices:
+            count += part.hi - part.lo
         return count
 
     def __iter__(self) -> Iterator[Delivery]:
@@ -71,7 +71,7 @@ class Deliveries(Sequence[Delivery]):
 
 def _plain(part: Slice) -> list[Delivery]:
     """The same of a record of payloads alone, as nearly all are: nothing is made twice."""
-    record, lo, hi, _ = part
+    record, lo, hi = part.record, part.lo, part.hi
     publisher, incarnation, pack = record.publisher, record.incarnation, _POSITION.pack
     timestamp = record.time * 1000
     numbered = zip(range(lo, hi), record.payloads(lo, hi), strict=True)

@@ -132,7 +132,7 @@ class Holdings(Stateful):
 
     def handed(self, part: Slice) -> None:
         """Part of a record was handed out: mark it, in case a fault took the mark it had."""
-        record, lo, hi, _ = part
+        record, lo, hi = part.record, part.lo, part.hi
         self.store.delivered.add(record.stream, lo, hi, record.time)
 
     def ahead(self, stream: Stream, number: int) -> int | None:

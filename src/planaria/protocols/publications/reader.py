@@ -7,6 +7,8 @@ told as a gap, and what comes of it later is told as late. Nothing waits in memo
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from planaria.core.node import Deliver, Effect, Notice
 from planaria.core.state import State, Stateful
 from planaria.protocols.publications.deliveries import Deliveries
@@ -53,7 +55,8 @@ class Reader(Stateful):
                 if history and new:
                     self.quiet = 0
                 if len(new) == 1:
-                    return [Deliver(self.topic, Deliveries((Slice(record, *new[0]),)))]
+                    lo, hi = new[0]
+                    return [Deliver(self.topic, Deliveries((Slice(record, lo, hi),)))]
                 return self._deliver([Slice(record, lo, hi) for lo, hi in new])
         effects: list[Effect] = []
         for one in arrivals:
@@ -122,7 +125,7 @@ class Reader(Stateful):
 
     def _late(self, part: Slice) -> list[Effect]:
         """Hand out at once what comes after its turn; the cursor has passed it."""
-        record, lo, hi, _ = part
+        record, lo, hi = part.record, part.lo, part.hi
         stream = record.stream
         mark = self.marks.get(stream, START)
         if lo >= mark.next:
@@ -135,7 +138,7 @@ class Reader(Stateful):
 
     def _unkept(self, part: Slice) -> list[Effect]:
         """Hand out at once what the store does not keep, after what comes before it."""
-        record, lo, hi, _ = part
+        record, lo, hi = part.record, part.lo, part.hi
         stream = record.stream
         effects = self._follow(stream, before=lo)
         start = max(lo, self.marks.get(stream, START).next)
@@ -152,7 +155,7 @@ class Reader(Stateful):
             mark = self.marks.get(stream, START)
             slices, after = self.holdings.follow(stream, mark)
             if before is not None:
-                slices = [it._replace(hi=min(it.hi, before)) for it in slices if it.lo < before]
+                slices = [replace(it, hi=min(it.hi, before)) for it in slices if it.lo < before]
                 after = Mark(max(mark.next, min(after.next, before)), mark.skipped)
             if after.next == mark.next:
                 break
